@@ -22,8 +22,11 @@ SPACES = ("shop", "random", "gatewright-system")
 LEFT_BEHIND = (
     *(f"/api/v1/namespaces/{name}" for name in SPACES),
     "/apis/gateway.networking.k8s.io/v1/gatewayclasses/gatewright",
-    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gatewright-controller",
-    "/apis/rbac.authorization.k8s.io/v1/clusterroles/gatewright-controller",
+    *(
+        f"/apis/rbac.authorization.k8s.io/v1/{plural}/gatewright-{name}"
+        for plural in ("clusterrolebindings", "clusterroles")
+        for name in ("controller", "provisioner")
+    ),
 )
 """What is removed in the end. Definitions of kinds stay: they may have been there before."""
 

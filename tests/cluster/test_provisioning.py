@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.cluster.controllers import SHOP, Controller, apply, conditions, get
+from tests.cluster.controllers import BASE, SHOP, Controller, apply, conditions, created, get, path_of
 from tests.cluster.kube import ApiServer
 from tests.harness.waiting import wait_until
 
@@ -217,6 +218,22 @@ def test_what_the_api_server_refuses_is_told_and_gone_when_it_is_mended(shop: Sh
     shop.waits(lambda: shop.says("Accepted", "InvalidParameters", "replcas"))
     shop.parameters({"deployment": {"spec": {"replicas": 2}}})
     shop.waits(lambda: shop.says("Accepted", "Accepted") and shop.body("Deployment")["spec"]["replicas"] == 2)
+
+
+def test_proxies_are_made_where_the_right_to_make_them_is_bound(shop: Shop, server: ApiServer) -> None:
+    """By a RoleBinding instead of the one for the whole cluster."""
+    _, everywhere = yaml.load_all((BASE / "provisioner.yaml").read_text(), yaml.CSafeLoader)
+    here = {**everywhere, "kind": "RoleBinding", "metadata": {**everywhere["metadata"], "namespace": "shop"}}
+    try:
+        assert server.request("DELETE", path_of(everywhere)).status == 200
+        shop.gateway(80)
+        shop.waits(lambda: shop.says("Programmed", "NoResources", "forbidden"))
+        assert shop.found("Deployment") is None
+        created(server, path_of(here), here)
+        shop.waits(lambda: shop.is_made() and shop.says("Programmed", "AddressNotAssigned"))
+    finally:
+        created(server, path_of(everywhere), everywhere)
+        server.request("DELETE", path_of(here))
 
 
 def test_null_survives_server_side_apply_and_vanishes_on_the_client_side(shop: Shop, server: ApiServer) -> None:

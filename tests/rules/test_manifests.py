@@ -124,25 +124,48 @@ def test_the_chart_grants_what_the_bases_grant() -> None:
     chart = (MANIFESTS / "helm" / "templates" / "rbac.yaml").read_text()
     base = (MANIFESTS / "base" / "rbac.yaml").read_text()
     assert chart == base.replace("namespace: gatewright-system", "namespace: {{ .Release.Namespace }}")
+    role, _, _ = (MANIFESTS / "base" / "provisioner.yaml").read_text().partition("---\n")
+    assert role in (MANIFESTS / "helm" / "templates" / "provisioner.yaml").read_text()
+
+
+def rendered(tool: Callable[[str], str], *settings: str) -> dict[str, dict[str, Any]]:
+    """What the chart makes, by kind, namespace and name."""
+    command = [tool("helm"), "template", "gatewright", str(MANIFESTS / "helm")]
+    command += ["--namespace", "gatewright-system", "--kube-version", "1.31.0"]
+    done = subprocess.run([*command, *settings], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {named(each): each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each}
 
 
 @pytest.mark.process
 @pytest.mark.needs("helm")
 def test_the_chart_renders_what_the_bases_have(tool: Callable[[str], str]) -> None:
     """With its default values; the namespace is made by whoever installs it, definitions are applied before."""
-    command = [tool("helm"), "template", "gatewright", str(MANIFESTS / "helm")]
-    command += ["--namespace", "gatewright-system", "--kube-version", "1.31.0"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rendered = {named(each): each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each}
+    made = rendered(tool)
     files = [*(MANIFESTS / "base").glob("*.yaml"), MANIFESTS / "controller" / "controller.yaml"]
     bases = {named(each): each for file in files for each in documents(file) if each["kind"] != "Namespace"}
-    found = container(rendered["Deployment gatewright-controller"])
+    found = container(made["Deployment gatewright-system/gatewright-controller"])
     # The chart says itself which images proxies have, and when one is pulled.
     found["args"] = [each for each in found["args"] if not each.startswith("--proxy-image-")]
     del found["imagePullPolicy"]
-    assert rendered == bases
+    assert made == bases
+
+
+@pytest.mark.process
+@pytest.mark.needs("helm")
+def test_the_chart_lets_proxies_be_made_in_some_namespaces_alone_or_nowhere(tool: Callable[[str], str]) -> None:
+    some = rendered(tool, "--set", "proxy.namespaces={shop,edge}")
+    assert "ClusterRoleBinding gatewright-provisioner" not in some
+    for space in ("shop", "edge"):
+        binding = some[f"RoleBinding {space}/gatewright-provisioner"]
+        assert binding["roleRef"]["name"] == "gatewright-provisioner"
+        assert binding["subjects"][0]["namespace"] == "gatewright-system"
+    none = rendered(tool, "--set", "proxy.provisioning=false", "--set", "proxy.namespaces={shop}")
+    assert not [each for each in none if "provisioner" in each]
+    assert "--no-provisioning" in container(none["Deployment gatewright-system/gatewright-controller"])["args"]
 
 
 def named(document: dict[str, Any]) -> str:
-    return f"{document['kind']} {document['metadata']['name']}"
+    metadata = document["metadata"]
+    place = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+    return f"{document['kind']} {place}{metadata['name']}"

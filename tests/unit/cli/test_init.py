@@ -72,17 +72,33 @@ OWNER = ("list", "watch", "get", "create", "patch", "delete")
 """What is done with objects of Gateways."""
 
 
-def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["crds", "base"])
-    documents_ = [*yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
-    (role,) = (each for each in documents_ if each["kind"] == "ClusterRole")
-    granted = {
+def rights(role: dict[str, Any]) -> set[tuple[str, str, str]]:
+    return {
         (group, resource, verb)
         for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
+
+
+def test_who_may_not_make_proxies_writes_statuses_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """So that the right to make them can be bound in some namespaces only."""
+    cli.main(["crds", "base"])
+    documents_ = [*yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
+    found = {each["metadata"]["name"]: each for each in documents_ if each["kind"] == "ClusterRole"}
+    for _, resource, verb in rights(found["gatewright-controller"]):
+        allowed = ("patch",) if resource.endswith("/status") else ("list", "watch")
+        assert verb in (("create",) if resource == "tokenreviews" else allowed)
+    assert not {"list", "watch"} & {verb for _, _, verb in rights(found["gatewright-provisioner"])}
+
+
+def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["crds", "base"])
+    documents_ = [*yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
+    roles = {each["metadata"]["name"]: each for each in documents_ if each["kind"] == "ClusterRole"}
+    granted = rights(roles.pop("gatewright-controller")) | rights(roles.pop("gatewright-provisioner"))
+    assert not roles
     provisioned = {
         (info.group, info.plural, verb)
         for kind, info in owned.KINDS.items()
