@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.harness.patience import PATIENCE
+from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -26,6 +27,14 @@ class Machine:
         self.bin.mkdir()
         for name in TOOLS:
             self.define(name)
+
+    def forward(self) -> None:
+        """kubectl forwards a port until it is ended, and writes down which process it is."""
+        self.define("kubectl", f'case "$*" in *port-forward*) echo $$ >"{self.forwarding}"; exec tail -f /dev/null;; esac')
+
+    @property
+    def forwarding(self) -> Path:
+        return self.bin.parent / "forwarding"
 
     def define(self, name: str, then: str = "") -> None:
         program = self.bin / name
@@ -54,7 +63,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_a_cluster_comes_up_with_definitions_controller_and_gateway_in_this_order(machine: Machine) -> None:
-    machine.define("kubectl", 'case "$*" in *port-forward*) exec tail -f /dev/null;; esac')
+    machine.forward()
     done = machine.run()
     assert done.returncode == 0, done.stderr
     assert "the Gateway answers" in done.stdout
@@ -73,17 +82,19 @@ def test_a_cluster_comes_up_with_definitions_controller_and_gateway_in_this_orde
     ]
     places = [machine.place(each) for each in order]
     assert places == sorted(places)
+    forwarding = int(machine.forwarding.read_text())
+    wait_until(lambda: not Path(f"/proc/{forwarding}/cmdline").exists(), "the forwarded port is left behind")
 
 
 def test_a_cluster_that_is_there_is_used(machine: Machine) -> None:
     machine.define("kind", '[ "$*" != "get clusters" ] || echo gatewright')
-    machine.define("kubectl", 'case "$*" in *port-forward*) exec tail -f /dev/null;; esac')
+    machine.forward()
     assert machine.run().returncode == 0
     assert not [each for each in machine.calls if each.startswith("kind create")]
 
 
 def test_what_does_not_answer_fails(machine: Machine) -> None:
-    machine.define("kubectl", 'case "$*" in *port-forward*) exec tail -f /dev/null;; esac')
+    machine.forward()
     machine.define("curl", "exit 22")
     done = machine.run()
     assert done.returncode == 1
