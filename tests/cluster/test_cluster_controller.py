@@ -3,11 +3,14 @@ three."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -145,6 +148,98 @@ def test_what_others_wrote_into_a_status_stays(server: ApiServer, controller: Co
         return bool(ours["conditions"][0]["observedGeneration"] == found["metadata"]["generation"])
 
     wait_until(told, controller.process.log)
+
+
+def since(server: ApiServer, name: str, version: str) -> list[Json]:
+    """A Gateway as it was after each of its changes since a version."""
+    query = f"watch=1&timeoutSeconds=1&resourceVersion={version}&fieldSelector=metadata.name%3D{name}"
+    return [json.loads(line)["object"] for line in server.lines(f"{SHOP}/gateways?{query}")]
+
+
+@pytest.mark.slow
+def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
+    server: ApiServer, controller: Controller, names: str
+) -> None:
+    """By four clients, while others know the Gateway too; each write is right when it is made, and none is refused."""
+    count = 1000
+    gateway(server, names, reserve())
+    found = wait_until(lambda: is_settled(server, controller, names), controller.process.log)
+    local = threading.local()
+
+    def client() -> ApiServer:
+        """A connection of this thread's own."""
+        if not hasattr(local, "client"):
+            local.client = server.another()
+        return local.client  # type: ignore[no-any-return]
+
+    def create(number: int) -> None:
+        route(client(), f"{names}-{number}", names)
+
+    def remove(number: int) -> None:
+        client().request("DELETE", f"{SHOP}/httproutes/{names}-{number}")
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(create, range(count)))
+        wait_until(lambda: routes_of(get(server, f"{SHOP}/gateways/{names}")) == count, controller.process.log)
+        written = since(server, names, found["metadata"]["resourceVersion"])
+        assert len(written) <= 15
+        counts = [routes_of(each) for each in written]
+        assert counts == sorted(counts)
+        assert metric(controller, 'status_writes_total{outcome="conflict"}') == 0
+    finally:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(remove, range(count)))
+
+
+def routes_of(found: Json) -> int:
+    """That a Gateway says to have."""
+    return sum(each["attachedRoutes"] for each in (found.get("status") or {}).get("listeners") or ())
+
+
+def is_settled(server: ApiServer, controller: Controller, name: str) -> Json | None:
+    """A Gateway whose status was written, where nothing else is to be written."""
+    found = get(server, f"{SHOP}/gateways/{name}")
+    return found if found.get("status", {}).get("listeners") and controller.writes_pending == 0 else None
+
+
+def test_a_storm_of_others_writes_does_no_harm(server: ApiServer, controller: Controller, names: str) -> None:
+    """Another controller writes the same Gateway as fast as it can: annotations and a condition of its own."""
+    path, rounds = f"{SHOP}/gateways/{names}", 200
+    gateway(server, names, reserve())
+    route(server, names, names)
+    found = wait_until(lambda: is_settled(server, controller, names), controller.process.log)
+    relists = metric(controller, 'cluster_relists_total{kind="Gateway"}')
+    other = server.another()
+    for number in range(rounds):
+        foreign = {"metadata": {"annotations": {"example.com/round": str(number)}}}
+        assert other.request("PATCH", path, foreign, "application/merge-patch+json").status == 200
+        current = get(other, path)
+        condition = {
+            **{"type": "example.com/Round", "status": "True", "reason": f"R{number}", "message": ""},
+            **{"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1},
+        }
+        kept = [each for each in current["status"]["conditions"] if each["type"] != condition["type"]]
+        current["status"]["conditions"] = [*kept, condition]
+        other.request("PUT", f"{path}/status", current)  # refused where we were faster
+        if number % 20 == 0:
+            route(other, f"{names}-{number}", names)
+    try:
+        wait_until(lambda: routes_of(get(server, path)) == 1 + rounds // 20, controller.process.log)
+        wait_until(lambda: controller.writes_pending == 0, controller.process.log)
+        seen = since(server, names, found["metadata"]["resourceVersion"])
+        assert {conditions(each["status"])["Accepted"] for each in seen} == {"True"}  # nothing flaps
+        counts = [routes_of(each) for each in seen]
+        assert counts == sorted(counts)
+        last = {each["type"]: each["reason"] for each in seen[-1]["status"]["conditions"]}
+        assert last["example.com/Round"].startswith("R")
+        ours = metric(controller, 'status_writes_total{outcome="written"}')
+        assert ours <= 4 * (1 + rounds // 20) + rounds // 4  # each route, its Gateway, and not each round of the other
+        assert metric(controller, 'cluster_relists_total{kind="Gateway"}') == relists
+        assert metric(controller, 'status_writes_total{outcome="failed"}') == 0
+    finally:
+        for number in range(0, rounds, 20):
+            server.request("DELETE", f"{SHOP}/httproutes/{names}-{number}")
 
 
 def test_a_restart_over_objects_that_did_not_change_writes_nothing(

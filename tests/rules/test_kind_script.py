@@ -31,6 +31,7 @@ class Machine:
     def forward(self) -> None:
         """kubectl forwards a port until it is ended, and writes down which process it is."""
         self.define("kubectl", f'case "$*" in *port-forward*) echo $$ >"{self.forwarding}"; exec tail -f /dev/null;; esac')
+        self.define("curl", f'until [ -s "{self.forwarding}" ]; do /bin/sleep 0.01; done')
 
     @property
     def forwarding(self) -> Path:
