@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from controlplane.kube.bursts import LONGEST, QUIET, Bursts, only_counts_differ
 from controlplane.translate.statuses import StatusKey, StatusWrite

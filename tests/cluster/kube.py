@@ -170,6 +170,12 @@ class ApiServer:
         made._connection = None
         return made
 
+    def hang_up(self) -> None:
+        """End the connection that is kept; the next request opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def lines(self, path: str) -> Iterator[bytes]:
         """Of an answer that goes on, on a connection of its own."""
         connection = self._connected(PATIENCE)

@@ -164,12 +164,13 @@ def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
     count = 1000
     gateway(server, names, reserve())
     found = wait_until(lambda: is_settled(server, controller, names), controller.process.log)
-    local = threading.local()
+    local, clients = threading.local(), list[ApiServer]()
 
     def client() -> ApiServer:
         """A connection of this thread's own."""
         if not hasattr(local, "client"):
             local.client = server.another()
+            clients.append(local.client)
         return local.client  # type: ignore[no-any-return]
 
     def create(number: int) -> None:
@@ -190,6 +191,8 @@ def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
     finally:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(remove, range(count)))
+        for each in clients:
+            each.hang_up()
 
 
 def routes_of(found: Json) -> int:
@@ -216,8 +219,12 @@ def test_a_storm_of_others_writes_does_no_harm(server: ApiServer, controller: Co
         assert other.request("PATCH", path, foreign, "application/merge-patch+json").status == 200
         current = get(other, path)
         condition = {
-            **{"type": "example.com/Round", "status": "True", "reason": f"R{number}", "message": ""},
-            **{"lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1},
+            "type": "example.com/Round",
+            "status": "True",
+            "reason": f"R{number}",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": 1,
         }
         kept = [each for each in current["status"]["conditions"] if each["type"] != condition["type"]]
         current["status"]["conditions"] = [*kept, condition]
@@ -238,6 +245,7 @@ def test_a_storm_of_others_writes_does_no_harm(server: ApiServer, controller: Co
         assert metric(controller, 'cluster_relists_total{kind="Gateway"}') == relists
         assert metric(controller, 'status_writes_total{outcome="failed"}') == 0
     finally:
+        other.hang_up()
         for number in range(0, rounds, 20):
             server.request("DELETE", f"{SHOP}/httproutes/{names}-{number}")
 

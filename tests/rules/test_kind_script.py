@@ -30,7 +30,9 @@ class Machine:
 
     def forward(self) -> None:
         """kubectl forwards a port until it is ended, and writes down which process it is."""
-        self.define("kubectl", f'case "$*" in *port-forward*) echo $$ >"{self.forwarding}"; exec tail -f /dev/null;; esac')
+        self.define(
+            "kubectl", f'case "$*" in *port-forward*) echo $$ >"{self.forwarding}"; exec tail -f /dev/null;; esac'
+        )
         self.define("curl", f'until [ -s "{self.forwarding}" ]; do /bin/sleep 0.01; done')
 
     @property
@@ -45,9 +47,7 @@ class Machine:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PATH": f"{self.bin}:/usr/bin:/bin", "TMPDIR": str(self.bin.parent)}
         command = [str(ROOT / "scripts" / "kind"), *arguments]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     @property
     def calls(self) -> list[str]:
