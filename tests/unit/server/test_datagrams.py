@@ -241,11 +241,17 @@ def _refused(resource: resource_pb2.Resource) -> None:
         resource.backend.refused = "its TLS cannot be applied"
 
 
+def _without_endpoints(resource: resource_pb2.Resource) -> None:
+    if resource.HasField("backend"):
+        resource.backend.service.empty = True
+
+
 @pytest.mark.parametrize(
     ("edit", "reason", "detail"),
     [
         (_invalid, "InvalidBackend", "RefNotPermitted other/dns"),
         (_refused, "BackendRefused", "its TLS cannot be applied"),
+        (_without_endpoints, "NoEndpoints", "backend/"),
     ],
 )
 def test_what_a_route_leads_to_cannot_be_sent_to(
@@ -255,6 +261,7 @@ def test_what_a_route_leads_to_cannot_be_sent_to(
     reason: str,
     detail: str,
 ) -> None:
+    proxy.load("binds: []")  # a backend keeps the object that it stands for
     change(proxy, config(), edit)
     proxy.send(b"x")
     assert (proxy.sources(), proxy.dropped(reason)) == ([], 1)
