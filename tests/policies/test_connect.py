@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from dataplane.link.loads import REQUESTS
+from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.upstream.gate import WAIT
+from gatewright.api.standalone import standalone
+from gatewright.wire.v1 import resource_pb2
 from tests.fakes.certificates import Authority
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import headers
@@ -669,3 +672,23 @@ class Carried(FakeTransport):
         got = self.tunnel.look().got[self.seen :]
         self.seen += len(got)
         return got
+
+
+@CLIENTS
+def test_a_tunnel_stays_within_its_gateway(opens: Opens) -> None:
+    """Also where a table has binds of another Gateway."""
+    proxy = Http1Endpoints(file(TUNNEL, binds=OTHER))
+    theirs = standalone.load(file("{}").replace("8080", "8082"), "config.yaml").resources
+    named = (each.SerializeToString().replace(b"default", b"another") for each in theirs)  # names of the same length
+    changes = [Change(RESOURCE_TYPE, resource_pb2.Resource.FromString(raw).key, raw) for raw in named]
+    for _ in proxy.applier.apply(changes):
+        pass
+    assert not proxy.applier.outcome.refused
+    assert {key.rpartition("/")[0] for key in proxy.applier.current.table.binds} == {
+        "bind/default/standalone",
+        "bind/another/standalone",
+    }
+    assert opens(proxy, b"any.test:8081").status == 200
+    client: TunnelClient = opens(proxy, b"any.test:8082")
+    assert (client.status, reason(proxy)) == (404, "ConnectTargetNotFound")
+    assert proxy.connect(port=8082).open, "it is there"

@@ -12,23 +12,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from struct import pack
 from typing import Any, Final
 
 import pytest
 import yaml
+from OpenSSL import SSL
 from pydantic import BaseModel
 
 from dataplane.http.h2.frames import SETTING, SETTINGS, WINDOW_UPDATE
+from dataplane.net.proxy_header import V2
 from dataplane.server.acceptor import Acceptor
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.schema.model import model_in
 from tests.fakes.both_planes import BothPlanes
+from tests.fakes.certificates import Authority
 from tests.fakes.h2_client import FrameClient
 from tests.fakes.h2_wire import frame, parse
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
+from tests.fakes.secure_proxy import TlsClient, client_context
 from tests.fakes.web_objects import OBJECTS, route
 from tests.unit.api import admission
 
+AUTHORITY: Final = Authority()
+OWN: Final = AUTHORITY.issue("shop.example")
 OK: Final = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nX-Case: a\r\n\r\nok"
 HEAD: Final = "{method} {target} HTTP/1.1\r\nhost: a.test\r\n{lines}\r\n"
 
@@ -169,6 +176,56 @@ def held(size: int) -> Callable[[MemoryProxy], int]:
     return lambda proxy: status(proxy, f"content-length: {size}", method="POST", target="/held")
 
 
+def opens(proxy: MemoryProxy) -> bool:
+    """Whether a connection is taken, before a byte of it."""
+    return proxy.connect().open
+
+
+def serves(first: bytes) -> Callable[[MemoryProxy], bool]:
+    """Whether a request reaches an endpoint, behind these bytes."""
+
+    def observe(proxy: MemoryProxy) -> bool:
+        client = proxy.connect()
+        client.send(first + HEAD.format(method="GET", target="/", lines="").encode())
+        return client.open and bool(proxy.connector.upstreams)
+
+    return observe
+
+
+# --- what shows it of a listener with TLS
+
+
+def tls_client(proxy: MemoryProxy, most: int | None = None, alpn: tuple[bytes, ...] = ()) -> TlsClient:
+    context = client_context(AUTHORITY, alpn)
+    if most is not None:
+        context.set_max_proto_version(most)
+    return TlsClient(proxy.connect(), "shop.example", context=context)
+
+
+def version(proxy: MemoryProxy, most: int | None = None) -> str:
+    """That is spoken; "": the handshake fails."""
+    client = tls_client(proxy, most)
+    return "" if client.error else client.tls.get_protocol_version_name()
+
+
+def chosen(proxy: MemoryProxy, *offered: bytes) -> bytes | None:
+    """The protocol of ALPN; None: the handshake fails."""
+    client = tls_client(proxy, alpn=offered)
+    return None if client.error else client.tls.get_alpn_proto_negotiated()
+
+
+def silent_for(seconds: float) -> Callable[[MemoryProxy], bool]:
+    """Whether a connection is open so long after its first byte, which its handshake did not go on from."""
+
+    def observe(proxy: MemoryProxy) -> bool:
+        far = proxy.connect()
+        far.send(b"\x16")
+        proxy.advance(seconds)
+        return far.open
+
+    return observe
+
+
 # --- the settings
 
 
@@ -195,6 +252,8 @@ class Knob:
         return made
 
 
+V1_HEADER: Final = b"PROXY TCP4 198.51.100.7 10.0.0.1 4711 80\r\n"
+V2_HEADER: Final = V2 + pack("!BBH4s4sHH", 0x21, 0x11, 12, bytes([198, 51, 100, 7]), bytes([10, 0, 0, 1]), 4711, 80)
 MANY: Final = "&".join(f"a{n}=1" for n in range(1001))
 
 KNOBS: Final = (
@@ -232,11 +291,39 @@ KNOBS: Final = (
     Knob("connect.mode", "Deny", connects, 405, 403),
     Knob("connect.mode", "Route", connects, 405, 200),
     Knob("connect.mode", "Tunnel", connects, 405, 404),
+    Knob("networkAuthorization.policy.matchExpressions", "['false']", opens, True, False),
+    Knob(
+        *("networkAuthorization.action", "Deny", opens, True, False),
+        "{networkAuthorization: {policy: {matchExpressions: ['true']}}}",
+    ),
+    Knob("proxyProtocol.version", "V1", serves(V1_HEADER), False, True, "{proxyProtocol: {mode: Strict}}"),
+    Knob("proxyProtocol.version", "All", serves(V1_HEADER), False, True, "{proxyProtocol: {mode: Strict}}"),
+    Knob("proxyProtocol.version", "V1", serves(V2_HEADER), True, False, "{proxyProtocol: {mode: Strict}}"),
+    Knob("proxyProtocol.mode", "Optional", serves(b""), False, True, "{proxyProtocol: {version: V2}}"),
     Knob("limits.maxConnections", "2", open_clients, 3, 2),
     Knob("limits.maxConnectionsPerAddress", "1", open_clients, 3, 1),
     Knob("limits.maxRequests", "1", overloaded, 0, 503),
     Knob("limits.maxRequestBytes", "1Ki", lambda p: status(p, "content-length: 2000", method="POST"), 0, 413),
 )
+
+OF_TLS: Final = (
+    Knob("tls.handshakeTimeout", "500ms", silent_for(1), True, False),
+    Knob("tls.handshakeTimeout", "20s", silent_for(15.2), False, True),
+    Knob("tls.handshakeTimeout", "14s", silent_for(14.8), True, False),
+    Knob("tls.alpnProtocols", "[http/1.1]", lambda p: chosen(p, b"h2", b"http/1.1"), b"h2", b"http/1.1"),
+    Knob("tls.alpnProtocols", "[h2]", lambda p: chosen(p, b"http/1.1"), b"http/1.1", None),
+    Knob("tls.minProtocolVersion", '"1.3"', lambda p: version(p, SSL.TLS1_2_VERSION), "TLSv1.2", ""),
+    Knob("tls.maxProtocolVersion", '"1.2"', version, "TLSv1.3", "TLSv1.2"),
+    Knob(
+        *("tls.cipherSuites", "[TLS13_CHACHA20_POLY1305_SHA256]", lambda p: tls_client(p).tls.get_cipher_name()),
+        *("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"),
+    ),
+    Knob(
+        *("tls.keyExchangeGroups", "[P-384]", lambda p: str(tls_client(p).tls.get_group_name()).lower()),
+        *("x25519mlkem768", "secp384r1"),
+    ),
+)
+"""Of a listener of protocol HTTPS."""
 
 OF_THE_FILE: Final = (
     Knob("accessLog.add", "{a: '\"b\"'}", lambda p: " a=b" in line(p), False, True),
@@ -256,12 +343,9 @@ ELSEWHERE: Final = {
     "limits.maxPasswordChecksPerAddress": "tests/policies/test_limits.py",
     "limits.streamIdleTimeout": "tests/policies/test_limits.py",
     "metrics": "not supported yet",
-    "networkAuthorization": "tests/policies/test_network_authorization.py",
-    "proxyProtocol": "tests/policies/test_proxy_protocol.py",
-    "tls": "tests/policies/test_frontend_tls.py",
     "tracing": "not supported yet",
 }
-"""Settings that need more than one request to show: where their tests are."""
+"""Settings that need more than a few requests to show: where their tests are. What is of no listener's connections."""
 
 
 # --- where they come from
@@ -275,8 +359,8 @@ TRAFFIC: Final = {
 """Policies of routes, by the path that they match."""
 
 
-def file(frontend: dict[str, Any], http: dict[str, Any] | None = None) -> str:
-    """`http`: of its listener."""
+def file(frontend: dict[str, Any], http: dict[str, Any] | None = None, is_secure: bool = False) -> str:
+    """`http`: of its listener. `is_secure`: that has TLS."""
     backend = [{"host": "127.0.0.1:9000"}]
     routes = [
         {"matches": [{"path": {"value": f"/{name}"}}], "policies": policies, "backends": backend}
@@ -285,15 +369,18 @@ def file(frontend: dict[str, Any], http: dict[str, Any] | None = None) -> str:
     listener: dict[str, Any] = {"name": "http", "routes": [*routes, {"backends": backend}]}
     if http is not None:
         listener["http"] = http
+    if is_secure:
+        pair = {name: {"value": text.decode()} for name, text in OWN.entries.items()}
+        listener |= {"protocol": "HTTPS", "tls": {"certificateRefs": [pair]}}
     return yaml.safe_dump({"frontendPolicies": frontend, "binds": [{"port": 80, "listeners": [listener]}]})
 
 
-def of_a_file(frontend: dict[str, Any]) -> MemoryProxy:
+def of_a_file(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProxy:
     """A standalone file."""
-    return MemoryProxy(file(frontend))
+    return MemoryProxy(file(frontend, is_secure=is_secure))
 
 
-def objects(frontend: dict[str, Any]) -> str:
+def objects(frontend: dict[str, Any], is_secure: bool = False) -> str:
     def policy(name: str, kind: str, target: str, **settings: Any) -> dict[str, Any]:
         targets = [{"group": "gateway.networking.k8s.io", "kind": kind, "name": target}]
         spec = {"targetRefs": targets, **settings}
@@ -308,13 +395,19 @@ def objects(frontend: dict[str, Any]) -> str:
     if frontend:
         policies.append(policy("edge", "Gateway", "web", frontend=frontend))
     routes = "".join(route(name, f"/{name}") for name in TRAFFIC) + route("all", "/")
-    return OBJECTS.format(port=80, upstream=9000) + routes + "---\n" + yaml.safe_dump_all(policies)
+    text = OBJECTS.format(port=80, upstream=9000)
+    if is_secure:
+        text = text.replace("protocol: HTTP,", "protocol: HTTPS, tls: {certificateRefs: [{name: own}]},")
+        pair = {name: content.decode() for name, content in OWN.entries.items()}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own"}, "type": "kubernetes.io/tls"}
+        policies.append({**secret, "stringData": pair})
+    return text + routes + "---\n" + yaml.safe_dump_all(policies)
 
 
-def of_a_folder(frontend: dict[str, Any]) -> MemoryProxy:
+def of_a_folder(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProxy:
     """What the controller makes of a folder."""
     proxy = BothPlanes("")
-    proxy.save(objects(frontend))
+    proxy.save(objects(frontend, is_secure))
     return proxy
 
 
@@ -324,18 +417,19 @@ def definition() -> Any:
     return yaml.safe_load(text)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
-def of_an_api_server(frontend: dict[str, Any]) -> MemoryProxy:
+def of_an_api_server(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProxy:
     """The same objects, with the defaults that the definition of GatewayPolicy writes into them."""
-    documents = list(yaml.safe_load_all(objects(frontend)))
+    documents = list(yaml.safe_load_all(objects(frontend, is_secure)))
     for document in documents:
         if document["kind"] == "GatewayPolicy":
             assert admission.refusals(definition(), document) == []
     return BothPlanes(yaml.safe_dump_all(documents))
 
 
-def check(knob: Knob, make: Callable[[dict[str, Any]], MemoryProxy]) -> None:
-    assert knob.observe(make(knob.frontend(is_set=False))) == knob.default
-    assert knob.observe(make(knob.frontend(is_set=True))) == knob.otherwise
+def check(knob: Knob, make: Callable[[dict[str, Any], bool], MemoryProxy]) -> None:
+    is_secure = knob in OF_TLS
+    assert knob.observe(make(knob.frontend(is_set=False), is_secure)) == knob.default
+    assert knob.observe(make(knob.frontend(is_set=True), is_secure)) == knob.otherwise
 
 
 def named(knob: Knob) -> str:
@@ -361,17 +455,17 @@ def test_the_defaults_of_the_specification(make: Callable[[dict[str, Any]], Memo
                 assert knob.observe(make(frontend)) == knob.default, what
 
 
-@pytest.mark.parametrize("knob", [*KNOBS, *OF_THE_FILE], ids=named)
+@pytest.mark.parametrize("knob", [*KNOBS, *OF_TLS, *OF_THE_FILE], ids=named)
 def test_from_a_standalone_file(knob: Knob) -> None:
     check(knob, of_a_file)
 
 
-@pytest.mark.parametrize("knob", [*KNOBS, *OF_OBJECTS], ids=named)
+@pytest.mark.parametrize("knob", [*KNOBS, *OF_TLS, *OF_OBJECTS], ids=named)
 def test_from_a_folder(knob: Knob) -> None:
     check(knob, of_a_folder)
 
 
-@pytest.mark.parametrize("knob", [*KNOBS, *OF_OBJECTS], ids=named)
+@pytest.mark.parametrize("knob", [*KNOBS, *OF_TLS, *OF_OBJECTS], ids=named)
 def test_from_an_api_server(knob: Knob) -> None:
     check(knob, of_an_api_server)
 
@@ -394,7 +488,7 @@ def leaves(model: type[BaseModel], path: str = "") -> list[str]:
 
 
 def test_every_setting_is_here_or_elsewhere() -> None:
-    missing = set(leaves(Frontend)) - {each.path for each in (*KNOBS, *OF_OBJECTS)}
+    missing = set(leaves(Frontend)) - {each.path for each in (*KNOBS, *OF_TLS, *OF_OBJECTS)}
     assert {name for name in missing if not any(f"{name}.".startswith(f"{each}.") for each in ELSEWHERE)} == set()
     root = Path(__file__).parents[2]
     assert [file for file in ELSEWHERE.values() if file.startswith("tests/") and not (root / file).is_file()] == []

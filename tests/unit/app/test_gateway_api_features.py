@@ -6,6 +6,7 @@ feature; a name of `controlplane/translate/features.py` that is not there fails.
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -482,3 +483,26 @@ def test_a_backend_of_web_sockets() -> None:
     assert planes.upstream.take() == b"\x81\x01a"
     planes.upstream.answer(b"\x81\x01b")
     assert client.take() == b"\x81\x01b"
+
+
+def test_slow_start_of_an_endpoint_that_joins_a_service() -> None:
+    """From 5 percent on, over ten seconds; those that were there from the beginning are warm."""
+    planes = BothPlanes(BASE + rules(TO_SHOP))
+    planes.context.leases.random = Random(7).random
+    planes.load(SHOP.replace("{addresses: [127.0.0.1]}", "{addresses: [127.0.0.1]}, {addresses: [127.0.0.9]}"))
+    (backend,) = (each for each in planes.applier.current.table.backends.values() if len(each.endpoints) == 2)
+    new, old = sorted(backend.endpoints, key=lambda each: each.address != "127.0.0.9")
+
+    def part() -> float:
+        """Of the requests that the new one gets; nothing else speaks for one of them."""
+        seen = []
+        for _ in range(400):
+            new.latency = old.latency
+            seen.append(where(planes))
+        return sum(address.startswith("127.0.0.9:") for address in seen) / len(seen)
+
+    found = [part()]
+    for _ in range(2):
+        new.warming -= 5.0  # so much later
+        found.append(part())
+    assert found == [pytest.approx(0.025, abs=0.025), pytest.approx(0.25, abs=0.09), pytest.approx(0.5, abs=0.1)]

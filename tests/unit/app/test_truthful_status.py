@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from controlplane.cli import exits
 from controlplane.cli.__main__ import main
 from controlplane.settings import Settings
 from dataplane.bootstrap import Address, Drain
+from dataplane.chain.filter import Refused
+from dataplane.filters import registry
+from tests.fakes import memory_workers
 from tests.fakes.memory_agent import agent, ask, config
 from tests.fakes.web_objects import OBJECTS, route
 from tests.harness.ports import reserve
@@ -130,3 +134,41 @@ async def test_what_is_absent_or_unknown_is_said_and_fails(
         assert await status(app, name) == exits.DEPENDENCY
         assert capsys.readouterr().err == f"gatewright: {name}: there is no such object\n"
         assert await status(app, "httproute/all", name, "--exit-code") == exits.DEPENDENCY
+
+
+EDGE = """\
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: edge}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
+  frontend: {proxyProtocol: {version: V1}}
+"""
+
+
+async def test_what_a_proxy_cannot_carry_out_of_the_rules_for_connections_is_a_condition_of_the_policy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy of an older version meets a value that it does not know: it refuses connections, and says so."""
+
+    def refuse(_config: Any, _env: Any) -> Any:
+        raise Refused("version: unknown value 99")
+
+    older = tuple(replace(row, build=refuse) if row.name == "proxy_protocol" else row for row in registry.ROWS)
+    monkeypatch.setattr(memory_workers, "ROWS", older)
+    port = reserve()
+    under: dict[str, Any] = {
+        "xds": Address(path=str(tmp_path / "xds.sock")),
+        "gateway": "default/web",
+        "drain": Drain(0.0, 1.0),
+    }
+    async with controller(tmp_path, world(port) + EDGE) as app, agent(tmp_path, config(reserve(), 1), **under):
+        await until(lambda: any(row.refusals for row in app.pipeline.fleet.proxies(lambda _: 0)), "the refusal")
+        assert (await ask(port)).status == 0, "closed without an answer"
+        await until(lambda: "Rejected" in str(app.pipeline.program.status("GatewayPolicy", "default", "edge")))
+        assert await status(app, "--exit-code") == exits.CONFIG
+        shown = capsys.readouterr().out
+        assert "policy/default/edge/proxy_protocol: proxy_protocol: version: unknown value 99" in shown
+        policy = shown.partition("GatewayPolicy  default/edge")[2].partition("\nGateway")[0]
+        assert "unknown value 99" in policy
