@@ -157,6 +157,14 @@ def test_a_condition_that_changes_while_counts_are_written_does_not_wait_either(
         assert shown <= 2 * number + LONGEST + 2 * answer + 0.04
 
 
+def test_a_write_during_which_counts_changed_was_early() -> None:
+    """A slow API server: three such, and the moment of quiet becomes longer."""
+    clock = Clock(lambda: 0.05)
+    clock.run(counted([0.0, 0.05, 0.125, 0.2]))
+    assert [at for at, _ in clock.written] == pytest.approx([0.025, 0.1, 0.175, 0.3])
+    assert clock.written[-1][1] == body(4)
+
+
 def test_after_a_rest_everything_begins_anew() -> None:
     clock = Clock()
     uneven = [number * 0.03 for number in range(60)]
