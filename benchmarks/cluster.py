@@ -5,9 +5,10 @@ An API server and its store (`scripts/apiserver`), `gatewright controller --kube
 1. Propagation: routes are created one by one; from the answer of the API server to the first answer of the proxy that
    has the route. Before that nothing but 404.
 2. Attachment: `--routes` routes are created by four clients. How often is the Gateway's status written, is a write
-   refused, and how long after the last creation is `attachedRoutes` right?
+   refused, and how long after the last creation is `attachedRoutes` right? Then propagation again, beside these routes.
 3. Refusal: how long until a listener that a proxy cannot open is in the status, and until it is gone after the mend?
-4. Memory and CPU: `--large` routes are created at 100 a second, with an edit of another one after every tenth.
+4. Memory and CPU: `--large` routes are created at 100 a second, with an edit of another one after every tenth. Of every
+   fiftieth it is seen how long it takes to its first answer.
 
 Demands: mean at most 8 ms and 99 of 100 at most 20 ms; at most 15 writes, none refused, right within 60 ms; 2 s for a
 refusal and for its end; at most 250 MB beside the memory of a controller that has reached the cluster and read nothing.
@@ -27,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ GATEWAY = f"{GATEWAY_API}/namespaces/{SPACE}/gateways/web"
 ROUTES = f"{GATEWAY_API}/namespaces/{SPACE}/httproutes"
 CLIENTS = 4
 PER_SECOND = 100
+SAMPLED = 50
 MEAN_MS, P99_MS, MOST_WRITES, RIGHT_MS, MOST_MB = 8.0, 20.0, 15, 60.0, 250.0
 Json = dict[str, Any]
 
@@ -117,27 +119,37 @@ class Bench:
         return (int(fields[11]) + int(fields[12])) / 100
 
 
-def propagation(bench: Bench, changes: int) -> Json:
-    connection, took, wrong = http.client.HTTPConnection("127.0.0.1", bench.port), [], 0
-    for number in range(changes):
-        bench.create(f"change{number}")
-        began = time.perf_counter()
-        while True:
-            connection.request("GET", f"/change{number}")
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status == 302:
-                break
-            wrong += answer.status != 404
-        took.append((time.perf_counter() - began) * 1000)
-    took.sort()
+def first_answer(connection: http.client.HTTPConnection, name: str) -> tuple[float, int]:
+    """Milliseconds until the proxy has a route that was created just now, and answers before that were not 404."""
+    began, wrong = time.perf_counter(), 0
+    while True:
+        connection.request("GET", f"/{name}")
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status == 302:
+            return (time.perf_counter() - began) * 1000, wrong
+        wrong += answer.status != 404
+
+
+def percentiles(took: list[float]) -> Json:
+    took = sorted(took)
     return {
         "mean ms": round(statistics.mean(took), 1),
         "p50": round(took[len(took) // 2], 1),
         "p99": round(took[int(len(took) * 0.99)], 1),
         "max": round(took[-1], 1),
-        "wrong answers": wrong,
     }
+
+
+def propagation(bench: Bench, changes: int, name: str = "change") -> Json:
+    connection, took, wrong = http.client.HTTPConnection("127.0.0.1", bench.port), [], 0
+    for number in range(changes):
+        bench.create(f"{name}{number}")
+        one, others = first_answer(connection, f"{name}{number}")
+        took.append(one)
+        wrong += others
+    connection.close()
+    return {**percentiles(took), "wrong answers": wrong}
 
 
 class Writes:
@@ -198,10 +210,33 @@ def _await(holds: Callable[[], bool]) -> None:
     wait_until(holds, "the controller is behind")
 
 
+class Sampler:
+    """How long routes take to their first answer while others are created: one at a time, in a thread of its own."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", bench.port)
+        self._pool = ThreadPoolExecutor(1)
+        self._asked: list[Future[tuple[float, int]]] = []
+
+    def ask(self, name: str) -> None:
+        """Of a route that was created just now; not while another one is asked for."""
+        if not self._asked or self._asked[-1].done():
+            self._asked.append(self._pool.submit(first_answer, self._connection, name))
+
+    def result(self) -> Json:
+        found = [each.result() for each in self._asked]
+        self._pool.shutdown()
+        self._connection.close()
+        wrong = sum(others for _, others in found)
+        return {**percentiles([one for one, _ in found]), "wrong answers": wrong, "asked": len(found)}
+
+
 def memory(bench: Bench, routes: int, empty: float) -> Json:
-    seconds, began = bench.seconds(), time.perf_counter()
+    sampler, seconds, began = Sampler(bench), bench.seconds(), time.perf_counter()
     for number in range(routes):
         bench.create(f"large{number}")
+        if number % SAMPLED == 0:
+            sampler.ask(f"large{number}")
         if number % 10 == 9:
             bench.edit(f"large{number // 2}", f"{number}.example")
         time.sleep(max(0.0, began + number / PER_SECOND - time.perf_counter()))
@@ -213,6 +248,7 @@ def memory(bench: Bench, routes: int, empty: float) -> Json:
         "MB with nothing read": round(empty),
         "MB": round(bench.megabytes()),
         "MB beside that": round(bench.megabytes() - empty),
+        "first answer": sampler.result(),
     }
 
 
@@ -252,6 +288,8 @@ def main() -> int:
         print("propagation", json.dumps(propagation(bench, arguments.changes)), flush=True)
         print("refusal", json.dumps(refusal(bench)), flush=True)
         print("attachment", json.dumps(attachment(bench, arguments.routes, arguments.changes)), flush=True)
+        beside = f"propagation beside {arguments.routes + arguments.changes} routes"
+        print(beside, json.dumps(propagation(bench, arguments.changes, "beside")), flush=True)
         if arguments.large:
             print("memory", json.dumps(memory(bench, arguments.large, empty)), flush=True)
     return 0

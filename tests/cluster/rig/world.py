@@ -52,10 +52,17 @@ PLURALS = {
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "CustomResourceDefinition": "customresourcedefinitions",
+    "Deployment": "deployments",
+    "Gateway": "gateways",
+    "GatewayParameters": "gatewayparameters",
+    "GatewayPolicy": "gatewaypolicies",
     "GatewayClass": "gatewayclasses",
+    "HTTPRoute": "httproutes",
     "Namespace": "namespaces",
+    "PodDisruptionBudget": "poddisruptionbudgets",
     "Role": "roles",
     "RoleBinding": "rolebindings",
+    "Service": "services",
     "ServiceAccount": "serviceaccounts",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
@@ -64,10 +71,12 @@ PYTHON = [sys.executable, "-m"]
 
 
 class World:
-    """Made by `running`; `folder` takes all files."""
+    """Made by `running`; `folder` takes all files. `fixed`: addresses by names of what runs beside the cluster."""
 
-    def __init__(self, binaries: Path, folder: Path, images: Mapping[str, list[str]]) -> None:
-        self.binaries, self.folder = binaries, folder
+    def __init__(
+        self, binaries: Path, folder: Path, images: Mapping[str, list[str]], fixed: Mapping[str, str] = FIXED
+    ) -> None:
+        self.binaries, self.folder, self.fixed = binaries, folder, fixed
         self.kubeconfig = folder / "kubeconfig"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._images = images
@@ -136,7 +145,7 @@ async def running(world: World) -> AsyncIterator[Api]:
         kubelet = Kubelet(api, world.folder, world.command, API_PORT)
         balancer = Balancer(api, kubelet)
         loop = asyncio.get_running_loop()
-        resolve = resolver(balancer.services, kubelet, FIXED)
+        resolve = resolver(balancer.services, kubelet, world.fixed)
         await loop.create_datagram_endpoint(lambda: Dns(resolve), (NODE_ADDRESS, 53))
         tasks = [asyncio.create_task(kubelet.run()), asyncio.create_task(balancer.run())]
         for task in tasks:
