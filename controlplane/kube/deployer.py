@@ -25,7 +25,7 @@ from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
 from controlplane.kube import differences, paths
 from controlplane.kube.access import APPLY, ApiError
-from controlplane.kube.owned import KINDS, Live, LiveChange, Owned, addresses, owner, slim
+from controlplane.kube.owned import KINDS, Live, LiveChange, Owned, addresses, are_unready, owner, slim
 from controlplane.kube.pending import Pending
 from controlplane.kube.reflector import Reads, Reflector
 from controlplane.translate.conditions import Condition, joined
@@ -167,8 +167,9 @@ class Deployer:
         """What is another outcome than before."""
         changed: dict[str, Outcome | None] = {}
         for gateway in gateways:
-            objects = [body for key, body in self.live.of(gateway).items() if key.kind == "Service"]
-            found = Outcome(addresses(objects), self._failed.get(gateway))
+            objects = self.live.of(gateway)
+            services = [body for key, body in objects.items() if key.kind == "Service"]
+            found = Outcome(addresses(services), self._failed.get(gateway), are_unready(objects.values()))
             if found == self._told.get(gateway, Outcome()):
                 continue
             if found == Outcome():

@@ -175,6 +175,13 @@ def addresses(objects: Iterable[Json]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def are_unready(objects: Iterable[Json]) -> bool:
+    """Whether a Deployment among the objects of a Gateway has Pods and none of them is ready: its Service leads nowhere
+    yet, although a proxy may have said that it serves. One that nobody has looked at says nothing; it has no proxy."""
+    statuses = [body.get("status") or {} for body in objects if body.get("kind") == "Deployment"]
+    return any(each.get("replicas") and not each.get("readyReplicas") for each in statuses)
+
+
 def _addresses(spec: Json, status: Json) -> Iterator[tuple[str, str]]:
     if spec.get("type") == "LoadBalancer":
         for each in (status.get("loadBalancer") or {}).get("ingress") or ():

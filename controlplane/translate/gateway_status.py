@@ -18,7 +18,7 @@ from controlplane.translate.keys import (
     listener_resource,
 )
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
-from controlplane.translate.wanted import Outcome, addresses_missing
+from controlplane.translate.wanted import Outcome, unreachable
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.attach.parents import Owner
 
@@ -208,7 +208,7 @@ class GatewayReport:
 
     def _unreachable(self) -> Condition | None:
         if self._provisioning.is_on:
-            return addresses_missing(self._asked, self._provisioning.outcome)
+            return unreachable(self._asked, self._provisioning.outcome)
         if not self._asked:
             return None
         asked = ", ".join(value for _, value in self._asked)

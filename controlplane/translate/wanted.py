@@ -42,6 +42,8 @@ class Outcome:
     addresses: tuple[tuple[str, str], ...] = ()
     """Of its Service: type and value."""
     failure: Failure | None = None
+    is_unready: bool = False
+    """There are Pods, and none of them gets connections yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +105,16 @@ def _request(plan: GatewayPlan, gateway: Gateway, layers: list[Layer]) -> Reques
     )
 
 
-def addresses_missing(asked: Sequence[tuple[str, str]], outcome: Outcome | None) -> Condition | None:
-    """`Programmed` of a Gateway that cannot be reached as it asks: `asked` are types and values of its addresses."""
+def unreachable(asked: Sequence[tuple[str, str]], outcome: Outcome | None) -> Condition | None:
+    """`Programmed` of a Gateway that cannot be reached, or not as it asks. `asked`: types and values of addresses."""
     assigned = outcome.addresses if outcome is not None else ()
     missing = [value for kind, value in asked if (kind, value) not in assigned]
     if missing and (assigned or len(asked) > 1 or any(kind == "Hostname" for kind, _ in asked)):
         given = ", ".join(value for _, value in assigned) or "none"
         why = f"not assigned: {', '.join(missing)}; assigned: {given}"
         return Condition("Programmed", False, "AddressNotUsable", why)
-    if assigned and not missing:
-        return None
-    return Condition("Programmed", False, "AddressNotAssigned", "the Service has no address yet")
+    if not assigned or missing:
+        return Condition("Programmed", False, "AddressNotAssigned", "the Service has no address yet")
+    if outcome is not None and outcome.is_unready:
+        return Condition("Programmed", False, "Pending", "none of its Pods is ready")
+    return None

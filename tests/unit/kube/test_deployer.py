@@ -236,6 +236,22 @@ async def test_addresses_are_told_also_by_who_does_not_lead() -> None:
         await following
 
 
+async def test_pods_of_which_none_is_ready_are_told() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        found = world.server.objects[PATHS["Deployment"]]["web"]
+        for status, is_unready in (
+            ({"replicas": 2, "unavailableReplicas": 2}, True),
+            ({"replicas": 2, "readyReplicas": 1}, False),
+            ({"replicas": 1, "readyReplicas": 0}, True),
+            ({"observedGeneration": 2}, False),  # it may have no Pods
+        ):
+            world.server.put(PATHS["Deployment"], {**found, "status": status})
+            expected = {"shop/web": Outcome(is_unready=True)} if is_unready else {"shop/web": None}
+            await world.holds(lambda expected=expected: world.outcomes == expected)
+
+
 class Hasty(Server):
     """A load balancer assigns an address, and the watch reports it, before the answer to whoever made the Service has
     come."""

@@ -11,6 +11,7 @@ from controlplane.deploy.names import object_name
 from controlplane.deploy.request import Defaults
 from controlplane.derive import Change
 from controlplane.translate.conditions import Condition
+from controlplane.translate.fleet import FleetView
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.wanted import Failure, Outcome, Provisioner, Wanted
 from tests.unit.translate.golden import World, objects
@@ -218,6 +219,17 @@ def test_addresses_are_those_of_the_service() -> None:
     ]
     outcome(made, None)
     assert (made.program.status("Gateway", *GW) or {})["addresses"] == []
+
+
+def test_nothing_is_programmed_while_no_pod_is_ready() -> None:
+    """A proxy may have said that it serves before its Service sends anybody there."""
+    made, _ = deployed(CLASS, GATEWAY)
+    address = (("IPAddress", "10.0.0.1"),)
+    made.program.fleet(str(GW), FleetView(1, 1))
+    outcome(made, Outcome(address, is_unready=True))
+    assert told(made)["Programmed"] == "False Pending: none of its Pods is ready"
+    outcome(made, Outcome(address))
+    assert told(made)["Programmed"].startswith("True Programmed: ")
 
 
 ASKED: list[tuple[str, tuple[tuple[str, str], ...], str]] = [
