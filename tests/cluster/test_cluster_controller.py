@@ -9,8 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -160,8 +162,12 @@ def since(server: ApiServer, name: str, version: str) -> list[Json]:
 def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
     server: ApiServer, controller: Controller, names: str
 ) -> None:
-    """By four clients, while others know the Gateway too; each write is right when it is made, and none is refused."""
-    count = 1000
+    """By four clients, while others know the Gateway too; each write is right when it is made, and none is refused.
+
+    Fifteen at most is promised for a burst of 17 seconds; on a machine that takes longer, or stops in between, it is
+    several bursts, of which no number can be promised but that they are few.
+    """
+    count, moments = 1000, list[float]()
     gateway(server, names, reserve())
     found = wait_until(lambda: is_settled(server, controller, names), controller.process.log)
     local, clients = threading.local(), list[ApiServer]()
@@ -175,6 +181,7 @@ def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
 
     def create(number: int) -> None:
         route(client(), f"{names}-{number}", names)
+        moments.append(time.monotonic())
 
     def remove(number: int) -> None:
         client().request("DELETE", f"{SHOP}/httproutes/{names}-{number}")
@@ -184,7 +191,8 @@ def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
             list(pool.map(create, range(count)))
         wait_until(lambda: routes_of(get(server, f"{SHOP}/gateways/{names}")) == count, controller.process.log)
         written = since(server, names, found["metadata"]["resourceVersion"])
-        assert len(written) <= 15
+        is_one_burst = moments[-1] - moments[0] <= 17 and all(b - a < 0.25 for a, b in pairwise(sorted(moments)))
+        assert len(written) <= (15 if is_one_burst else count // 10)
         counts = [routes_of(each) for each in written]
         assert counts == sorted(counts)
         assert metric(controller, 'status_writes_total{outcome="conflict"}') == 0
