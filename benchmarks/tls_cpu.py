@@ -30,7 +30,7 @@ WARM: Final = 50
 
 
 class Bench:
-    """A proxy in memory whose turns end when told, and a count of what it computed."""
+    """A proxy in memory, and the CPU time of calls to it, deferred calls included."""
 
     def __init__(self, proxy: Callable[[Writes], MemoryProxy]) -> None:
         self._calls: list[Callable[[], None]] = []

@@ -176,8 +176,11 @@ def addresses(objects: Iterable[Json]) -> tuple[tuple[str, str], ...]:
 
 
 def are_unready(objects: Iterable[Json]) -> bool:
-    """Whether a Deployment among the objects of a Gateway has Pods and none of them is ready: its Service leads nowhere
-    yet, although a proxy may have said that it serves. One that nobody has looked at says nothing; it has no proxy."""
+    """Whether a Deployment among the objects of a Gateway has Pods and none of them is ready.
+
+    Its Service has no endpoint yet, although a proxy may have acknowledged its state. A Deployment without a status
+    has no Pods, and no proxy.
+    """
     statuses = [body.get("status") or {} for body in objects if body.get("kind") == "Deployment"]
     return any(each.get("replicas") and not each.get("readyReplicas") for each in statuses)
 

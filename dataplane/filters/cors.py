@@ -122,7 +122,7 @@ def _request_hook(key: str, origins: _Origins, fixed: bytes, preflight: Prefligh
 
     @lru_cache(REMEMBERED)
     def lines_for(origin: bytes) -> tuple[Lines, bool]:
-        """Those that tell the browser that this origin may read the response; whether it is named."""
+        """The headers with which the browser lets this origin read the response; whether the origin is named."""
         low = origin.lower()
         if not origins.allowed(low):
             return NOT_ALLOWED, False
