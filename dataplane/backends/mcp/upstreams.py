@@ -5,6 +5,7 @@ forgotten them, opened where there are none yet.
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -176,7 +177,7 @@ class Upstreams:
         """Open a session as the client did, which does not notice. Raises `TargetFailed`."""
         session = self.visit.session
         said = b"" if session is None else session.hello
-        hello = msgspec.Raw(said or self._anonymous())
+        hello = msgspec.Raw(said or _anonymous(self.visit.version(), self.visit.plan.stateless))
         opened = await self.hello(target, messages.request("initialize", "gw-initialize", hello))
         try:
             if opened.answer.status != _OK:
@@ -193,20 +194,6 @@ class Upstreams:
             context = self.visit.x.context
             context.mcp_memory.of(session.number, context.clock()).renewed[target.name] = made
         return made
-
-    def _anonymous(self) -> bytes:
-        """What a client without a session has said of itself, as far as it can be known: its revision. What it can do
-        is not, so servers may ask for what clients answer by themselves, with an error where they cannot. Roots are
-        asked for beside requests, where a client without a session hears nothing."""
-        version = self.visit.version()
-        able: dict[str, object] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
-        return messages.encode(
-            {
-                "protocolVersion": version if version in versions.KNOWN else versions.UNSPOKEN,
-                "capabilities": able if self.visit.plan.stateless else {},
-                "clientInfo": {"name": "gatewright", "version": "1"},
-            }
-        )
 
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
         """The response to a request, read whole, from JSON or a stream of events. Other messages of the stream are left
@@ -249,6 +236,26 @@ class Upstreams:
 
 
 _OK: Final = 200
+
+
+def _anonymous(version: str, is_stateless: bool) -> bytes:
+    """The `initialize` parameters for a client that has not sent its own in this session: see `_introduction`."""
+    return _introduction(version if version in versions.KNOWN else versions.UNSPOKEN, is_stateless)
+
+
+@cache
+def _introduction(version: str, is_stateless: bool) -> bytes:
+    """Of a client of which only the revision is known. Without a session its capabilities are not, so servers may ask
+    for what clients answer by themselves, with an error where they cannot. Roots are asked for beside requests, where
+    such a client receives nothing. One for each revision that is known."""
+    able: dict[str, object] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
+    return messages.encode(
+        {
+            "protocolVersion": version,
+            "capabilities": able if is_stateless else {},
+            "clientInfo": {"name": "gatewright", "version": "1"},
+        }
+    )
 
 
 async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
