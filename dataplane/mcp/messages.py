@@ -63,6 +63,7 @@ Object = dict[str, Raw]
 _message = msgspec.json.Decoder(Message).decode
 _object = msgspec.json.Decoder(Object).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
+_scan = msgspec.json.Decoder(Raw).decode
 encode = msgspec.json.Encoder().encode
 
 _NOT_READABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -74,15 +75,26 @@ def read(body: bytes) -> Message:
         str(body, "utf-8")  # text that is only scanned is not looked at otherwise
         message = _message(body)
     except msgspec.ValidationError as error:
-        if body.lstrip(b" \t\r\n")[:1] == b"[":
-            raise Malformed(INVALID_REQUEST, "batches of messages are not supported") from None
-        raise Malformed(INVALID_REQUEST, f"not a JSON-RPC message: {error}") from None
+        raise _no_message(body, error) from None
     except RecursionError:
         raise Malformed(PARSE_ERROR, "the message has too many levels") from None
     except _NOT_READABLE:
         raise Malformed(PARSE_ERROR, "the message is not JSON") from None
     _check(message)
     return message
+
+
+def _no_message(body: bytes, error: msgspec.ValidationError) -> Malformed:
+    """What is wrong with a body that is no object of this form: it was read as far as to see that, no further."""
+    try:
+        _scan(body)
+    except RecursionError:
+        return Malformed(PARSE_ERROR, "the message has too many levels")
+    except _NOT_READABLE:
+        return Malformed(PARSE_ERROR, "the message is not JSON")
+    if body.lstrip(b" \t\r\n")[:1] == b"[":
+        return Malformed(INVALID_REQUEST, "batches of messages are not supported")
+    return Malformed(INVALID_REQUEST, f"not a JSON-RPC message: {error}")
 
 
 def _check(message: Message) -> None:

@@ -119,7 +119,7 @@ class Rewrite:
             if self.tag is None:
                 return text
             message.params = _request_renamed(message.params, self.target, self.tag)
-        elif message.method in _NOTES:
+        elif message.method in _NAMED:
             if not self._noticed(message):
                 return None
         else:
@@ -128,17 +128,15 @@ class Rewrite:
 
     def _noticed(self, message: Message) -> bool:
         """Make a notice ours; whether it is for this client. Raises `Malformed`."""
-        method = str(message.method)
-        named = _NAMED.get(method)
-        if named is not None and self.hides is not None:
-            kind, key = named
+        kind, key = _NAMED[str(message.method)]
+        if self.hides is not None:
             fields = messages.object_of(_object(message.params))
             name = messages.text_of(fields.get(key))
             if name is None or self.hides(kind, self.target, name):
                 return False
             message.params = messages.raw(fields)  # as it was judged: with one of each key
         if self.renames:
-            message.params = _NOTES[method](message.params, self.target)
+            message.params = merging.renamed(_object(message.params), key, kind, self.target)
         return True
 
     def event(self, event: Event) -> bytes:
@@ -185,10 +183,6 @@ _RESULTS: Final[dict[str, Callable[[Raw, str], Raw]]] = {
 }
 
 
-def _uri_renamed(params: Raw | object, target: str) -> Raw:
-    return merging.renamed(_object(params), "uri", "resource", target)
-
-
 def _request_renamed(params: Raw | object, target: str, tag: Tag) -> Raw:
     """A server withdraws a request that it had for the client."""
     fields = messages.object_of(_object(params))
@@ -208,14 +202,6 @@ def _object(params: Raw | object) -> Raw:
     return params if isinstance(params, Raw) else Raw(b"{}")
 
 
-def _status_renamed(params: Raw | object, target: str) -> Raw:
-    return merging.renamed(_object(params), "taskId", "task", target)
-
-
-_NOTES: Final[dict[object, Callable[[Raw | object, str], Raw]]] = {
-    "notifications/resources/updated": _uri_renamed,
-    "notifications/tasks/status": _status_renamed,
-}
 _NAMED: Final = {
     "notifications/resources/updated": ("resource", "uri"),
     "notifications/tasks/status": ("task", "taskId"),
