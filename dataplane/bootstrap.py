@@ -158,6 +158,8 @@ class WorkerSettings:
     drain: Drain
     session_key: SessionKey
     zone: str = ""
+    sockets: str = ""
+    """Folder of the Unix sockets by which workers ask each other, made when it is needed; "": there is none."""
 
     def to_link(self) -> dict[str, Any]:
         """For `link.messages.Hello`."""

@@ -135,6 +135,7 @@ class Serving:
             session_key=settings.session_key.value,
             loads=loads,
             ended=Ended.of(common, hello.index),
+            sockets=settings.sockets,
             descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
         )
         self._acceptor = Acceptor(self._context, loop)
@@ -225,6 +226,7 @@ class Serving:
             await asyncio.sleep(0)
         self._watches.stop()
         self._context.deadlines.close()
+        self._context.close()
         await self._tasks.end()
         await self._connector.close()
         await self._resolver.close()

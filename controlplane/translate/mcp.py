@@ -157,8 +157,6 @@ def _servers(key: ObjectKey, model: MCPBackend, lookups: Lookups, problems: list
                 problems.append(f"target {each.name}: the name is taken")
                 continue
             taken.add(each.name)
-            if each.protocol == "SSE":
-                problems.append(f"target {each.name}: protocol SSE is not supported yet")
             yield each
 
 

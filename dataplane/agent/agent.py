@@ -48,7 +48,7 @@ ORPHAN_DRAIN = 1.0
 class Agent:
     """One proxy. `launch` starts a worker; `first` is the configuration file as read at the start; `lives` are workers
     that are started already; `reader` reads the file when it changes; `stdio` is the socket of the MCP servers that are
-    run for it."""
+    run for it; its folder has the sockets by which workers ask each other, too."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Agent:
         self._metrics = Metrics.in_memory()
         self._sockets = Sockets(settings.workers, settings.port_offset)
         resources = Resources()
-        told = _for_workers(settings, levels)
+        told = _for_workers(settings, levels, stdio)
         self._workers = Workers(told, launch, resources, self._sockets, self._metrics, pace, lives)
         self._journey = Journey(resources, self._workers, self._sockets, self._metrics)
         self._reports = Reports(settings, levels, self._journey, self._metrics, self._pending)
@@ -196,7 +196,7 @@ class Agent:
         self._ending.set_result((minimum, maximum))
 
 
-def _for_workers(settings: Settings, levels: LogLevels) -> WorkerSettings:
+def _for_workers(settings: Settings, levels: LogLevels, stdio: Path | None) -> WorkerSettings:
     return WorkerSettings(
         gateway=settings.gateway,
         instance=settings.instance,
@@ -207,4 +207,5 @@ def _for_workers(settings: Settings, levels: LogLevels) -> WorkerSettings:
         drain=settings.drain,
         session_key=settings.session_key,
         zone=settings.zone,
+        sockets="" if stdio is None else str(stdio.parent),
     )

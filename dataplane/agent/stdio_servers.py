@@ -39,6 +39,14 @@ def socket_path() -> Path:
     return Path(tempfile.gettempdir()) / f"gatewright-{os.getpid()}-{secrets.token_hex(6)}" / "stdio"
 
 
+def _remove(folder: Path) -> None:
+    """With the sockets that are left in it, those of workers that were killed among them."""
+    with suppress(OSError):
+        for each in folder.iterdir():
+            each.unlink(missing_ok=True)
+        folder.rmdir()
+
+
 class StdioServers:
     """`run` keeps the process alive while there are commands, until it is cancelled."""
 
@@ -140,9 +148,7 @@ class StdioServers:
                 process.kill()
                 await process.wait()
             self._kill_groups()
-        with suppress(OSError):
-            self._socket.unlink(missing_ok=True)
-            self._socket.parent.rmdir()
+        _remove(self._socket.parent)
 
     def __repr__(self) -> str:
         return f"StdioServers({len(self._commands)} commands)"

@@ -177,6 +177,20 @@ class Dialogue:
         return f"Dialogue({len(self._waiting)} waiting, {len(self._unheard)} unheard)"
 
 
+def envelope(message: Message) -> bytes:
+    """What a dialogue reads of a message that is sent, as a message: whose its answer is and its progress, or what it
+    withdraws."""
+    if message.is_response:
+        return messages.encode(Message("2.0", message.id, result=Raw(b"{}")))
+    params: dict[str, object] = {}
+    token, withdrawn = _token(message), messages.object_of(_params(message)).get("requestId")
+    if token is not None:
+        params["_meta"] = {"progressToken": token}
+    if withdrawn is not None and _id(withdrawn) is not None:
+        params["requestId"] = withdrawn
+    return messages.encode(Message("2.0", message.id, message.method, messages.raw(params)))
+
+
 def _params(message: Message) -> Raw:
     """{} for params that are no object: they are the client's to judge."""
     params = message.params

@@ -13,6 +13,8 @@ from dataplane.mcp.sealing import MAX_SEALED, Sealer
 
 LIFETIME: Final = 24 * 3600.0
 """Seconds after which a session is over in any case: ids do not live for ever."""
+IDLE: Final = 1800.0
+"""Seconds without a request or an open stream after which a session is over."""
 MAX_HELLO: Final = 16_384
 """Bytes of what a client said of itself at `initialize`, as it is kept for servers that have to hear it again."""
 MAX_UPSTREAM_ID: Final = 1024

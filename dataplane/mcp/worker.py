@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dataplane.link.ended import Ended
-from dataplane.mcp.sessions import UpstreamSession
+from dataplane.mcp.sessions import IDLE, UpstreamSession
 
 MOST: Final = 16_384
 """Sessions that are remembered."""
-IDLE: Final = 1800.0
-"""Seconds without a request after which one is forgotten."""
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from dataplane.tls.handshakes import Handshakes
 from dataplane.upstream.calls import HttpCalls
 
 if TYPE_CHECKING:
+    from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.http.messages import Peer
     from dataplane.mcp.sealing import Sealer
     from dataplane.mcp.worker import Memory
@@ -148,6 +149,9 @@ class Context:
     ended: Ended | None = None
     """Sessions with MCP servers that were ended, as all workers know it."""
     _mcp_memory: Memory | None = None
+    sockets: str = ""
+    """Folder of the Unix sockets by which the workers of the proxy ask each other; "": there are no others."""
+    _mcp_holder: Holder | None = None
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -195,6 +199,20 @@ class Context:
 
             self._mcp_memory = Memory(self.ended or Ended.local())
         return self._mcp_memory
+
+    @property
+    def mcp_holder(self) -> Holder:
+        """The streams of the older transport of MCP that this worker holds."""
+        if self._mcp_holder is None:
+            from dataplane.backends.mcp.legacy.holder import Holder  # as above
+
+            self._mcp_holder = Holder(self, self.sockets)
+        return self._mcp_holder
+
+    def close(self) -> None:
+        """The worker ends: give back what outlives exchanges."""
+        if self._mcp_holder is not None:
+            self._mcp_holder.close()
 
     def rules(self, bind: str, host: bytes) -> HttpRules:
         """How a head for this host is read: as the listener wants that will take the request."""

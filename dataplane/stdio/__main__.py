@@ -12,7 +12,7 @@ import sys
 from typing import Final
 
 from dataplane.link import commands
-from dataplane.stdio.answers import Connection
+from dataplane.local_http import Connection
 from dataplane.stdio.service import Service
 from dataplane.stdio.sessions import Sessions
 from dataplane.telemetry import process_log

@@ -9,60 +9,21 @@ session that is over, so that its opening is repeated.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import Final
 
 import msgspec
 
 from dataplane.http.sse import Event, write
+from dataplane.local_http import Connection, Request
 from dataplane.mcp import messages
 from dataplane.mcp.dialogue import Busy
+from dataplane.mcp.hearing import Hearing
 from dataplane.mcp.messages import Malformed, Message
-from dataplane.stdio.answers import Connection, Request
 from dataplane.stdio.process import Unread
 from dataplane.stdio.sessions import Session, Sessions, Unavailable
 
 SESSION: Final = b"mcp-session-id"
 JSON: Final = b"application/json"
-MAX_BEHIND: Final = 64
-"""Messages that a worker has not taken yet, and for which their server waits."""
-MAX_BEHIND_BYTES: Final = 1024 * 1024
-"""Bytes of them."""
-
-
-class _Hearing:
-    """`dialogue.Listener`: what is said, until the worker takes it."""
-
-    def __init__(self) -> None:
-        self._said: deque[tuple[bytes, bool]] = deque()
-        self._bytes = 0
-        self._is_over = False
-        self._heard = asyncio.Event()
-
-    def hear(self, text: bytes, last: bool) -> None:
-        text = text.rstrip(b"\r\n")
-        self._said.append((text, last))
-        self._bytes += len(text)
-        self._heard.set()
-
-    def leave(self) -> None:
-        self._is_over = True
-        self._heard.set()
-
-    @property
-    def is_behind(self) -> bool:
-        return len(self._said) >= MAX_BEHIND or self._bytes >= MAX_BEHIND_BYTES
-
-    async def next(self) -> tuple[bytes, bool] | None:
-        """None: nothing more will come."""
-        while not self._said:
-            if self._is_over:
-                return None
-            self._heard.clear()
-            await self._heard.wait()
-        text, last = self._said.popleft()
-        self._bytes -= len(text)
-        return text, last
 
 
 class Service:
@@ -135,7 +96,7 @@ class Service:
         self, session: Session, message: Message, body: bytes, out: Connection, lines: bytes = b""
     ) -> bool:
         """Whether it was answered with a result. Raises `Malformed`, `Busy`, `Unread`."""
-        hearing = _Hearing()
+        hearing = Hearing(asyncio.get_running_loop().create_future)
         session.dialogue.ask(message, hearing)
         try:
             session.process.send(_line(body))
@@ -159,7 +120,7 @@ class Service:
             session.room.set()
 
     async def _relay(
-        self, session: Session, hearing: _Hearing, said: tuple[bytes, bool] | None, out: Connection
+        self, session: Session, hearing: Hearing, said: tuple[bytes, bool] | None, out: Connection
     ) -> bytes | None:
         """Until the answer, which is returned; None: there is none."""
         while said is not None:
@@ -172,7 +133,7 @@ class Service:
         return None
 
     async def _get(self, session: Session, out: Connection) -> None:
-        hearing = _Hearing()
+        hearing = Hearing(asyncio.get_running_loop().create_future)
         out.begin()
         session.dialogue.open(hearing)
         session.room.set()

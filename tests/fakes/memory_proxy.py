@@ -464,4 +464,7 @@ class _Spawned:
             self._awaited = step(value)
         except (StopIteration, CancelledError):
             return
-        self._awaited.add_done_callback(self._go_on)
+        if self._awaited is None:  # `asyncio.sleep(0)`
+            self._step(self._work.send, None)
+        else:
+            self._awaited.add_done_callback(self._go_on)

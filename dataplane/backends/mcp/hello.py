@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 async def initialize(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """`initialize`: a session with each target, of which the client gets one. Raises `TargetFailed`."""
+    try:
+        return await _initialized(visit, upstreams, message, body)
+    except TargetFailed:
+        upstreams.leave()  # nobody will ever ask for what was opened
+        raise
+
+
+async def _initialized(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     params = messages.object_of(message.params)
     hello = b"{}" if message.params is UNSET else bytes(message.params)
     visit.session = None if visit.plan.stateless else visit.new_session(hello)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.carriers import Upstream
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
@@ -41,6 +42,9 @@ class McpServices(Protocol):
     @property
     def mcp_memory(self) -> Memory: ...
 
+    @property
+    def mcp_holder(self) -> Holder: ...
+
 
 class McpExchange(Protocol):
     """A request that was routed to MCP servers (`proxy/exchange.ActiveExchange`)."""
@@ -54,6 +58,7 @@ class McpExchange(Protocol):
     up: Upstream | None
     method: bytes
     target: bytes
+    asked_target: bytes
     scheme: bytes
     authority: bytes
     asked_host: bytes

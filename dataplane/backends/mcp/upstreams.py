@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,9 +21,9 @@ from dataplane.mcp.sessions import MAX_UPSTREAM_ID, UpstreamSession
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Sequence
 
-    from dataplane.backends.mcp.calls import TargetCall
     from dataplane.chain.calls import CallAnswer
     from dataplane.mcp.plans import TargetPlan
+    from dataplane.upstream.endpoint import Endpoint
 
 HELLO_SECONDS: Final = 15.0
 """For the head of a server's answer to `initialize`."""
@@ -50,10 +50,25 @@ class TargetFailed(Exception):
         self.target = target
 
 
-class Opened(NamedTuple):
-    """A call whose answer has begun. Whoever has it cancels it in the end."""
+class Answering(Protocol):
+    """A call whose answer has begun."""
 
-    call: TargetCall
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Who answers; None: nobody that a session could be pinned to."""
+        ...
+
+    async def receive(self) -> bytes:
+        """As `chain.calls.CallStream`."""
+        ...
+
+    def cancel(self) -> None: ...
+
+
+class Opened(NamedTuple):
+    """Whoever has it cancels the call in the end."""
+
+    call: Answering
     answer: CallAnswer
     target: str
     """Its name."""
@@ -114,8 +129,10 @@ class Upstreams:
     async def delete(self, target: TargetPlan) -> None:
         """End the session there, if there is one. Whether that worked does not matter to the client."""
         known = self.of(target.name)
-        if known is None or not known.session_id:
-            return
+        if known is not None and known.session_id:
+            await self._end(target, known)
+
+    async def _end(self, target: TargetPlan, known: UpstreamSession) -> None:
         try:
             opened = await self._ask(target, known, b"DELETE", b"", b"", GOODBYE_SECONDS)
             opened.call.cancel()
@@ -140,7 +157,9 @@ class Upstreams:
     ) -> Opened:
         x = self.visit.x
         if target.is_sse:
-            raise TargetFailed(target.name, "protocol SSE is not supported yet")
+            from dataplane.backends.mcp.legacy import requests  # it is above this file
+
+            return await requests.asked(self.visit, target, known, method, body, seconds)
         lines = self.visit.passing + self.visit.name_line + lines
         if known.session_id:
             lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
@@ -226,13 +245,14 @@ class Upstreams:
 
     def leave(self) -> None:
         """End what was opened for this request alone, in the background."""
-        targets = [self.visit.plan.by_name[name] for name, each in self._fresh.items() if each.session_id]
-        if targets:
-            self.visit.x.context.spawn(self._leave(targets))
+        fresh, self._fresh = self._fresh, {}
+        known = [each for each in fresh.values() if each.session_id]
+        if known:
+            self.visit.x.context.spawn(self._leave(known))
 
-    async def _leave(self, targets: Sequence[TargetPlan]) -> None:
-        for target in targets:
-            await self.delete(target)
+    async def _leave(self, known: Sequence[UpstreamSession]) -> None:
+        for each in known:
+            await self._end(self.visit.plan.by_name[each.target], each)
 
 
 _OK: Final = 200

@@ -12,7 +12,6 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from gatewright.api.backend.mcp import MCPAuthorization
-from gatewright.api.backend.mcp_targets import McpTarget
 from gatewright.api.backend.providers import LLMProvider, ProviderFormatConfig
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.checks.expressions import is_constant
@@ -80,11 +79,6 @@ def _rule_without_values(rule: Authorization) -> Iterator[Advice]:
             yield Advice(("policy", "matchExpressions", index), message)
 
 
-def _older_protocol(target: McpTarget) -> Iterator[Advice]:
-    if target.protocol == "SSE":
-        yield Advice(("protocol",), "SSE is not supported yet: this target is never available")
-
-
 _ELSEWHERE: Final = {
     "mcp": "which has a value in `backend.mcp.authorization`, when the backend has read the message, and none before",
 }
@@ -106,6 +100,5 @@ EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], 
     (Buffer, _nothing_is_set),
     (Timeouts, _nothing_is_set),
     (Authorization, _rule_without_values),
-    (McpTarget, _older_protocol),
 )
 """As the rows of `advice`."""

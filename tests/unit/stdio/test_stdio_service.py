@@ -12,10 +12,11 @@ import pytest
 
 from dataplane.http.sse import EventReader
 from dataplane.link.commands import Command
-from dataplane.mcp import dialogue
-from dataplane.stdio import answers, service
+from dataplane.mcp import dialogue, hearing
+from dataplane import local_http
+from dataplane.stdio import service
 from dataplane.stdio import sessions as module
-from dataplane.stdio.answers import Connection
+from dataplane.local_http import Connection
 from dataplane.stdio.service import Service
 from dataplane.stdio.sessions import Sessions
 from tests.fakes.memory_servers import MemoryServer, MemoryServers
@@ -393,13 +394,13 @@ async def test_a_server_waits_for_a_worker_that_takes_no_more(servers: MemorySer
         server.says(**NOTICE)
         await turns()
         worker.connection.pause_writing()
-        for _ in range(service.MAX_BEHIND + 20):
+        for _ in range(hearing.MAX_BEHIND + 20):
             server.says(**NOTICE)
         await turns()
         assert server.unread == 20 and len(worker.said) <= 3
         worker.connection.resume_writing()
         await turns()
-        assert server.unread == 0 and len(worker.said) == service.MAX_BEHIND + 21
+        assert server.unread == 0 and len(worker.said) == hearing.MAX_BEHIND + 21
 
 
 @moved
@@ -409,7 +410,7 @@ async def test_it_waits_for_few_large_messages_too(servers: MemoryServers) -> No
         await worker.send("GET", b"", session)
         worker.connection.pause_writing()
         for _ in range(20):
-            server.says(method="notifications/message", params={"data": "x" * (service.MAX_BEHIND_BYTES // 4)})
+            server.says(method="notifications/message", params={"data": "x" * (hearing.MAX_BEHIND_BYTES // 4)})
         await turns()
         assert 13 <= server.unread <= 16
         worker.connection.resume_writing()
@@ -466,8 +467,8 @@ async def test_a_request_may_come_in_pieces_and_with_the_next(servers: MemorySer
         POST + b"transfer-encoding: chunked\r\n\r\n",
         POST + b"content-length: -1\r\n\r\n",
         POST + b"content-length: x\r\n\r\n",
-        POST + b"content-length: %d\r\n\r\n" % (answers.MAX_BODY + 1),
-        POST + b"x: " + b"a" * answers.MAX_HEAD,
+        POST + b"content-length: %d\r\n\r\n" % (local_http.MAX_BODY + 1),
+        POST + b"x: " + b"a" * local_http.MAX_HEAD,
     ],
 )
 @moved
@@ -482,7 +483,8 @@ async def test_what_no_worker_of_ours_writes_is_cut_off(data: bytes, servers: Me
 
 
 @pytest.mark.parametrize(
-    "data", [POST + b"x: " + b"a" * (answers.MAX_HEAD - 100), POST + b"content-length: %d\r\n\r\n" % answers.MAX_BODY]
+    "data",
+    [POST + b"x: " + b"a" * (local_http.MAX_HEAD - 100), POST + b"content-length: %d\r\n\r\n" % local_http.MAX_BODY],
 )
 @moved
 async def test_what_is_as_large_as_it_may_be_is_waited_for(data: bytes, servers: MemoryServers) -> None:

@@ -1,5 +1,6 @@
-"""HTTP/1.1 on the Unix socket, as far as the proxy's own workers speak it: requests with a length, one at a time on a
-connection; answers that are whole, or streams of events.
+"""HTTP/1.1 between processes of one proxy, over Unix sockets: requests with a length, one at a time on a connection;
+answers that are whole, or streams of events. The process that runs MCP servers answers workers so (`stdio`), and
+workers answer each other (`backends/mcp/legacy`).
 
 Whoever else could open the socket is refused by its folder's mode. A worker that gives up closes its connection.
 """

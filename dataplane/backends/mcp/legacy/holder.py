@@ -1,0 +1,181 @@
+"""The streams that one worker holds, and the way to those of the others: each worker that holds one listens on a Unix
+socket of its own, whose name is a part of what it gives to clients, sealed. So a message may come to any worker.
+
+Bounded: `MOST` streams of servers and as many of clients. A server's stream that nobody has used for `IDLE` seconds is
+ended; where there is no place, the one that was idle longest makes some.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dataplane.local_http import Connection
+from dataplane.mcp.hearing import Signal
+from dataplane.mcp.sessions import IDLE
+from dataplane.table.plans import BackendPlan
+from dataplane.upstream.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from dataplane.backends.mcp.legacy.client_streams import ClientStream
+    from dataplane.backends.mcp.legacy.server_streams import ServerStream
+    from dataplane.backends.mcp.typing import McpServices
+    from dataplane.chain.filter import Future
+    from dataplane.upstream.calls import HttpCalls
+
+log = logging.getLogger("dataplane.mcp")
+
+MOST: Final = 1024
+"""Streams of servers that a worker holds, and those of clients."""
+SWEEP: Final = 30.0
+"""Seconds between looks for streams that nobody uses."""
+PEERS: Final = 64
+"""Other workers, with those that were before them, to which connections are kept."""
+BACKLOG: Final = 1024
+
+
+class Holder:
+    """`folder`: of the sockets, which is made when it is needed; "": there are no other workers."""
+
+    def __init__(self, context: McpServices, folder: str) -> None:
+        self.name = secrets.token_hex(8)
+        """Of this life of this worker."""
+        self.clock = context.clock
+        self.make_future: Callable[[], Future] = context.make_future
+        self.clients: dict[str, ClientStream] = {}
+        self._context = context
+        self._folder = folder
+        self._streams: dict[str, ServerStream] = {}
+        self._peers: dict[str, BackendPlan] = {}
+        self._server: asyncio.Server | None = None
+        self._connections: set[Connection] = set()
+        self._opening: Signal | None = None
+        self._is_alone = not folder
+        """Nobody else can ask for what it holds."""
+        self._is_sweeping = False
+
+    @property
+    def calls(self) -> HttpCalls:
+        return self._context.calls
+
+    # --- streams of servers
+
+    def of(self, stream_id: str) -> ServerStream | None:
+        return self._streams.get(stream_id)
+
+    def has_place(self) -> bool:
+        """For one more; made where it can be."""
+        if len(self._streams) < MOST:
+            return True
+        idle = [each for each in self._streams.values() if each.dialogue.is_idle]
+        if idle:
+            min(idle, key=lambda each: each.used).end("it made place for another one")
+        return bool(idle)
+
+    def hold(self, stream: ServerStream) -> None:
+        self._streams[stream.id] = stream
+        self._sweep_later()
+
+    def forget(self, stream: ServerStream) -> None:
+        self._streams.pop(stream.id, None)
+
+    def _sweep_later(self) -> None:
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self.calls.wake_at(self.clock() + SWEEP, self)
+
+    def wake(self, now: float) -> None:
+        """As `carriers.Sleeper`: end what nobody has used for long."""
+        self._is_sweeping = False
+        late = now - IDLE
+        for stream in [each for each in self._streams.values() if each.used < late and each.dialogue.is_idle]:
+            stream.end("nobody used it")
+        if self._streams:
+            self._sweep_later()
+
+    # --- other workers
+
+    def peer(self, name: str) -> BackendPlan | None:
+        """Another worker, as a backend; None: there can be none of this name."""
+        if not self._folder or not _is_name(name):
+            return None
+        plan = self._peers.get(name)
+        if plan is None:
+            while len(self._peers) >= PEERS:
+                self.forget_peer(next(iter(self._peers)))
+            endpoint = Endpoint("", 0, self._path(name))
+            plan = self._peers[name] = BackendPlan(f"worker/{name}", (endpoint,))
+        return plan
+
+    def forget_peer(self, name: str) -> None:
+        """It is gone, or others are wanted more."""
+        plan = self._peers.pop(name, None)
+        for endpoint in () if plan is None else plan.endpoints:
+            endpoint.close_idle()
+
+    def _path(self, name: str) -> str:
+        return str(Path(self._folder) / f"mcp-{name}")
+
+    async def listening(self) -> None:
+        """Until other workers can ask for what this one holds."""
+        if self._is_alone or self._server is not None:
+            return
+        if self._opening is None:
+            self._opening = Signal(self.make_future)
+            self._context.spawn(self._listen())
+        await self._opening.wait()
+
+    async def _listen(self) -> None:
+        from dataplane.backends.mcp.legacy.peers import Peers  # it answers of this
+
+        path, serve = self._path(self.name), Peers(self).serve
+        try:
+            _make_folder(self._folder)
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_unix_server(
+                lambda: Connection(serve, self._connections), path, backlog=BACKLOG
+            )
+            os.chmod(path, 0o600)
+        except OSError as error:
+            self._is_alone = True
+            log.error("streams of MCP sessions are held by this worker alone: no socket at %s: %s", path, error)
+        finally:
+            opening, self._opening = self._opening, None
+            if opening is not None:
+                opening.set()
+
+    def close(self) -> None:
+        """Give everything back."""
+        for stream in list(self._streams.values()):
+            stream.end("the worker ends")
+        for name in list(self._peers):
+            self.forget_peer(name)
+        if self._server is not None:
+            self._server.close()
+            Path(self._path(self.name)).unlink(missing_ok=True)
+        for connection in list(self._connections):
+            connection.abort()
+
+    def __repr__(self) -> str:
+        return f"Holder({self.name}, {len(self._streams)} streams of servers, {len(self.clients)} of clients)"
+
+
+def _is_name(name: str) -> bool:
+    return len(name) == _DIGITS and all(each in "0123456789abcdef" for each in name)
+
+
+_DIGITS: Final = 16
+
+
+def _make_folder(folder: str) -> None:
+    """Nobody else may be able to open what is in it. Raises OSError."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} is open to others")

@@ -1,0 +1,93 @@
+"""What other workers of the proxy ask of the streams that this one holds.
+
+`/servers/ID`: `POST` with the envelope of a message gives what is said to it, for a request as a stream of events whose
+last has the type `last`; `GET` what is said beside answers; `DELETE` ends it. 404: there is no such stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dataplane.backends.mcp.legacy.reached import ENDPOINT, LAST
+from dataplane.http.sse import Event, write
+from dataplane.mcp import messages
+from dataplane.mcp.dialogue import Busy
+from dataplane.mcp.messages import Malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from dataplane.backends.mcp.legacy.holder import Holder
+    from dataplane.backends.mcp.legacy.server_streams import ServerStream
+    from dataplane.local_http import Connection, Request
+    from dataplane.mcp.hearing import Hearing
+
+
+class Peers:
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+
+    async def serve(self, request: Request, out: Connection) -> None:
+        kind, _, rest = request.path.removeprefix(b"/").decode("latin-1").partition("/")
+        if kind == "servers":
+            await self._server(request, out, rest)
+        else:
+            out.whole(404, b"not found")
+
+    async def _server(self, request: Request, out: Connection, stream_id: str) -> None:
+        stream = self._holder.of(stream_id)
+        handler = _SERVERS.get(request.method)
+        if stream is None or handler is None:
+            out.whole(404, b"no such stream")
+        else:
+            await handler(stream, request, out)
+
+
+async def _post(stream: ServerStream, request: Request, out: Connection) -> None:
+    try:
+        message = messages.read(request.body)
+        if message.is_request:
+            await _said(stream, stream.ask(message), out)
+            return
+        stream.note(message)
+        out.whole(202, lines=_lines(stream))
+    except Malformed:
+        out.whole(400, b"refused")
+    except Busy:
+        out.whole(503, b"busy")
+
+
+async def _get(stream: ServerStream, request: Request, out: Connection) -> None:
+    await _said(stream, stream.open(), out)
+
+
+async def _delete(stream: ServerStream, request: Request, out: Connection) -> None:
+    stream.end("its session was ended")
+    out.whole(200)
+
+
+_SERVERS: Final[dict[bytes, Callable[[ServerStream, Request, Connection], Awaitable[None]]]] = {
+    b"POST": _post,
+    b"GET": _get,
+    b"DELETE": _delete,
+}
+
+
+async def _said(stream: ServerStream, hearing: Hearing, out: Connection) -> None:
+    out.begin(_lines(stream))
+    last = False
+    try:
+        while not last and (said := await hearing.next()) is not None:
+            text, last = said
+            await out.give(write(Event(text, LAST if last else b"message")))
+            stream.room.set()
+        if not last and stream.is_over:
+            out.abort()  # what was asked will not be answered
+        else:
+            out.end()
+    finally:
+        stream.leave(hearing)
+
+
+def _lines(stream: ServerStream) -> bytes:
+    return b"%b: %b\r\n" % (ENDPOINT, stream.endpoint)
