@@ -206,8 +206,13 @@ class Context:
         if self._mcp_holder is None:
             from dataplane.backends.mcp.legacy.holder import Holder  # as above
 
-            self._mcp_holder = Holder(self, self.sockets)
+            self._mcp_holder = Holder(self, self.sockets)  # type: ignore[arg-type]  # to mypy its functions are read-only
         return self._mcp_holder
+
+    @property
+    def worker_sockets(self) -> int:
+        """Descriptors by which other workers of the proxy ask this one."""
+        return 0 if self._mcp_holder is None else self._mcp_holder.sockets
 
     def close(self) -> None:
         """The worker ends: give back what outlives exchanges."""

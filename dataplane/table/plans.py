@@ -20,6 +20,7 @@ from dataplane.net.keepalive import Keepalive
 from dataplane.net.proxy_rules import ProxyRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
+from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished, limited
 from gatewright.attach.merge import Attached
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.mcp.plans import McpPlan
     from dataplane.mcp.policies import McpPolicies
-    from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.guards import Guard, Rules
     from dataplane.upstream.health import Health
     from dataplane.upstream.limits import Limits, Quota
@@ -311,6 +311,11 @@ class BackendPlan:
             made.transport = limited(made.transport, _quota(made))
         self._guarded[id(rules)] = rules, made  # kept: its id is nobody else's meanwhile
         return made
+
+
+def at_socket(key: str, path: str) -> BackendPlan:
+    """Another process of this proxy, which listens on a Unix socket. In no table."""
+    return BackendPlan(key, (Endpoint("", 0, path),))
 
 
 def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:

@@ -1,5 +1,5 @@
-"""MCP servers of the older transport of two endpoints, in memory: a toy of `mcp_toys` behind a stream and a place to post
-to. They check what they get: a stream that is there, a POST to where their own stream says.
+"""MCP servers of the older transport of two endpoints, in memory: a toy of `mcp_toys` behind a stream and a place to
+post to. They check what they get: a stream that is there, a POST to where their own stream says.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class SseToy:
 class SseClient(Client):
     """A client of an endpoint with such servers: `sse` by `HOST:PORT`, beside those that `toys` has."""
 
-    def __init__(self, run: Run, sse: dict[str, SseToy], toys: dict[str, Toy] | None = None, path: str = "/mcp") -> None:
+    def __init__(
+        self, run: Run, sse: dict[str, SseToy], toys: dict[str, Toy] | None = None, path: str = "/mcp"
+    ) -> None:
         super().__init__(run, toys or {}, path)
         self.sse = sse
         self._taken: set[int] = set()

@@ -12,7 +12,7 @@ from dataplane.backends.mcp import upstreams
 from dataplane.backends.mcp.legacy import holder
 from dataplane.mcp import dialogue, endpoints
 from dataplane.mcp.sessions import IDLE
-from tests.carriers import Carrier, Response
+from tests.carriers import Carrier, Request, Response
 from tests.carriers.contract import Conversation
 from tests.fakes.mcp_sse_toys import SseClient, SseToy, event
 from tests.fakes.mcp_toys import BOTH, HELLO, MODERN, Toy, messages, response
@@ -122,7 +122,8 @@ def test_get_has_what_the_server_says_beside_answers(carrier: Carrier) -> None:
     asked = client.begin("GET", ("accept", "text/event-stream"))
     server.says(method="notifications/message", params={"data": "x"})
     server.stream.content(event("/elsewhere?session_id=s9", "other"))
-    assert b"list_changed" in asked.answer.body and b'"x"' in asked.answer.body and b"elsewhere" not in asked.answer.body
+    body = asked.answer.body
+    assert b"list_changed" in body and b'"x"' in body and b"elsewhere" not in body
     newer = client.begin("GET", ("accept", "text/event-stream"))
     assert asked.answer.ended, "the newest stream of a session is the one that counts"
     leave(client)
@@ -133,7 +134,8 @@ def test_a_request_that_is_withdrawn_is_answered_by_nobody(carrier: Carrier) -> 
     client, server = opened(carrier)
     server.holds = True
     asked = call(client, 3)
-    assert client.post({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}}).status == 202
+    withdrawn = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}}
+    assert client.post(withdrawn).status == 202
     assert asked.answer.ended and messages(asked.answer) == []
     assert server.toy.got[-1]["method"] == "notifications/cancelled"
     leave(client)
@@ -173,7 +175,7 @@ def test_a_session_that_the_server_has_forgotten_is_opened_anew_unnoticed(carrie
 
 
 def test_another_replica_opens_a_stream_of_its_own(carrier: Carrier) -> None:
-    client, server = opened(carrier)
+    client, _ = opened(carrier)
     other = SseClient(carrier.proxy(ONE % ""), {FIRST: SseToy()})
     other.run.memory.context.session_key = client.run.memory.context.session_key
     other.session = client.session
@@ -236,7 +238,7 @@ def test_a_second_endpoint_ends_the_stream(carrier: Carrier) -> None:
 
 
 def test_a_server_that_names_no_endpoint_is_not_waited_for_without_end(carrier: Carrier) -> None:
-    client, server = of_one(carrier)
+    client, _server = of_one(carrier)
     asked = client.run.send(_hello())
     arrival = client.run.arrival
     arrival.head(Response(200, [("content-type", "text/event-stream")]))
@@ -246,9 +248,7 @@ def test_a_server_that_names_no_endpoint_is_not_waited_for_without_end(carrier: 
     assert asked.answer.status == 502 and arrival.is_cancelled
 
 
-def _hello() -> Any:
-    from tests.carriers import Request
-
+def _hello() -> Request:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode()
     return Request("POST", "/mcp", [("accept", BOTH), ("content-type", "application/json")], body)
 
@@ -286,7 +286,7 @@ def test_a_server_that_does_not_answer_initialize_keeps_no_stream(carrier: Carri
 
 
 def test_a_message_that_is_too_large_ends_the_stream(carrier: Carrier) -> None:
-    client, server = opened(carrier)
+    _client, server = opened(carrier)
     for _ in range(upstreams.MAX_ANSWER // 65_536 + 2):
         if not server.stream.is_cancelled:
             server.stream.content(b"data: x" + b"x" * 65_536 + b"\n")

@@ -123,5 +123,9 @@ async def delete(visit: Visit, body: bytes) -> Reply | None:
     upstreams, context = Upstreams(visit), visit.x.context
     context.mcp_memory.end(visit.session.number)
     await together(visit, [upstreams.delete(target) for target in visit.plan.targets])
+    if any(target.is_sse for target in visit.plan.targets):
+        from dataplane.backends.mcp.legacy import requests  # only where there are some
+
+        await requests.end_session(visit)
     visit.out.whole(_OK, b"", b"")
     return None

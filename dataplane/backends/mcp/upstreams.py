@@ -16,14 +16,13 @@ from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.sse import Event, EventReader, EventTooLarge
 from dataplane.mcp import messages, versions
 from dataplane.mcp.messages import Malformed, Message
-from dataplane.mcp.sessions import MAX_UPSTREAM_ID, UpstreamSession
+from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Sequence
 
     from dataplane.chain.calls import CallAnswer
     from dataplane.mcp.plans import TargetPlan
-    from dataplane.upstream.endpoint import Endpoint
 
 HELLO_SECONDS: Final = 15.0
 """For the head of a server's answer to `initialize`."""
@@ -50,11 +49,18 @@ class TargetFailed(Exception):
         self.target = target
 
 
+class Labelled(Protocol):
+    """An endpoint."""
+
+    @property
+    def label(self) -> str: ...
+
+
 class Answering(Protocol):
     """A call whose answer has begun."""
 
     @property
-    def endpoint(self) -> Endpoint | None:
+    def endpoint(self) -> Labelled | None:
         """Who answers; None: nobody that a session could be pinned to."""
         ...
 
@@ -195,6 +201,12 @@ class Upstreams:
     async def renew(self, target: TargetPlan) -> UpstreamSession:
         """Open a session as the client did, which does not notice. Raises `TargetFailed`."""
         session = self.visit.session
+        if target.is_sse and session is not None and not self.visit.plan.stateless:
+            from dataplane.backends.mcp.legacy import requests  # it is above this file
+
+            found = await requests.found(self.visit, target)
+            if found is not None:
+                return self._remembered(session, found)
         said = b"" if session is None else session.hello
         hello = msgspec.Raw(said or _anonymous(self.visit.version(), self.visit.plan.stateless))
         opened = await self.hello(target, messages.request("initialize", "gw-initialize", hello))
@@ -209,9 +221,13 @@ class Upstreams:
             opened.call.cancel()
         told = messages.notification("notifications/initialized")
         (await self._ask(target, made, b"POST", told, _TAKES + _JSON, HELLO_SECONDS)).call.cancel()
-        if session is not None and not self.visit.plan.stateless:
-            context = self.visit.x.context
-            context.mcp_memory.of(session.number, context.clock()).renewed[target.name] = made
+        return made if session is None or self.visit.plan.stateless else self._remembered(session, made)
+
+    def _remembered(self, session: Session, made: UpstreamSession) -> UpstreamSession:
+        """A session of a server that takes the place of one before."""
+        context = self.visit.x.context
+        context.mcp_memory.of(session.number, context.clock()).renewed[made.target] = made
+        self._fresh[made.target] = made
         return made
 
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
+from dataplane import local_http
 from dataplane.http.sse import EventReader
 from dataplane.link.commands import Command
-from dataplane.mcp import dialogue, hearing
-from dataplane import local_http
-from dataplane.stdio import service
-from dataplane.stdio import sessions as module
 from dataplane.local_http import Connection
+from dataplane.mcp import dialogue, hearing
+from dataplane.stdio import sessions as module
 from dataplane.stdio.service import Service
 from dataplane.stdio.sessions import Sessions
 from tests.fakes.memory_servers import MemoryServer, MemoryServers

@@ -1,7 +1,7 @@
 """The streams that one worker holds, and the way to those of the others: each worker that holds one listens on a Unix
 socket of its own, whose name is a part of what it gives to clients, sealed. So a message may come to any worker.
 
-Bounded: `MOST` streams of servers and as many of clients. A server's stream that nobody has used for `IDLE` seconds is
+Bounded: `MOST` streams. A server's stream that nobody has used for `IDLE` seconds is
 ended; where there is no place, the one that was idle longest makes some.
 """
 
@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING, Final
 from dataplane.local_http import Connection
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.sessions import IDLE
-from dataplane.table.plans import BackendPlan
-from dataplane.upstream.endpoint import Endpoint
+from dataplane.table.plans import BackendPlan, at_socket
 
 if TYPE_CHECKING:
-    from dataplane.backends.mcp.legacy.client_streams import ClientStream
     from dataplane.backends.mcp.legacy.server_streams import ServerStream
     from dataplane.backends.mcp.typing import McpServices
     from dataplane.chain.filter import Future
@@ -32,12 +30,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("dataplane.mcp")
 
 MOST: Final = 1024
-"""Streams of servers that a worker holds, and those of clients."""
+"""Streams of servers that a worker holds."""
 SWEEP: Final = 30.0
 """Seconds between looks for streams that nobody uses."""
 PEERS: Final = 64
 """Other workers, with those that were before them, to which connections are kept."""
 BACKLOG: Final = 1024
+_PREFIX: Final = "mcp-"
 
 
 class Holder:
@@ -48,10 +47,11 @@ class Holder:
         """Of this life of this worker."""
         self.clock = context.clock
         self.make_future: Callable[[], Future] = context.make_future
-        self.clients: dict[str, ClientStream] = {}
         self._context = context
         self._folder = folder
         self._streams: dict[str, ServerStream] = {}
+        self._of_sessions: dict[tuple[bytes, str], ServerStream] = {}
+        """By number of the session and target."""
         self._peers: dict[str, BackendPlan] = {}
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
@@ -63,6 +63,11 @@ class Holder:
     @property
     def calls(self) -> HttpCalls:
         return self._context.calls
+
+    @property
+    def sockets(self) -> int:
+        """Those that other workers have to this one, and the one that they connect to."""
+        return len(self._connections) + (self._server is not None)
 
     # --- streams of servers
 
@@ -80,10 +85,22 @@ class Holder:
 
     def hold(self, stream: ServerStream) -> None:
         self._streams[stream.id] = stream
+        self._of_sessions[stream.of] = stream
         self._sweep_later()
 
     def forget(self, stream: ServerStream) -> None:
         self._streams.pop(stream.id, None)
+        if self._of_sessions.get(stream.of) is stream:
+            del self._of_sessions[stream.of]
+
+    def of_session(self, number: bytes, target: str) -> ServerStream | None:
+        """The stream that a session has with a target here."""
+        return self._of_sessions.get((number, target))
+
+    def end_session(self, number: bytes) -> None:
+        """It is over, with all its targets."""
+        for stream in [each for each in self._streams.values() if each.of[0] == number and number]:
+            stream.end("its session was ended")
 
     def _sweep_later(self) -> None:
         if not self._is_sweeping:
@@ -94,8 +111,10 @@ class Holder:
         """As `carriers.Sleeper`: end what nobody has used for long."""
         self._is_sweeping = False
         late = now - IDLE
-        for stream in [each for each in self._streams.values() if each.used < late and each.dialogue.is_idle]:
-            stream.end("nobody used it")
+        has_ended = self._context.mcp_memory.has_ended
+        for stream in list(self._streams.values()):
+            if (stream.used < late and stream.dialogue.is_idle) or (stream.of[0] and has_ended(stream.of[0])):
+                stream.end("nobody used it, or its session was ended")
         if self._streams:
             self._sweep_later()
 
@@ -109,9 +128,15 @@ class Holder:
         if plan is None:
             while len(self._peers) >= PEERS:
                 self.forget_peer(next(iter(self._peers)))
-            endpoint = Endpoint("", 0, self._path(name))
-            plan = self._peers[name] = BackendPlan(f"worker/{name}", (endpoint,))
+            plan = self._peers[name] = at_socket(f"worker/{name}", self._path(name))
         return plan
+
+    def peers(self) -> list[BackendPlan]:
+        """All other workers that hold streams; perhaps some that did."""
+        if not self._folder or not os.path.isdir(self._folder):
+            return []
+        names = [each.removeprefix(_PREFIX) for each in os.listdir(self._folder)]
+        return [plan for name in sorted(names) if name != self.name and (plan := self.peer(name)) is not None]
 
     def forget_peer(self, name: str) -> None:
         """It is gone, or others are wanted more."""
@@ -120,7 +145,7 @@ class Holder:
             endpoint.close_idle()
 
     def _path(self, name: str) -> str:
-        return str(Path(self._folder) / f"mcp-{name}")
+        return str(Path(self._folder) / f"{_PREFIX}{name}")
 
     async def listening(self) -> None:
         """Until other workers can ask for what this one holds."""
@@ -163,7 +188,7 @@ class Holder:
             connection.abort()
 
     def __repr__(self) -> str:
-        return f"Holder({self.name}, {len(self._streams)} streams of servers, {len(self.clients)} of clients)"
+        return f"Holder({self.name}, {len(self._streams)} streams of servers)"
 
 
 def _is_name(name: str) -> bool:

@@ -2,6 +2,9 @@
 
 `/servers/ID`: `POST` with the envelope of a message gives what is said to it, for a request as a stream of events whose
 last has the type `last`; `GET` what is said beside answers; `DELETE` ends it. 404: there is no such stream.
+
+`/sessions/NUMBER/TARGET`: `GET` gives the id of the stream that a session has here with a target, and the endpoint that
+is pinned; `DELETE` of `/sessions/NUMBER` ends all of its streams.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ class Peers:
         kind, _, rest = request.path.removeprefix(b"/").decode("latin-1").partition("/")
         if kind == "servers":
             await self._server(request, out, rest)
+        elif kind == "sessions":
+            self._session(request, out, rest)
         else:
             out.whole(404, b"not found")
 
@@ -41,6 +46,18 @@ class Peers:
             out.whole(404, b"no such stream")
         else:
             await handler(stream, request, out)
+
+    def _session(self, request: Request, out: Connection, rest: str) -> None:
+        number, _, target = rest.partition("/")
+        if request.method == b"DELETE":
+            self._holder.end_session(bytes.fromhex(number))
+            out.whole(200)
+            return
+        stream = self._holder.of_session(bytes.fromhex(number), target)
+        if stream is None:
+            out.whole(404, b"no such session")
+        else:
+            out.whole(200, f"{stream.id} {stream.label}".encode())
 
 
 async def _post(stream: ServerStream, request: Request, out: Connection) -> None:

@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.legacy import server_streams
-from dataplane.backends.mcp.legacy.reached import Far, Gone, Heard, Near, Reached
-from dataplane.backends.mcp.upstreams import Opened, TargetFailed
+from dataplane.backends.mcp.legacy.reached import PEER_SECONDS, Far, Gone, Heard, Near, Reached
+from dataplane.backends.mcp.upstreams import Labelled, Opened, TargetFailed
 from dataplane.backends.mcp.visit import SESSION
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
@@ -19,6 +19,7 @@ from dataplane.http.sse import Event, write
 from dataplane.mcp import messages, modern, versions
 from dataplane.mcp.dialogue import Busy
 from dataplane.mcp.errors import UNSUPPORTED_VERSION
+from dataplane.mcp.sessions import UpstreamSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from dataplane.backends.mcp.visit import Visit
     from dataplane.mcp.messages import Message
     from dataplane.mcp.plans import TargetPlan
-    from dataplane.mcp.sessions import UpstreamSession
-    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.table.plans import BackendPlan
 
 NOT_FOUND: Final = 404
 _JSON: Final = b"\r\ncontent-type: application/json\r\n"
@@ -74,6 +74,44 @@ def _reached(visit: Visit, session_id: str) -> Reached:
     if peer is None:
         raise Gone
     return Far(visit.x, peer, stream_id)
+
+
+async def found(visit: Visit, target: TargetPlan) -> UpstreamSession | None:
+    """The stream that another request of this session has opened instead of the one that was lost; None: there is
+    none."""
+    assert visit.session is not None  # without one there is nothing to find
+    holder, number = visit.x.context.mcp_holder, visit.session.number
+    stream = holder.of_session(number, target.name)
+    if stream is not None:
+        return UpstreamSession(target.name, f"{holder.name}/{stream.id}", stream.label)
+    for peer in holder.peers():
+        answer = await _asked_peer(visit, peer, b"GET", f"{number.hex()}/{target.name}")
+        if answer:
+            stream_id, _, label = answer.decode("latin-1").partition(" ")
+            return UpstreamSession(target.name, f"{peer.key.partition('/')[2]}/{stream_id}", label)
+    return None
+
+
+async def end_session(visit: Visit) -> None:
+    """All streams of it, whichever workers opened them."""
+    assert visit.session is not None  # it is that which is over
+    holder, number = visit.x.context.mcp_holder, visit.session.number
+    holder.end_session(number)
+    for peer in holder.peers():
+        await _asked_peer(visit, peer, b"DELETE", number.hex())
+
+
+async def _asked_peer(visit: Visit, peer: BackendPlan, method: bytes, path: str) -> bytes:
+    """What another worker answers; b"" where it does not, or knows nothing."""
+    request = CallRequest(method, b"/sessions/" + path.encode())
+    call = calls.call(visit.x, peer, request, PEER_SECONDS)
+    try:
+        answer = await call.head()
+        return await call.receive() if answer.status == 200 else b""
+    except CallFailed:
+        return b""  # it is gone, or its end is near: what it holds goes with it
+    finally:
+        call.cancel()
 
 
 async def _hello(visit: Visit, target: TargetPlan, body: bytes, seconds: float) -> Opened:
@@ -141,7 +179,7 @@ class _Sent:
 
     def __init__(
         self,
-        endpoint: Endpoint | None = None,
+        endpoint: Labelled | None = None,
         failed: Callable[[], None] | None = None,
         lines: bytes = b"",
         pinned: str = "",

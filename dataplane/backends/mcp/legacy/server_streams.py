@@ -35,9 +35,13 @@ _STREAM: Final = b"text/event-stream"
 
 
 class ServerStream:
-    """`call` has begun to answer; `origin`: scheme and authority that it was asked by."""
+    """`call` has begun to answer; `origin`: scheme and authority that it was asked by; `number`: of the client's
+    session, b"": it has none."""
 
-    def __init__(self, holder: Holder, call: TargetCall, target: TargetPlan, origin: tuple[str, str]) -> None:
+    def __init__(
+        self, holder: Holder, call: TargetCall, target: TargetPlan, origin: tuple[str, str], number: bytes
+    ) -> None:
+        self.of = number, target.name
         self.id = secrets.token_hex(16)
         self.call = call
         self.target = target
@@ -52,6 +56,11 @@ class ServerStream:
         """Why it is."""
         self._holder = holder
         self._origin = origin
+
+    @property
+    def label(self) -> str:
+        """Of the endpoint that it came from."""
+        return "" if self.call.endpoint is None else self.call.endpoint.label
 
     # --- what the server says
 
@@ -181,7 +190,8 @@ async def _held(visit: Visit, target: TargetPlan, call: TargetCall, origin: tupl
     if kind != _STREAM:
         raise TargetFailed(target.name, "its answer to GET is no stream of events")
     holder = visit.x.context.mcp_holder
-    stream = ServerStream(holder, call, target, origin)
+    number = b"" if visit.session is None or visit.plan.stateless else visit.session.number
+    stream = ServerStream(holder, call, target, origin, number)
     holder.hold(stream)
     visit.x.context.spawn(stream.listen())
     try:

@@ -1,0 +1,147 @@
+"""The older transport of two endpoints with the official SDK on both sides, real workers between them: the stream is
+held by one worker, requests come to any."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from tests.fakes.event_streams import end_watchers
+from tests.fakes.proxy_process import Proxy, running
+from tests.loopback.test_mcp_sdk import server, verdicts
+from tests.loopback.test_mcp_stdio import Client
+
+FILE = """
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    routes:
+    - name: one
+      matches: [{{path: {{type: PathPrefix, value: /one}}}}]
+      backends: [{{mcp: {{targets: [{{name: first, static: {{host: 127.0.0.1, port: {old}, protocol: SSE}}}}]}}}}]
+    - name: new
+      matches: [{{path: {{type: PathPrefix, value: /new}}}}]
+      backends: [{{mcp: {{targets: [{{name: first, static: {{host: 127.0.0.1, port: {new}}}}}]}}}}]
+    - name: both
+      backends:
+      - mcp:
+          targets:
+          - {{name: first, static: {{host: 127.0.0.1, port: {old}, protocol: SSE}}}}
+          - {{name: second, static: {{host: 127.0.0.1, port: {new}}}}}
+        policies:
+          mcp: {{authorization: {{action: Deny, policy: {{matchExpressions: ['mcp.tool.name == "hidden"']}}}}}}
+"""
+
+
+class Running:
+    """A server on a port of its own, which can begin anew there."""
+
+    def __init__(self, name: str, is_old: bool) -> None:
+        self.name, self.is_old = name, is_old
+        self.port = 0
+
+    async def start(self) -> None:
+        made = server(self.name)
+        app = made.sse_app() if self.is_old else made.streamable_http_app()
+        self._socket = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._socket.getsockname()[1]
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+
+    def cut(self) -> None:
+        """All connections are lost, and with them its sessions."""
+        for each in list(self._server.server_state.connections):
+            each.transport.abort()  # type: ignore[union-attr]  # they have one
+
+    async def stop(self) -> None:
+        self._server.should_exit = True
+        await self._task
+        self._socket.close()
+
+
+@asynccontextmanager
+async def world(tmp_path: Path, workers: int = 2) -> AsyncIterator[tuple[Proxy, Running, Running]]:
+    old, new = Running("first", True), Running("second", False)
+    async with AsyncExitStack() as stack:
+        stack.callback(end_watchers)
+        for each in (old, new):
+            await each.start()
+            stack.push_async_callback(each.stop)
+        file = tmp_path / "config.yaml"
+        file.write_text(FILE.format(old=old.port, new=new.port))
+        proxy = await stack.enter_async_context(running("-f", str(file), workers=workers))
+        await proxy.ready()
+        yield proxy, old, new
+
+
+class Other(Client):
+    """Of one of the routes."""
+
+    def __init__(self, proxy: Proxy, path: str) -> None:
+        super().__init__(proxy)
+        self.url = f"http://127.0.0.1:{proxy.at(8080)}{path}"
+
+
+async def test_a_server_of_the_older_transport_gives_the_same_verdicts(tmp_path: Path) -> None:
+    async with world(tmp_path) as (proxy, _, new):
+        direct = await verdicts(f"http://127.0.0.1:{new.port}/mcp")
+        seen = await verdicts(f"http://127.0.0.1:{proxy.at(8080)}/one")
+        assert seen[:3] == direct[:3] and seen[3] == "first" and seen[4:7] == direct[4:7]
+        both = await verdicts(f"http://127.0.0.1:{proxy.at(8080)}/mcp", "first_", "first+")
+        assert both[3:6] == ["first", [0.0, 1.0, 2.0], "7"] and "hidden" not in both[1]
+
+
+async def test_requests_of_a_session_come_to_any_worker(tmp_path: Path) -> None:
+    async with world(tmp_path) as (proxy, _, _new):
+        client = Other(proxy, "/one")
+        await client.initialize()
+        for number in range(12):  # each on a connection of its own
+            assert await client.call("add", a=number, b=1) == str(number + 1)
+        assert (await client.send(None, "DELETE")).status_code == 200
+        assert (await client.request("ping")).status_code == 404
+
+
+async def test_a_session_outlives_the_worker_that_holds_its_stream(tmp_path: Path) -> None:
+    async with world(tmp_path, workers=1) as (proxy, _, _new):
+        client = Other(proxy, "/mcp")
+        await client.initialize()
+        assert await client.call("first_add", a=1, b=1) == "2"
+        (killed,) = await proxy.workers()
+        os.kill(killed, signal.SIGKILL)
+        assert await client.call("first_add", a=2, b=1) == "3"
+        assert await proxy.workers() != [killed]
+        assert (await client.send(None, "DELETE")).status_code == 200
+
+
+async def test_a_session_outlives_the_stream_that_it_has_with_its_server(tmp_path: Path) -> None:
+    async with world(tmp_path) as (proxy, old, _):
+        client = Other(proxy, "/one")
+        await client.initialize()
+        old.cut()
+        for number in range(8):  # whichever worker is asked first opens another one, for all of them
+            assert await client.call("add", a=number, b=1) == str(number + 1)
+        assert (await client.send(None, "DELETE")).status_code == 200
+
+
+async def test_no_socket_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    async with world(tmp_path) as (proxy, _, _new):
+        client = Other(proxy, "/one")
+        await client.initialize()
+        (folder,) = tmp_path.glob("gatewright-*")
+        assert folder.stat().st_mode & 0o777 == 0o700
+        (path,) = folder.iterdir()
+        assert path.is_socket() and path.stat().st_mode & 0o777 == 0o600
+        os.kill((await proxy.workers())[0], signal.SIGKILL)
+        assert await client.call("add", a=1, b=1) == "2"
+        assert (await client.send(None, "DELETE")).status_code == 200
+    assert not folder.exists()
