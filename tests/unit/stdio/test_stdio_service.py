@@ -355,10 +355,9 @@ async def test_other_methods_are_not_allowed(servers: MemoryServers) -> None:
 async def test_a_message_that_is_none_and_an_id_in_use_are_refused(servers: MemoryServers) -> None:
     async with world_of(servers) as world:
         worker, session, server = await world.opened()
-        await worker.send("POST", b"[", session)
-        assert (
-            worker.status == 400 and json.loads(worker.body)["error"]["code"] == -32600
-        )  # no object, as a batch is none
+        for body, code in ((b"[", -32700), (b"[]", -32600)):
+            await worker.send("POST", body, session)
+            assert worker.status == 400 and json.loads(worker.body)["error"]["code"] == code
         assert b"content-type: application/json" in worker.head
         await worker.send("POST", call(), session)
         other = world.worker()
