@@ -94,6 +94,7 @@ REPLIES = _table(
     ("McpMethodUnknown", 404, "method not found", False),  # MCP 2026-07-28, Transports
     ("McpRejected", 200, "rejected by a guardrail", False),  # spec 2, MCPGuardrails
     ("McpNoTargets", 503, "no MCP servers", False),
+    ("McpBusy", 503, "too many streams or messages of MCP at a time", False),  # the older transport
     ("McpTargetFailed", 502, "MCP server is not available", False),
     ("InternalError", 500, "internal error", True),
 )

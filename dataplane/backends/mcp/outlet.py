@@ -104,6 +104,14 @@ class Outlet:
 
     # --- the answer
 
+    def taken(self) -> None:
+        """A server is asked now. Nothing, where the client waits for what it answers."""
+
+    def give_up(self) -> None:
+        """Nobody wants the answer any more, though the exchange is over (`legacy/client_posts`)."""
+        if self._work is not None:
+            self._work.cancel()
+
     async def ready(self) -> None:
         """Wait until the client takes more."""
         while self._is_paused and self._consumer is not None:

@@ -16,6 +16,7 @@ from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notifi
 from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import accept, errors, messages, modern, names, sessions, spellings, versions
+from dataplane.mcp.endpoints import QUERY
 from dataplane.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -35,10 +36,21 @@ if TYPE_CHECKING:
 
 async def post(visit: Visit, body: bytes) -> Reply | None:
     """The checks in this order: Accept, Content-Type, JSON, version, session."""
+    if QUERY in visit.x.asked_target:
+        from dataplane.backends.mcp.legacy import client_posts  # few need it
+
+        stream = client_posts.stream_of(visit)
+        if stream is not None:
+            return await client_posts.post(visit, body, stream)
     if not accept.takes_stream(visit.takes):
         return errors.refused("McpNotAcceptable")
     if not (visit.head.get(b"content-type") or b"").lower().startswith(b"application/json"):
         return errors.refused("McpContentType")
+    return await served(visit, body)
+
+
+async def served(visit: Visit, body: bytes) -> Reply | None:
+    """A message, whichever transport brought it."""
     try:
         message = messages.read(body)
         if visit.is_judged:

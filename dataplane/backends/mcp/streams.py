@@ -8,7 +8,7 @@ from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.relay import kind_of, relay, relay_events, rewrite_of
 from dataplane.backends.mcp.upstreams import Opened, TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
-from dataplane.mcp import accept, errors, versions
+from dataplane.mcp import accept, endpoints, errors, versions
 from dataplane.mcp.messages import INTERNAL_ERROR
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ _NOT_ALLOWED: Final = 405
 async def get(visit: Visit, body: bytes) -> Reply | None:
     if not accept.takes_stream(visit.takes):
         return errors.refused("McpNotAcceptable")
+    if visit.session_id is None and endpoints.is_stream(visit.x.asked_target.partition(b"?")[0]):
+        from dataplane.backends.mcp.legacy import client_streams  # few need it
+
+        return await client_streams.serve(visit)
     if visit.plan.stateless:
         return errors.refused("McpNoStream", headers=b"allow: POST\r\n")
     reply = _version(visit) or visit.open_session()
@@ -43,7 +47,7 @@ async def get(visit: Visit, body: bytes) -> Reply | None:
             if (is_shown or visit.policies.rules) and opened.answer.status < _NO_SUCCESS:
                 guarding.check_stream(opened)
                 visit.out.head(_OK, EVENTS)
-                await _stream(visit, target, opened)
+                await relay_stream(visit, target, opened)
                 visit.out.end()
             else:
                 await relay(visit, opened)
@@ -83,7 +87,7 @@ async def _merged(visit: Visit, upstreams: Upstreams, last: bytes | None) -> Rep
         if not streams:
             return errors.refused("McpNoStream", headers=b"allow: POST, DELETE\r\n")
         visit.out.head(_OK, EVENTS)
-        ended = await together(visit, [_stream(visit, target, each) for target, each in streams])
+        ended = await together(visit, [relay_stream(visit, target, each) for target, each in streams])
         lost = [each for each in ended if isinstance(each, TargetFailed)]
         if lost and (len(lost) == len(ended) or not visit.plan.fail_open):
             raise lost[0]
@@ -104,7 +108,8 @@ async def _open(upstreams: Upstreams, target: TargetPlan, last: bytes | None) ->
     return await upstreams.get(target, last)
 
 
-async def _stream(visit: Visit, target: TargetPlan, opened: Opened) -> None:
+async def relay_stream(visit: Visit, target: TargetPlan, opened: Opened) -> None:
+    """What a server says beside answers, as the client may have it. Raises `TargetFailed`."""
     rewrite = rewrite_of(visit, target.name)
     if guarding.reads_any_answers(visit):
         await guarding.relay_unasked(visit, opened, rewrite, target.name)

@@ -162,6 +162,7 @@ class Upstreams:
         self, target: TargetPlan, known: UpstreamSession, method: bytes, body: bytes, lines: bytes, seconds: float
     ) -> Opened:
         x = self.visit.x
+        self.visit.out.taken()
         if target.is_sse:
             from dataplane.backends.mcp.legacy import requests  # it is above this file
 

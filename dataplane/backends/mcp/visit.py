@@ -42,6 +42,8 @@ class Visit:
         self.policies = policies
         self.takes = self.head.get_all(b"accept")
         self.takes_json = accept.takes_json(self.takes)
+        self.session_id = self.head.get(SESSION)
+        """As the client names its session; None: it names none."""
         self.session: Session | None = None
         self.is_modern = False
         """It is of the revision without sessions."""
@@ -72,7 +74,7 @@ class Visit:
 
     def open_session(self) -> Reply | None:
         """The session that the request names; otherwise why there is none."""
-        text = self.head.get(SESSION)
+        text = self.session_id
         if text is None:
             return errors.refused("McpSessionMissing")
         context = self.x.context

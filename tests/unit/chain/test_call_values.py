@@ -151,6 +151,7 @@ STATUSES = {
     "McpMethodUnknown": 404,
     "McpRejected": 200,
     "McpNoTargets": 503,
+    "McpBusy": 503,
     "McpTargetFailed": 502,
 }
 CLOSES = [

@@ -1,7 +1,7 @@
 """The streams that one worker holds, and the way to those of the others: each worker that holds one listens on a Unix
 socket of its own, whose name is a part of what it gives to clients, sealed. So a message may come to any worker.
 
-Bounded: `MOST` streams. A server's stream that nobody has used for `IDLE` seconds is
+Bounded: `MOST` streams of servers and as many of clients. A server's stream that nobody has used for `IDLE` seconds is
 ended; where there is no place, the one that was idle longest makes some.
 """
 
@@ -22,6 +22,7 @@ from dataplane.mcp.sessions import IDLE
 from dataplane.table.plans import BackendPlan, at_socket
 
 if TYPE_CHECKING:
+    from dataplane.backends.mcp.legacy.client_streams import ClientStream
     from dataplane.backends.mcp.legacy.server_streams import ServerStream
     from dataplane.backends.mcp.typing import McpServices
     from dataplane.chain.filter import Future
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("dataplane.mcp")
 
 MOST: Final = 1024
-"""Streams of servers that a worker holds."""
+"""Streams of servers that a worker holds, and those of clients."""
 SWEEP: Final = 30.0
 """Seconds between looks for streams that nobody uses."""
 PEERS: Final = 64
@@ -52,6 +53,7 @@ class Holder:
         self._streams: dict[str, ServerStream] = {}
         self._of_sessions: dict[tuple[bytes, str], ServerStream] = {}
         """By number of the session and target."""
+        self._clients: dict[str, ClientStream] = {}
         self._peers: dict[str, BackendPlan] = {}
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
@@ -117,6 +119,20 @@ class Holder:
                 stream.end("nobody used it, or its session was ended")
         if self._streams:
             self._sweep_later()
+
+    # --- streams of clients
+
+    def client(self, stream_id: str) -> ClientStream | None:
+        return self._clients.get(stream_id)
+
+    def has_place_for_client(self) -> bool:
+        return len(self._clients) < MOST
+
+    def hold_client(self, stream: ClientStream) -> None:
+        self._clients[stream.id] = stream
+
+    def forget_client(self, stream: ClientStream) -> None:
+        self._clients.pop(stream.id, None)
 
     # --- other workers
 
@@ -188,7 +204,7 @@ class Holder:
             connection.abort()
 
     def __repr__(self) -> str:
-        return f"Holder({self.name}, {len(self._streams)} streams of servers)"
+        return f"Holder({self.name}, {len(self._streams)} streams of servers, {len(self._clients)} of clients)"
 
 
 def _is_name(name: str) -> bool:

@@ -5,12 +5,17 @@ last has the type `last`; `GET` what is said beside answers; `DELETE` ends it. 4
 
 `/sessions/NUMBER/TARGET`: `GET` gives the id of the stream that a session has here with a target, and the endpoint that
 is pinned; `DELETE` of `/sessions/NUMBER` ends all of its streams.
+
+`/clients/ID`: `GET` gives the session of a client's stream in a header, and lasts until the client leaves; `POST` a
+message for the client; `PUT` of `/session` and `/ready` what becomes of the session.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dataplane.backends.mcp.legacy import mail as mails
+from dataplane.backends.mcp.legacy.mail import NearMail
 from dataplane.backends.mcp.legacy.reached import ENDPOINT, LAST
 from dataplane.http.sse import Event, write
 from dataplane.mcp import messages
@@ -20,6 +25,7 @@ from dataplane.mcp.messages import Malformed
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from dataplane.backends.mcp.legacy.client_streams import ClientStream
     from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.backends.mcp.legacy.server_streams import ServerStream
     from dataplane.local_http import Connection, Request
@@ -36,12 +42,23 @@ class Peers:
             await self._server(request, out, rest)
         elif kind == "sessions":
             self._session(request, out, rest)
+        elif kind == "clients":
+            await self._client(request, out, rest)
         else:
             out.whole(404, b"not found")
 
     async def _server(self, request: Request, out: Connection, stream_id: str) -> None:
         stream = self._holder.of(stream_id)
         handler = _SERVERS.get(request.method)
+        if stream is None or handler is None:
+            out.whole(404, b"no such stream")
+        else:
+            await handler(stream, request, out)
+
+    async def _client(self, request: Request, out: Connection, rest: str) -> None:
+        stream_id, _, part = rest.partition("/")
+        stream = self._holder.client(stream_id)
+        handler = _CLIENTS.get((request.method, part))
         if stream is None or handler is None:
             out.whole(404, b"no such stream")
         else:
@@ -108,3 +125,43 @@ async def _said(stream: ServerStream, hearing: Hearing, out: Connection) -> None
 
 def _lines(stream: ServerStream) -> bytes:
     return b"%b: %b\r\n" % (ENDPOINT, stream.endpoint)
+
+
+# --- streams of clients
+
+
+async def _enter(stream: ClientStream, request: Request, out: Connection) -> None:
+    try:
+        near = NearMail(stream)
+    except mails.Busy:
+        out.whole(503, b"busy")
+        return
+    try:
+        out.begin(b"%b: %b\r\n" % (mails.SESSION, stream.session.encode()))
+        await near.gone()
+        out.end()
+    finally:
+        near.leave()
+
+
+async def _give(stream: ClientStream, request: Request, out: Connection) -> None:
+    await stream.give(request.body)
+    out.whole(200)
+
+
+async def _begin_session(stream: ClientStream, request: Request, out: Connection) -> None:
+    stream.begin_session(request.body.decode())
+    out.whole(200)
+
+
+async def _client_is_ready(stream: ClientStream, request: Request, out: Connection) -> None:
+    stream.client_is_ready()
+    out.whole(200)
+
+
+_CLIENTS: Final[dict[tuple[bytes, str], Callable[[ClientStream, Request, Connection], Awaitable[None]]]] = {
+    (b"GET", ""): _enter,
+    (b"POST", ""): _give,
+    (b"PUT", "session"): _begin_session,
+    (b"PUT", "ready"): _client_is_ready,
+}
