@@ -88,6 +88,9 @@ LOADED_LATE: Final[dict[str, tuple[str, ...]]] = {
         "dataplane.backends.mcp.sending",
         "dataplane.backends.mcp.posts",
         "dataplane.backends.mcp.outlet",
+        "dataplane.backends.mcp.legacy.requests",
+        "dataplane.backends.mcp.legacy.client_posts",
+        "dataplane.backends.mcp.legacy.peers",
     ),
 }
 

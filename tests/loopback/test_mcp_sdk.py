@@ -137,7 +137,8 @@ async def rooted(context: Any) -> ListRootsResult:
     return ListRootsResult(roots=[Root(uri="file:///r")])
 
 
-def client(url: str, mode: str = "auto") -> Client:
+def client(url: Any, mode: str = "auto") -> Client:
+    """`url`, or a transport of the SDK."""
     return Client(
         url,
         mode=mode,  # type: ignore[arg-type]  # one of the SDK's words
@@ -152,7 +153,7 @@ def text(result: Any) -> str:
     return str(result.content[0].text)
 
 
-async def verdicts(url: str, prefix: str = "", resource: str = "") -> list[Any]:
+async def verdicts(url: Any, prefix: str = "", resource: str = "") -> list[Any]:
     """What a client sees of the servers at `url`."""
     seen: list[Any] = []
     async with client(url, "legacy") as asking:

@@ -4,19 +4,24 @@ held by one worker, requests come to any."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 import uvicorn
+from mcp.client.sse import sse_client
 
 from tests.fakes.event_streams import end_watchers
 from tests.fakes.proxy_process import Proxy, running
-from tests.loopback.test_mcp_sdk import server, verdicts
+from tests.harness.patience import PATIENCE
+from tests.loopback.test_mcp_sdk import HELLO, server, verdicts
 from tests.loopback.test_mcp_stdio import Client
 
 FILE = """
@@ -98,6 +103,54 @@ async def test_a_server_of_the_older_transport_gives_the_same_verdicts(tmp_path:
         assert seen[:3] == direct[:3] and seen[3] == "first" and seen[4:7] == direct[4:7]
         both = await verdicts(f"http://127.0.0.1:{proxy.at(8080)}/mcp", "first_", "first+")
         assert both[3:6] == ["first", [0.0, 1.0, 2.0], "7"] and "hidden" not in both[1]
+
+
+@pytest.mark.parametrize("route", ["new", "one"])
+async def test_a_client_of_the_older_transport_sees_the_same(route: str, tmp_path: Path) -> None:
+    async with world(tmp_path) as (proxy, old, _new):
+        url = f"http://127.0.0.1:{proxy.at(8080)}/{route}/sse"
+        direct = await verdicts(sse_client(f"http://127.0.0.1:{old.port}/sse"))
+        through = await verdicts(sse_client(url))
+        assert through[:3] == direct[:3] and through[4:7] == direct[4:7] and through[5] == "7"
+        assert through[3] == ("second" if route == "new" else "first")
+
+
+async def test_a_client_of_the_older_transport_has_several_servers_as_one(tmp_path: Path) -> None:
+    async with world(tmp_path) as (proxy, _, _new):
+        url = f"http://127.0.0.1:{proxy.at(8080)}/sse"
+        seen = await verdicts(sse_client(url), "second_", "second+")
+        assert seen[1] == ["add", "ask", "first_add", "first_ask", "first_steps", "steps"]
+        assert seen[2:6] == ["3", "second", [0.0, 1.0, 2.0], "7"]
+
+
+async def test_messages_of_a_client_come_to_any_worker(tmp_path: Path) -> None:
+    async with world(tmp_path) as (proxy, _, _new), AsyncExitStack() as stack:
+        base = f"http://127.0.0.1:{proxy.at(8080)}"
+        web = await stack.enter_async_context(httpx2.AsyncClient(timeout=PATIENCE, trust_env=False))
+        headers = {"accept": "text/event-stream"}
+        stream = await stack.enter_async_context(web.stream("GET", f"{base}/sse", headers=headers))
+        events = stream.aiter_lines()
+
+        async def heard(name: str) -> str:
+            while True:
+                line = await anext(events)
+                if line.startswith(name):
+                    return line.removeprefix(name).strip()
+
+        where = base + await heard("data:")
+
+        async def post(message: dict[str, Any]) -> int:
+            async with httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as one:  # a connection of its own
+                return (await one.post(where, json={"jsonrpc": "2.0", **message})).status_code
+
+        assert await post({"id": 0, "method": "initialize", "params": HELLO}) == 202
+        assert json.loads(await heard("data:"))["id"] == 0
+        assert await post({"method": "notifications/initialized"}) == 202
+        for number in range(1, 11):
+            params = {"name": "first_add", "arguments": {"a": number, "b": 1}}
+            assert await post({"id": number, "method": "tools/call", "params": params}) == 202
+            answer = json.loads(await heard("data:"))
+            assert answer["id"] == number and answer["result"]["content"][0]["text"] == str(number + 1)
 
 
 async def test_requests_of_a_session_come_to_any_worker(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ from tests.policies.test_mcp_sse_servers import FIRST, ONE, SECOND
 class Legacy(SseClient):
     """A client: its stream, what came on it, and where it posts to."""
 
-    def __init__(self, run: Run, toys: dict[str, Toy], sse: dict[str, SseToy] | None = None, path: str = "/sse") -> None:
+    def __init__(
+        self, run: Run, toys: dict[str, Toy], sse: dict[str, SseToy] | None = None, path: str = "/sse"
+    ) -> None:
         super().__init__(run, sse or {}, toys, path)
         self.stream: Any = None
 

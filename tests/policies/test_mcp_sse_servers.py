@@ -14,6 +14,7 @@ from dataplane.mcp import dialogue, endpoints
 from dataplane.mcp.sessions import IDLE
 from tests.carriers import Carrier, Request, Response
 from tests.carriers.contract import Conversation
+from tests.fakes.both_planes import BothPlanes
 from tests.fakes.mcp_sse_toys import SseClient, SseToy, event
 from tests.fakes.mcp_toys import BOTH, HELLO, MODERN, Toy, messages, response
 
@@ -373,3 +374,68 @@ def test_the_revision_without_sessions_is_refused_as_a_server_of_older_ones_does
     answer = client.request("server/discover", {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}})
     assert answer.status == 400 and response(answer)["error"]["code"] == -32022
     assert "2025-11-25" in response(answer)["error"]["data"]["supported"] and server.made == 0
+
+
+OBJECTS = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: gatewright}
+spec: {controllerName: gatewright.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: default}
+spec: {gatewayClassName: gatewright, listeners: [{name: http, protocol: HTTP, port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: old, namespace: default, labels: {kind: mcp}}
+spec: {ports: [{name: mcp, port: 8001, appProtocol: gatewright.dev/mcp-sse}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: old-1, namespace: default, labels: {kubernetes.io/service-name: old}}
+addressType: IPv4
+ports: [{name: mcp, port: 9001}]
+endpoints: [{addresses: [10.0.0.1]}]
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: tools, namespace: default}
+spec: {mcp: {targets: [{name: all, selector: {services: {matchLabels: {kind: mcp}}}}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: tools, namespace: default}
+spec:
+  parentRefs: [{name: web}]
+  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: tools}]}]
+"""
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def test_a_service_of_the_older_transport_and_a_client_of_it_beside_a_control_plane() -> None:
+    proxy = BothPlanes(OBJECTS)
+    listening, posting = proxy.connect(), proxy.connect()
+    listening.send(b"GET /sse HTTP/1.1\r\nhost: a\r\naccept: text/event-stream\r\n\r\n")
+    where = listening.take().partition(b"data: ")[2].partition(b"\n")[0]
+    assert where.startswith(b"/sse?sessionId=")
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}).encode()
+    lines = b"host: a\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    posting.send(b"POST %b HTTP/1.1\r\n%b%b" % (where, lines, body))
+    (stream,) = proxy.connector.upstreams
+    assert stream.take().startswith(b"GET /sse HTTP/1.1\r\n")
+    stream.answer(HEAD + chunk(event("/messages?s=1", "endpoint")))
+    post = proxy.connector.upstreams[1]
+    assert post.take().startswith(b"POST /messages?s=1 HTTP/1.1\r\n")
+    assert posting.take().startswith(b"HTTP/1.1 202 Accepted\r\n")
+    post.answer(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+    result = {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2024-11-05", "capabilities": {}}}
+    stream.answer(chunk(event(result)))
+    assert json.loads(listening.take().partition(b"data: ")[2].partition(b"\n")[0]) == result
+    listening.lose()
+    assert not stream.open, "the session ends with its client"
