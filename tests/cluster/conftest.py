@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.cluster.choice import Unavailable, first
 from tests.cluster.controllers import SHOP, created, gateway, install, install_crds, route, token_of_controller
-from tests.cluster.given import GivenCluster, is_given
 from tests.cluster.kube import ApiServer
-from tests.conftest import ALL, ROOT
 from tests.harness.ports import reserve
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="package")
-def binaries() -> Path:
-    """The folder of etcd and kube-apiserver; only a full run builds them."""
-    command = [str(ROOT / "scripts" / "apiserver"), *([] if ALL else ["--built"])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"needs a Kubernetes API server (scripts/apiserver builds it) {done.stderr[-300:]}")
-    return Path(done.stdout.strip())
-
-
-@pytest.fixture(scope="package")
-def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An API server without our CRDs; that of KUBECONFIG where somebody gives one."""
-    folder = tmp_path_factory.mktemp("apiserver")
-    if is_given():
-        server: ApiServer = GivenCluster(Path(os.environ["KUBECONFIG"]), folder)
-    else:
-        server = ApiServer(request.getfixturevalue("binaries"), folder)
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server without our CRDs: the first of those in `choice`."""
+    try:
+        server = first(tmp_path_factory.mktemp("apiserver"))
+    except Unavailable as reasons:
+        pytest.skip(str(reasons))
     server.start()
     yield server
     server.stop()

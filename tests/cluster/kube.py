@@ -133,8 +133,7 @@ class ApiServer:
 
     def stop(self) -> None:
         """The server before its store: without it, it would wait for minutes."""
-        if self._connection is not None:
-            self._connection.close()
+        self.close()
         for process in reversed(self._processes):
             process.stop(signal.SIGKILL)
 
@@ -163,6 +162,11 @@ class ApiServer:
 
     def _authorization(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {_TOKEN}"}
+
+    def close(self) -> None:
+        """The connection alone."""
+        if self._connection is not None:
+            self._connection.close()
 
     def another(self) -> ApiServer:
         """A connection of its own to the same server."""
