@@ -160,6 +160,8 @@ class WorkerSettings:
     zone: str = ""
     sockets: str = ""
     """Folder of the Unix sockets by which workers ask each other, made when it is needed; "": there is none."""
+    own_pages: tuple[tuple[str, int], ...] = ()
+    """Hosts and ports of admin pages, or a path and 0: no worker connects to them."""
 
     def to_link(self) -> dict[str, Any]:
         """For `link.messages.Hello`."""
@@ -169,7 +171,8 @@ class WorkerSettings:
     def from_link(cls, values: Mapping[str, Any]) -> WorkerSettings:
         """The inverse of `to_link`. Raises TypeError, KeyError or ValueError for anything else."""
         key = SessionKey(bytes.fromhex(values["session_key"]))
-        return cls(**{**values, "session_key": key, "drain": Drain(**values["drain"])})
+        pages = tuple((str(host), int(port)) for host, port in values["own_pages"])
+        return cls(**{**values, "session_key": key, "drain": Drain(**values["drain"]), "own_pages": pages})
 
 
 class WrongSetting(Exception):

@@ -53,6 +53,7 @@ from dataplane.upstream.connector import Connector, Resolver
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Guards
 from dataplane.upstream.lease import Leases
+from dataplane.upstream.own_pages import OwnPages
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -113,7 +114,8 @@ class Serving:
         self._first_state_serves = host.first_state_serves
         recorder = Recorder(metrics)
         buckets, loads = Buckets.of(common), Loads.of(common, hello.index)
-        self._connector, self._resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        self._connector = Connector(loop, writes, recorder, OwnPages(settings.own_pages))
+        self._resolver = Resolver(loop, Endpoint)
         self._context = Context(
             current=self._current,
             deadlines=Deadlines(host.clock, loop.call_at),

@@ -132,6 +132,8 @@ class Agent:
             server = await pages.serve(address, routes)
             self._servers.append(server)
             self._reports.pages[name] = pages.where(server, address)
+            if name == "admin":
+                self._workers.hide(pages.places(server, address))
         except OSError as error:
             why = error.strerror or str(error)
             if error.errno == errno.EADDRINUSE:

@@ -75,6 +75,11 @@ def where(server: asyncio.Server, address: Address) -> str:
     return str(address if address.path else replace(address, port=server.sockets[0].getsockname()[1]))
 
 
+def places(server: asyncio.Server, address: Address) -> list[tuple[str, int]]:
+    """Its hosts and ports, as `bootstrap.WorkerSettings.own_pages` has them."""
+    return [(address.path, 0)] if address.path else [sock.getsockname()[:2] for sock in server.sockets]
+
+
 def _unix(path: str) -> socket.socket:
     """For the owner alone. A path that a dead proxy left behind is taken over."""
     Path(path).unlink(missing_ok=True)

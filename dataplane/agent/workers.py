@@ -281,6 +281,10 @@ class Workers:
             log.error("worker ended and is replaced: %s", cause, extra=_who(life, **trouble))
         return "signal" if status < 0 else "exit"
 
+    def hide(self, pages: Sequence[tuple[str, int]]) -> None:
+        """What workers that begin from now on are not to connect to."""
+        self._settings = replace(self._settings, own_pages=tuple(pages))
+
     def _fill(self, slot: Slot, life: WorkerProcess) -> None:
         """What a new worker needs: settings, the last good state; with `_heard`, sockets."""
         last_served.forget(slot.region)

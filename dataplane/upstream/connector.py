@@ -23,6 +23,7 @@ from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.handshake import Handshake, HandshakeFailed
 from dataplane.upstream.limits import IDLE_TIMEOUT
+from dataplane.upstream.own_pages import OwnPages
 from dataplane.upstream.raw import RawEnd
 from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client
 from dataplane.upstream.shared import SPEAKS_HTTP1, Shared, SharedConnections
@@ -55,8 +56,11 @@ class Count(Protocol):
 
 
 class Connector:
-    def __init__(self, loop: asyncio.AbstractEventLoop, writes: Writes, count: Count) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, writes: Writes, count: Count, own: OwnPages | None = None
+    ) -> None:
         self.loop = loop
+        self._own = own or OwnPages()
         self.writes = writes
         self.count = count
         self.before_opening: Callable[[], None] = lambda: None
@@ -248,6 +252,8 @@ class Connector:
         return version
 
     async def _socket(self, endpoint: Pool, make: Callable[[], Any], first: bytes) -> None:  # Any: as above
+        if self._own.are_at(endpoint.address, endpoint.port, endpoint.unix_path):
+            raise PermissionError(errno.EACCES, "the proxy's own admin pages are no backend")
         if first:
             make = partial(_Announcing, first, make())
         if endpoint.unix_path:

@@ -165,7 +165,10 @@ def test_the_zone_comes_from_the_environment() -> None:
 
 def test_a_worker_is_told_its_share() -> None:
     settings = parse()
-    told = WorkerSettings("a/b", "i", 2, "json", "info", {"xds": "off"}, settings.drain, settings.session_key, "zone-a")
+    told = WorkerSettings(
+        *("a/b", "i", 2, "json", "info", {"xds": "off"}, settings.drain, settings.session_key, "zone-a"),
+        own_pages=(("127.0.0.1", 15000), ("/run/admin", 0)),
+    )
     assert WorkerSettings.from_link(told.to_link()) == told
 
 

@@ -1,0 +1,46 @@
+"""The proxy's own admin pages are no backend. Pure.
+
+They answer whoever asks from this machine, and a worker asks from there: whoever may write a route and a backend could
+read through it what others configured, and change levels of the log.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Iterable
+
+_LOCAL = "localhost"
+
+
+class OwnPages:
+    """Where admin pages are served: pairs of host and port; of a path and 0 for a Unix socket."""
+
+    __slots__ = ("_hosts", "_paths")
+
+    def __init__(self, places: Iterable[tuple[str, int]] = ()) -> None:
+        found = tuple(places)
+        self._hosts = frozenset((_host(host), port) for host, port in found if port)
+        self._paths = frozenset(host for host, port in found if not port)
+
+    def are_at(self, address: str, port: int, unix_path: str) -> bool:
+        """Whether a connection to this would reach them. `address`: an IP address, as names are resolved to."""
+        if unix_path:
+            return bool(self._paths) and _is_one_of(unix_path, self._paths)
+        return (_host(address), port) in self._hosts
+
+
+def _host(address: str) -> str:
+    """All addresses of this machine itself as one: the kernel leads the unspecified one there too."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return _LOCAL if found.is_loopback or found.is_unspecified else str(found)
+
+
+def _is_one_of(path: str, paths: Iterable[str]) -> bool:
+    """Whatever links and dots lead there."""
+    return os.path.realpath(path) in {os.path.realpath(each) for each in paths}
