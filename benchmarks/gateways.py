@@ -29,6 +29,7 @@ from typing import Any
 
 from tests.cluster.rig.api import Api
 from tests.cluster.rig.conformance import IMAGES
+from tests.cluster.rig.features import VERSIONS
 from tests.cluster.rig.world import ROOT, World, apply, emptied, install, running, start_controller
 
 MOST_MS, AIM_MS = 900.0, 500.0
@@ -168,7 +169,7 @@ async def _run(binaries: Path, gateways: int) -> int:
     images = {image: [each.format(binaries=binaries) for each in command] for image, command in IMAGES.items()}
     world = World(binaries, folder, images)
     async with running(world) as api:
-        await install(world, api, binaries / "crd" / "experimental")
+        await install(world, api, binaries / VERSIONS[-1] / "crd" / "experimental")
         space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
         await apply(api, space)
         await start_controller(world, api)

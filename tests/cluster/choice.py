@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.cluster.container import ContainerCluster
+from tests.cluster.container import ContainerCluster, Unstarted
 from tests.cluster.given import GivenCluster, is_given
 from tests.cluster.kube import ApiServer
 from tests.conftest import ALL, ROOT
@@ -51,7 +51,10 @@ def contained(folder: Path) -> ApiServer:
     """k3s in a container, whose image Docker fetches."""
     if (reason := no_docker()) is not None:
         raise Unavailable(reason)
-    return ContainerCluster(folder)
+    try:
+        return ContainerCluster(folder)
+    except Unstarted as why:
+        raise Unavailable(str(why)) from why
 
 
 OPTIONS = (Option("a cluster of yours", given), Option("a built API server", built), Option("a container", contained))

@@ -10,6 +10,10 @@ from tests.cluster.given import GivenCluster
 IMAGE = "rancher/k3s:v1.36.3-k3s1"
 
 
+class Unstarted(Exception):
+    """Why there is no container."""
+
+
 class ContainerCluster(GivenCluster):
     """What `GivenCluster` has, and its container ends with it. `start_container` gives something with `config_yaml` and
     `stop`."""
@@ -42,6 +46,13 @@ class ContainerCluster(GivenCluster):
 
 
 def _start() -> Any:
-    from testcontainers.k3s import K3SContainer
+    """Raises Unstarted: Docker may be there, and no image."""
+    from docker.errors import DockerException
+    from testcontainers.community.k3s import K3SContainer
 
-    return K3SContainer(IMAGE).start()
+    made = K3SContainer(IMAGE)
+    try:
+        return made.start()
+    except (DockerException, TimeoutError) as error:
+        made.stop()
+        raise Unstarted(f"{IMAGE} could not be started: {error}"[:300]) from error

@@ -23,6 +23,16 @@ from tests.harness.processes import Program
 from tests.harness.waiting import wait_until
 
 _TOKEN = "tests"
+_NOTED = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "users": ["system:serviceaccount:gatewright-system:gatewright-controller"]},
+        {"level": "None"},
+    ],
+}
+"""What the server notes: what the controller asks for."""
 
 
 class Answer(NamedTuple):
@@ -51,9 +61,15 @@ class ApiServer:
         self._binaries = binaries
         self._connection: http.client.HTTPSConnection | None = None
 
+    @property
+    def audit(self) -> Path:
+        """What the controller asked for; not there where somebody else runs the server."""
+        return self.folder / "audit.log"
+
     def start(self) -> None:
         """Returns when the server says that it is ready. Raises RuntimeError with the end of its log when it ends."""
         (self.folder / "tokens.csv").write_text(f"{_TOKEN},admin,admin,system:masters\n")
+        (self.folder / "audit.yaml").write_text(json.dumps(_NOTED))
         subprocess.run(
             ["openssl", "genrsa", "-out", str(self.folder / "sa.key"), "2048"], check=True, capture_output=True
         )
@@ -118,6 +134,9 @@ class ApiServer:
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--disable-admission-plugins=ServiceAccount",
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+            f"--audit-policy-file={self.folder / 'audit.yaml'}",
+            f"--audit-log-path={self.audit}",
             "--endpoint-reconciler-type=none",
         ]
 

@@ -10,13 +10,16 @@ from tests.harness.waiting import until
 HOSTS = ("127.0.0.1", "localhost", "0.0.0.0", "127.1", "[::ffff:127.0.0.1]", "127.0.0.2")
 
 
+ROUTE = """
+    - name: {name}
+      matches: [{{path: {{type: PathPrefix, value: /{name}}}}}]
+      policies: {{urlRewrite: {{path: {{type: ReplacePrefixMatch, replacePrefixMatch: /}}}}}}
+      backends: [{{host: "{backend}"}}]"""
+
+
 def written(file: Path, backends: dict[str, str]) -> None:
-    routes = "".join(
-        f"    - {{name: {name}, matches: [{{path: {{type: PathPrefix, value: /{name}}}}}], backends: [{{host: '{backend}'}}],"
-        f" policies: {{urlRewrite: {{path: {{type: ReplacePrefixMatch, replacePrefixMatch: /}}}}}}}}\n"
-        for name, backend in backends.items()
-    )
-    file.write_text(f"binds:\n- port: 8080\n  addresses: [127.0.0.1]\n  listeners:\n  - name: a\n    routes:\n{routes}")
+    routes = "".join(ROUTE.format(name=name, backend=backend) for name, backend in backends.items())
+    file.write_text(f"binds:\n- port: 8080\n  addresses: [127.0.0.1]\n  listeners:\n  - name: a\n    routes:{routes}\n")
 
 
 async def test_a_route_to_the_admin_pages_is_not_served(tmp_path: Path) -> None:

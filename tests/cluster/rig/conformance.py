@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from tests.cluster.rig.api import Api, Json
-from tests.cluster.rig.features import of_suite
+from tests.cluster.rig.features import VERSIONS, of_suite
 from tests.cluster.rig.world import PYTHON, ROOT, World, emptied, install, running, start_controller
 
 PROFILES = "GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP,GATEWAY-UDP"
@@ -33,6 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binaries", type=Path, required=True, help="what scripts/rig prints")
     parser.add_argument("--output", type=Path, required=True, help="folder for report, logs and summary")
+    parser.add_argument("--suite", choices=VERSIONS, default=VERSIONS[0], help="version of the suite")
     parser.add_argument("--profiles", default=PROFILES)
     parser.add_argument("--test", default="", help="regular expression: these tests alone")
     parser.add_argument("--skip", default="", help="tests that are skipped, with commas")
@@ -52,9 +53,9 @@ async def _run(arguments: argparse.Namespace) -> int:
     world = World(arguments.binaries, folder, images)
     try:
         async with running(world) as api:
-            await install(world, api, arguments.binaries / "crd" / "experimental")
+            await install(world, api, arguments.binaries / arguments.suite / "crd" / "experimental")
             await start_controller(world, api)
-            claimed = of_suite(await _features(world, api))
+            claimed = of_suite(await _features(world, api), arguments.suite)
             print(f"world up, process {os.readlink('/proc/self')}; KUBECONFIG={world.kubeconfig}", flush=True)
             if arguments.hold:
                 await asyncio.Event().wait()
@@ -101,7 +102,7 @@ async def _suite(world: World, arguments: argparse.Namespace, claimed: list[str]
         flags.append(f"-skip-tests={arguments.skip}")
     with (output / "suite.log").open("wb") as file:
         suite = await asyncio.create_subprocess_exec(
-            world.binaries / "conformance.test",
+            world.binaries / arguments.suite / "conformance.test",
             *flags,
             env={**os.environ, "KUBECONFIG": str(world.kubeconfig)},
             stdout=file,

@@ -18,6 +18,7 @@ from pathlib import Path
 import yaml
 
 from tests.cluster.rig.api import Api, ApiError, Json
+from tests.cluster.rig.features import VERSIONS
 from tests.cluster.rig.world import PYTHON, ROOT, SYSTEM, World, apply, documents, emptied, established, running
 
 MANIFESTS = ROOT / "manifests"
@@ -100,7 +101,7 @@ async def _run(binaries: Path) -> int:
         began = time.monotonic()
         try:
             async with asyncio.timeout(PATIENCE):
-                answer = await follow(api, binaries / "crd" / "experimental")
+                answer = await follow(api, binaries / VERSIONS[-1] / "crd" / "standard")
         except TimeoutError:
             await _report(api)
             for file in folder.rglob("controller.log"):

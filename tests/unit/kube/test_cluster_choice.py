@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from docker.errors import NotFound
 
 from tests.cluster import choice
 from tests.cluster.choice import OPTIONS, Option, Unavailable, first
-from tests.cluster.container import ContainerCluster
+from tests.cluster.container import IMAGE, ContainerCluster
 from tests.cluster.given import LEFT_BEHIND
 from tests.cluster.kube import Answer, ApiServer
 
@@ -107,9 +108,29 @@ def test_a_container_is_read_by_its_own_configuration_which_nobody_else_can_read
     assert container.stops == 1
 
 
+def test_a_docker_that_has_no_image_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stops: list[str] = []
+
+    class Missing:
+        def __init__(self, image: str) -> None:
+            assert image == IMAGE
+
+        def start(self) -> None:
+            raise NotFound("no such image")
+
+        def stop(self) -> None:
+            stops.append("stopped")
+
+    monkeypatch.setattr("testcontainers.community.k3s.K3SContainer", Missing)
+    monkeypatch.setattr(choice, "no_docker", lambda: None)
+    with pytest.raises(Unavailable, match="no such image"):
+        choice.contained(tmp_path)
+    assert stops == ["stopped"]
+
+
 def test_a_container_that_cannot_be_used_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Container("{}")
-    with pytest.raises(Exception, match="."):
+    with pytest.raises(Exception, match=r"current-context|Invalid kube-config"):
         ContainerCluster(tmp_path, lambda: broken)
     assert broken.stops == 1
     filled = Container()
