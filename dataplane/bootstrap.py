@@ -69,9 +69,11 @@ LOCAL = XdsAccess()
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """Seals sessions; the same for all workers of a proxy. Its repr shows nothing."""
+    """Seals sessions; the same for all workers of a proxy. Its repr shows nothing. `is_given`: other proxies may have
+    it."""
 
     value: bytes
+    is_given: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
         return "SessionKey(...)"
@@ -158,6 +160,8 @@ class WorkerSettings:
     drain: Drain
     session_key: SessionKey
     zone: str = ""
+    shares_sessions: bool = False
+    """Other proxies may have the key."""
     sockets: str = ""
     """Folder of the Unix sockets by which workers ask each other, made when it is needed; "": there is none."""
     own_pages: tuple[tuple[str, int], ...] = ()
@@ -381,7 +385,7 @@ def _gateway(text: str) -> str:
 def _key(text: str) -> SessionKey:
     if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
         raise ValueError(f"must be 64 hex digits, got {len(text)} characters; make one with `openssl rand -hex 32`")
-    return SessionKey(bytes.fromhex(text))
+    return SessionKey(bytes.fromhex(text), is_given=True)
 
 
 def _seconds(text: str) -> float:

@@ -209,5 +209,6 @@ def _for_workers(settings: Settings, levels: LogLevels, stdio: Path | None) -> W
         drain=settings.drain,
         session_key=settings.session_key,
         zone=settings.zone,
+        shares_sessions=settings.session_key.is_given,
         sockets="" if stdio is None else str(stdio.parent),
     )

@@ -1,16 +1,29 @@
-"""What a worker remembers of sessions: nothing that cannot be made again. Bounded, oldest first."""
+"""What a worker remembers of sessions: nothing that cannot be made again. Bounded, oldest first.
+
+A session is over when nobody has used it for `IDLE` seconds. When it was used last is memory of all workers of the
+proxy (`link/used`), since its id cannot say that: clients keep the one that they got first. Another replica with the
+same key would not know of uses here, nor this one of uses there; so where a key was given, which others may have, idle
+sessions are forgotten and not ended: to refuse one that is in use elsewhere would be worse.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from dataplane.link.ended import Ended
+from dataplane.link.used import Used
 from dataplane.mcp.sessions import IDLE, UpstreamSession
 
 MOST: Final = 16_384
 """Sessions that are remembered."""
+SWEEP: Final = 30.0
+"""Seconds between looks for sessions that are idle."""
+
+Goodbye = Callable[[Mapping[str, UpstreamSession]], None]
+"""Ends a session at its servers, given those that took the place of the ones in its id."""
 
 
 @dataclass(slots=True)
@@ -18,19 +31,28 @@ class Remembered:
     """Of one session: sessions of servers that took the place of those in its id."""
 
     seen: float
+    at_work: int = 0
+    """Requests and streams of it that are under way here."""
     renewed: dict[str, UpstreamSession] = field(default_factory=dict)
+    goodbye: Goodbye | None = field(default=None, repr=False)
+    """None: its servers need not be told."""
 
 
 class Memory:
-    """By number of a session. `ended` is what all workers know."""
+    """By number of a session. `ended` and `used` are what all workers know; `wake_at` as of `Deadlines`; `is_alone`: no
+    other proxy has the key."""
 
-    def __init__(self, ended: Ended) -> None:
-        self._ended = ended
+    def __init__(
+        self, ended: Ended, used: Used, wake_at: Callable[[float, Any], None], is_alone: bool = True
+    ) -> None:  # Any: a Sleeper
+        self._ended, self._used = ended, used
+        self._wake_at, self._is_alone = wake_at, is_alone
         self._known: OrderedDict[bytes, Remembered] = OrderedDict()
+        self._is_sweeping = False
 
     def of(self, number: bytes, now: float) -> Remembered:
         found = self._known.get(number)
-        if found is None or now - found.seen > IDLE:
+        if found is None or (now - found.seen > IDLE and not found.at_work):
             found = self._known[number] = Remembered(now)
         found.seen = now
         self._known.move_to_end(number)
@@ -41,12 +63,64 @@ class Memory:
     def peek(self, number: bytes) -> Remembered | None:
         return self._known.get(number)
 
+    def enter(self, number: bytes, now: float, goodbye: Goodbye | None) -> Remembered:
+        """A request of it begins; `leave` ends it."""
+        found = self.of(number, now)
+        found.at_work += 1
+        found.goodbye = goodbye
+        self._used.add(number, now)
+        if not self._is_sweeping:
+            self._is_sweeping = True
+            self._wake_at(now + SWEEP, self)
+        return found
+
+    def leave(self, number: bytes, remembered: Remembered, now: float) -> None:
+        remembered.at_work -= 1
+        remembered.seen = now
+        if self._known.get(number) is remembered:
+            self._known.move_to_end(number)
+            self._used.add(number, now)
+
     def end(self, number: bytes) -> None:
         """The session was ended: its id is worth nothing any more, to no worker."""
         self._ended.add(number)
 
     def has_ended(self, number: bytes) -> bool:
         return number in self._ended
+
+    def is_over(self, number: bytes, now: float) -> bool:
+        """It was ended, or nobody has used it for long."""
+        return number in self._ended or self._is_idle(number, now)
+
+    def _is_idle(self, number: bytes, now: float) -> bool:
+        last = self._used.last(number) if self._is_alone else None
+        return last is not None and now - last > IDLE
+
+    def wake(self, now: float) -> None:
+        """As `carriers.Sleeper`: end what is idle, the oldest first; what is at work counts as used."""
+        self._is_sweeping = False
+        for _ in range(len(self._known)):
+            number, oldest = next(iter(self._known.items()))
+            if oldest.at_work:
+                oldest.seen = now
+                self._known.move_to_end(number)
+                self._used.add(number, now)
+            elif now - oldest.seen > IDLE:
+                del self._known[number]
+                self._forgotten(number, oldest, now)
+            else:
+                break
+        if self._known:
+            self._is_sweeping = True
+            self._wake_at(now + SWEEP, self)
+
+    def _forgotten(self, number: bytes, remembered: Remembered, now: float) -> None:
+        """Where another worker has used it since, it is that one's to end."""
+        if number in self._ended or not self._is_idle(number, now):
+            return
+        self.end(number)
+        if remembered.goodbye is not None:
+            remembered.goodbye(remembered.renewed)
 
     def __len__(self) -> int:
         return len(self._known)

@@ -16,6 +16,7 @@ from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.link.ended import Ended
 from dataplane.link.loads import Loads
+from dataplane.link.used import Used
 from dataplane.net.crowd import Crowd
 from dataplane.table.binds import BindPlan, choose
 from dataplane.telemetry.handshakes import HandshakeLog
@@ -148,6 +149,10 @@ class Context:
     _sealer: Sealer | None = None
     ended: Ended | None = None
     """Sessions with MCP servers that were ended, as all workers know it."""
+    used: Used | None = None
+    """When they were used last, as all workers know it."""
+    shares_sessions: bool = False
+    """Other proxies may have the key, and go on with them."""
     _mcp_memory: Memory | None = None
     sockets: str = ""
     """Folder of the Unix sockets by which the workers of the proxy ask each other; "": there are no others."""
@@ -197,7 +202,8 @@ class Context:
         if self._mcp_memory is None:
             from dataplane.mcp.worker import Memory  # as above
 
-            self._mcp_memory = Memory(self.ended or Ended.local())
+            ended, used = self.ended or Ended.local(), self.used or Used.local()
+            self._mcp_memory = Memory(ended, used, self.deadlines.wake_at, not self.shares_sessions)
         return self._mcp_memory
 
     @property

@@ -62,6 +62,7 @@ def _session_line(visit: Visit) -> bytes:
         text = sessions.sealed(visit.session, visit.x.context.sealer, visit.owner)
     except sessions.TooLong as error:
         raise TargetFailed("all", str(error)) from None
+    visit.enter()
     visit.describe("initialize")
     return b"%b: %b\r\n" % (SESSION, text.encode())
 

@@ -35,7 +35,10 @@ async def serve(out: Outlet, body: bytes) -> Reply | None:
     if handler is None:
         return errors.refused("McpMethodNotAllowed", headers=b"allow: GET, POST, DELETE\r\n")
     visit = Visit(out, policies)
-    return visit.unusable() or _tricked(visit) or await handler(visit, body)
+    try:
+        return visit.unusable() or _tricked(visit) or await handler(visit, body)
+    finally:
+        visit.leave()
 
 
 async def _authenticated(out: Outlet, tokens: Tokens, body: bytes) -> Reply | None:

@@ -136,9 +136,10 @@ class Upstreams:
         """End the session there, if there is one. Whether that worked does not matter to the client."""
         known = self.of(target.name)
         if known is not None and known.session_id:
-            await self._end(target, known)
+            await self.end(target, known)
 
-    async def _end(self, target: TargetPlan, known: UpstreamSession) -> None:
+    async def end(self, target: TargetPlan, known: UpstreamSession) -> None:
+        """The same of a session that is known. Never raises."""
         try:
             opened = await self._ask(target, known, b"DELETE", b"", b"", GOODBYE_SECONDS)
             opened.call.cancel()
@@ -269,7 +270,7 @@ class Upstreams:
 
     async def _leave(self, known: Sequence[UpstreamSession]) -> None:
         for each in known:
-            await self._end(self.visit.plan.by_name[each.target], each)
+            await self.end(self.visit.plan.by_name[each.target], each)
 
 
 _OK: Final = 200

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dataplane.mcp.plans import McpPlan
     from dataplane.mcp.policies import McpPolicies
     from dataplane.mcp.sessions import Session
+    from dataplane.mcp.worker import Remembered
 
 SESSION: Final = b"mcp-session-id"
 VERSION: Final = b"mcp-protocol-version"
@@ -49,6 +50,7 @@ class Visit:
         """It is of the revision without sessions."""
         self.name_line = b""
         """Header that names the item to its server; b"": none."""
+        self._remembered: Remembered | None = None
         self._owner: bytes | None = None
         self._described: dict[str, Any] = {}
 
@@ -79,10 +81,26 @@ class Visit:
             return errors.refused("McpSessionMissing")
         context = self.x.context
         found = sessions.opened(text.decode("latin-1"), context.sealer, self.owner, self.now)
-        if found is None or context.mcp_memory.has_ended(found.number):
+        if found is None or context.mcp_memory.is_over(found.number, context.clock()):
             return errors.refused("McpSessionUnknown")
         self.session = found
+        self.enter()
         return None
+
+    def enter(self) -> None:
+        """The session is used, until `leave`."""
+        from dataplane.backends.mcp import farewell  # it is above this file
+
+        session, context = self.session, self.x.context
+        if session is not None and self._remembered is None:
+            self._remembered = context.mcp_memory.enter(session.number, context.clock(), farewell.of(self))
+
+    def leave(self) -> None:
+        """This request is over."""
+        remembered, self._remembered = self._remembered, None
+        if remembered is not None and self.session is not None:
+            context = self.x.context
+            context.mcp_memory.leave(self.session.number, remembered, context.clock())
 
     # --- for expressions and logs
 

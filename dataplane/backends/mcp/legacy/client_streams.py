@@ -106,6 +106,8 @@ async def serve(visit: Visit) -> Reply | None:
         stream.ping_later()
         while not (stream.session and stream.is_ready):
             await stream.changed.wait()
+        visit.session = _session(visit, stream.session)
+        visit.enter()  # as long as the stream is open, its session is used
         await _listen(visit, stream)
         while True:
             await stream.changed.wait()
@@ -123,7 +125,6 @@ async def _listen(visit: Visit, stream: ClientStream) -> None:
         return
     hearing = copy(visit)
     hearing.out = Messages(visit.out, stream)  # type: ignore[assignment]  # what a relay gives to, of an outlet
-    hearing.session = _session(visit, stream.session)
     for target in visit.plan.targets:
         visit.x.work(_heed(hearing, target))
 
