@@ -22,11 +22,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import gateway_hops
 from tests.cluster.rig.api import Api
 from tests.cluster.rig.conformance import IMAGES
 from tests.cluster.rig.features import VERSIONS
@@ -137,18 +138,29 @@ def judged(created: float, made: Sequence[Probe], programmed: float) -> Row:
     return Row((answered - created) * 1000, (programmed - created) * 1000, early)
 
 
-async def measured(api: Api, seen: Seen, name: str) -> Row:
+async def measured(world: World, api: Api, seen: Seen, name: str) -> Row:
     await api.call("POST", f"{GATEWAY_API}/httproutes", route(name))
     await api.call("POST", f"{GATEWAY_API}/gateways", gateway(name))
-    created = time.perf_counter()
+    created, began = time.perf_counter(), time.time()
     async with asyncio.timeout(PATIENCE):
         made = await probes(seen, name)
         row = judged(created, made, seen.programmed[name])
+        print(*hops(world, name, began, row), sep="\n", flush=True)
         for plural in ("gateways", "httproutes"):
             await api.call("DELETE", f"{GATEWAY_API}/{plural}/{name}")
         while (await api.call("GET", f"/api/v1/namespaces/{SPACE}/pods"))["items"]:
             await asyncio.sleep(0.1)
     return row
+
+
+def hops(world: World, name: str, began: float, row: Row) -> Iterator[str]:
+    """Where its time went. `began`: by the clock of the machine."""
+    moments = gateway_hops.noted((world.folder / "audit.log").read_text().splitlines(), name)
+    for file in (world.folder / "pods").glob(f"*-{name}-*/gatewright.log"):
+        moments |= gateway_hops.logged(file.read_text().splitlines())
+    moments |= {"first answer": began + row.answered / 1000, "Programmed": began + row.programmed / 1000}
+    yield f"{name}: since the Gateway was created, and since the line before"
+    yield from gateway_hops.table(moments, began)
 
 
 def summary(rows: Sequence[Row]) -> Json:
@@ -179,8 +191,8 @@ async def _run(binaries: Path, gateways: int) -> int:
             asyncio.create_task(api.follow(f"{GATEWAY_API}/gateways", seen.gateway)),
         ]
         try:
-            await measured(api, seen, "first")  # files of Python come from the disk
-            rows = [await measured(api, seen, f"web{number}") for number in range(gateways)]
+            await measured(world, api, seen, "first")  # files of Python come from the disk
+            rows = [await measured(world, api, seen, f"web{number}") for number in range(gateways)]
         except TimeoutError:
             print(world.log("controller")[-3000:], file=sys.stderr)
             raise

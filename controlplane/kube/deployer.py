@@ -16,7 +16,7 @@ import asyncio
 import logging
 import random as chance
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -43,6 +43,8 @@ AT_ONCE: Final = 4
 """Gateways that are worked on at a time."""
 QUIET: Final = 0.005
 """Seconds that a change waits for others."""
+NEEDED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret", "Service")
+"""Kinds of which a Pod finds what it needs, so they are made before its Deployment."""
 KEY_BYTES: Final = 32
 """Of a session key."""
 
@@ -220,12 +222,12 @@ class Deployer:
             return None
         objects = wanted.objects if wanted is not None else ()
         found: list[Condition] = []
-        for each in objects:
-            found += await self._attempt(each.key, self._ensure(gateway, each))
+        for needed in (True, False):
+            together = [each for each in objects if (each.key.kind in NEEDED_BY_PODS) is needed]
+            found += await self._attempts({each.key: self._ensure(gateway, each) for each in together})
         kept = {each.key for each in objects}
-        for key, body in self.live.of(gateway).items():
-            if key not in kept:
-                found += await self._attempt(key, self._remove(key, body))
+        unwanted = {key: body for key, body in self.live.of(gateway).items() if key not in kept}
+        found += await self._attempts({key: self._remove(key, body) for key, body in unwanted.items()})
         await self._note_failures(gateway, found)
         return found[0].message if found else None
 
@@ -237,6 +239,12 @@ class Deployer:
         else:
             self._failed.pop(gateway, None)
         await self._tell([gateway])
+
+    async def _attempts(self, works: Mapping[WantedKey, Coroutine[Any, Any, None]]) -> list[Condition]:
+        """All at a time: a proxy waits for its objects, and each takes two requests."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._attempt(key, work)) for key, work in works.items()]
+        return [each for task in tasks for each in task.result()]
 
     async def _attempt(self, key: WantedKey, work: Awaitable[None]) -> list[Condition]:
         try:

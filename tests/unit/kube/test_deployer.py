@@ -43,8 +43,8 @@ class Server(ApiServer):
 
 
 class World:
-    def __init__(self) -> None:
-        self.server: Server = Server()
+    def __init__(self, server: Server | None = None) -> None:
+        self.server: Server = server or Server()
         for path in PATHS.values():
             self.server.define(path)
         self.feed: Outlet[ObjectKey, Wanted] = Outlet()
@@ -112,6 +112,33 @@ async def test_everything_is_made_in_order_and_then_nothing_is_written() -> None
         await asyncio.sleep(0)
         await world.idle()
         assert world.writes() == before
+
+
+class Slow(Server):
+    """Answers a read when as many as it is told are asked for at a time."""
+
+    def __init__(self, together: int) -> None:
+        super().__init__()
+        self.together = together
+        self._asked = 0
+        self._all = asyncio.Event()
+
+    async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Any:
+        if method == "GET" and not self._all.is_set():
+            self._asked += 1
+            if self._asked == self.together:
+                self._all.set()
+            await self._all.wait()
+        return await super().request(method, path, body, content, query)
+
+
+async def test_what_a_pod_needs_is_made_at_a_time_and_before_it() -> None:
+    async with leading(World(Slow(4))) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        assert world.writes()[-1] == ("PATCH", f"{PATHS['Deployment']}/web")
+        assert len(world.writes()) == 5
 
 
 async def test_it_is_known_when_every_gateway_was_looked_at() -> None:

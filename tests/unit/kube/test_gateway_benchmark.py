@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from benchmarks import gateway_hops
 from benchmarks.gateways import Probe, Row, Seen, judged, summary
 
 
@@ -56,3 +58,30 @@ def test_early_ones_of_all_are_added_up() -> None:
     found = summary([Row(300.0, 320.0, 0), Row(500.0, 510.0, 2), Row(400.0, 430.0, 1)])
     assert (found["first answer mean ms"], found["p50"], found["max"]) == (400, 400, 500)
     assert (found["Programmed after first answer, mean ms"], found["unanswered after Programmed"]) == (20, 3)
+
+
+def event(verb: str, resource: str, name: str, second: float, sub: str = "") -> str:
+    about = {"resource": resource, "name": name, **({"subresource": sub} if sub else {})}
+    return json.dumps({"verb": verb, "objectRef": about, "stageTimestamp": f"2026-01-01T00:00:{second:09.6f}Z"})
+
+
+def test_hops_are_those_of_one_gateway_in_the_order_of_time() -> None:
+    lines = [
+        event("patch", "deployments", "web1", 2.5),
+        event("create", "pods", "web1-6d5f-x7k", 3, "binding"),
+        event("patch", "deployments", "web1", 9),
+        event("patch", "deployments", "web10", 1),
+        event("get", "serviceaccounts", "web1", 2.25),
+    ]
+    moments = gateway_hops.noted(lines, "web1")
+    logged = gateway_hops.logged(["2026-01-01T00:00:03.500Z\tinfo\tdataplane\tgatewright-proxy 0.1.0 workers=2"])
+    found = [line.split("  ")[-1] for line in gateway_hops.table(moments | logged, moments["Deployment applied"] - 0.5)]
+    assert found == [
+        "the controller asks for the first object",
+        "Deployment applied",
+        "Pod bound to the node",
+        "proxy: interpreter runs, workers started",
+    ]
+    (first, *_, last) = gateway_hops.table(moments | logged, moments["Deployment applied"] - 0.5)
+    assert first.split()[:3] == ["250", "ms", "+"]
+    assert last.split()[:4] == ["1500", "ms", "+", "500"]
