@@ -104,6 +104,15 @@ def test_deleting_a_session_ends_it_at_the_server_and_here(carrier: Carrier) -> 
     assert client.request("ping").status == 404
 
 
+def test_what_was_opened_for_an_initialize_that_fails_is_ended(carrier: Carrier) -> None:
+    one, two = Toy(), Toy(down=True)
+    client = of_two(carrier, one, two)
+    assert client.request("initialize", HELLO).status == 502
+    assert one.methods_got() == ["initialize"]
+    client.run.serve(client.answering)
+    assert one.sessions == [], "its session was of no use to anybody"
+
+
 def test_a_session_that_the_server_has_forgotten_is_opened_again_unnoticed(carrier: Carrier) -> None:
     client, toy = of_one(carrier)
     client.initialize()

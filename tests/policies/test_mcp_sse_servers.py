@@ -286,6 +286,15 @@ def test_a_server_that_does_not_answer_initialize_keeps_no_stream(carrier: Carri
     assert asked.answer.status == 502 and server.stream.is_cancelled
 
 
+def test_a_client_that_leaves_before_initialize_is_answered_keeps_no_stream(carrier: Carrier) -> None:
+    client, server = of_one(carrier, SseToy(holds=True))
+    asked = client.run.send(_hello())
+    client.serve()
+    assert not server.stream.is_cancelled
+    asked.cancel()
+    assert server.stream.is_cancelled
+
+
 def test_a_message_that_is_too_large_ends_the_stream(carrier: Carrier) -> None:
     _client, server = opened(carrier)
     for _ in range(upstreams.MAX_ANSWER // 65_536 + 2):

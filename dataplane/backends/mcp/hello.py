@@ -23,8 +23,8 @@ async def initialize(visit: Visit, upstreams: Upstreams, message: Message, body:
     """`initialize`: a session with each target, of which the client gets one. Raises `TargetFailed`."""
     try:
         return await _initialized(visit, upstreams, message, body)
-    except TargetFailed:
-        upstreams.leave()  # nobody will ever ask for what was opened
+    except BaseException:  # it failed, was rejected, or its client left: nobody will ever ask for what was opened
+        upstreams.leave()
         raise
 
 

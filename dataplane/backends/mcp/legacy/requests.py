@@ -109,6 +109,7 @@ async def _asked_peer(visit: Visit, peer: BackendPlan, method: bytes, path: str)
         answer = await call.head()
         return await call.receive() if answer.status == 200 else b""
     except CallFailed:
+        visit.x.context.mcp_holder.forget_peer(peer.key.partition("/")[2])
         return b""  # it is gone, or its end is near: what it holds goes with it
     finally:
         call.cancel()
