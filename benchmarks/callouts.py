@@ -47,10 +47,12 @@ from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
-from dataplane.upstream.connector import Connector, Resolver
+from dataplane.upstream.connector import Connector
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Guards
 from dataplane.upstream.lease import Leases
+from dataplane.upstream.look_ups import of_system
+from dataplane.upstream.resolver import Resolver
 from gatewright.api.standalone import standalone
 
 BAR = 45.0
@@ -145,7 +147,7 @@ class _Proxy:
     def __init__(self, loop: asyncio.AbstractEventLoop, policy: str, clients: int) -> None:
         recorder, writes = Recorder(Metrics.in_memory()), Writes(loop.call_soon)
         deadlines = Deadlines(time.monotonic, loop.call_at)
-        self.connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        self.connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint, partial(of_system, loop))
         guards = Guards(Evictions.local(), Loads.local(), time.monotonic, recorder)
         leases = Leases(backends, self.connector, resolver, random.random, guards=guards)
         calls = HttpCalls(

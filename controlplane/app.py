@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from controlplane import collector, readings, tracing
@@ -26,12 +26,13 @@ from controlplane.facts import Fact
 from controlplane.kube import cluster as kube
 from controlplane.pipeline import Pipeline
 from controlplane.settings import Cluster, Proxies, Settings, shown, version
+from controlplane.snapshot import RESOURCE_TYPE
 from controlplane.sources import decode, tree
 from controlplane.sources.aside import Decoder, Pieces
 from controlplane.sources.directory import Directory
 from controlplane.sources.source import Source
 from controlplane.translate.keys import ObjectKey as Place
-from controlplane.xds import ProxyStatus, XdsServer, xds_settings
+from controlplane.xds import ProxyStatus, XdsServer, reports, xds_settings
 from controlplane.xds.node import Identity, Peer
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
@@ -282,7 +283,8 @@ class KnownFacts:
         return [self._proxy(row) for row in self._app.pipeline.fleet.proxies(lambda gateway: newest(gateway).sequence)]
 
     def _proxy(self, row: ProxyStatus) -> facts.ProxyRow:
-        wanted = self._app.pipeline.snapshots.newest(row.gateway).version
+        newest = self._app.pipeline.snapshots.newest(row.gateway)
+        backends, wanted = newest.resources(RESOURCE_TYPE), newest.version
         return facts.ProxyRow(
             row.gateway,
             row.node_id.rpartition("/")[2],
@@ -290,6 +292,7 @@ class KnownFacts:
             row.acknowledged_version,
             round(readings.lag(self._app.pipeline, row), 3),
             tuple(facts.Refusal(refusal.key, refusal.error) for refusal in row.refusals),
+            tuple(asdict(each) for each in reports.read(row.report, row.reported_at, backends.__contains__)),
         )
 
     def objects(self) -> Iterator[facts.ObjectRow]:

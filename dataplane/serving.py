@@ -50,11 +50,13 @@ from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.telemetry.watches import Watches
 from dataplane.upstream import health
-from dataplane.upstream.connector import Connector, Resolver
+from dataplane.upstream.connector import Connector
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Guards
 from dataplane.upstream.lease import Leases
+from dataplane.upstream.look_ups import LookUps
 from dataplane.upstream.own_pages import OwnPages
+from dataplane.upstream.resolver import Resolver
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -113,10 +115,11 @@ class Serving:
             host.stdout(), loop.call_later, settings.log_format == "json", self._dropped, host.clock, writes.turns
         )
         self._first_state_serves = host.first_state_serves
-        recorder = Recorder(metrics)
+        self._recorder = recorder = Recorder(metrics, host.clock)
         buckets, loads = Buckets.of(common), Loads.of(common, hello.index)
         self._connector = Connector(loop, writes, recorder, OwnPages(settings.own_pages))
-        self._resolver = Resolver(loop, Endpoint)
+        self._look_ups = LookUps(loop)
+        self._resolver = Resolver(loop, Endpoint, self._look_ups.look_up)
         self._context = Context(
             current=self._current,
             deadlines=Deadlines(host.clock, loop.call_at),
@@ -153,7 +156,15 @@ class Serving:
         self._is_tidying = False
         self.state = 0
         self._connector.make_room = make_room = partial(admission.make_room, self._context, admission.AT_ONCE)
-        self._watches = Watches(loop.call_later, metrics, recorder.publish, make_room)
+        self._watches = Watches(loop.call_later, metrics, self._publish, make_room)
+
+    def _publish(self) -> bool:
+        """As `Watches` asks for it."""
+        self._applier.take_back(self._context.leases.guards.watched)
+        troubles = self._recorder.troubles.report()
+        if troubles is not None:
+            self._tell(messages.Troubles(troubles))
+        return self._recorder.publish()
 
     async def collect(self, message: messages.Changes, _fd: int) -> None:
         self._records.extend(message.records)
@@ -235,6 +246,7 @@ class Serving:
         await self._tasks.end()
         await self._connector.close()
         await self._resolver.close()
+        await self._look_ups.close()
         self._access_log.close()
 
     def dump(self) -> dict[str, Any]:

@@ -40,6 +40,8 @@ class ProxyRow:
     acknowledged: str
     lag_seconds: float
     refusals: tuple[Refusal, ...] = ()
+    endpoints: tuple[Json, ...] = ()
+    """Those that are not well, as it reports them (`xds/reports.EndpointTrouble`)."""
 
     @property
     def state(self) -> str:

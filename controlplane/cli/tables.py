@@ -4,6 +4,7 @@ but for `complain`."""
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ def status(body: Json, wide: bool = False) -> str:
         _header(body["controller"]),
         "\n".join(f"note: {note}" for note in body["notes"]),
         proxies(body["proxies"]),
+        endpoints(body["proxies"]),
         objects(body["objects"], broken, wide),
         problems(body["problems"]),
     ]
@@ -52,6 +54,38 @@ def proxies(rows: Sequence[Json]) -> str:
         for number, row in enumerate(rows, 1)
     }
     return table(lines, below)
+
+
+def endpoints(rows: Sequence[Json]) -> str:
+    """One line for each endpoint that a proxy has trouble with; below it why connections fail."""
+    found = [(row, each) for row in rows for each in row.get("endpoints", ())]  # a controller of before has none
+    if not found:
+        return ""
+    lines = [("ENDPOINT", "BACKEND", "STATE", "GATEWAY", "PROXY")]
+    lines += [
+        (each["endpoint"], each["backend"].removeprefix("backend/") or "-", _health(each), row["gateway"], row["instance"])
+        for row, each in found
+    ]
+    return table(lines, {number: _failure(each) for number, (_, each) in enumerate(found, 1)})
+
+
+def _health(each: Json) -> str:
+    if each["evicted_until"]:
+        return f"Evicted until {_time(each['evicted_until'])}"
+    return f"{each['unhealthy_percent']}% unhealthy" if each["unhealthy_percent"] else "Unreachable"
+
+
+def _failure(each: Json) -> list[str]:
+    count = each["failures"]
+    if not count:
+        return []
+    what = f"TLS with {each['server_name']}" if each["server_name"] else "connecting"
+    times = "once" if count == 1 else f"{count} times"
+    return [f"{what} failed {times}, last at {_time(each['last_failure'])}: {each['reason']}"]
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 def objects(rows: Sequence[Json], broken: Mapping[str, str] = MappingProxyType({}), wide: bool = False) -> str:

@@ -46,6 +46,9 @@ class Proxy:
     refused_version: str = ""
     refused_at: float | None = None
     refusals: Mapping[str, Refusal] = field(default_factory=lambda: NONE)
+    report: str = ""
+    """Of endpoints that are not well, as it wrote it."""
+    reported_at: float = 0.0
     is_expected_back: bool = False
     """Its stream was ended by us, for it to come back with a new credential: until then it counts as it is."""
 
@@ -99,6 +102,9 @@ class ProxyStatus:
     refusals: tuple[Refusal, ...]
     refused_version: str
     refused_at: float | None
+    report: str = ""
+    """Of endpoints that are not well (`reports`), not read yet."""
+    reported_at: float = 0.0
 
 
 def _unknown(_gateway: str, _version: str) -> int:
@@ -206,6 +212,10 @@ class Fleet:
         proxy.refused, proxy.refused_version, proxy.refused_at = sequence, version, self._clock()
         self._give_out(proxy)
         self._tell(proxy.gateway)
+
+    def hear_report(self, proxy: Proxy, report: str) -> None:
+        """What it says of endpoints. Kept as it is: nobody waits for it, and it is read when somebody asks."""
+        proxy.report, proxy.reported_at = report, self._clock()
 
     def _count(self, proxy: Proxy, sequence: int | None) -> None:
         """It has answered this state; None: it is gone."""
@@ -343,4 +353,6 @@ def _status(proxy: Proxy, newest: int) -> ProxyStatus:
         tuple(proxy.refusals.values()),
         proxy.refused_version,
         proxy.refused_at,
+        proxy.report,
+        proxy.reported_at,
     )

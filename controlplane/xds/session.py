@@ -149,6 +149,8 @@ class Session:
     async def _read(self, call: DeltaCall) -> None:
         while (request := await call.read()) is not grpc.aio.EOF:
             self.stream.take(request)
+            if self.stream.report is not self.proxy.report:
+                self._fleet.hear_report(self.proxy, self.stream.report)
             self._report()
             if self.stream.has_more(self._snapshots.newest(self.gateway)):
                 self.notify()

@@ -21,7 +21,7 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
-from controlplane.xds import nacks
+from controlplane.xds import nacks, reports
 from controlplane.xds.claim import OWN_AGENT, Claim, Recall, no_memory
 from controlplane.xds.delta import Library, Part, Steps, empty_part, steps_of
 from controlplane.xds.node import Identity, ProtocolError, identify
@@ -97,6 +97,8 @@ class Stream:
         self.identity: Identity | None = None
         self.subscriptions: dict[str, Subscription] = {}
         self.refusals: Mapping[str, nacks.Refusal] = nacks.NONE
+        self.report = ""
+        """The newest of endpoints that are not well, as the proxy wrote it (`reports`)."""
 
     def __repr__(self) -> str:
         who = self.identity.node_id if self.identity else "unknown"
@@ -134,6 +136,7 @@ class Stream:
             ProtocolError: the first request has no usable node, a later one another node's id, or the type is missing.
         """
         self._check_node(request)
+        self.report = reports.written(request.node) or self.report
         if not request.type_url:
             raise ProtocolError("a request on an aggregated stream must carry a type_url")
         self._subscribe(request)

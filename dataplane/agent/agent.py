@@ -164,6 +164,7 @@ class Agent:
         stream = XdsStream(settings.gateway, settings.instance, version())
         client = XdsClient(settings.xds, stream, partial(self._journey.take, XDS), self._metrics, settings.xds_access)
         self._reports.xds, self._journey.on_healing = client, client.start_over
+        client.endpoints, self._workers.on_troubles = self._reports.endpoints, client.report
         return client
 
     # The end.

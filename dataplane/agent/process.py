@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from dataplane.link import codec, messages
 from dataplane.link.channel import Channel
-from dataplane.link.messages import Message, Record, WantedBind
+from dataplane.link.messages import Message, Record, Trouble, WantedBind
 
 log = logging.getLogger("dataplane.agent.workers")
 
@@ -83,6 +83,7 @@ class WorkerProcess:
     def __init__(self, index: int, heard: Callable[[WorkerProcess], None]) -> None:
         self.index = index
         self.heard = heard
+        self.on_troubles: Callable[[], None] = _no_troubles
         self._clock = asyncio.get_running_loop().time
         self.started = self.last_pong = self._clock()
         self.prepared = 0
@@ -93,6 +94,8 @@ class WorkerProcess:
         """A state was committed that it had not prepared, and it has not caught up yet."""
         self.refused: dict[str, str] = {}
         self.binds: dict[str, WantedBind] = {}
+        self.troubles: tuple[Trouble, ...] = ()
+        """Endpoints that are not well, as it has them."""
         self.opened: set[str] = set()
         """Binds that it accepts for."""
         self.trouble = ""
@@ -203,6 +206,10 @@ class WorkerProcess:
     def _closed(self, message: Any) -> None:
         self.opened.discard(message.key)
 
+    def _has_troubles(self, message: Any) -> None:
+        self.troubles = message.rows
+        self.on_troubles()
+
     def _ponged(self, message: Any) -> None:
         self._answered = message.number
 
@@ -227,6 +234,10 @@ async def start_all(count: int, launch: Launch) -> list[WorkerProcess]:
     return lives
 
 
+def _no_troubles() -> None:
+    """Nobody asks yet."""
+
+
 def _nothing(_life: WorkerProcess) -> None:
     """It is too early to say anything: a worker that ends meanwhile is found ended."""
 
@@ -236,5 +247,6 @@ _HEARD: dict[type[Message], Callable[[WorkerProcess, Any], None]] = {
     messages.BindOpened: WorkerProcess._opened,
     messages.BindClosed: WorkerProcess._closed,
     messages.Pong: WorkerProcess._ponged,
+    messages.Troubles: WorkerProcess._has_troubles,
     messages.DumpAnswer: WorkerProcess._dumped,
 }

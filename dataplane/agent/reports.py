@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from dataplane.agent import dump
+from dataplane.agent import dump, troubles
 from dataplane.agent.journey import Journey
 from dataplane.agent.pages import Answer, Routes
 from dataplane.bootstrap import Settings, version
@@ -80,9 +81,18 @@ class Reports:
             "pages": self.pages,
             "listening": journey.sockets.listening(),
             "failed": journey.failures,
+            "endpoints_in_trouble": self._troubles(),
             "resources": dump.resources(journey.resources, journey.refused),
         }
         return Answer(dump.as_json(told), content_type="application/json")
+
+    def endpoints(self) -> str:
+        """Those that are not well, for the control plane."""
+        return troubles.report(self._journey.workers.troubles(), asyncio.get_running_loop().time())
+
+    def _troubles(self) -> list[troubles.Row]:
+        now = asyncio.get_running_loop().time()
+        return [troubles.row(each, now) for each in troubles.merged(self._journey.workers.troubles())]
 
     async def _worker(self, index: str) -> Answer:
         try:

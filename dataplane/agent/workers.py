@@ -23,7 +23,7 @@ from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
 from dataplane.link import buckets, ended, evictions, last_served, loads, locks, messages, used
 from dataplane.link.commits import Commits
-from dataplane.link.messages import Record, WantedBind
+from dataplane.link.messages import Record, Trouble, WantedBind
 from dataplane.link.shared import Region
 from dataplane.telemetry.metrics import SECTIONS, Metrics
 
@@ -134,6 +134,8 @@ class Workers:
         """Workers that were started ahead and have no place yet."""
         self._handed_back: frozenset[str] = frozenset()
         """Binds that are being closed: a worker that comes up meanwhile gets them when they are opened again."""
+        self.on_troubles: Callable[[], None] = _nothing
+        """Called when there is something new of endpoints that are not well."""
         self._is_draining = False
         self._changed = asyncio.Event()
         self._waking: asyncio.TimerHandle | None = None
@@ -237,6 +239,13 @@ class Workers:
         for life in self._lives():
             life.send(messages.LogLevel(default, dict(modules)))
 
+    def troubles(self) -> list[Trouble]:
+        """Endpoints that are not well, as each worker has them."""
+        return [row for life in self._lives() for row in life.troubles]
+
+    def _tell_troubles(self) -> None:
+        self.on_troubles()
+
     async def dump(self, index: int) -> Mapping[str, Any]:
         """What a worker serves. Raises LookupError when there is no such worker now, TimeoutError when it is silent."""
         life = self.slots[index].life if 0 <= index < len(self.slots) else None
@@ -268,13 +277,15 @@ class Workers:
             except OSError as error:
                 log.error("worker %d cannot be started: %s", slot.index, error)
                 return "start"
-        life.heard = self._heard
+        life.heard, life.on_troubles = self._heard, self._tell_troubles
         self._fill(slot, life)
         try:
             status = await life.ended()
         finally:
             slot.life = None
             self._changed.set()
+            if life.troubles:
+                self.on_troubles()
         loads.forget(self._common, slot.index)
         if not self._is_draining:
             cause = f"signal {-status}" if status < 0 else f"exit code {status}"
@@ -408,6 +419,10 @@ class Workers:
 
 _LAST_WORDS = 2.0
 """Seconds that a worker has after the drain to write its last log lines and end."""
+
+
+def _nothing() -> None:
+    """Nobody asks."""
 
 
 def _who(life: WorkerProcess, **more: object) -> dict[str, object]:

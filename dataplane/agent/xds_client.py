@@ -34,6 +34,10 @@ LONGEST_PAUSE = 15.0
 STEADY = 1.0
 """Seconds after which a stream that brought a response was a good one: the pauses begin anew."""
 
+REPORT_AFTER = 1.0
+"""Seconds in which news of endpoints are gathered for one report."""
+NOTHING_REPORTED = "[]"
+
 MAX_MESSAGE = 32 * 1024 * 1024
 
 OPTIONS = (
@@ -65,7 +69,14 @@ class XdsClient:
     ) -> None:
         self._address, self._stream, self._apply, self._access = address, stream, apply, access
         self._metrics = metrics
-        self._again = asyncio.Event()
+        self._woken = asyncio.Event()
+        """There is something to do beside the next response."""
+        self._starts_over = self._has_news = False
+        self.endpoints: Callable[[], str] = _nothing_to_report
+        """What is to be reported of endpoints (`agent/troubles.report`)."""
+        self._reported = NOTHING_REPORTED
+        """On this stream."""
+        self._gathering: asyncio.TimerHandle | None = None
         self._told = ""
         self._unexplained = 0
         self.is_connected = False
@@ -86,11 +97,21 @@ class XdsClient:
 
     def start_over(self) -> None:
         """End the stream and open a new one: what was refused comes again. For causes that vanished on our side."""
-        self._again.set()
+        self._starts_over = True
+        self._woken.set()
+
+    def report(self) -> None:
+        """There is something new of endpoints."""
+        if self._gathering is None:
+            self._gathering = asyncio.get_running_loop().call_later(REPORT_AFTER, self._gathered)
+
+    def _gathered(self) -> None:
+        self._gathering, self._has_news = None, True
+        self._woken.set()
 
     async def _talk(self) -> str:
         """One stream; answers why it ended."""
-        self._again.clear()
+        self._starts_over, self._reported, self._has_news = False, NOTHING_REPORTED, True
         try:
             opened, extra = xds_access.channel(self._address, self._access, OPTIONS), xds_access.metadata(self._access)
         except xds_access.Unusable as unusable:
@@ -112,15 +133,41 @@ class XdsClient:
         """Until the other end has said all: true; or until a new stream is wanted: false."""
         for request in self._stream.open():
             await self._write(call, request)
-        again = asyncio.ensure_future(self._again.wait())
+        read: asyncio.Future[Any] | None = None
         try:
             while True:
-                data = await _next(call, again)
-                if data is grpc.aio.EOF or data is None:
-                    return data is not None
-                await self._heard(call, data)
+                read = read or asyncio.ensure_future(call.read())
+                if read.done():
+                    data, read = read.result(), None
+                    if data is grpc.aio.EOF:
+                        return True
+                    await self._heard(call, data)
+                elif self._starts_over:
+                    return False
+                elif self._has_news:
+                    await self._report(call)
+                else:
+                    await self._response_or_woken(read)
         finally:
-            again.cancel()
+            if read is not None:
+                read.cancel()
+
+    async def _response_or_woken(self, read: asyncio.Future[Any]) -> None:
+        """Cancels no read, which would end the call."""
+        woken = asyncio.ensure_future(self._woken.wait())
+        try:
+            await asyncio.wait({read, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+            self._woken.clear()
+
+    async def _report(self, call: grpc.aio.StreamStreamCall) -> None:
+        """Of endpoints, unless there is nothing, and was nothing."""
+        self._has_news = False
+        text = self.endpoints()
+        if text != NOTHING_REPORTED or self._reported != NOTHING_REPORTED:
+            self._reported = text
+            await self._write(call, self._stream.reporting(text))
 
     async def _heard(self, call: grpc.aio.StreamStreamCall, data: bytes) -> None:
         """A response: apply the state that it completes, and answer."""
@@ -176,14 +223,8 @@ class XdsClient:
         self._metrics.slots[self._metrics.counter(name, *labels)] += by
 
 
-async def _next(call: grpc.aio.StreamStreamCall, again: asyncio.Future[Any]) -> Any:
-    """The next response, EOF, or None when a new stream is wanted; that never disturbs a state being applied."""
-    read = asyncio.ensure_future(call.read())
-    try:
-        await asyncio.wait({read, again}, return_when=asyncio.FIRST_COMPLETED)
-        return read.result() if read.done() else None
-    finally:
-        read.cancel()
+def _nothing_to_report() -> str:
+    return NOTHING_REPORTED
 
 
 def _report(state: State, refused: Mapping[str, str]) -> None:

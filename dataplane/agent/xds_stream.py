@@ -14,6 +14,7 @@ Laws
 - The version of a refused resource is recorded as empty, which no version is: after a reconnect it is sent again, and
   removed when it went meanwhile.
 - What a broken stream left half is forgotten; it comes again.
+- Endpoints that are not well are reported by requests of their own, at any time after the first ones (`reporting`).
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ STATE_KEY = "gatewright.state"
 
 SHOWN = 32
 """Digits of a state's version that may be seen: those after them are of its secrets (`controlplane.snapshot`)."""
+
+ENDPOINTS_KEY = "gatewright.endpoints"
+"""Of the node's metadata, in requests that answer nothing: endpoints that are not well (`agent/troubles`)."""
 
 QUESTION = "versions"
 """The nonce of the control plane's question after a claim."""
@@ -102,6 +106,14 @@ class XdsStream:
         if self._claim:
             first.node.metadata[STATE_KEY] = self._claim
         return [first, *others]
+
+    @staticmethod
+    def reporting(endpoints: str) -> Request:
+        """A request that changes no subscription and answers nothing. A control plane that does not know of reports
+        passes over what is in the metadata."""
+        request = Request(type_url=TYPE_URLS[0])
+        request.node.metadata[ENDPOINTS_KEY] = endpoints
+        return request
 
     def receive(self, response: Response) -> State | Request | None:
         """Take a response: None while the state is not whole, the state when it is, or an answer to send at once.

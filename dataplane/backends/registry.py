@@ -75,6 +75,8 @@ ROWS: Final[dict[str, Backend]] = {
 }
 
 LOADED_LATE: Final[dict[str, tuple[str, ...]]] = {
+    # Of backends whose host is a name (`upstream/look_ups`).
+    "named": ("cffi", "pycares", "aiodns"),
     # Workers without such a backend need no memory for it. In this order none takes much longer than the others: the
     # loop serves between two of them.
     "mcp": (

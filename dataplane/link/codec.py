@@ -17,7 +17,7 @@ from dataclasses import fields
 from typing import Any
 
 from dataplane.link import messages
-from dataplane.link.messages import Changes, Message, Record, WantedBind
+from dataplane.link.messages import Changes, Message, Record, Trouble, WantedBind
 
 MAX_FRAME = 64 * 1024 * 1024
 """A single resource may be large (a ConfigMap of CA bundles); a frame beyond this is a broken peer."""
@@ -126,6 +126,16 @@ def _read_prepared(_kind: type[Message], payload: bytes) -> Message:
     return messages.Prepared(int(values["number"]), refused, binds)
 
 
+def _read_troubles(_kind: type[Message], payload: bytes) -> Message:
+    rows = tuple(
+        Trouble(
+            str(backend), str(endpoint), int(unhealthy), float(until), str(name), str(reason), int(failures), float(last)
+        )
+        for backend, endpoint, unhealthy, until, name, reason, failures, last in json.loads(payload)["rows"]
+    )
+    return messages.Troubles(rows)
+
+
 def _write_changes(message: Message) -> bytes:
     assert isinstance(message, Changes)
     return b"".join(_written(record) for record in message.records)
@@ -173,10 +183,12 @@ _MESSAGES: dict[int, type[Message]] = {
     23: messages.Pong,
     24: messages.DumpAnswer,
     25: messages.Prepared,
+    26: messages.Troubles,
 }
 _CODES = {kind: code for code, kind in _MESSAGES.items()}
 _WRITERS: dict[type[Message], Callable[[Message], bytes]] = {messages.Changes: _write_changes}
 _READERS: dict[type[Message], Callable[[type[Message], bytes], Message]] = {
     messages.Changes: _read_changes,
     messages.Prepared: _read_prepared,
+    messages.Troubles: _read_troubles,
 }

@@ -154,6 +154,34 @@ class Pong(Message):
     number: int
 
 
+class Trouble(NamedTuple):
+    """An endpoint of a backend that is not well, as one worker has it (part of `Troubles`). Moments are monotonic
+    seconds, the same for all processes."""
+
+    backend: str
+    """Its key; "": of a failed connection that no try of a backend was judged by."""
+    endpoint: str
+    """As it appears in logs."""
+    unhealthy: int
+    """Percent, as a health policy has it."""
+    evicted_until: float
+    """0: it is not evicted."""
+    server_name: str
+    """Of TLS, with which connecting failed."""
+    reason: str
+    """The system's or OpenSSL's; "": connections come."""
+    failures: int
+    """Connections that did not come, since the last one that did."""
+    last_failure: float
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles(Message):
+    """All endpoints that are not well, in place of those reported before."""
+
+    rows: tuple[Trouble, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class DumpAnswer(Message):
     number: int

@@ -30,6 +30,8 @@ from dataplane.table.security import TlsPlan
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Store, decode
 from dataplane.table.swap import Swap
 from dataplane.table.table import Table
+from dataplane.table.watching import watches
+from dataplane.upstream.health import Watched
 
 SLICE = 0.001
 """Seconds of work between two yields."""
@@ -118,6 +120,14 @@ class Applier:
         """Free for one slice what is left of old tables; whether there is more. For between states (`remains.wake`)."""
         until = self._clock() + SLICE
         return any(self._clock() >= until for _ in self.remains.drop())
+
+    def take_back(self, watched: Watched) -> None:
+        """What is shown of endpoints that no health policy covers any more. Called now and then; acts when the table of
+        the newest state serves."""
+        if self.interns.has_dropped and not self._applying:
+            self.interns.has_dropped = False
+            if watched:
+                watched.forget(watches(self.store, self.interns, self.backends))
 
     def _work(self, changes: Iterable[Change]) -> Iterator[None]:
         """One state in steps of one resource."""

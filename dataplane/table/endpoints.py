@@ -17,6 +17,8 @@ from dataplane.upstream import balance
 from dataplane.upstream.endpoint import Endpoint
 from gatewright.wire.v1 import backend_pb2
 
+NAMED = "named"
+"""In place of a kind: what a backend needs whose host is a name."""
 STEP = 256
 """Endpoints of one backend that are looked at between two yields (0.1 ms)."""
 
@@ -60,9 +62,11 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         waits = message.WhichOneof("kind") == "service" and not message.service.empty
         store.secret_users.set(key, swap.of.interns.secrets(message.policies))
         inline = swap.of.interns.of_backend(message.policies, key)
+        swap.of.interns.has_dropped |= old is not None and bool(old.inline)
         store.backends[key] = BackendRecord(message, value, static, waits, inline, secure)
         store.backends_of.add(_object(key, message), key)
     elif old is not None:
+        swap.of.interns.has_dropped = True
         del store.backends[key]
         store.secret_users.set(key, ())
         store.backends_of.remove(_object(key, old.message), key)
@@ -109,6 +113,8 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
     position = compiler.backend_position(key, record.message)
     own, rules, mcp = policies.of_backend(swap.of.interns, store, position, record.inline)
     new = compiler.backend_plan(key, record.message, near, own, swap.of.interns.system_tls, record.secure, rules, far)
+    if new.host:
+        yield from swap.of.load(NAMED)
     if new.mcp is not None:
         yield from swap.of.load(new.where.kind)
         new.mcp.policies = mcp

@@ -70,6 +70,8 @@ class Interns:
         self.env = env
         self.secret_digest: Callable[[str], bytes] = _no_digest
         """Of the present content of a Secret, by its key."""
+        self.has_dropped = False
+        """Policies of rules or backends may be in force no more since this was set to False."""
         self.none = RoutePolicies()
         """Those of all rules without any."""
         self.dead: list[int] = []
@@ -275,8 +277,16 @@ class Interns:
             yield
 
     def _forget(self, known: _Known) -> None:
+        self.has_dropped = True
         if self._known.get(known.key) is known:
             del self._known[known.key]
+
+    def inline_policies(self) -> Iterator[Built]:
+        """Those that are written in rules, each once for equal ones."""
+        for known in self._known.values():
+            found = known()
+            if found is not None:
+                yield from found.inline
 
     def kept(self, key: object) -> Any:
         """What was made of this key, or None."""

@@ -172,6 +172,7 @@ def _enter(swap: Swap, key: str, record: PolicyRecord) -> None:
 
 def _remove(swap: Swap, key: str, record: PolicyRecord) -> None:
     store = swap.of.store
+    swap.of.interns.has_dropped = True
     del store.policies[key]
     for place in record.built:
         there = store.policies_at[place]

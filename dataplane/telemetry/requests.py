@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.telemetry.connections import ConnectionRecorder
 from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, grpc_label, method_label
+from dataplane.telemetry.troubles import Troubles
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -31,11 +33,14 @@ class _Listener:
 class Recorder:
     """One per worker; every method is a few list operations."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock`: monotonic seconds, the same for all processes of the proxy."""
         self.metrics = metrics
         self.slots = metrics.slots
         self.raw = ConnectionRecorder(metrics)
         """Of connections whose bytes pass as they are."""
+        self.troubles = Troubles(clock)
+        """Of endpoints."""
         self._listeners: dict[str, _Listener] = {}
         self._binds: dict[str, tuple[int, int]] = {}
         self.active = 0
@@ -148,6 +153,11 @@ class Recorder:
     def upstream_failed(self, endpoint: str, server_name: str, reason: str) -> None:
         """A connection did not come. `server_name`: that of TLS, or ""."""
         self.slots[self.metrics.counter("upstream_connection_failures_total", endpoint, server_name, reason)] += 1
+        self.troubles.connection_failed(endpoint, server_name, reason)
+
+    def upstream_connected(self, endpoint: str, server_name: str) -> None:
+        """As `upstream_failed`: one came."""
+        self.troubles.connected(endpoint, server_name)
 
     def upstream_closed(self) -> None:
         self.slots[self._upstream_active] -= 1
@@ -158,6 +168,7 @@ class Recorder:
     def endpoint_failed(self, backend: str, endpoint: str) -> None:
         """A try brought no response."""
         self.slots[self.metrics.counter("endpoint_failures_total", backend, endpoint)] += 1
+        self.troubles.try_failed(backend, endpoint)
 
     def endpoint_unhealthy(self, backend: str, endpoint: str) -> None:
         self.slots[self.metrics.counter("endpoint_unhealthy_total", backend, endpoint)] += 1
@@ -173,12 +184,17 @@ class Recorder:
     def backend_connection_closed(self, backend: str, limit: str) -> None:
         self.slots[self.metrics.counter("backend_connections_closed_total", backend, limit)] += 1
 
-    def endpoint_evicted(self, backend: str, endpoint: str) -> None:
+    def endpoint_evicted(self, backend: str, endpoint: str, seconds: float) -> None:
         self.slots[self.metrics.counter("endpoint_evictions_total", backend, endpoint)] += 1
+        self.troubles.evicted(backend, endpoint, seconds)
 
-    def endpoint_health(self, backend: str, endpoint: str, unhealthy: int) -> None:
-        """`unhealthy`: in percent."""
-        self.slots[self.metrics.gauge("endpoint_unhealthy_percent", backend, endpoint)] = unhealthy
+    def endpoint_health(self, backend: str, endpoint: str, unhealthy: int | None) -> None:
+        """`unhealthy`: in percent; None: it is gone, or nobody watches it any more."""
+        self.slots[self.metrics.gauge("endpoint_unhealthy_percent", backend, endpoint)] = unhealthy or 0
+        if unhealthy is None:
+            self.troubles.unwatched(backend, endpoint)
+        else:
+            self.troubles.health(backend, endpoint, unhealthy)
 
     def _bind(self, bind: str) -> tuple[int, int]:
         slots = self._binds.get(bind)

@@ -1,4 +1,4 @@
-"""Opens connections to endpoints, keeps idle ones no longer than is wise, and resolves names.
+"""Opens connections to endpoints, and keeps idle ones no longer than is wise. Names are `resolver`'s.
 
 The acting part of this room: everything else here decides. One per worker.
 """
@@ -9,7 +9,6 @@ import asyncio
 import errno
 import logging
 import os
-import socket
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +17,7 @@ from dataplane.net import proxy_header
 from dataplane.net.tcp import keep_alive, reset
 from dataplane.net.writes import Writes
 from dataplane.tls.handshakes import Handshakes
-from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
+from dataplane.upstream.endpoint import Pool, Pooled
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.handshake import Handshake, HandshakeFailed
@@ -48,6 +47,9 @@ class Count(Protocol):
 
     def upstream_failed(self, endpoint: str, server_name: str, reason: str) -> None:
         """A connection did not come. `server_name`: that of TLS, or ""."""
+
+    def upstream_connected(self, endpoint: str, server_name: str) -> None:
+        """As `upstream_failed`: one came."""
 
     def upstream_closed(self) -> None: ...
 
@@ -181,6 +183,8 @@ class Connector:
             async with asyncio.timeout(tcp.connect_timeout):
                 version = await self._dial(endpoint, h2, h1, _first_bytes(endpoint, client))
                 cause = await opened if opened is not None and version == HTTP2 else ""
+            if cause:
+                self._failed(endpoint, "no HTTP/2 SETTINGS")
         except TimeoutError:
             self.count.upstream_opened("timeout")
             self._failed(endpoint, "timed out")
@@ -199,15 +203,13 @@ class Connector:
             self._failed(endpoint, "name that cannot be asked for")
         if outcome:
             self.count.upstream_opened(outcome if cause else "opened")
+        if not cause:
+            self.count.upstream_connected(endpoint.label, _server_name(endpoint))
         return f"connect to {endpoint.label} failed: {cause}" if cause else ""
 
     def _failed(self, endpoint: Pool, reason: str) -> None:
         """`reason`: never longer or of more kinds than the system, OpenSSL and we have, whatever a server sends."""
-        transport = endpoint.transport
-        tls = transport is not None and transport.tls is not None
-        self.count.upstream_failed(
-            endpoint.label, transport.server_name if transport is not None and tls else "", reason
-        )
+        self.count.upstream_failed(endpoint.label, _server_name(endpoint), reason)
 
     def _broke(self, endpoint: Pool, reason: str, detail: str) -> None:
         self.count.upstream_fault(reason)
@@ -336,6 +338,12 @@ def _unname(pool: Pool) -> None:
         del pool.base.pools[pool.transport]
 
 
+def _server_name(pool: Pool) -> str:
+    """The name that is asked for in TLS; "": without TLS."""
+    transport = pool.transport
+    return transport.server_name if transport is not None and transport.tls is not None else ""
+
+
 def _first_bytes(pool: Pool, client: Client | None) -> bytes:
     """The PROXY header that a connection of `pool` begins with; b"": none. `client`: for whom it is made, where the
     pool does not say."""
@@ -377,107 +385,3 @@ def _close_unused(pool: Pool, now: float) -> None:
 def _resolve(future: asyncio.Future[str], cause: str) -> None:
     if not future.done():
         future.set_result(cause)
-
-
-class Resolver:
-    """Host names of static backends -> endpoints, refreshed in the background.
-
-    A name is looked up when first used and then every `REFRESH` seconds while it is in use; a failed refresh keeps the
-    last good answer. Looking up never delays a request but the first.
-    """
-
-    REFRESH = 30.0
-    """Seconds between two lookups of a name that is in use."""
-    RETRY = 1.0
-    """Seconds after a lookup that failed."""
-    UNUSED = 600.0
-    """Seconds after which a name that no request needs is forgotten."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, make_endpoint: Callable[[str, int], Endpoint]) -> None:
-        self.loop = loop
-        self.make_endpoint = make_endpoint
-        self._names: dict[tuple[bytes, int], _Name] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> tuple[Endpoint, ...] | None:
-        """What `host` resolves to, () when it does not. None: not known yet, `ready` will be called."""
-        name = self._names.get((host, port))
-        if name is None:
-            name = self._names[host, port] = _Name()
-            self._look_up(host, port, name)
-        name.used = self.loop.time()
-        if name.endpoints is None:
-            name.waiting.append(ready)
-        return name.endpoints
-
-    def known(self) -> list[Endpoint]:
-        """All that names resolve to now."""
-        return [endpoint for name in self._names.values() for endpoint in name.endpoints or ()]
-
-    def _look_up(self, host: bytes, port: int, name: _Name) -> None:
-        task = self.loop.create_task(self._resolve(host, port, name))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _resolve(self, host: bytes, port: int, name: _Name) -> None:
-        try:
-            found = await self.loop.getaddrinfo(host.decode("ascii"), port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            if not name.is_lost:  # reported once: it is tried again each second
-                log.warning("cannot resolve %s: %s", host.decode("latin-1"), error)
-            name.failed()
-            delay = self.RETRY
-        else:
-            if name.is_lost:
-                log.warning("%s can be resolved again", host.decode("latin-1"))
-            name.resolved(dict.fromkeys(str(entry[4][0]) for entry in found), port, self.make_endpoint)
-            delay = self.REFRESH
-        self.loop.call_later(delay, self._refresh, host, port, name)
-
-    def _refresh(self, host: bytes, port: int, name: _Name) -> None:
-        if self.loop.time() - name.used > self.UNUSED:
-            self._names.pop((host, port), None)
-            name.drop()
-        else:
-            self._look_up(host, port, name)
-
-    async def close(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-class _Name:
-    """What is known of one name."""
-
-    def __init__(self) -> None:
-        self.endpoints: tuple[Endpoint, ...] | None = None
-        self.waiting: list[Callable[[], None]] = []
-        self.used = 0.0
-        self.is_lost = False
-        """The last look-up failed."""
-
-    def resolved(self, addresses: dict[str, None], port: int, make: Callable[[str, int], Endpoint]) -> None:
-        self.is_lost = False
-        known = {endpoint.address: endpoint for endpoint in self.endpoints or ()}
-        gone = [endpoint for address, endpoint in known.items() if address not in addresses]
-        self.endpoints = tuple(known.get(address) or make(address, port) for address in addresses)
-        for endpoint in gone:
-            endpoint.close_idle()
-        self._wake()
-
-    def failed(self) -> None:
-        """Keep the last good answer; without one, requests are refused until the name resolves."""
-        self.is_lost = True
-        if self.endpoints is None:
-            self.endpoints = ()
-            self._wake()
-
-    def drop(self) -> None:
-        for endpoint in self.endpoints or ():
-            endpoint.close_idle()
-
-    def _wake(self) -> None:
-        waiting, self.waiting = self.waiting, []
-        for ready in waiting:
-            ready()

@@ -186,6 +186,10 @@ class Gate:
     def later(self, seconds: float, call: Callable[[], None]) -> object:
         return self._opens.later(seconds, call)
 
+    def belongs(self, pool: Pool) -> None:
+        """As `race.Opens.belongs`."""
+        self._opens.belongs(pool)
+
     def share(self, pool: Pool) -> Any:
         """The connections of HTTP/2 of a pool (`shared.SharedConnections`)."""
         self.adopt(pool)

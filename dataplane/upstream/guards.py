@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from dataplane.upstream import gate, health
 from dataplane.upstream.gate import Gate
-from dataplane.upstream.health import Health, Watch
+from dataplane.upstream.health import Health, Watch, Watched
 from dataplane.upstream.limits import Limits, Quota, Tally
 
 if TYPE_CHECKING:
@@ -73,10 +73,12 @@ class Guard:
 class Guards:
     """Makes them; one for each worker."""
 
-    __slots__ = ("_clock", "_evictions", "_gates", "_loads", "events")
+    __slots__ = ("_clock", "_evictions", "_gates", "_loads", "events", "watched")
 
     def __init__(self, evictions: Evictions, loads: Loads, clock: Callable[[], float], events: Events) -> None:
         self._evictions, self._loads, self._clock, self.events = evictions, loads, clock, events
+        self.watched = Watched()
+        """Endpoints whose health is shown."""
         self._gates: WeakValueDictionary[Quota, Gate] = WeakValueDictionary()
         """As long as there is a connection pool that has one."""
 
@@ -84,7 +86,7 @@ class Guards:
         """`backend`: its key."""
         watch = tally = None
         if rules.health is not None:
-            watch = Watch(backend, rules.health, self._evictions, self._clock, self.events)
+            watch = Watch(backend, rules.health, self._evictions, self._clock, self.events, self.watched)
         if rules.backend_limits is not None and rules.backend_limits.counts_requests:
             tally = Tally(backend, rules.backend_limits, self._loads)
         return Guard(watch, tally)

@@ -67,53 +67,101 @@ class Events(Protocol):
     def backend_limited(self, backend: str, limit: str) -> None:
         """A request, or another try of one, was not made because of this limit of the backend's."""
 
-    def endpoint_evicted(self, backend: str, endpoint: str) -> None: ...
+    def endpoint_evicted(self, backend: str, endpoint: str, seconds: float) -> None: ...
 
-    def endpoint_health(self, backend: str, endpoint: str, unhealthy: int) -> None:
-        """How unhealthy it is now, in percent, as this worker has it."""
+    def endpoint_health(self, backend: str, endpoint: str, unhealthy: int | None) -> None:
+        """How unhealthy it is now, in percent, as this worker has it; None: it is gone, or nobody watches it any more."""
 
 
 class Member:
     """What a worker knows of an endpoint as one of a backend's. It lives as long as the endpoint (`Endpoint.members`),
     so it outlives swaps."""
 
-    __slots__ = ("_show", "_shown", "health", "record", "restored")
+    __slots__ = ("_show", "_shown", "health", "judged_by", "record", "restored")
 
-    def __init__(self, record: Record, show: Callable[[int], None]) -> None:
-        """`show` is called with how unhealthy the endpoint is, in percent, when that changes."""
+    def __init__(self, record: Record, show: Callable[[Member, int | None], None]) -> None:
+        """`show` is called with how unhealthy the endpoint is, in percent, when that changes, and with None when it is
+        gone or unwatched."""
         self.record = record
         self._show, self._shown = show, 0
+        self.judged_by: Health | None = None
+        """The rules by which `health` was set last."""
         self.health = 1.0
         """Sliding average over responses: 1 all were healthy, 0 none was."""
         self.restored = 0.0
         """The end of the eviction after which `health` was set last."""
 
-    def judged(self, endpoint: Endpoint, health: float) -> None:
-        self.health = health
+    def judged(self, endpoint: Endpoint, health: float, rules: Health) -> None:
+        self.health, self.judged_by = health, rules
         balance.set_health(endpoint, health)
         if not endpoint.closed:  # of one that is gone nobody would take it back
             self._told(round((1 - health) * 100))
 
     def forget(self) -> None:
-        """The endpoint is gone."""
-        self._told(0)
+        """The endpoint is gone, or no policy watches it any more."""
+        if self._shown or self.record.until():
+            self._shown = 0
+            self._show(self, None)
 
     def _told(self, unhealthy: int) -> None:
         if unhealthy != self._shown:
             self._shown = unhealthy
-            self._show(unhealthy)
+            self._show(self, unhealthy)
+
+
+class Watched:
+    """Which endpoints a worker shows as unhealthy, so that it can take that back when their policy is no more."""
+
+    __slots__ = ("_backends",)
+
+    def __init__(self) -> None:
+        self._backends: dict[Member, str] = {}
+
+    def shown(self, backend: str, member: Member, is_unhealthy: bool) -> None:
+        if is_unhealthy:
+            self._backends[member] = backend
+        else:
+            self._backends.pop(member, None)
+
+    def forget(self, is_watched: Callable[[str, Health], bool]) -> None:
+        """Take back what is shown of endpoints where `is_watched(backend, rules)`, of the rules that they were judged
+        by last, is not true."""
+        for member, backend in list(self._backends.items()):
+            if member.judged_by is None or not is_watched(backend, member.judged_by):
+                member.forget()
+
+    def __bool__(self) -> bool:
+        return bool(self._backends)
 
 
 class Watch:
     """Of one backend and one set of rules."""
 
-    __slots__ = ("_backend", "_changes", "_clock", "_events", "_evictions", "_next", "_of", "_usable", "rules")
+    __slots__ = (
+        "_backend",
+        "_changes",
+        "_clock",
+        "_events",
+        "_evictions",
+        "_next",
+        "_of",
+        "_usable",
+        "_watched",
+        "rules",
+    )
 
     def __init__(
-        self, backend: str, rules: Health, evictions: Evictions, clock: Callable[[], float], events: Events
+        self,
+        backend: str,
+        rules: Health,
+        evictions: Evictions,
+        clock: Callable[[], float],
+        events: Events,
+        watched: Watched,
     ) -> None:
-        """`backend`: its key. `clock`: monotonic seconds, the same for all workers."""
+        """`backend`: its key. `clock`: monotonic seconds, the same for all workers. `watched`: those of this worker."""
         self.rules = rules
+        self._watched = watched
         self._backend, self._evictions, self._clock, self._events = backend, evictions, clock, events
         self._of: Sequence[Endpoint] | None = None
         self._usable: Sequence[Endpoint] = ()
@@ -151,7 +199,7 @@ class Watch:
         member.restored = until
         restore = None if self.rules.eviction is None else self.rules.eviction.restore
         if restore is not None:
-            member.judged(endpoint, restore / 100)
+            member.judged(endpoint, restore / 100, self.rules)
 
     def answered(self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None) -> None:
         """A response began with `head`. `x`: the exchange that it is for, whose values the condition may read; None:
@@ -167,17 +215,17 @@ class Watch:
         member = self.member(endpoint)
         if not is_unhealthy:
             if member.health < 1.0:
-                member.judged(endpoint, balance.smoothed(member.health, 1.0))
+                member.judged(endpoint, balance.smoothed(member.health, 1.0), self.rules)
             member.record.succeeded(self._clock())
             return
-        member.judged(endpoint, balance.smoothed(member.health, 0.0))
+        member.judged(endpoint, balance.smoothed(member.health, 0.0), self.rules)
         self._events.endpoint_unhealthy(self._backend, endpoint.label)
         eviction = self.rules.eviction
         if eviction is None:
             return
         seconds = member.record.failed(self._clock(), eviction, member.health)
         if seconds:
-            self._events.endpoint_evicted(self._backend, endpoint.label)
+            self._events.endpoint_evicted(self._backend, endpoint.label, seconds)
             log.info("%s: endpoint %s is evicted for %g s", self._backend, endpoint.label, seconds)
 
     def member(self, endpoint: Endpoint) -> Member:
@@ -186,9 +234,13 @@ class Watch:
             members = endpoint.members = {}
         found = members.get(self._backend)
         if found is None:
-            show = partial(self._events.endpoint_health, self._backend, endpoint.label)
+            show = partial(self._show, endpoint.label)
             found = members[self._backend] = Member(self._evictions.record(self._backend, endpoint.label), show)
         return found
+
+    def _show(self, label: str, member: Member, unhealthy: int | None) -> None:
+        self._watched.shown(self._backend, member, bool(unhealthy))
+        self._events.endpoint_health(self._backend, label, unhealthy)
 
     def __repr__(self) -> str:
         return f"Watch({self._backend}, {self.rules})"

@@ -166,7 +166,7 @@ class Dials(Connects, Protocol):
 
 
 class Resolves(Protocol):
-    """`connector.Resolver`."""
+    """`resolver.Resolver`."""
 
     def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> Sequence[Endpoint] | None: ...
 

@@ -1,22 +1,25 @@
 """Two connections at a time where endpoints are of both IP families, so that a family that does not work delays nobody
-for long (Happy Eyeballs, RFC 8305): of HTTP/1.1, and of whoever waits for one.
+for long (Happy Eyeballs, RFC 8305).
 
 The endpoint that was chosen is tried first. When it is not connected after `DELAY` seconds, or fails, one of the other
 family is tried beside it; the first that is connected has the request. The other one is kept for later requests. Where
-all endpoints are of one family nothing of this is made.
+all endpoints are of one family nothing of this is made. `Race` is about connections of HTTP/1.1; `StreamRace` about the
+first ones of HTTP/2 to an endpoint, which all who wait for a stream share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.upstream import balance
 
 if TYPE_CHECKING:
+    from dataplane.carriers import Upstream
     from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
     from dataplane.upstream.lease import Lease
+    from dataplane.upstream.shared import Opens as OpensShared
 
 DELAY: Final = 0.25
 """Seconds that the first one has for itself (RFC 8305 5, Connection Attempt Delay)."""
@@ -31,6 +34,9 @@ class Opens(Protocol):
 
     def later(self, seconds: float, call: Callable[[], None]) -> object: ...
 
+    def belongs(self, pool: Pool) -> None:
+        """As `lease.Connects.belongs`."""
+
 
 def of_other_family(endpoint: Endpoint | None, endpoints: Sequence[Endpoint]) -> Endpoint | None:
     """One of `endpoints` whose IP family is not that of `endpoint`; None: there is none."""
@@ -38,6 +44,16 @@ def of_other_family(endpoint: Endpoint | None, endpoints: Sequence[Endpoint]) ->
         return None
     is_v6 = ":" in endpoint.address
     return next((each for each in islice(endpoints, LOOKS) if (":" in each.address) != is_v6), None)
+
+
+def _beside(opens: Opens, pool: Pool, second: Endpoint) -> Pool:
+    """The pool of `second` that is as `pool`."""
+    if pool.transport is None:
+        return second
+    found = second.pool(pool.transport)
+    if pool.transport.client is not None:
+        opens.belongs(found)
+    return found
 
 
 class Race:
@@ -52,7 +68,7 @@ class Race:
         once, while the lease goes on; `holder.endpoint` is by then the one that is connected."""
         self._opens, self._holder, self._number, self._end = opens, holder, holder.lease, end
         self._second: Endpoint | None = second
-        self._pools = pool, second if pool.transport is None else second.pool(pool.transport)
+        self._pools = pool, _beside(opens, pool, second)
         self._causes: list[str] = []
         self._is_over = False
 
@@ -84,14 +100,7 @@ class Race:
         if up is None:
             self._failed(cause)
             return
-        holder = self._holder
-        first: Endpoint = holder.endpoint  # type: ignore[assignment]  # it was leased
-        balance.judge(first, False)  # so that the next request begins with the other one
-        first.pending -= 1
-        second.pending += 1
-        holder.endpoint = second
-        if holder.retries is not None:
-            holder.retries.tried.append(second)
+        _goes_to(self._holder, second)
         self._finish(up, "")
 
     def _failed(self, cause: str) -> None:
@@ -112,3 +121,103 @@ class Race:
     def _finish(self, up: Pooled | None, cause: str) -> None:
         self._is_over = True
         self._end(up, cause)
+
+
+def _goes_to(holder: Lease, second: Endpoint) -> None:
+    """The endpoint that was chosen for `holder` is late or fails: it has this one instead."""
+    first: Endpoint = holder.endpoint  # type: ignore[assignment]  # it was leased
+    balance.judge(first, False)  # so that the next request begins with the other one
+    first.pending -= 1
+    second.pending += 1
+    holder.endpoint = second
+    if holder.retries is not None:
+        holder.retries.tried.append(second)
+
+
+class StreamRace:
+    """One stream of HTTP/2 for `holder`, or what is spoken instead, unless its lease is over by then.
+
+    Whoever wins has opened a connection that others wait for as well, so nothing is closed: the runner that is late is
+    no longer wanted where it waits.
+    """
+
+    __slots__ = ("_causes", "_either", "_end", "_holder", "_is_over", "_number", "_opens", "_pools", "_second")
+
+    def __init__(
+        self,
+        opens: OpensShared,
+        holder: Lease,
+        pool: Pool,
+        second: Endpoint,
+        either: bool,
+        end: Callable[[str], None],
+    ) -> None:
+        """`pool`: of the endpoint that the holder has. `second`: of the other family. `either`: as `SharedConnections
+        .take`. `end(cause)` is called when both have failed, while the lease goes on."""
+        self._opens, self._holder, self._number, self._end = opens, holder, holder.lease, end
+        self._pools, self._second, self._either = (pool, _beside(opens, pool, second)), second, either
+        self._causes: list[str] = []
+        self._is_over = False
+
+    @property
+    def is_on(self) -> bool:
+        return not self._is_over and self._holder.lease == self._number
+
+    def begin(self) -> None:
+        self._opens.later(DELAY, self._begin_second)
+        first: Endpoint = self._holder.endpoint  # type: ignore[assignment]  # it was leased
+        self._run(self._pools[0], first)
+
+    def _begin_second(self) -> None:
+        """The first one is late, or has failed: whichever of both is noticed first counts."""
+        second, self._second = self._second, None
+        if second is not None and self.is_on:
+            self._run(self._pools[1], second)
+
+    def _run(self, pool: Pool, endpoint: Endpoint) -> None:
+        shared = pool.shared or self._opens.share(pool)
+        runner: Any = Runner(self, endpoint)  # Any: the part of a Lease that is asked of one who waits
+        shared.take(runner, (endpoint,), self._either)
+
+    def won(self, endpoint: Endpoint, up: Upstream) -> None:
+        self._is_over = True
+        if endpoint is not self._holder.endpoint:
+            _goes_to(self._holder, endpoint)
+        self._holder.up = up
+        self._holder.lease_ready(up)
+
+    def lost(self, cause: str) -> None:
+        if not self.is_on:
+            return
+        self._causes.append(cause)
+        if len(self._causes) == len(self._pools):
+            self._is_over = True
+            self._end("; ".join(self._causes))
+        else:
+            self._begin_second()
+
+
+class Runner:
+    """Who waits for a stream in place of the holder; the part of `lease.Lease` that is asked of such."""
+
+    __slots__ = ("_race", "endpoint", "leased", "retries", "up")
+
+    def __init__(self, race: StreamRace, endpoint: Endpoint) -> None:
+        self._race = race
+        self.endpoint: Endpoint | None = endpoint
+        self.up: Upstream | None = None
+        self.leased = False
+        """The holder's lease counts."""
+        self.retries = None
+
+    @property
+    def lease(self) -> int:
+        """Another number once nobody wants it."""
+        return 0 if self._race.is_on else -1
+
+    def lease_ready(self, up: Upstream) -> None:
+        assert self.endpoint is not None
+        self._race.won(self.endpoint, up)
+
+    def lease_failed(self, _cause: str, detail: str, _are_others: bool = False) -> None:
+        self._race.lost(detail)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.upstream.lease import connect, not_connected
+from dataplane.upstream.race import StreamRace, of_other_family
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
@@ -82,6 +84,9 @@ class Opens(Protocol):
 
     def later(self, seconds: float, call: Callable[[], None]) -> Any: ...  # the loop's handle, or a fake's
 
+    def belongs(self, pool: Pool) -> None:
+        """As `lease.Connects.belongs`."""
+
     def clock(self) -> float:
         """Monotonic seconds."""
 
@@ -140,6 +145,12 @@ class SharedConnections:
                 if connection.room():
                     _lend(connection, holder, endpoints)
                     return
+        if not self.connections and len(endpoints) > 1 and self._endpoint.gate is None:
+            other = of_other_family(holder.endpoint, endpoints)
+            if other is not None:
+                fail = partial(_not_connected, holder, endpoints)
+                StreamRace(self._opens, holder, self._endpoint, other, either, fail).begin()
+                return
         if len(self._waiting) >= MAX_WAITING:
             before = len(self._waiting)
             self._waiting = deque(each for each in self._waiting if each.is_wanted)
@@ -292,6 +303,10 @@ class SharedConnections:
 
     def __repr__(self) -> str:
         return f"SharedConnections({self._endpoint.label}, {len(self.connections)}, waiting={len(self._waiting)})"
+
+
+def _not_connected(holder: Lease, endpoints: Sequence[Endpoint], cause: str) -> None:
+    not_connected(holder, cause, endpoints)
 
 
 def _lend(connection: Shared, holder: Lease, endpoints: Sequence[Endpoint]) -> None:

@@ -35,9 +35,11 @@ from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
-from dataplane.upstream.connector import Connector, Resolver
+from dataplane.upstream.connector import Connector
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import Leases
+from dataplane.upstream.look_ups import of_system
+from dataplane.upstream.resolver import Resolver
 from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import resource_pb2
 from tests.fakes import guards
@@ -60,7 +62,8 @@ class SocketProxy:
         self._metrics = Metrics.in_memory()
         recorder, writes = Recorder(self._metrics), Writes(loop.call_soon)
         self.deadlines = Deadlines(self.clock, lambda at, call: loop.call_at(at - self._skew, call))
-        self.connector, self.resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint)
+        self.connector = Connector(loop, writes, recorder)
+        self.resolver = Resolver(loop, Endpoint, partial(of_system, loop))
         leases = Leases(
             BACKENDS,
             self.connector,

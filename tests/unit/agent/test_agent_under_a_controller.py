@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from dataplane.agent.xds_stream import QUESTION, STATE_KEY, Response
+from dataplane.agent.xds_stream import ENDPOINTS_KEY, QUESTION, STATE_KEY, Request, Response
 from dataplane.bootstrap import Address, Drain
 from dataplane.link.messages import ENDPOINT, RESOURCE
 from tests.fakes import control_plane
@@ -114,3 +116,63 @@ async def test_a_bind_of_the_file_that_goes_lets_the_controllers_listen_and_it_i
             await until(lambda: plane.streams == 2, "news of what is well again")
             await until(lambda: not proxy.agent._journey.workers.without("bind/default/web/80"))
             assert (await ask(port)).body == "plane"
+
+
+def reported(plane: control_plane.ControlPlane) -> list[list[dict[str, object]]]:
+    """What was reported of endpoints, in order."""
+    texts = [each.node.metadata.fields[ENDPOINTS_KEY] for each in plane.requests if _is_report(each)]
+    return [json.loads(each.string_value) for each in texts]
+
+
+def _is_report(request: Request) -> bool:
+    return ENDPOINTS_KEY in request.node.metadata.fields
+
+
+async def test_endpoints_in_trouble_are_reported_and_again_on_a_new_stream_and_when_they_are_well(
+    tmp_path: Path,
+) -> None:
+    path, port, upstream = tmp_path / "xds.sock", reserve(), reserve()
+    under = {"xds": Address(path=str(path)), "gateway": "default/web", "drain": QUICK}
+    calling = AsyncExitStack()
+    plane = await calling.enter_async_context(control_plane.serving(path))
+    async with agent(tmp_path, config(reserve(), 1), **under) as proxy:
+        plane.say("v1", control_plane.gateway(port, upstream))
+        assert await plane.answered() == {}
+        await served(proxy, "v1")
+        assert (await ask(port)).status == 503
+        await until(lambda: reported(plane), "a report")
+        ((row,),) = reported(plane)
+        assert (row["endpoint"], row["failures"], row["server_name"]) == (f"127.0.0.1:{upstream}", 1, "")
+        assert row["reason"] == "Connection refused" and str(row["backend"]).startswith("backend/")
+        (request,) = (each for each in plane.requests if _is_report(each))
+        assert not request.response_nonce and not request.resource_names_subscribe and not request.node.id
+        assert plane.requests.index(request) >= 2, "behind the first requests of both types"
+        await calling.aclose()
+        again = control_plane.ControlPlane()
+        async with control_plane.serving(path, again):
+            await until(lambda: reported(again), "the same on a new stream")
+            assert [each["endpoint"] for each in reported(again)[0]] == [row["endpoint"]]
+            async with await asyncio.start_server(answer_once, "127.0.0.1", upstream):
+                assert (await ask(port)).status == 200
+                await until(lambda: reported(again)[-1] == [], "that it is well")
+
+
+async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+    writer.close()
+
+
+async def test_while_endpoints_are_well_nothing_is_reported(tmp_path: Path) -> None:
+    path, port = tmp_path / "xds.sock", reserve()
+    under = {"xds": Address(path=str(path)), "gateway": "default/web", "drain": QUICK}
+    async with origin() as upstream, control_plane.serving(path) as plane:
+        async with agent(tmp_path, config(reserve(), upstream), **under) as proxy:
+            plane.say("v1", control_plane.gateway(port, upstream))
+            assert await plane.answered() == {}
+            await served(proxy, "v1")
+            assert (await ask(port)).status == 200
+            assert (await proxy.dump())["endpoints_in_trouble"] == []
+            plane.say("v2", control_plane.gateway(port, upstream))
+            assert await plane.answered() == {}
+        assert not any(map(_is_report, plane.requests))

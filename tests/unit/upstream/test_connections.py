@@ -84,6 +84,8 @@ class Far:
     def upstream_failed(self, endpoint: str, server_name: str, reason: str) -> None:
         self.failures.append(reason)
 
+    def upstream_connected(self, endpoint: str, server_name: str) -> None: ...
+
     def upstream_closed(self) -> None:
         self.counted.append("closed")
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.race import DELAY, of_other_family
+from dataplane.upstream.versions import BY_REQUEST, HTTP2
 from tests.carriers.run import Names
+from tests.fakes.h2_upstream import Endpoint2
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import text_of
 
@@ -18,11 +22,15 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 class World:
     """A proxy whose connections to endpoints come when the test says so."""
 
-    def __init__(self, *addresses: str, policies: str = "{}") -> None:
-        self.proxy = MemoryProxy(text_of(f"policies: {policies}\nbackends: [{{host: 'origin.test:80'}}]"))
+    def __init__(self, *addresses: str, policies: str = "{}", spoken: int = BY_REQUEST) -> None:
+        self.proxy = MemoryProxy(
+            text_of(f"policies: {policies}\nbackends: [{{host: 'origin.test:80'}}]"), spoken=spoken
+        )
         self.proxy.context.resolver = Names({"origin.test": addresses})
         self.connector = self.proxy.connector
         self.connector.hold = True
+        self.far: list[Endpoint2] = []
+        self.connector.on_share = lambda upstream: self.far.append(Endpoint2(upstream))
         self.client = self.proxy.connect()
         self.client.send(GET)
 
@@ -34,6 +42,9 @@ class World:
         """The connection to this address comes, or fails."""
         ((endpoint, done),) = [each for each in self.connector.waiting if each[0].address == address]
         self.connector.waiting.remove((endpoint, done))
+        if isinstance(done, partial):  # of HTTP/2
+            done(None, cause)
+            return
         if cause:
             done(None, cause)
             return
@@ -127,6 +138,86 @@ def test_endpoints_of_one_family_are_not_raced() -> None:
     world = World(V4, OTHER_V4)
     world.connector.advance(1)
     assert world.tried == [V4]
+
+
+# HTTP/2: the first connection to an endpoint, which all who wait for a stream share.
+
+
+def shared(world: World) -> dict[str, int]:
+    """Connections of HTTP/2 by address."""
+    found = world.proxy.context.resolver.endpoints(b"origin.test", 80, lambda: None)
+    return {each.address: len(each.shared.connections) if each.shared else 0 for each in found or ()}
+
+
+def test_of_http2_the_second_family_is_tried_after_a_quarter_of_a_second_and_may_win() -> None:
+    world = World(V6, V4, spoken=HTTP2)
+    assert world.tried == [V6]
+    world.connector.advance(DELAY - 0.01)
+    assert world.tried == [V6]
+    world.connector.advance(0.01)
+    assert world.tried == [V6, V4]
+    world.connects(V4)
+    assert world.pending() == {V6: 0, V4: 1}
+    (request,) = world.far[0].requests
+    world.connects(V6)
+    assert shared(world) == {V6: 1, V4: 1}, "both are kept"
+    assert [len(far.requests) for far in world.far] == [1, 0], "the request is sent once"
+    world.far[0].answer(request, 200, b"ok")
+    assert world.client.received.startswith(b"HTTP/1.1 200") and world.pending() == {V6: 0, V4: 0}
+    assert f"endpoint={V4}:80" in world.proxy.log_lines()[-1]
+
+
+def test_of_http2_the_first_one_wins_when_it_is_there_in_time() -> None:
+    world = World(V6, V4, spoken=HTTP2)
+    world.connects(V6)
+    world.connector.advance(1)
+    assert world.tried == [] and world.pending() == {V6: 1, V4: 0}
+    world.far[0].answer(world.far[0].requests[0], 200, b"ok")
+    assert world.client.received.startswith(b"HTTP/1.1 200")
+
+
+def test_of_http2_a_failure_begins_the_other_at_once_and_two_of_them_are_one_answer() -> None:
+    world = World(V6, V4, spoken=HTTP2)
+    world.connects(V6, "no route")
+    assert world.tried == [V4] and world.client.received == b""
+    world.connects(V4, "refused by v4")
+    assert world.client.received.startswith(b"HTTP/1.1 503") and world.pending() == {V6: 0, V4: 0}
+    assert "no route; refused by v4" in world.proxy.log_lines()[-1]
+    world.connector.advance(20)
+    assert world.tried == []
+
+
+def test_of_http2_all_who_wait_share_the_connections_and_a_client_that_leaves_takes_none() -> None:
+    world = World(V6, V4, spoken=HTTP2)
+    others = [world.proxy.connect() for _ in range(3)]
+    for each in others:
+        each.send(GET)
+    others[0].lose()
+    assert world.tried == [V6]
+    world.connector.advance(DELAY)
+    assert world.tried == [V6, V4]
+    world.connects(V4)
+    assert len(world.far[0].requests) == 3 and world.pending() == {V6: 0, V4: 3}
+    world.connects(V6)
+    assert world.far[1].requests == []
+    later = world.proxy.connect()
+    later.send(GET)
+    assert world.tried == [], "there are connections now: nobody races"
+
+
+def test_of_http2_endpoints_of_one_family_are_not_raced() -> None:
+    world = World(V4, OTHER_V4, spoken=HTTP2)
+    world.connector.advance(1)
+    assert world.tried == [V4]
+
+
+def test_of_http2_a_retry_goes_to_neither_of_the_two_that_were_tried() -> None:
+    world = World(V6, V4, OTHER_V4, policies="{retry: {attempts: 1, backoff: 1ms}}", spoken=HTTP2)
+    world.connects(V6, "no route")
+    world.connects(V4)
+    world.connector.upstreams[0].lose(ConnectionResetError())
+    world.proxy.advance(1)
+    assert world.tried == [OTHER_V4]
 
 
 def test_of_other_family() -> None:

@@ -1,0 +1,95 @@
+"""What a host name resolves to, and for how long that is good. One look-up at a time is one question; `resolver` decides
+when to ask.
+
+The question goes to c-ares (`aiodns`), which reads `/etc/hosts`, `resolv.conf` (servers, search list, ndots, timeouts)
+and the order of `nsswitch.conf` as the system's resolver does, and says how long the records are good. What it does not
+find, or cannot ask, the system's resolver is asked for as well: it may know further sources (mDNS, a directory), without a
+time. The system's resolver alone (`getaddrinfo`) reports no time for any name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from aiodns import DNSResolver
+
+log = logging.getLogger("dataplane.upstream")
+
+
+class Found(NamedTuple):
+    """Addresses in the order in which they should be tried."""
+
+    addresses: tuple[str, ...]
+    ttl: int | None
+    """Seconds for which the records are good, the shortest of them; None: nobody said."""
+
+
+Make = Callable[[asyncio.AbstractEventLoop], "DNSResolver"]
+LookUp = Callable[[str, int], Awaitable[Found]]
+"""Resolves a host name and port. Raises OSError or UnicodeError."""
+
+
+class LookUps:
+    """One per worker. `make` is called with the first question, for the one who is asked."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, make: Make | None = None) -> None:
+        self._loop, self._make = loop, make or made
+        self._resolver: DNSResolver | None = None
+        self._is_unusable = False
+
+    async def look_up(self, host: str, port: int) -> Found:
+        """As `LookUp`."""
+        found = await self._ask_dns(host, port)
+        return found if found is not None else await of_system(self._loop, host, port)
+
+    async def _ask_dns(self, host: str, port: int) -> Found | None:
+        resolver = self._made()
+        if resolver is None:
+            return None
+        from aiodns.error import DNSError
+
+        try:
+            answer = await resolver.getaddrinfo(host, socket.AF_UNSPEC, port, 0, socket.SOCK_STREAM)
+        except DNSError:
+            return None
+        nodes = [node for node in answer.nodes if node.family in (socket.AF_INET, socket.AF_INET6)]
+        addresses = dict.fromkeys(_text(node.addr[0]) for node in nodes)
+        return Found(tuple(addresses), min(node.ttl for node in nodes)) if nodes else None
+
+    def _made(self) -> DNSResolver | None:
+        """None: the system's settings cannot be read; reported once."""
+        if self._resolver is None and not self._is_unusable:
+            from aiodns.error import DNSError
+
+            try:
+                self._resolver = self._make(self._loop)
+            except (OSError, RuntimeError, DNSError) as error:
+                self._is_unusable = True
+                log.warning("names are asked of the system's resolver alone, which reports no time: %s", error)
+        return self._resolver
+
+    async def close(self) -> None:
+        if self._resolver is not None:
+            await self._resolver.close()
+
+
+def made(loop: asyncio.AbstractEventLoop) -> DNSResolver:
+    """One with the system's settings. Raises DNSError."""
+    from aiodns import DNSResolver  # here: workers without a name of a backend do without
+
+    return DNSResolver(loop=loop)
+
+
+async def of_system(loop: asyncio.AbstractEventLoop, host: str, port: int) -> Found:
+    """What the system's resolver says. Raises OSError or UnicodeError."""
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return Found(tuple(dict.fromkeys(str(entry[4][0]) for entry in found)), None)
+
+
+def _text(address: str | bytes) -> str:
+    return address.decode("ascii") if isinstance(address, bytes) else address

@@ -1,0 +1,76 @@
+"""What names resolve to and for how long: c-ares against a DNS server on loopback, and the system's resolver behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiodns import DNSResolver
+from aiodns.error import DNSError
+
+from dataplane.upstream import look_ups
+from dataplane.upstream.look_ups import Found, LookUps
+from tests.fakes.dns_server import Records, dns
+
+
+@asynccontextmanager
+async def asking(records: Records, port: int | None = None) -> AsyncIterator[LookUps]:
+    async with dns(records) as server:
+
+        def make(loop: asyncio.AbstractEventLoop) -> DNSResolver:
+            return DNSResolver(["127.0.0.1"], loop=loop, udp_port=port or server.port, lookups="b", timeout=5, tries=1)
+
+        made = LookUps(asyncio.get_running_loop(), make)
+        try:
+            yield made
+        finally:
+            await made.close()
+
+
+async def test_addresses_of_both_families_and_the_shortest_time() -> None:
+    async with asking({"shop.test": (77, ("192.0.2.1", "192.0.2.2", "2001:db8::1"))}) as names:
+        found = await names.look_up("shop.test", 443)
+        assert (set(found.addresses), found.ttl) == ({"192.0.2.1", "192.0.2.2", "2001:db8::1"}, 77)
+
+
+async def test_what_dns_does_not_know_is_asked_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def system(_loop: asyncio.AbstractEventLoop, host: str, port: int) -> Found:
+        return Found((f"{host}:{port}",), None)
+
+    monkeypatch.setattr(look_ups, "of_system", system)
+    async with asking({"empty.test": (5, ())}) as names:
+        for name in ("absent.test", "empty.test"):
+            assert await names.look_up(name, 80) == Found((f"{name}:80",), None)
+
+
+async def test_a_name_that_nobody_knows_is_an_error_of_the_system() -> None:
+    async with asking({}) as names:
+        with pytest.raises(OSError):
+            await names.look_up("nowhere.invalid", 80)
+
+
+async def test_where_dns_cannot_be_asked_the_system_is_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def make(_loop: asyncio.AbstractEventLoop) -> DNSResolver:
+        raise DNSError(1, "no settings")
+
+    names = LookUps(asyncio.get_running_loop(), make)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            found = await names.look_up("localhost", 80)
+            assert "127.0.0.1" in found.addresses and found.ttl is None
+    assert len(caplog.records) == 1 and "no settings" in caplog.text
+    await names.close()
+
+
+async def test_the_system_s_hosts_are_known_and_addresses_are_names_of_themselves() -> None:
+    names = LookUps(asyncio.get_running_loop())
+    try:
+        assert {*(await names.look_up("localhost", 80)).addresses} & {"127.0.0.1", "::1"}
+        assert (await names.look_up("127.0.0.9", 80)).addresses == ("127.0.0.9",)
+    finally:
+        await names.close()
