@@ -62,11 +62,12 @@ def endpoints(rows: Sequence[Json]) -> str:
     if not found:
         return ""
     lines = [("ENDPOINT", "BACKEND", "STATE", "GATEWAY", "PROXY")]
-    lines += [
-        (each["endpoint"], each["backend"].removeprefix("backend/") or "-", _health(each), row["gateway"], row["instance"])
-        for row, each in found
-    ]
+    lines += [(each["endpoint"], _backend(each), _health(each), row["gateway"], row["instance"]) for row, each in found]
     return table(lines, {number: _failure(each) for number, (_, each) in enumerate(found, 1)})
+
+
+def _backend(each: Json) -> str:
+    return str(each["backend"]).removeprefix("backend/") or "-"
 
 
 def _health(each: Json) -> str:

@@ -1,9 +1,10 @@
-"""What a proxy says of endpoints that are not well: why connections to them fail, how unhealthy they are, who is evicted.
+"""What a proxy reports of endpoints that are not well: why connections to them fail, how unhealthy they are, and which
+are evicted.
 
 Pure. Our proxies write it into the metadata of a node, in a request of its own that changes and answers nothing, as a
-JSON array of objects. It is kept as text, the newest of each proxy alone, so that a proxy which sends many costs no more
-than their bytes; it is read when somebody asks. The text comes from the network: it is bounded, cleaned, and never
-trusted to be well-formed; nothing is decided by it.
+JSON array of objects. It is kept as text, the newest of each proxy alone, so that a proxy which sends many costs no
+more than their bytes; it is read when somebody asks. The text comes from the network: it is bounded, cleaned, and
+never trusted to be well-formed; nothing is decided by it.
 """
 
 from __future__ import annotations

@@ -127,13 +127,14 @@ def _read_prepared(_kind: type[Message], payload: bytes) -> Message:
 
 
 def _read_troubles(_kind: type[Message], payload: bytes) -> Message:
-    rows = tuple(
-        Trouble(
-            str(backend), str(endpoint), int(unhealthy), float(until), str(name), str(reason), int(failures), float(last)
-        )
-        for backend, endpoint, unhealthy, until, name, reason, failures, last in json.loads(payload)["rows"]
-    )
-    return messages.Troubles(rows)
+    return messages.Troubles(tuple(_trouble(*row) for row in json.loads(payload)["rows"]))
+
+
+def _trouble(*row: Any) -> Trouble:
+    """Any: JSON."""
+    backend, endpoint, unhealthy, until, name, reason, failures, last = row
+    texts = str(backend), str(endpoint), str(name), str(reason)
+    return Trouble(*texts[:2], int(unhealthy), float(until), *texts[2:], int(failures), float(last))
 
 
 def _write_changes(message: Message) -> bytes:

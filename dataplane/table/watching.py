@@ -19,8 +19,8 @@ FIELD: Final = "health"
 
 
 def watches(store: Store, interns: Interns, backends: Mapping[str, BackendPlan]) -> Callable[[str, Health], bool]:
-    """Whether requests to a backend may be judged by these rules: its own, or some of a rule, route, listener or Gateway,
-    of which it is not asked whether they lead to it."""
+    """Whether requests to a backend may be judged by these rules: its own, or some of a rule, route, listener or
+    Gateway, of which it is not asked whether they lead to it."""
     above = {*_attached(store), *_inline(interns), *_of_targets(backends)}
 
     def is_watched(backend: str, rules: Health) -> bool:

@@ -1,5 +1,5 @@
-"""Endpoints that are not well, as one worker sees them: why connections to them fail, how unhealthy they are, until when
-they are evicted. For the operator's pages and for the control plane (`messages.Troubles`); nothing decides by it.
+"""Endpoints that are not well, as one worker sees them: why connections to them fail, how unhealthy they are, until
+when they are evicted. For the operator's pages and for the control plane (`messages.Troubles`); nothing decides by it.
 
 Written when a connection fails or a health changes, never for a request that is answered well. An entry goes when a
 connection comes, the endpoint is healthy again or gone, and `FORGET` seconds after its last failure. Bounded: an
@@ -110,7 +110,7 @@ class Troubles:
         self._has_news = True
 
     def report(self) -> tuple[Trouble, ...] | None:
-        """All entries, those with the newest failure first, when there is something to say and it is time to; else None."""
+        """As `rows`, when there is something new and it is time to say it; else None."""
         now = self._clock()
         self._clean(now)
         is_due = self._has_news or (self._has_counts and now >= self._counted_at + PAUSE_OF_COUNTS)

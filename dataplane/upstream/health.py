@@ -70,7 +70,7 @@ class Events(Protocol):
     def endpoint_evicted(self, backend: str, endpoint: str, seconds: float) -> None: ...
 
     def endpoint_health(self, backend: str, endpoint: str, unhealthy: int | None) -> None:
-        """How unhealthy it is now, in percent, as this worker has it; None: it is gone, or nobody watches it any more."""
+        """How unhealthy it is now, in percent, as this worker has it; None: it is gone, or nobody watches it now."""
 
 
 class Member:

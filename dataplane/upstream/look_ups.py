@@ -1,10 +1,9 @@
-"""What a host name resolves to, and for how long that is good. One look-up at a time is one question; `resolver` decides
-when to ask.
+"""What a host name resolves to, and for how long that is good. `resolver` decides when to ask.
 
 The question goes to c-ares (`aiodns`), which reads `/etc/hosts`, `resolv.conf` (servers, search list, ndots, timeouts)
-and the order of `nsswitch.conf` as the system's resolver does, and says how long the records are good. What it does not
-find, or cannot ask, the system's resolver is asked for as well: it may know further sources (mDNS, a directory), without a
-time. The system's resolver alone (`getaddrinfo`) reports no time for any name.
+and the order of `nsswitch.conf` as the system's resolver does, and says how long the records are good. What it does
+not find, or cannot ask, the system's resolver is asked for as well: it may know further sources (mDNS, a directory).
+That one (`getaddrinfo`) reports no time for any name.
 """
 
 from __future__ import annotations

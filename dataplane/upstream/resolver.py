@@ -17,7 +17,7 @@ log = logging.getLogger("dataplane.upstream")
 
 SHORTEST: Final = 5.0
 LONGEST: Final = 300.0
-"""Seconds between two look-ups of a name that is in use, whatever its records say: none of them makes a question for each
+"""Seconds between two look-ups of a name that is in use, whatever its records say: no name is asked for with each
 request, and a mistake in DNS is not kept for a day."""
 
 

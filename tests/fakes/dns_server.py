@@ -1,4 +1,4 @@
-"""A DNS server on loopback that knows a few names, with addresses and times to live; of others it says that there are none.
+"""A DNS server on loopback that knows a few names, with addresses and times to live, and denies others.
 
 Reads the one question of a query and writes A and AAAA records, by hand: what is tested is who asks.
 """

@@ -38,9 +38,10 @@ def test_a_row_has_what_there_is() -> None:
 
 
 def test_a_report_is_bounded_in_rows_and_bytes_and_has_the_newest() -> None:
-    many = [OTHER._replace(endpoint=f"10.0.0.1:{number}", last_failure=float(number)) for number in range(3 * MOST_ROWS)]
+    count = 3 * MOST_ROWS
+    many = [OTHER._replace(endpoint=f"10.0.0.1:{number}", last_failure=float(number)) for number in range(count)]
     found = json.loads(report(many, 1000.0))
-    assert len(found) == MOST_ROWS and found[0]["endpoint"] == f"10.0.0.1:{3 * MOST_ROWS - 1}"
+    assert len(found) == MOST_ROWS and found[0]["endpoint"] == f"10.0.0.1:{count - 1}"
     long = [each._replace(reason="\N{EM DASH}" * 256) for each in many]
     text = report(long, 1000.0)
     assert len(text.encode()) <= MOST_BYTES and 0 < len(json.loads(text)) < MOST_ROWS

@@ -1,5 +1,5 @@
-"""Endpoints that are not well, from a proxy to `gatewright status` and its own page: a real controller, a real agent, real
-TLS toward a backend that a proxy does not trust, or that answers badly."""
+"""Endpoints that are not well, from a proxy to `gatewright status` and its own page: a real controller, a real agent,
+real TLS toward a backend that a proxy does not trust, or that answers badly."""
 
 from __future__ import annotations
 
@@ -161,8 +161,8 @@ async def test_a_proxy_says_nothing_of_backends_that_are_none_of_its_gateway_s(
 ) -> None:
     async with controller(tmp_path, OBJECTS.format(port=8080, upstream=1) + route("all", "/")) as app:
         proxy = app.pipeline.fleet.connect("default/web/hostile", "default/web", "")
-        text = json.dumps([{"endpoint": "a", "backend": "backend/service/other/x/1"}, {"endpoint": "b", "backend": BACKEND}])
-        app.pipeline.fleet.hear_report(proxy, text)
+        theirs = {"endpoint": "a", "backend": "backend/service/other/x/1"}
+        app.pipeline.fleet.hear_report(proxy, json.dumps([theirs, {"endpoint": "b", "backend": BACKEND}]))
         await status(app, "-o", "json")
         (row,) = json.loads(capsys.readouterr().out)["proxies"]
         assert [each["endpoint"] for each in row["endpoints"]] == ["b"]

@@ -1,4 +1,4 @@
-"""Endpoints that are not well, as a worker reports them: what an entry says, when it goes, how much there is at most."""
+"""Endpoints that are not well, as a worker reports them: what an entry says, when it goes, how many there are."""
 
 from __future__ import annotations
 

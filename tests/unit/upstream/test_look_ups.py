@@ -1,4 +1,4 @@
-"""What names resolve to and for how long: c-ares against a DNS server on loopback, and the system's resolver behind it."""
+"""What names resolve to and for how long: c-ares against a DNS server on loopback, the system's resolver behind it."""
 
 from __future__ import annotations
 
