@@ -19,8 +19,8 @@ MOST_BACKENDS: Final = 8
 """Named of one endpoint."""
 LONGEST: Final = 256
 """Characters of a name or reason."""
-FORGET: Final = 300.0
-"""Seconds after which a failure says nothing about now."""
+FORGET: Final = 60.0
+"""Seconds after which a failure says nothing about now: the connection that shows it is over may be another worker's."""
 PAUSE: Final = 1.0
 """Seconds between two reports at least."""
 PAUSE_OF_COUNTS: Final = 10.0
