@@ -10,6 +10,7 @@ never trusted to be well-formed; nothing is decided by it.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,4 +98,4 @@ def _number(entry: dict[str, Any], name: str) -> float:  # Any: JSON
     value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
-    return min(max(value, 0), MOST_NUMBER) if value == value else 0.0  # NaN is not equal to itself
+    return 0.0 if math.isnan(value) else min(max(value, 0), MOST_NUMBER)

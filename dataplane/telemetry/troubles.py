@@ -20,7 +20,7 @@ MOST_BACKENDS: Final = 8
 LONGEST: Final = 256
 """Characters of a name or reason."""
 FORGET: Final = 60.0
-"""Seconds after which a failure says nothing about now: the connection that shows it is over may be another worker's."""
+"""Seconds after which a failure says nothing about now: the connection that shows so may be another worker's."""
 PAUSE: Final = 1.0
 """Seconds between two reports at least."""
 PAUSE_OF_COUNTS: Final = 10.0

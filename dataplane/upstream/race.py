@@ -155,7 +155,8 @@ class StreamRace:
         """`pool`: of the endpoint that the holder has. `second`: of the other family. `either`: as `SharedConnections
         .take`. `end(cause)` is called when both have failed, while the lease goes on."""
         self._opens, self._holder, self._number, self._end = opens, holder, holder.lease, end
-        self._pools, self._second, self._either = (pool, _beside(opens, pool, second)), second, either
+        self._pools, self._either = (pool, _beside(opens, pool, second)), either
+        self._second: Endpoint | None = second
         self._causes: list[str] = []
         self._is_over = False
 

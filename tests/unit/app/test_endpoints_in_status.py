@@ -121,7 +121,7 @@ async def test_a_handshake_that_fails_is_a_row_with_peer_name_and_openssl_s_reas
             assert row["last_failure"] > 1e9
             assert await status(app) == exits.OK
             shown = capsys.readouterr().out
-            assert f"127.0.0.1:{upstream}  service/default/origin/80  Unreachable" in " ".join(shown.split(" " * 2))
+            assert f"127.0.0.1:{upstream} service/default/origin/80 Unreachable" in " ".join(shown.split())
             assert "TLS with shop.example failed once, last at 20" in shown and row["reason"] in shown
             (on_page,) = (await proxy.dump())["endpoints_in_trouble"]
             assert (on_page["endpoint"], on_page["backend"]) == (row["endpoint"], BACKEND)
