@@ -14,6 +14,7 @@ from aiodns.error import DNSError
 from dataplane.upstream import look_ups
 from dataplane.upstream.look_ups import Found, LookUps
 from tests.fakes.dns_server import Records, dns
+from tests.harness.patience import PATIENCE
 
 
 @asynccontextmanager
@@ -21,7 +22,8 @@ async def asking(records: Records, port: int | None = None) -> AsyncIterator[Loo
     async with dns(records) as server:
 
         def make(loop: asyncio.AbstractEventLoop) -> DNSResolver:
-            return DNSResolver(["127.0.0.1"], loop=loop, udp_port=port or server.port, lookups="b", timeout=5, tries=1)
+            where = {"nameservers": ["127.0.0.1"], "udp_port": port or server.port, "lookups": "b"}
+            return DNSResolver(loop=loop, timeout=PATIENCE, tries=1, **where)
 
         made = LookUps(asyncio.get_running_loop(), make)
         try:
