@@ -14,6 +14,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Final
 
 from benchmarks import report
@@ -35,34 +36,47 @@ ROWS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+class Connection(asyncio.Protocol):
+    """Answers each request of a connection, and is among those that are open meanwhile. No task waits for it, so none
+    has to be ended with it."""
+
+    def __init__(self, opened: set[asyncio.Transport]) -> None:
+        self._opened = opened
+        self._unread = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._opened.add(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._opened.discard(self._transport)
+
+    def data_received(self, data: bytes) -> None:
+        *requests, self._unread = (self._unread + data).split(b"\r\n\r\n")
+        self._transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok" * len(requests))
+
+
 class Endpoint:
     """A server on an address of its own; it can go, with its connections, and come back."""
 
     def __init__(self, address: str, port: int) -> None:
         self.address, self.port = address, port
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: set[asyncio.Transport] = set()
 
     async def come(self) -> None:
-        self._server = await asyncio.start_server(self._serve, self.address, self.port, reuse_address=True)
+        serve = partial(Connection, self._open)
+        self._server = await asyncio.get_running_loop().create_server(
+            serve, self.address, self.port, reuse_address=True
+        )
 
     def go(self) -> None:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for writer in self._open:
-            writer.transport.abort()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
-        try:
-            while await reader.readuntil(b"\r\n\r\n"):
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # gone, or told to go
-        finally:
-            self._open.discard(writer)
-            writer.close()
+        for transport in self._open:
+            transport.abort()
 
 
 async def flap(endpoint: Endpoint) -> None:

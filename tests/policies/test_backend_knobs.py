@@ -1,4 +1,4 @@
-"""Every setting of `backend.tcp`, `tls`, `http` and `health`: what a proxy does by default, and what it does where the
+"""Every setting of `backend.tcp`, `tls`, `http`, `health` and `limits`: what a proxy does by default, and what it does where the
 setting says otherwise; read from a standalone file (`backends[].policies`), from a folder as the controller reads it,
 and from an object that an API server has completed.
 
@@ -112,6 +112,66 @@ def watches(attribute: str) -> Callable[[MemoryProxy], bool]:
     return observe
 
 
+GET: Final = b"GET / HTTP/1.1\r\nhost: a.test\r\n\r\n"
+
+
+def budget(proxy: MemoryProxy) -> int | None:
+    """Which share of requests may be tried again; who is not: `test_backend_limits`."""
+    rules = plan(proxy).rules
+    return None if rules is None or rules.backend_limits is None else rules.backend_limits.retry_budget
+
+
+def status_beside(others: int) -> Callable[[MemoryProxy], bytes]:
+    """Of a request while so many others have no response; empty: it waits, or is at the endpoint."""
+
+    def observe(proxy: MemoryProxy) -> bytes:
+        clients = [proxy.connect() for _ in range(others + 1)]
+        for client in clients:
+            client.send(GET)
+        assert not any(client.received for client in clients[:-1])
+        return clients[-1].received[9:12]
+
+    return observe
+
+
+def connections(proxy: MemoryProxy) -> int:
+    """That are open for two requests at once."""
+    for client in (proxy.connect(), proxy.connect()):
+        client.send(GET)
+    return len(proxy.connector.upstreams)
+
+
+def rest(proxy: MemoryProxy, seconds: float) -> None:
+    """A request is served, then there is none for so long."""
+    client = proxy.connect()
+    client.send(GET)
+    proxy.connector.upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+    assert client.received.startswith(b"HTTP/1.1 200")
+    proxy.advance(seconds)
+    proxy.connector.advance(seconds)
+
+
+def open_after(seconds: float) -> Callable[[MemoryProxy], bool]:
+    """Whether an unused connection is there after so long."""
+
+    def observe(proxy: MemoryProxy) -> bool:
+        rest(proxy, seconds)
+        return proxy.connector.upstream.open
+
+    return observe
+
+
+def used_again_after(seconds: float) -> Callable[[MemoryProxy], bool]:
+    """Whether the next request takes a connection that is so old."""
+
+    def observe(proxy: MemoryProxy) -> bool:
+        rest(proxy, seconds)
+        proxy.connect().send(GET)
+        return len(proxy.connector.upstreams) == 1
+
+    return observe
+
+
 @dataclass(frozen=True, slots=True)
 class Knob:
     """A setting with a value (YAML), what shows it, what that is by default and where the setting says otherwise.
@@ -171,6 +231,12 @@ KNOBS: Final = (
     Knob("health.eviction.restoreHealth", "40", health("restore"), None, 40, EVICTS),
     Knob("health.eviction.consecutiveFailures", "4", health("failures"), None, 4, EVICTS),
     Knob("health.eviction.healthThreshold", "30", health("threshold"), None, 30, EVICTS),
+    Knob("limits.maxConnections", "1", connections, 2, 1),
+    Knob("limits.maxPending", "1", status_beside(2), b"", b"503", "{limits: {maxConnections: 1}}"),
+    Knob("limits.maxRequests", "1", status_beside(1), b"", b"503"),
+    Knob("limits.retryBudget", "0", budget, None, 0),
+    Knob("limits.idleTimeout", "4s", open_after(6), True, False),
+    Knob("limits.maxConnectionDuration", "4s", used_again_after(6), True, False),
 )
 
 
@@ -265,7 +331,7 @@ def test_from_an_api_server(knob: Knob) -> None:
     check(knob, of_an_api_server)
 
 
-SECTIONS: Final = ("tcp", "tls", "http", "health")
+SECTIONS: Final = ("tcp", "tls", "http", "health", "limits")
 
 
 def test_every_setting_is_here() -> None:
