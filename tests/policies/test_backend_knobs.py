@@ -1,6 +1,6 @@
-"""Every setting of `backend.tcp`, `tls`, `http`, `health` and `limits`: what a proxy does by default, and what it does where the
-setting says otherwise; read from a standalone file (`backends[].policies`), from a folder as the controller reads it,
-and from an object that an API server has completed.
+"""Every setting of `backend.tcp`, `tls`, `http`, `health` and `limits`: what a proxy does by default, and what it does
+where the setting says otherwise; read from a standalone file (`backends[].policies`), from a folder as the controller
+reads it, and from an object that an API server has completed.
 
 What one setting means in each case is tested beside it. Here is that each of them arrives, from each place.
 """
