@@ -33,7 +33,7 @@ from benchmarks import gateway_hops
 from tests.cluster.rig.api import Api
 from tests.cluster.rig.conformance import IMAGES
 from tests.cluster.rig.features import VERSIONS
-from tests.cluster.rig.world import ROOT, World, apply, emptied, install, running, start_controller
+from tests.cluster.rig.world import ROOT, World, apply, install, place, running, start_controller
 
 MOST_MS, AIM_MS = 900.0, 500.0
 SPACE = "bench"
@@ -185,7 +185,7 @@ def summary(rows: Sequence[Row]) -> Json:
 
 
 async def _run(binaries: Path, gateways: int) -> int:
-    folder = emptied(Path("/tmp/rig"))
+    folder = place()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
     images = {image: [each.format(binaries=binaries) for each in command] for image, command in IMAGES.items()}
     world = World(binaries, folder, images)

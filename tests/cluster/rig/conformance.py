@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.cluster.rig.api import Api, Json
 from tests.cluster.rig.features import VERSIONS, of_suite
-from tests.cluster.rig.world import PYTHON, ROOT, World, emptied, install, running, start_controller
+from tests.cluster.rig.world import PYTHON, ROOT, World, emptied, install, place, running, start_controller
 
 PROFILES = "GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TLS,GATEWAY-TCP,GATEWAY-UDP"
 USABLE, UNUSABLE = "10.97.255.1", "10.99.99.99"
@@ -45,7 +45,7 @@ def main() -> int:
 
 async def _run(arguments: argparse.Namespace) -> int:
     output = emptied(arguments.output)
-    folder = emptied(Path("/tmp/rig"))
+    folder = place()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
     images = {
         image: [each.format(binaries=arguments.binaries) for each in command] for image, command in IMAGES.items()

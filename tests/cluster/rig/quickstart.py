@@ -19,7 +19,7 @@ import yaml
 
 from tests.cluster.rig.api import Api, ApiError, Json
 from tests.cluster.rig.features import VERSIONS
-from tests.cluster.rig.world import PYTHON, ROOT, SYSTEM, World, apply, documents, emptied, established, running
+from tests.cluster.rig.world import PYTHON, ROOT, SYSTEM, World, apply, documents, established, place, running
 
 MANIFESTS = ROOT / "manifests"
 EXAMPLE = ROOT / "examples" / "kubernetes"
@@ -94,7 +94,7 @@ async def _report(api: Api) -> None:
 
 
 async def _run(binaries: Path) -> int:
-    folder = emptied(Path("/tmp/rig"))
+    folder = place()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
     world = Newcomer(binaries, folder)
     async with running(world) as api:

@@ -302,6 +302,13 @@ async def start_controller(
     )
 
 
+def place() -> Path:
+    """Where a world is mounted. Never removed: the kernel would take away what other worlds have mounted on it."""
+    folder = Path("/tmp/rig")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 def emptied(folder: Path) -> Path:
     """A folder of its own for one run, on memory: overlays cannot be on an overlay."""
     shutil.rmtree(folder, ignore_errors=True)
