@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 A, AAAA, NXDOMAIN = 1, 28, 3
 
 Records = Mapping[str, tuple[int, tuple[str, ...]]]
-"""Name -> seconds to live, and addresses."""
+"""Name -> seconds to live of the first address, and addresses: each further one of a family lives a second longer."""
 
 
 class DnsServer(asyncio.DatagramProtocol):
@@ -45,7 +45,9 @@ class DnsServer(asyncio.DatagramProtocol):
         found = [each for each in packed if len(each) == {A: 4, AAAA: 16}.get(kind)]
         flags = 0x8180 if name in self.records else 0x8180 | NXDOMAIN
         head = query[:2] + struct.pack("!HHHHH", flags, 1, len(found), 0, 0)
-        records = [struct.pack("!HHHIH", 0xC00C, kind, 1, ttl, len(each)) + each for each in found]
+        records = [
+            struct.pack("!HHHIH", 0xC00C, kind, 1, ttl + number, len(each)) + each for number, each in enumerate(found)
+        ]
         return head + question + b"".join(records)
 
 
