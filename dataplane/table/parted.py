@@ -25,9 +25,10 @@ class PartedDict(MutableMapping[K, V]):
     __slots__ = ("_own", "_parts")
 
     def __init__(self) -> None:
-        self._parts: list[dict[K, V]] = [{} for _ in range(PARTS)]
-        self._own = bytearray(b"\1" * PARTS)
-        """1 for a part that no copy shares."""
+        empty: dict[K, V] = {}
+        self._parts = [empty] * PARTS
+        self._own = bytearray(PARTS)
+        """1 for a part that nobody shares; the empty one is shared by all."""
 
     def copy(self) -> PartedDict[K, V]:
         """A copy that can be changed; this one keeps its contents, and can be changed as well."""
@@ -91,7 +92,6 @@ def grown(container: dict[K, V] | PartedDict[K, V]) -> dict[K, V] | PartedDict[K
     if type(container) is not dict or len(container) <= LIMIT:
         return container
     parted: PartedDict[K, V] = PartedDict()
-    into = parted.parts()
     for key, value in container.items():
-        into[(hash(key) >> _SHIFT) & 255][key] = value
+        parted[key] = value
     return parted

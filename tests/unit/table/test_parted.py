@@ -34,7 +34,7 @@ def test_grows_out_of_a_dict() -> None:
     assert grown(small) is small
     small[LIMIT] = "more"
     large = grown(small)
-    assert type(large) is PartedDict and dict(large) == small
+    assert type(large) is PartedDict and dict(large) == small and len(large) == len(small)
     assert grown(large) is large
 
 
