@@ -147,9 +147,12 @@ class Names:
     def __init__(self, names: Mapping[str, Sequence[str]]) -> None:
         self.names = dict(names)
         self._found: dict[tuple[str, int], Endpoint] = {}
+        self._answers: dict[tuple[Endpoint, ...], tuple[Endpoint, ...]] = {}
 
     def endpoints(self, host: bytes, port: int, ready: Callable[[], None]) -> tuple[Endpoint, ...]:
-        return tuple(self._endpoint(address, port) for address in self.names.get(host.decode(), ()))
+        """While the addresses are the same, the same object: so it is with the product's, and others go by it."""
+        found = tuple(self._endpoint(address, port) for address in self.names.get(host.decode(), ()))
+        return self._answers.setdefault(found, found)
 
     def _endpoint(self, address: str, port: int) -> Endpoint:
         """The same each time: it has idle connections."""
