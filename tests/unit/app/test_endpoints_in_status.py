@@ -95,13 +95,16 @@ async def rows(
     capsys: pytest.CaptureFixture[str], ask_for: Callable[[], Any], wanted: Callable[[list[dict[str, Any]]], bool]
 ) -> list[dict[str, Any]]:
     """Of `status -o json`, once they are as `wanted`."""
-    while True:
+    found: list[dict[str, Any]] = []
+
+    async def is_as_wanted() -> bool:
         await ask_for()
         (proxy,) = json.loads(capsys.readouterr().out)["proxies"]
-        found: list[dict[str, Any]] = proxy["endpoints"]
-        if wanted(found):
-            return found
-        await asyncio.sleep(0.05)
+        found[:] = proxy["endpoints"]
+        return wanted(found)
+
+    await until(is_as_wanted, "endpoints as wanted")
+    return found
 
 
 async def test_a_handshake_that_fails_is_a_row_with_peer_name_and_openssl_s_reason(
