@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 Make = Callable[[asyncio.AbstractEventLoop], "DNSResolver"]
 LookUp = Callable[[str, int], Awaitable[Found]]
-"""Resolves a host name and port. Raises OSError or UnicodeError."""
+"""Resolves a host name and port. Raises OSError or ValueError."""
 
 
 class LookUps:
@@ -54,7 +54,7 @@ class LookUps:
 
         try:
             answer = await resolver.getaddrinfo(host, socket.AF_UNSPEC, port, 0, socket.SOCK_STREAM)
-        except DNSError:
+        except (DNSError, UnicodeError):
             return None
         nodes = [node for node in answer.nodes if node.family in (socket.AF_INET, socket.AF_INET6)]
         addresses = dict.fromkeys(_text(node.addr[0]) for node in nodes)
@@ -85,7 +85,7 @@ def made(loop: asyncio.AbstractEventLoop) -> DNSResolver:
 
 
 async def of_system(loop: asyncio.AbstractEventLoop, host: str, port: int) -> Found:
-    """What the system's resolver says. Raises OSError or UnicodeError."""
+    """What the system's resolver says. Raises OSError or ValueError."""
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return Found(tuple(dict.fromkeys(str(entry[4][0]) for entry in found)), None)
 

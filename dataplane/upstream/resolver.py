@@ -67,7 +67,7 @@ class Resolver:
     async def _resolve(self, host: bytes, port: int, name: _Name) -> None:
         try:
             found = await self._ask(host.decode("ascii"), port)
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:  # also of a name that nobody can ask for: whoever waits must hear of it
             if not name.is_lost:  # reported once: it is tried again each second
                 log.warning("cannot resolve %s: %s", host.decode("latin-1"), error)
             name.failed()

@@ -73,6 +73,20 @@ async def test_the_first_request_waits_and_the_next_do_not() -> None:
     assert server.asked == ["a.test"]
 
 
+async def unable(_host: str, _port: int) -> Found:
+    raise ValueError("a name that cannot be asked for")
+
+
+@pytest.mark.parametrize("host", [b"b\xc3.test", b"b.test"])
+async def test_whoever_waits_for_a_name_that_nobody_can_ask_for_hears_of_it(host: bytes) -> None:
+    server, resolver = names()
+    server.look_up = unable  # type: ignore[method-assign]
+    ready: list[bool] = []
+    assert resolver.endpoints(host, 80, lambda: ready.append(True)) is None
+    await settle()
+    assert ready == [True] and addresses(resolver, host) == []
+
+
 async def test_a_refresh_keeps_the_endpoints_that_stay_and_closes_those_that_went() -> None:
     server, resolver = names()
     server.answers["a.test"] = ["192.0.2.1", "192.0.2.2"]
