@@ -278,6 +278,7 @@ class Serving:
             "udp_sessions": len(self._acceptor.datagrams.sessions),
             "usage": {
                 **usage(self._context),
+                "name_look_ups": self._look_ups.files,
                 "tasks": len(asyncio.all_tasks()),
                 "listening": self._acceptor.listening(),
                 "descriptors": _descriptors(),

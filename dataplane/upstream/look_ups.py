@@ -12,7 +12,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from aiodns import DNSResolver
@@ -27,6 +27,9 @@ class Found(NamedTuple):
     ttl: int | None
     """Seconds for which the records are good, the shortest of them; None: nobody said."""
 
+
+FILES: Final = 4
+"""Descriptors of c-ares: two of a pipe, one of epoll, one by which it hears of changed settings."""
 
 Make = Callable[[asyncio.AbstractEventLoop], "DNSResolver"]
 LookUp = Callable[[str, int], Awaitable[Found]]
@@ -71,6 +74,11 @@ class LookUps:
                 self._is_unusable = True
                 log.warning("names are asked of the system's resolver alone, which reports no time: %s", error)
         return self._resolver
+
+    @property
+    def files(self) -> int:
+        """Descriptors that are open between two questions."""
+        return 0 if self._resolver is None else FILES
 
     async def close(self) -> None:
         if self._resolver is not None:

@@ -106,7 +106,7 @@ def of_thread() -> list[Any]:
     return found
 
 
-MAY_STAY = frozenset(("upstream_idle", "worker_sockets"))
+MAY_STAY = frozenset(("upstream_idle", "worker_sockets", "name_look_ups"))
 
 
 def of_context(context: Any, connections: Iterable[Any] = ()) -> list[str]:
@@ -146,4 +146,4 @@ _FILES_OF_A_LISTENER = 1
 def _own_files(of: Mapping[str, int]) -> int:
     """Descriptors without those that are counted as something."""
     used = of["connections"] + of["upstream_in_use"] + of["upstream_idle"] + _FILES_OF_A_LISTENER * of["listening"]
-    return of["descriptors"] - used - of["worker_sockets"]
+    return of["descriptors"] - used - of["worker_sockets"] - of["name_look_ups"]

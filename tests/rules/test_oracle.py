@@ -188,7 +188,16 @@ def test_nobody_else_is_blamed(output: str) -> None:
     assert re.findall(r"^FAILED .*::(\w+)", output, re.MULTILINE) == ["test_fails_for_its_own_reason"]
 
 
-CLEAN = {"connections": 0, "upstream_in_use": 0, "upstream_idle": 2, "tasks": 3, "descriptors": 20, "listening": 1}
+CLEAN = {
+    "connections": 0,
+    "upstream_in_use": 0,
+    "upstream_idle": 2,
+    "worker_sockets": 0,
+    "name_look_ups": 0,
+    "tasks": 3,
+    "descriptors": 20,
+    "listening": 1,
+}
 
 
 @pytest.mark.parametrize(
@@ -197,6 +206,8 @@ CLEAN = {"connections": 0, "upstream_in_use": 0, "upstream_idle": 2, "tasks": 3,
         ({}, []),
         ({"upstream_idle": 5, "descriptors": 23}, []),
         ({"listening": 2, "descriptors": 21}, []),
+        ({"worker_sockets": 3, "descriptors": 23}, []),
+        ({"name_look_ups": 4, "descriptors": 24}, []),
         ({"descriptors": 22}, []),
         ({"connections": 1, "descriptors": 21}, ["connections: 1"]),
         ({"upstream_in_use": 1, "descriptors": 21}, ["upstream_in_use: 1"]),

@@ -205,6 +205,12 @@ def test_of_http2_all_who_wait_share_the_connections_and_a_client_that_leaves_ta
     assert world.tried == [], "there are connections now: nobody races"
 
 
+def test_of_http2_nobody_races_where_connections_are_counted() -> None:
+    world = World(V6, V4, policies="{limits: {maxConnections: 4}}", spoken=HTTP2)
+    world.connector.advance(1)
+    assert world.tried == [V6]
+
+
 def test_of_http2_endpoints_of_one_family_are_not_raced() -> None:
     world = World(V4, OTHER_V4, spoken=HTTP2)
     world.connector.advance(1)
