@@ -57,7 +57,8 @@ class LookUps:
 
         try:
             answer = await resolver.getaddrinfo(host, socket.AF_UNSPEC, port, 0, socket.SOCK_STREAM)
-        except (DNSError, UnicodeError):
+        except (DNSError, UnicodeError) as error:
+            log.debug("c-ares does not find %s: %s", host, error)
             return None
         nodes = [node for node in answer.nodes if node.family in (socket.AF_INET, socket.AF_INET6)]
         addresses = dict.fromkeys(_text(node.addr[0]) for node in nodes)

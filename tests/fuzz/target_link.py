@@ -6,10 +6,12 @@ Promises: every message comes back equal from its frame, whatever the pieces; an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 from dataplane.link import codec
-from dataplane.link.messages import TYPE_URLS, Changes, Message, Record, WantedBind
+from dataplane.link.messages import TYPE_URLS, Changes, Message, Record, Trouble, WantedBind
 from tests.fuzz.dice import Dice
 from tests.fuzz.rig import pieces, require
 
@@ -30,13 +32,19 @@ def _bind(dice: Dice) -> WantedBind:
     return WantedBind(_text(dice), dice.byte(), (_text(dice),) * dice.below(3))
 
 
-_VALUES = {
+def _trouble(dice: Dice) -> Trouble:
+    backend, endpoint, name, reason = _text(dice), _text(dice), _text(dice), _text(dice)
+    return Trouble(backend, endpoint, dice.byte(), dice.byte() / 8, name, reason, dice.byte(), dice.byte() / 8)
+
+
+_VALUES: dict[str, Callable[[Dice], Any]] = {
     "int": lambda dice: dice.byte(),
     "float": lambda dice: dice.byte() / 8,
     "str": _text,
     "dict[str, str]": lambda dice: {_text(dice): _text(dice) for _ in range(dice.below(3))},
     "dict[str, Any]": lambda dice: {_text(dice): [_text(dice), dice.byte(), None, {}] for _ in range(dice.below(3))},
     "tuple[Record, ...]": lambda dice: tuple(_record(dice) for _ in range(dice.below(5))),
+    "tuple[Trouble, ...]": lambda dice: tuple(_trouble(dice) for _ in range(dice.below(3))),
     "tuple[WantedBind, ...]": lambda dice: tuple(_bind(dice) for _ in range(dice.below(3))),
 }
 """Makers by the annotation of a field."""
