@@ -23,7 +23,7 @@ async def asking(records: Records, port: int | None = None) -> AsyncIterator[Loo
 
         def make(loop: asyncio.AbstractEventLoop) -> DNSResolver:
             where = {"nameservers": ["127.0.0.1"], "udp_port": port or server.port, "lookups": "b"}
-            return DNSResolver(loop=loop, timeout=PATIENCE, tries=1, **where)
+            return DNSResolver(loop=loop, timeout=PATIENCE, tries=5, **where)
 
         made = LookUps(asyncio.get_running_loop(), make)
         try:
