@@ -35,7 +35,7 @@ class Remembered:
     """Requests and streams of it that are under way here."""
     renewed: dict[str, UpstreamSession] = field(default_factory=dict)
     goodbye: Goodbye | None = field(default=None, repr=False)
-    """None: its servers need not be told."""
+    """None: no server needs a `DELETE`."""
 
 
 class Memory:

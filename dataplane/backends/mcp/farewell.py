@@ -1,4 +1,4 @@
-"""The end of a session that nobody uses any more: its servers are told, as its last request would have been sent."""
+"""The end of an idle session: its servers receive a `DELETE`, sent as the last request of the session was."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Farewell:
 
 
 def of(visit: Visit) -> Farewell | None:
-    """None: there is no server that has to be told. Streams of the older transport end by themselves (`legacy`)."""
+    """None: no server needs a `DELETE`. Streams of the older transport end by themselves (`legacy`)."""
     assert visit.session is not None  # it is that which may end
     targets = visit.plan.by_name
     told = [each for each in visit.session.upstreams if each.session_id and not _is_sse(targets, each)]
