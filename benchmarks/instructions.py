@@ -62,6 +62,51 @@ backends:
 """ + PLAIN.replace("- host: 127.0.0.1:9000", "- backend: far")
 TO_HTTP1, TO_HTTP2 = _FAR % 1, _FAR % 2
 
+SESSION = b"SESSION"
+"""Stands for the id that the answer to MCP_HELLO has."""
+MCP = PLAIN.replace("- host: 127.0.0.1:9000", "- mcp: {targets: [{name: one, static: {host: 127.0.0.1, port: 9000}}]}")
+MCP_RULE = MCP.replace(
+    "      backends:",
+    """      policies: {mcp: {authorization: {policy: {matchExpressions: ['mcp.tool.name == "find"']}}}}
+      backends:""",
+)
+MCP_SEVERAL = MCP.replace("[{name: one", "[{name: two, static: {host: 127.0.0.2, port: 9000}}, {name: one")
+"""Calls go to the target whose connection is opened last."""
+
+
+def _mcp_request(content: bytes, lines: bytes = b"") -> bytes:
+    return (
+        b"POST /mcp HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: load/1.0\r\nContent-Type: application/json\r\n"
+        b"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-11-25\r\n"
+        b"%bContent-Length: %d\r\n\r\n%b" % (lines, len(content), content)
+    )
+
+
+def _mcp_answer(result: bytes, lines: bytes = b"") -> bytes:
+    content = b'{"jsonrpc":"2.0","id":1,"result":%b}' % result
+    head = b"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Type: application/json\r\n"
+    return b"%b%bContent-Length: %d\r\n\r\n%b" % (head, lines, len(content), content)
+
+
+MCP_HELLO = _mcp_request(
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+    b'"clientInfo":{"name":"load","version":"1"}}}'
+)
+MCP_HELLO_ANSWER = _mcp_answer(
+    b'{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"origin","version":"1"}}',
+    b"Mcp-Session-Id: 0123456789abcdef0123456789abcdef\r\n",
+)
+
+
+def _mcp_call(tool: bytes) -> bytes:
+    return _mcp_request(
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%b","arguments":{"query":"report"}}}' % tool,
+        b"Mcp-Session-Id: " + SESSION + b"\r\n",
+    )
+
+
+MCP_CALLED = _mcp_answer(b'{"content":[{"type":"text","text":"three documents"}],"isError":false}')
+
 AT_ONCE = 5
 """Requests of HTTP/2 that come in one piece, each on a stream of its own."""
 _FIRST = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -127,6 +172,9 @@ SCENARIOS: dict[str, tuple[str, bytes | Frames, bytes | Frames, bool]] = {
     "1 to 2": (TO_HTTP2, GET, h2_answer, False),
     "2 to 2": (TO_HTTP2, h2_get, h2_answer, False),
     "grpc": (TO_HTTP2, h2_call, h2_called, False),
+    "mcp": (MCP, _mcp_call(b"find"), MCP_CALLED, False),
+    "mcp rule": (MCP_RULE, _mcp_call(b"find"), MCP_CALLED, False),
+    "mcp several": (MCP_SEVERAL, _mcp_call(b"one_find"), MCP_CALLED, False),
 }
 
 
@@ -151,6 +199,14 @@ def run(name: str, requests: int) -> None:
     if not isinstance(request, bytes):
         client.send(_FIRST + _SETTINGS)
         end_turn()
+    elif SESSION in request:
+        client.send(MCP_HELLO)
+        end_turn()
+        for upstream in proxy.connector.upstreams:
+            upstream.answer(MCP_HELLO_ANSWER)
+        end_turn()
+        found = re.search(rb"mcp-session-id: (\S+)", client.take())
+        request = request.replace(SESSION, found[1] if found else b"")
     at_once = 1 if isinstance(request, bytes) else AT_ONCE
     for first in range(0, requests, at_once):
         numbers = range(2 * first + 1, 2 * (first + at_once), 2)
@@ -158,7 +214,7 @@ def run(name: str, requests: int) -> None:
         client.send(_said(request, numbers, own))
         end_turn()
         if isinstance(response, bytes):
-            for upstream in proxy.connector.upstreams:
+            for upstream in (each for each in proxy.connector.upstreams if each.received):
                 upstream.answer(_said(response, numbers, own))
         else:
             upstream = proxy.upstream

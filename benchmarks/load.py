@@ -8,6 +8,7 @@ import resource
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -61,6 +62,8 @@ class Shape:
     headers: tuple[str, ...] = ()
     """In place of those of HEADERS with the same name, or beside them."""
     scheme: str = "http"
+    script: Path | None = None
+    """A program for `wrk`, in place of the one that `body` and `varied` make."""
 
     def run(self, port: int, seconds: int) -> Answers:
         output = wrk(port, self, seconds)
@@ -84,16 +87,13 @@ class Sample:
         return asdict(self)
 
 
-class Backend:
-    """The C backend, compiled on first use."""
+class Counting:
+    """A backend that counts what it did."""
 
-    def __init__(self) -> None:
-        source = Path(__file__).with_name("backend.c")
-        binary = run_folder() / "backend"
-        subprocess.run([find("cc"), "-O2", "-o", str(binary), str(source)], check=True)
-        self.port = reserve()
-        self.process = Process("backend", [str(binary), str(self.port)], LOAD_CORE)
-        self.process.await_port(self.port)
+    def __init__(self, command: Sequence[str], port: int) -> None:
+        self.port = port
+        self.process = Process("backend", command, LOAD_CORE)
+        self.process.await_port(port)
 
     def counts(self) -> tuple[int, int]:
         """Requests answered and events sent since it started."""
@@ -104,7 +104,18 @@ class Backend:
         return int(requests), int(events)
 
 
-def measure(proxy: Process, port: int, backend: Backend, load: Load, seconds: int, events: bool = False) -> Sample:
+class Backend(Counting):
+    """The C backend, compiled on first use."""
+
+    def __init__(self) -> None:
+        source = Path(__file__).with_name("backend.c")
+        binary = run_folder() / "backend"
+        subprocess.run([find("cc"), "-O2", "-o", str(binary), str(source)], check=True)
+        port = reserve()
+        super().__init__([str(binary), str(port)], port)
+
+
+def measure(proxy: Process, port: int, backend: Counting, load: Load, seconds: int, events: bool = False) -> Sample:
     """Run load for `seconds` and read what it cost. Raises LoadFailed when requests failed."""
     counts, spent, busy = backend.counts(), cpu.nanoseconds(proxy.pid), cpu.busy()
     ours = cpu.nanoseconds(backend.process.pid)
@@ -131,8 +142,8 @@ def wrk(port: int, shape: Shape, seconds: int) -> str:
     own = {header.partition(":")[0].lower() for header in shape.headers}
     for header in (*(each for each in HEADERS if each.partition(":")[0].lower() not in own), *shape.headers):
         command += ["-H", header]
-    if shape.body or shape.varied:
-        command += ["-s", str(_script(shape))]
+    if shape.script or shape.body or shape.varied:
+        command += ["-s", str(shape.script or _script(shape))]
     output = subprocess.run(
         [*command, f"{shape.scheme}://127.0.0.1:{port}{shape.target}"], capture_output=True, text=True
     ).stdout

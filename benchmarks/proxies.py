@@ -267,10 +267,27 @@ def _launch(
         content["backends"][0]["policies"] = of_backend
     if attributes:
         content["frontendPolicies"] = {"accessLog": {"add": dict(attributes)}}
+    return _started(module, content, name, port)
+
+
+def _started(module: str, content: Mapping[str, Any], name: str, port: int) -> Launch:
     path = _write(f"{name}.json", json.dumps(content))
     pages = [f"--{page}=127.0.0.1:{reserve()}" for page in ("admin", "stats", "readiness")]
     command = [sys.executable, "-m", module, "-f", str(path), "--workers=1", *pages]
     return Launch(command, port, {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"})
+
+
+def gatewright_mcp(name: str, backend_port: int, mcp: Mapping[str, Any], policies: Mapping[str, Any]) -> Launch:
+    """The same routes, of which the one for HOST and TARGET has MCP servers."""
+    port = reserve()
+    content = _file(port, backend_port, {})
+    (row,) = [
+        row
+        for row in content["binds"][0]["listeners"][0]["routes"]
+        if row["hostnames"] == [HOST] and TARGET.startswith(row["matches"][0]["path"]["value"])
+    ]
+    row |= {"backends": [{"mcp": mcp}], "policies": policies}
+    return _started("dataplane", content, f"gatewright_{name.replace(' ', '_')}", port)
 
 
 def _file(port: int, backend_port: int, policies: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ goes out as is.
 from __future__ import annotations
 
 import re
+from collections.abc import Set
+from itertools import compress
 from typing import Final
 
 is_name = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
@@ -108,11 +110,19 @@ def lines_of(low: bytes, name: bytes) -> list[tuple[int, int]]:
     return spans
 
 
-def without_named(block: bytes, low: bytes, names: set[bytes]) -> tuple[bytes, bytes]:
+def without_named(block: bytes, low: bytes, names: Set[bytes]) -> tuple[bytes, bytes]:
     """A block and its twin without the headers of these names. Looks at each header once, however many names come."""
-    for name in names.intersection(line.partition(b":")[0] for line in low.split(b"\r\n")):
-        block, low = without(block, low, lines_of(low, name))
-    return block, low
+    lines = low.split(b"\r\n")
+    kept = [not line or line.partition(b":")[0] not in names for line in lines]
+    if all(kept):
+        return block, low
+    return b"\r\n".join(compress(block.split(b"\r\n"), kept)), b"\r\n".join(compress(lines, kept))
+
+
+def lines_without(block: bytes, low: bytes, names: Set[bytes]) -> bytes:
+    """The finished lines of a block but for those of these names."""
+    kept = [line.partition(b":")[0] not in names for line in low.split(b"\r\n")]
+    return b"\r\n".join(compress(block.split(b"\r\n"), kept))[2:]
 
 
 class Head:

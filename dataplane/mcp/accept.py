@@ -3,7 +3,8 @@ what programs send that know nothing of MCP; of JSON it is enough."""
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 STREAM: Final = b"text/event-stream"
 JSON: Final = b"application/json"
@@ -27,10 +28,27 @@ def _is_zero(parameters: bytes) -> bool:
     return False
 
 
-def takes_stream(values: list[bytes]) -> bool:
-    return STREAM in _types(values)
+class Taken(NamedTuple):
+    stream: bool
+    json: bool
 
 
-def takes_json(values: list[bytes]) -> bool:
+def taken(values: list[bytes]) -> Taken:
+    """Which of the two a client takes."""
+    if len(values) == 1 and len(values[0]) <= _SHORT:
+        return _remembered(values[0])
+    return _taken(values)
+
+
+def _taken(values: list[bytes]) -> Taken:
     found = _types(values)
-    return JSON in found or not found.isdisjoint(_ANY)
+    return Taken(STREAM in found, JSON in found or not found.isdisjoint(_ANY))
+
+
+_SHORT: Final = 128
+"""Bytes of a value that is remembered: clients have a few, and send the same each time."""
+
+
+@lru_cache(64)
+def _remembered(value: bytes) -> Taken:
+    return _taken([value])

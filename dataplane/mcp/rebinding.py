@@ -5,6 +5,7 @@ came by another name than its user meant. Elsewhere a name is what listeners and
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,10 +13,11 @@ from urllib.parse import urlsplit
 _LOCAL: Final = frozenset((b"localhost", b"127.0.0.1", b"::1", b"[::1]"))
 
 
-def is_loopback(address: str) -> bool:
-    """Whether our side of a connection is reached from this machine alone."""
+@lru_cache(1024)
+def is_loopback(local: bytes) -> bool:
+    """Whether our side of a connection (`ADDRESS:PORT`) is reached from this machine alone."""
     try:
-        return ip_address(address).is_loopback
+        return ip_address(local.rpartition(b":")[0].strip(b"[]").decode("ascii", "replace")).is_loopback
     except ValueError:
         return False
 

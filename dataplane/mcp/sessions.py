@@ -46,7 +46,10 @@ class Session(msgspec.Struct, array_like=True):
     was_initialized: bool = True
 
     def of(self, target: str) -> UpstreamSession | None:
-        return next((each for each in self.upstreams if each.target == target), None)
+        for each in self.upstreams:
+            if each.target == target:
+                return each
+        return None
 
     @property
     def label(self) -> str:
@@ -84,7 +87,12 @@ def opened(text: str, sealer: Sealer, owner: bytes, now: float) -> Session | Non
         session = _decode(_inflated(content))
     except (zlib.error, msgspec.MsgspecError):
         return None
-    return session if session.created <= now + _SKEW and now - session.created < LIFETIME else None
+    return session if is_lasting(session, now) else None
+
+
+def is_lasting(session: Session, now: float) -> bool:
+    """Whether it is not over by its age."""
+    return session.created <= now + _SKEW and now - session.created < LIFETIME
 
 
 _SKEW: Final = 300.0

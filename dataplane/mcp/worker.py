@@ -15,12 +15,17 @@ from typing import Any, Final
 
 from dataplane.link.ended import Ended
 from dataplane.link.used import Used
-from dataplane.mcp.sessions import IDLE, UpstreamSession
+from dataplane.mcp import sessions
+from dataplane.mcp.sealing import Sealer
+from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
 
 MOST: Final = 16_384
 """Sessions that are remembered."""
 SWEEP: Final = 30.0
 """Seconds between looks for sessions that are idle."""
+MOST_OPENED: Final = 1024
+SHORT: Final = 1024
+"""Characters of an id that is remembered, so that all of them are a few MiB."""
 
 Goodbye = Callable[[Mapping[str, UpstreamSession]], None]
 """Ends a session at its servers, given those that took the place of the ones in its id."""
@@ -49,6 +54,8 @@ class Memory:
         self._wake_at, self._is_alone = wake_at, is_alone
         self._known: OrderedDict[bytes, Remembered] = OrderedDict()
         self._is_sweeping = False
+        self._opened: dict[tuple[str, bytes], Session] = {}
+        """By id and owner, oldest first: as a whole, since it is what proves them."""
 
     def of(self, number: bytes, now: float) -> Remembered:
         found = self._known.get(number)
@@ -59,6 +66,19 @@ class Memory:
         while len(self._known) > MOST:
             self._known.popitem(last=False)
         return found
+
+    def opened(self, text: str, sealer: Sealer, owner: bytes, now: float) -> Session | None:
+        """As `sessions.opened`, of which short ids are remembered: most requests repeat one of them."""
+        key = text, owner
+        found = self._opened.get(key)
+        if found is None:
+            found = sessions.opened(text, sealer, owner, now)
+            if found is None or len(text) > SHORT:
+                return found
+            if len(self._opened) >= MOST_OPENED:
+                del self._opened[next(iter(self._opened))]
+            self._opened[key] = found
+        return found if sessions.is_lasting(found, now) else None
 
     def peek(self, number: bytes) -> Remembered | None:
         return self._known.get(number)

@@ -85,37 +85,62 @@ def is_mcp(x: Exchange) -> bool:
     return x.attributes is not None and "mcp" in x.attributes
 
 
-def _mcp(x: Exchange, *path: str) -> str | None:
-    """A text of a message to MCP servers; "target": of whatever item it is about."""
-    value: Any = None if x.attributes is None else x.attributes.get("mcp")
-    if value is not None and path == ("target",):
-        value = next((each for each in value.values() if isinstance(each, dict)), None)
-    for name in path:
-        value = None if value is None else value.get(name)
+_OF_MCP: Final = (
+    # name of the field, what it is; where it stands: of which item ("": none, "*": what it is about), its name
+    ("mcp.method.name", "method of a message to MCP servers", "", "methodName"),
+    ("mcp.session.id", "its session, by a name that opens nothing", "", "sessionId"),
+    ("mcp.target", "the target that it is for", "*", "target"),
+    ("gen_ai.tool.name", "the tool that is called", "tool", "name"),
+    ("gen_ai.prompt.name", "the prompt that is asked for", "prompt", "name"),
+    ("mcp.resource.uri", "the resource that is asked for", "resource", "name"),
+)
+
+
+def _mcp(values: Any, item: str, name: str) -> str | None:  # Any: a dict of attributes, or None
+    """A text of a message to MCP servers, of its attributes."""
+    if item and values is not None:
+        if item == "*":
+            values = next((each for each in values.values() if type(each) is dict), None)
+        else:
+            values = values.get(item)
+    value = None if values is None else values.get(name)
     return None if value is None else cut(value)
 
 
-_OF_MCP: Final = ("mcp.", "gen_ai.tool.", "gen_ai.prompt.")
+def _mcp_row(name: str, what: str, item: str, key: str) -> tuple[str, str, Write, Write]:
+    def value(x: Exchange) -> str | None:
+        return _mcp(None if x.attributes is None else x.attributes.get("mcp"), item, key)
+
+    return (
+        name,
+        what,
+        lambda x, took: _text_if(f" {name}=", value(x)),
+        lambda x, took: _json_if(name, value(x)),
+    )
 
 
 def mcp_text(x: Exchange) -> str:
     """The fields of a message to MCP servers in a text line."""
-    return "".join(row[2](x, 0.0) for row in FIELDS if row[0].startswith(_OF_MCP))
+    values: Any = None if x.attributes is None else x.attributes.get("mcp")
+    found = [(name, _mcp(values, item, key)) for name, _, item, key in _OF_MCP]
+    return "".join([f" {name}={bare(value)}" for name, value in found if value])
 
 
 def mcp_json(x: Exchange) -> str:
     """The same in a JSON line."""
-    return "".join(row[3](x, 0.0) for row in FIELDS if row[0].startswith(_OF_MCP))
+    values: Any = None if x.attributes is None else x.attributes.get("mcp")
+    found = [(name, _mcp(values, item, key)) for name, _, item, key in _OF_MCP]
+    return "".join([f',"{name}":{quoted(value)}' for name, value in found if value])
 
 
 def agent_text(x: Exchange) -> str:
     """The fields of a call of an agent in a text line."""
-    return "".join(row[2](x, 0.0) for row in FIELDS if row[0].startswith("a2a."))
+    return "".join([row[2](x, 0.0) for row in _AGENT_ROWS])
 
 
 def agent_json(x: Exchange) -> str:
     """The same in a JSON line."""
-    return "".join(row[3](x, 0.0) for row in FIELDS if row[0].startswith("a2a."))
+    return "".join([row[3](x, 0.0) for row in _AGENT_ROWS])
 
 
 def bare(text: str) -> str:
@@ -291,42 +316,7 @@ FIELDS: Final[tuple[tuple[str, str, Write, Write], ...]] = (
         lambda x, took: "" if (code := _error_of(x)) is None else f" a2a.error.code={code}",
         lambda x, took: "" if (code := _error_of(x)) is None else f',"a2a.error.code":{code}',
     ),
-    (
-        "mcp.method.name",
-        "method of a message to MCP servers",
-        lambda x, took: _text_if(" mcp.method.name=", _mcp(x, "methodName")),
-        lambda x, took: _json_if("mcp.method.name", _mcp(x, "methodName")),
-    ),
-    (
-        "mcp.session.id",
-        "its session, by a name that opens nothing",
-        lambda x, took: _text_if(" mcp.session.id=", _mcp(x, "sessionId")),
-        lambda x, took: _json_if("mcp.session.id", _mcp(x, "sessionId")),
-    ),
-    (
-        "mcp.target",
-        "the target that it is for",
-        lambda x, took: _text_if(" mcp.target=", _mcp(x, "target")),
-        lambda x, took: _json_if("mcp.target", _mcp(x, "target")),
-    ),
-    (
-        "gen_ai.tool.name",
-        "the tool that is called",
-        lambda x, took: _text_if(" gen_ai.tool.name=", _mcp(x, "tool", "name")),
-        lambda x, took: _json_if("gen_ai.tool.name", _mcp(x, "tool", "name")),
-    ),
-    (
-        "gen_ai.prompt.name",
-        "the prompt that is asked for",
-        lambda x, took: _text_if(" gen_ai.prompt.name=", _mcp(x, "prompt", "name")),
-        lambda x, took: _json_if("gen_ai.prompt.name", _mcp(x, "prompt", "name")),
-    ),
-    (
-        "mcp.resource.uri",
-        "the resource that is asked for",
-        lambda x, took: _text_if(" mcp.resource.uri=", _mcp(x, "resource", "name")),
-        lambda x, took: _json_if("mcp.resource.uri", _mcp(x, "resource", "name")),
-    ),
+    *(_mcp_row(*row) for row in _OF_MCP),
     (
         "error",
         "what went wrong, for operators",
@@ -351,6 +341,7 @@ is written out in `access_log`; a test compares the two."""
 
 
 NAMES: Final = frozenset(row[0] for row in FIELDS)
+_AGENT_ROWS: Final = tuple(row for row in FIELDS if row[0].startswith("a2a."))
 
 
 @lru_cache(64)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.http.heads import Head, without_named
+from dataplane.http.heads import lines_without
 from dataplane.upstream.asking import block_of
 from dataplane.upstream.call_streams import StreamedCall
 from dataplane.upstream.settings import NO_SETTINGS
@@ -16,6 +16,7 @@ from dataplane.upstream.settings import NO_SETTINGS
 if TYPE_CHECKING:
     from dataplane.backends.mcp.typing import McpExchange
     from dataplane.carriers import Upstream
+    from dataplane.http.heads import Head
     from dataplane.mcp.plans import McpPlan, TargetPlan
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.calls import HttpCalls
@@ -33,10 +34,9 @@ _OWN: Final = frozenset(
 """Headers of a client's request that are about its connection, its content or its session with us."""
 
 
-def passing(block: bytes) -> bytes:
-    """The lines of a request's block that go on to servers: all but those that are written anew."""
-    head = Head(block)
-    return without_named(head.block, head.low, set(_OWN))[0].removeprefix(b"\r\n")
+def passing(head: Head) -> bytes:
+    """The lines of a request that go on to servers: all but those that are written anew."""
+    return lines_without(head.block, head.low, _OWN)
 
 
 class TargetCall(StreamedCall):

@@ -15,7 +15,7 @@ from dataplane.backends.mcp import guarding, hello, items, listening, lists
 from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import Visit
-from dataplane.mcp import accept, errors, messages, modern, names, sessions, spellings, versions
+from dataplane.mcp import errors, messages, modern, names, sessions, spellings, versions
 from dataplane.mcp.endpoints import QUERY
 from dataplane.mcp.messages import (
     INTERNAL_ERROR,
@@ -42,7 +42,7 @@ async def post(visit: Visit, body: bytes) -> Reply | None:
         stream = client_posts.stream_of(visit)
         if stream is not None:
             return await client_posts.post(visit, body, stream)
-    if not accept.takes_stream(visit.takes):
+    if not visit.takes_stream:
         return errors.refused("McpNotAcceptable")
     if not (visit.head.get(b"content-type") or b"").lower().startswith(b"application/json"):
         return errors.refused("McpContentType")

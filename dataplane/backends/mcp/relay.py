@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed, events
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
-from dataplane.http.heads import Head, without_named
+from dataplane.http.heads import Head, lines_without
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import Event, EventReader, EventTooLarge, write
 from dataplane.mcp import merging, messages, names
@@ -19,7 +19,9 @@ from dataplane.mcp.messages import Malformed, Message
 
 _OK: Final = 200
 _NO_SUCCESS: Final = 300
-_NOT_PASSED: Final = {b"mcp-session-id", b"content-length", b"connection", b"keep-alive", b"transfer-encoding"}
+_NOT_PASSED: Final = frozenset(
+    (b"mcp-session-id", b"content-length", b"connection", b"keep-alive", b"transfer-encoding")
+)
 STREAM: Final = b"text/event-stream"
 JSON: Final = b"application/json"
 
@@ -37,7 +39,7 @@ def kind_of(opened: Opened) -> bytes:
 
 def passed_lines(head: Head) -> bytes:
     """The header lines of an answer that go on to the client."""
-    return without_named(head.block, head.low, set(_NOT_PASSED))[0].removeprefix(b"\r\n")
+    return lines_without(head.block, head.low, _NOT_PASSED)
 
 
 async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:

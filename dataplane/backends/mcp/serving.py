@@ -55,8 +55,7 @@ async def _authenticated(out: Outlet, tokens: Tokens, body: bytes) -> Reply | No
 
 def _tricked(visit: Visit) -> Reply | None:
     x = visit.x
-    address = x.client.local.rpartition(b":")[0].strip(b"[]").decode("ascii", "replace")
-    if not rebinding.is_loopback(address) or x.plan.is_named or x.listener.hostname:
+    if x.plan.is_named or x.listener.hostname or not rebinding.is_loopback(x.client.local):
         return None
     is_named = (x.attributes or {}).get(NAMED) is True
     if rebinding.is_tricked(x.asked_host, None if is_named else visit.head.get(b"origin")):

@@ -8,7 +8,7 @@ from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.relay import kind_of, relay, relay_events, rewrite_of
 from dataplane.backends.mcp.upstreams import Opened, TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
-from dataplane.mcp import accept, endpoints, errors, versions
+from dataplane.mcp import endpoints, errors, versions
 from dataplane.mcp.messages import INTERNAL_ERROR
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NOT_ALLOWED: Final = 405
 
 
 async def get(visit: Visit, body: bytes) -> Reply | None:
-    if not accept.takes_stream(visit.takes):
+    if not visit.takes_stream:
         return errors.refused("McpNotAcceptable")
     if visit.session_id is None and endpoints.is_stream(visit.x.asked_target.partition(b"?")[0]):
         from dataplane.backends.mcp.legacy import client_streams  # few need it

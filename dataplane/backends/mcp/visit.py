@@ -39,10 +39,9 @@ class Visit:
         self.x = out.x
         self.plan: McpPlan = out.plan
         self.head = Head(out.block)
-        self.passing = calls.passing(out.block)
+        self.passing = calls.passing(self.head)
         self.policies = policies
-        self.takes = self.head.get_all(b"accept")
-        self.takes_json = accept.takes_json(self.takes)
+        self.takes_stream, self.takes_json = accept.taken(self.head.get_all(b"accept"))
         self.session_id = self.head.get(SESSION)
         """As the client names its session; None: it names none."""
         self.session: Session | None = None
@@ -80,8 +79,9 @@ class Visit:
         if text is None:
             return errors.refused("McpSessionMissing")
         context = self.x.context
-        found = sessions.opened(text.decode("latin-1"), context.sealer, self.owner, self.now)
-        if found is None or context.mcp_memory.is_over(found.number, context.clock()):
+        memory = context.mcp_memory
+        found = memory.opened(text.decode("latin-1"), context.sealer, self.owner, self.now)
+        if found is None or memory.is_over(found.number, context.clock()):
             return errors.refused("McpSessionUnknown")
         self.session = found
         self.enter()
@@ -147,13 +147,16 @@ class Visit:
 
     def count(self, outcome: str) -> None:
         """For the metric, once for each message. Methods that nobody knows are one."""
-        described = self._described
+        described, target, tool = self._described, "", ""
         method = described.get("methodName", "")
-        item = next((each for each in described.values() if isinstance(each, dict)), {})
+        for kind, item in described.items():
+            if type(item) is dict:
+                target = item["target"]
+                tool = item["name"] if kind == "tool" and outcome != "denied" else ""
+                break
         known = method in METHODS or method in ("initialize", "response")
-        tool = item.get("name", "") if "tool" in described and outcome != "denied" else ""
         shown = method if known else "notification" if method.startswith("notifications/") else "other"
-        self.x.context.recorder.mcp_request(shown, item.get("target", ""), tool, outcome)
+        self.x.context.recorder.mcp_request(shown, target, tool, outcome)
 
     # --- answers
 

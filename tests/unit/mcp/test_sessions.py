@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 
 import msgspec
 import pytest
 
+from dataplane.link.ended import Ended
 from dataplane.mcp import sessions
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import MAX_CONTENT, Question, Session, UpstreamSession
+from dataplane.mcp.worker import MOST_OPENED, Memory
 
 SEALER = Sealer(bytes(32))
 OWNER = b"backend\0caller"
@@ -78,3 +81,27 @@ def test_a_question_is_opened_as_it_was_sealed(request_id: str | int) -> None:
 @pytest.mark.parametrize("request_id", ["x" * 1025, "x" * 4_000_000, 2**70])
 def test_a_question_with_an_id_that_none_should_be_has_no_text(request_id: str | int) -> None:
     assert sessions.sealed_question(Question(UpstreamSession("one"), request_id), SEALER, OWNER) is None
+
+
+# --- ids that a worker remembers
+
+
+def test_a_remembered_id_is_still_one_of_its_owner_and_is_over_in_time() -> None:
+    memory = Memory(Ended.local())
+    text = sessions.sealed(session(), SEALER, OWNER)
+    first = memory.opened(text, SEALER, OWNER, 1001)
+    assert first is not None and memory.opened(text, SEALER, OWNER, 1002) is first, "nothing is opened twice"
+    assert memory.opened(text, SEALER, b"another", 1002) is None
+    assert memory.opened(text[:-1], SEALER, OWNER, 1002) is None
+    assert memory.opened(text, SEALER, OWNER, 1000 + sessions.LIFETIME) is None
+    assert memory.opened(text, SEALER, OWNER, 1000 - 301) is None, "it was made in the future"
+
+
+def test_of_ids_a_bounded_number_is_remembered_and_no_long_ones() -> None:
+    memory = Memory(Ended.local())
+    long = sessions.sealed(session(os.urandom(2000)), SEALER, OWNER)
+    assert memory.opened(long, SEALER, OWNER, 1001) is not memory.opened(long, SEALER, OWNER, 1001)
+    texts = [sessions.sealed(session(), SEALER, OWNER) for _ in range(MOST_OPENED + 1)]
+    opened = [memory.opened(text, SEALER, OWNER, 1001) for text in texts]
+    assert memory.opened(texts[-1], SEALER, OWNER, 1001) is opened[-1]
+    assert memory.opened(texts[0], SEALER, OWNER, 1001) is not opened[0], "the oldest was forgotten"

@@ -65,7 +65,7 @@ async def post(visit: Visit, body: bytes, sealed: bytes) -> Reply | None:
 async def _served(visit: Visit, mail: Mail, message: Message, body: bytes) -> Reply | None:
     out = StreamOutlet(visit.out, mail, message)
     visit.out = out  # type: ignore[assignment]  # the outlet, as far as it is used from here on
-    visit.takes, visit.takes_json = [accept.STREAM, accept.JSON], True
+    visit.takes_stream = visit.takes_json = True
     visit.session_id = mail.session.encode() or None
     visit.x.work(out.watch())
     try:
