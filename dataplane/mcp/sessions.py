@@ -52,6 +52,11 @@ class Session(msgspec.Struct, array_like=True):
         return None
 
     @property
+    def size(self) -> int:
+        """Characters of all that is said here, but for names of endpoints."""
+        return len(self.hello) + sum(len(each.target) + len(each.session_id) for each in self.upstreams)
+
+    @property
     def label(self) -> str:
         """As logs and expressions see it: it opens nothing."""
         return self.number.hex()

@@ -25,7 +25,9 @@ SWEEP: Final = 30.0
 """Seconds between looks for sessions that are idle."""
 MOST_OPENED: Final = 1024
 SHORT: Final = 1024
-"""Characters of an id that is remembered, so that all of them are a few MiB."""
+"""Characters of an id that is remembered."""
+SMALL: Final = 2048
+"""Characters of what such an id says: all of them are a few MiB."""
 
 Goodbye = Callable[[Mapping[str, UpstreamSession]], None]
 """Ends a session at its servers, given those that took the place of the ones in its id."""
@@ -68,12 +70,12 @@ class Memory:
         return found
 
     def opened(self, text: str, sealer: Sealer, owner: bytes, now: float) -> Session | None:
-        """As `sessions.opened`, of which short ids are remembered: most requests repeat one of them."""
+        """As `sessions.opened`, of which small ones are remembered: most requests repeat one of them."""
         key = text, owner
         found = self._opened.get(key)
         if found is None:
             found = sessions.opened(text, sealer, owner, now)
-            if found is None or len(text) > SHORT:
+            if found is None or len(text) > SHORT or found.size > SMALL:
                 return found
             if len(self._opened) >= MOST_OPENED:
                 del self._opened[next(iter(self._opened))]
@@ -83,11 +85,15 @@ class Memory:
     def peek(self, number: bytes) -> Remembered | None:
         return self._known.get(number)
 
-    def enter(self, number: bytes, now: float, goodbye: Goodbye | None) -> Remembered:
+    @property
+    def ends_idle(self) -> bool:
+        """Whether what is idle is ended; otherwise no `Remembered.goodbye` is ever said."""
+        return self._is_alone
+
+    def enter(self, number: bytes, now: float) -> Remembered:
         """A request of it begins; `leave` ends it."""
         found = self.of(number, now)
         found.at_work += 1
-        found.goodbye = goodbye
         self._used.add(number, now)
         if not self._is_sweeping:
             self._is_sweeping = True
@@ -104,6 +110,9 @@ class Memory:
     def end(self, number: bytes) -> None:
         """The session was ended: its id is worth nothing any more, to no worker."""
         self._ended.add(number)
+        found = self._known.get(number)
+        if found is not None:
+            found.goodbye = None
 
     def has_ended(self, number: bytes) -> bool:
         return number in self._ended
@@ -139,7 +148,7 @@ class Memory:
         if number in self._ended or not self._is_idle(number, now):
             return
         self.end(number)
-        if remembered.goodbye is not None:
+        if remembered.goodbye is not None:  # it is known here no more, so `end` has left it alone
             remembered.goodbye(remembered.renewed)
 
     def __len__(self) -> int:

@@ -113,6 +113,53 @@ def test_with_a_key_that_others_may_have_a_session_is_not_ended(carrier: Carrier
     assert client.request("ping").status == 200
 
 
+def kept(client: Client) -> list[object]:
+    """What is kept of sessions for their end."""
+    return [each.goodbye for each in client.run.memory.context.mcp_memory._known.values()]
+
+
+def test_with_a_key_that_others_may_have_no_credentials_are_kept(carrier: Carrier) -> None:
+    client = of(carrier)
+    assert kept(client) != [None]
+    client.run.memory.context._mcp_memory = None
+    client.run.memory.context.shares_sessions = True
+    assert client.request("ping").status == 200 and kept(client) == [None]
+
+
+def test_servers_are_told_with_what_proves_the_client_and_nothing_of_one_request(carrier: Carrier) -> None:
+    client = of(carrier)
+    credentials = [("authorization", "Bearer old"), ("cookie", "a=b"), ("x-api-key", "k")]
+    once = [("user-agent", "sdk/1"), ("traceparent", "00-1-2-01"), ("X-Request-Id", "7"), ("origin", "http://o")]
+    client.headers = [*credentials, *once]
+    assert client.request("ping").status == 200
+    (first,) = kept(client)
+    assert client.request("ping").status == 200
+    (second,) = kept(client)
+    assert second is first, "one for all requests that are alike"
+    client.headers = [("authorization", "Bearer new"), *credentials[1:], *once]
+    assert client.request("ping").status == 200
+    in_steps(client, IDLE + ROOM)
+    last = client.run.arrival.received
+    assert last.method == "DELETE" and last.headers["authorization"] == "Bearer new"
+    assert (last.headers["cookie"], last.headers["x-api-key"]) == ("a=b", "k")
+    assert not {name for name, _ in once} & set(last.headers) and "x-request-id" not in last.headers
+    assert client.toys[FIRST].sessions == []
+
+
+def test_of_long_lines_nothing_is_kept(carrier: Carrier) -> None:
+    client = of(carrier)
+    client.headers = [("authorization", "Bearer " + "x" * 5000)]
+    assert client.request("ping").status == 200 and kept(client) == [None]
+    in_steps(client, IDLE + ROOM)
+    assert client.run.arrival.received.method == "POST" and len(client.toys[FIRST].sessions) == 1
+    assert client.request("ping").status == 404
+
+
+def test_of_a_session_that_was_deleted_nothing_is_kept(carrier: Carrier) -> None:
+    client = of(carrier)
+    assert client.ask("DELETE").status == 200 and kept(client) == [None]
+
+
 def test_a_session_that_was_deleted_is_not_ended_twice(carrier: Carrier) -> None:
     client = of(carrier)
     assert client.ask("DELETE").status == 200

@@ -1,10 +1,16 @@
-"""The end of an idle session: its servers receive a `DELETE`, sent as the last request of the session was."""
+"""The end of an idle session: its servers receive a `DELETE`, sent as the last request of the session was.
+
+What is kept for it may hold credentials, for half an hour: so nothing is kept where it is not sent (`Memory.ends_idle`,
+a server without a session, a session that was ended), one is made only when a request differs from the one before, and
+lines that are about a request alone, or about its client's software, are left out.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.mcp.upstreams import Upstreams
+from dataplane.http.heads import lines_without, twin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,16 +22,28 @@ if TYPE_CHECKING:
 MAX_LINES: Final = 4096
 """Bytes of header lines that are kept for it: with more, servers end the session by themselves."""
 
+_NOT_KEPT: Final = frozenset(
+    {
+        *(b"user-agent", b"accept-language", b"accept-charset", b"origin", b"referer", b"priority", b"mcp-method"),
+        *(b"cache-control", b"pragma", b"date", b"dnt", b"sec-fetch-mode", b"sec-fetch-site", b"sec-fetch-dest"),
+        *(b"sec-ch-ua", b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"sec-gpc", b"x-request-id", b"traceparent"),
+        *(b"tracestate", b"baggage", b"b3", b"x-b3-traceid", b"x-b3-spanid", b"x-b3-parentspanid", b"x-b3-sampled"),
+        *(b"x-forwarded-for", b"x-forwarded-port", b"forwarded", b"via"),
+    }
+)
+"""No server finds a session, or its owner, by these. By others it may: of what else clients send nobody knows."""
+
 
 class Farewell:
     """Of a visit what is needed for that, and nothing of its exchange: as `Visit` and as `McpExchange`, as far as one
-    message to a server asks. Its lines may hold credentials."""
+    message to a server asks."""
 
     __slots__ = (
         "authority",
         "context",
         "host_set",
         "is_modern",
+        "mark",
         "name_line",
         "passing",
         "plan",
@@ -34,14 +52,25 @@ class Farewell:
         "upstreams",
     )
 
-    def __init__(self, visit: Visit, upstreams: list[UpstreamSession]) -> None:
+    def __init__(self, visit: Visit, upstreams: list[UpstreamSession], passing: bytes) -> None:
         x = visit.x
         self.context: McpServices = x.context
         self.policies = x.policies
         self.authority, self.host_set = x.authority, x.host_set
-        self.plan, self.passing = visit.plan, visit.passing
+        self.plan, self.passing, self.mark = visit.plan, passing, hash(visit.passing)
         self.upstreams = upstreams
         self.name_line, self.is_modern, self.session = b"", False, None
+
+    def fits(self, visit: Visit) -> bool:
+        """Whether this request is like the one that it was made of."""
+        x = visit.x
+        return (
+            self.mark == hash(visit.passing)
+            and self.plan is visit.plan
+            and self.policies is x.policies
+            and self.authority == x.authority
+            and self.host_set == x.host_set
+        )
 
     @property
     def x(self) -> Farewell:
@@ -77,12 +106,19 @@ class Farewell:
         return f"Farewell({len(self.upstreams)} servers)"
 
 
-def of(visit: Visit) -> Farewell | None:
-    """None: no server needs a `DELETE`. Streams of the older transport end by themselves (`legacy`)."""
+def of(visit: Visit, before: Any) -> Farewell | None:
+    """For the session of this visit, `before` where that still fits. None: no server needs a `DELETE`. Streams of the
+    older transport end by themselves (`legacy`)."""
+    if isinstance(before, Farewell) and before.fits(visit):
+        return before
     assert visit.session is not None  # it is that which may end
     targets = visit.plan.by_name
     told = [each for each in visit.session.upstreams if each.session_id and not _is_sse(targets, each)]
-    return Farewell(visit, told) if told and len(visit.passing) <= MAX_LINES else None
+    if not told:
+        return None
+    block = b"\r\n" + visit.passing
+    passing = lines_without(block, twin(block), _NOT_KEPT)
+    return Farewell(visit, told, passing) if len(passing) <= MAX_LINES else None
 
 
 def _is_sse(targets: Mapping[str, Any], session: UpstreamSession) -> bool:

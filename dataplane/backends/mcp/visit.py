@@ -89,11 +89,15 @@ class Visit:
 
     def enter(self) -> None:
         """The session is used, until `leave`."""
-        from dataplane.backends.mcp import farewell  # it is above this file
-
         session, context = self.session, self.x.context
-        if session is not None and self._remembered is None:
-            self._remembered = context.mcp_memory.enter(session.number, context.clock(), farewell.of(self))
+        if session is None or self._remembered is not None:
+            return
+        memory = context.mcp_memory
+        self._remembered = remembered = memory.enter(session.number, context.clock())
+        if memory.ends_idle:
+            from dataplane.backends.mcp import farewell  # it is above this file
+
+            remembered.goodbye = farewell.of(self, remembered.goodbye)
 
     def leave(self) -> None:
         """This request is over."""

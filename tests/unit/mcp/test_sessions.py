@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from dataplane.link.ended import Ended
+from dataplane.link.used import Used
 from dataplane.mcp import sessions
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import MAX_CONTENT, Question, Session, UpstreamSession
@@ -86,8 +87,12 @@ def test_a_question_with_an_id_that_none_should_be_has_no_text(request_id: str |
 # --- ids that a worker remembers
 
 
+def remembering() -> Memory:
+    return Memory(Ended.local(), Used.local(), lambda at, sleeper: None)
+
+
 def test_a_remembered_id_is_still_one_of_its_owner_and_is_over_in_time() -> None:
-    memory = Memory(Ended.local())
+    memory = remembering()
     text = sessions.sealed(session(), SEALER, OWNER)
     first = memory.opened(text, SEALER, OWNER, 1001)
     assert first is not None and memory.opened(text, SEALER, OWNER, 1002) is first, "nothing is opened twice"
@@ -98,9 +103,12 @@ def test_a_remembered_id_is_still_one_of_its_owner_and_is_over_in_time() -> None
 
 
 def test_of_ids_a_bounded_number_is_remembered_and_no_long_ones() -> None:
-    memory = Memory(Ended.local())
+    memory = remembering()
     long = sessions.sealed(session(os.urandom(2000)), SEALER, OWNER)
     assert memory.opened(long, SEALER, OWNER, 1001) is not memory.opened(long, SEALER, OWNER, 1001)
+    dense = sessions.sealed(session(b"x" * sessions.MAX_HELLO), SEALER, OWNER)
+    assert len(dense) < 1024, "a short id that says much"
+    assert memory.opened(dense, SEALER, OWNER, 1001) is not memory.opened(dense, SEALER, OWNER, 1001)
     texts = [sessions.sealed(session(), SEALER, OWNER) for _ in range(MOST_OPENED + 1)]
     opened = [memory.opened(text, SEALER, OWNER, 1001) for text in texts]
     assert memory.opened(texts[-1], SEALER, OWNER, 1001) is opened[-1]
