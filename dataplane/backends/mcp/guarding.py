@@ -121,7 +121,7 @@ def _pass_headers(visit: Visit, outcome: Outcome) -> None:
         head.remove(name.encode())
     for name, value in outcome.headers.items():
         head.set(name.encode(), value)
-    visit.passing = calls.passing(head.block)
+    visit.passing = calls.passing(head)
 
 
 # --- results
