@@ -1,11 +1,12 @@
 """Entry of `gatewright-proxy` and of `python -m dataplane`: settings, the first reading of the file, then the agent.
 
-Workers are started before the agent is loaded: they load while it does.
+What workers need is loaded beside the reader of the file and the agent, in a process of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataplane import bootstrap
-from dataplane.agent import process
+from dataplane.agent import forks, process
 from dataplane.agent.reader_process import COMMAND, ReaderProcess
 from dataplane.agent.stdio_servers import socket_path
 from dataplane.telemetry import process_log
@@ -24,6 +25,7 @@ from gatewright.api.schema.log_level import parse_log_level
 
 if TYPE_CHECKING:
     from dataplane.agent.file_reading import Loaded, Reader
+    from dataplane.agent.forks import Starter
 
 log = logging.getLogger("dataplane")
 
@@ -39,18 +41,23 @@ WORKER = (sys.executable, "-P", "-m", "dataplane.worker")
 
 
 def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORKER) -> int:
-    """Run one proxy; answers the exit code. `worker_command` may start a worker with further policies."""
+    """Run one proxy; answers the exit code. `worker_command` may start workers with further policies."""
     _hold_standard_files()
     stdio = socket_path()
     reader = ReaderProcess((*COMMAND, str(stdio)))
+    starter = forks.starter(worker_command)
     try:
-        return _main(list(sys.argv[1:] if argv is None else argv), worker_command, reader, stdio)
+        return _main(list(sys.argv[1:] if argv is None else argv), starter, reader, stdio)
     finally:
         reader.rest()
+        starter.end()
 
 
-def _main(words: Sequence[str], worker_command: Sequence[str], reader: Reader, stdio: Path) -> int:
+def _main(words: Sequence[str], starter: Starter, reader: Reader, stdio: Path) -> int:
     settings = bootstrap.parse(words, os.environ)
+    _allow_files()
+    with contextlib.suppress(OSError):  # the first worker tries again, and tells
+        starter.begin()
     first = None
     if settings.file is not None:
         process_log.configure(settings.logging.format, "agent")
@@ -65,8 +72,7 @@ def _main(words: Sequence[str], worker_command: Sequence[str], reader: Reader, s
         return USAGE
     process_log.configure(settings.logging.format, "agent")
     process_log.set_levels(levels.default, levels.modules)
-    _allow_files()
-    return asyncio.run(_run(settings, worker_command, first, reader, stdio))
+    return asyncio.run(_run(settings, starter, first, reader, stdio))
 
 
 def _hold_standard_files() -> None:
@@ -96,11 +102,10 @@ def _allow_files() -> None:
 
 
 async def _run(
-    settings: bootstrap.Settings, worker_command: Sequence[str], first: Loaded | None, reader: Reader, stdio: Path
+    settings: bootstrap.Settings, starter: Starter, first: Loaded | None, reader: Reader, stdio: Path
 ) -> int:
     gc.disable()  # nothing that is loaded is garbage; looking through it takes a tenth of the start
-    launch = process.by_command(worker_command)
-    lives = await process.start_all(settings.workers, launch)
+    lives = await process.start_all(settings.workers, starter)
     for warning in settings.warnings:
         log.warning("%s", warning)
     sources = {"file": settings.file, "xds": settings.xds}
@@ -109,10 +114,13 @@ async def _run(
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 
-    agent = Agent(settings, launch, first, Pace(), lives, reader, stdio)
+    agent = Agent(settings, starter, first, Pace(), lives, reader, stdio)
     gc.freeze()
     gc.enable()
-    return await agent.run()
+    try:
+        return await agent.run()
+    finally:
+        starter.end()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """One serving process: its event loop, and the link to the agent. What it serves with is put together in `serving`.
 
-Started by the agent with one end of a socket pair (`--link-fd`). What the agent says is done in the order in which it
-was said; heartbeats, dumps and log levels are answered at once. When the link ends, so does the worker: it accepts no
-more, lets requests end and goes. It never loads YAML, pydantic, grpc, prometheus_client or what watches files.
+Forked (`--forks-fd`) or started (`--link-fd`) with one end of a socket pair, whose other end is the agent's. What the
+agent says is done in the order in which it was said; heartbeats, dumps and log levels are answered at once. When the
+link ends, so does the worker: it accepts no more, lets requests end and goes. It never loads YAML, pydantic, grpc,
+prometheus_client or what watches files.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from dataplane import fork_server
 from dataplane.bootstrap import Drain
 from dataplane.chain.filter import Row
 from dataplane.filters import registry
@@ -142,19 +144,24 @@ _IN_ORDER: dict[type[Message], Callable[[Serving, Any, int], Coroutine[Any, Any,
 
 def main(extra_rows: Sequence[Row] = ()) -> None:
     """Serve until the agent says otherwise. `extra_rows`: policies beside those of the registry (benchmarks)."""
-    link = socket.socket(fileno=_link_fd(sys.argv[1:]))
+    loop_factory = _loop_factory()  # loaded before there are workers
+    link = _link(sys.argv[1:])
+    if link is None:
+        return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
     process_log.configure("text", "worker")
-    collection.configure()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(_serve(link, (*registry.ROWS, *extra_rows)))
 
 
-def _link_fd(arguments: Sequence[str]) -> int:
-    """Of `--link-fd N`. By hand: argparse would take a twentieth of the start."""
-    if len(arguments) != 2 or arguments[0] != "--link-fd" or not arguments[1].isdecimal():
-        sys.exit("python -m dataplane.worker --link-fd FD: started by the agent only")
-    return int(arguments[1])
+def _link(arguments: Sequence[str]) -> socket.socket | None:
+    """Of `--link-fd N`, or of a fork of what `--forks-fd N` asks for; None: there is nothing left to fork for."""
+    # By hand: argparse would take a twentieth of the start.
+    if len(arguments) != 2 or arguments[0] not in ("--link-fd", "--forks-fd") or not arguments[1].isdecimal():
+        sys.exit("python -m dataplane.worker --link-fd FD | --forks-fd FD: started by the agent only")
+    collection.configure()
+    given = socket.socket(fileno=int(arguments[1]))
+    return given if arguments[0] == "--link-fd" else fork_server.serve(given)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

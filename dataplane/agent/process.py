@@ -27,10 +27,12 @@ service manager hears of the proxy from the agent alone."""
 
 
 class Started(Protocol):
-    """A worker that was started, whatever it runs in."""
+    """A worker that was started, or will be in a moment, whatever it runs in."""
 
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int:
+        """0 while it has not begun."""
+        ...
 
     async def wait(self) -> int:
         """Its exit status when it has ended, negative for a signal (as subprocess gives it)."""
@@ -45,6 +47,11 @@ Launch = Callable[[socket.socket], Awaitable[Started]]
 """Starts a worker with its end of the link, which stays the caller's to close. Raises OSError when it cannot."""
 
 
+def environment() -> dict[str, str]:
+    """The variables of a worker."""
+    return {name: value for name, value in os.environ.items() if name not in HIDDEN}
+
+
 def by_command(command: Sequence[str]) -> Launch:
     """Workers that are processes: the command is given `--link-fd` and the descriptor of the link."""
 
@@ -55,7 +62,7 @@ def by_command(command: Sequence[str]) -> Launch:
                 "--link-fd",
                 str(link.fileno()),
                 stdin=asyncio.subprocess.DEVNULL,
-                env={name: value for name, value in os.environ.items() if name not in HIDDEN},
+                env=environment(),
                 pass_fds=(link.fileno(),),
             )
         )

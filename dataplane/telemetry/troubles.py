@@ -69,9 +69,7 @@ class Troubles:
         """`server_name`: that of TLS, or ""."""
         name, why = server_name[:LONGEST], reason[:LONGEST]
         found = self._entry(endpoint, NO_BACKEND)
-        is_known = any(
-            (each.server_name, each.reason) == (name, why) for each in self._of[endpoint[:LONGEST]].values()
-        )
+        is_known = any((each.server_name, each.reason) == (name, why) for each in self._of[endpoint[:LONGEST]].values())
         found.fail(name, why, self._clock())
         self._note(not is_known)
 

@@ -16,7 +16,7 @@ import pytest
 
 import dataplane
 import gatewright
-from dataplane.agent.process import WorkerProcess, by_command, start_all
+from dataplane.agent.process import Launch, WorkerProcess, by_command, start_all
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
@@ -141,11 +141,11 @@ async def test_a_worker_is_small_and_loads_nothing_heavy(tmp_path: Path) -> None
 
 @asynccontextmanager
 async def workers(
-    command: list[str], pace: Pace, count: int = 1, ahead: Sequence[WorkerProcess] = ()
+    launch: Launch, pace: Pace, count: int = 1, ahead: Sequence[WorkerProcess] = ()
 ) -> AsyncIterator[tuple[Workers, Metrics]]:
     metrics = Metrics.in_memory()
     settings = WorkerSettings("", "test", count, "text", "off", {}, Drain(0.0, 1.0), SessionKey(bytes(32)))
-    made = Workers(settings, by_command(command), Resources(), Sockets(count, 0), metrics, pace, ahead)
+    made = Workers(settings, launch, Resources(), Sockets(count, 0), metrics, pace, ahead)
     task = asyncio.create_task(made.run())
     try:
         yield made, metrics
@@ -164,7 +164,7 @@ REAL = [sys.executable, "-m", "dataplane.worker"]
 
 
 async def test_a_worker_whose_loop_stands_still_is_noticed_and_replaced() -> None:
-    async with workers(REAL, Pace(heartbeat=0.1, patience=1.5)) as (room, metrics):
+    async with workers(by_command(REAL), Pace(heartbeat=0.1, patience=1.5)) as (room, metrics):
         async with asyncio.timeout(PATIENCE):
             verdict = await room.apply([])
         assert verdict.refused == {} and room.pending() == []
@@ -181,7 +181,7 @@ async def test_workers_that_were_started_ahead_take_their_places_and_one_that_en
     first, second = (life.pid for life in ahead)
     ahead[1].kill()
     await until(lambda: not is_alive(second), "the end of the second")
-    async with workers(REAL, Pace(), count=2, ahead=ahead) as (room, metrics):
+    async with workers(by_command(REAL), Pace(), count=2, ahead=ahead) as (room, metrics):
         async with asyncio.timeout(PATIENCE):
             await room.apply([])
         assert room.pending() == [] and restarts(metrics, "signal") == 1
@@ -203,7 +203,10 @@ async def test_nothing_is_started_ahead_that_cannot_be() -> None:
 
 async def test_workers_that_die_again_and_again_are_restarted_with_pauses_and_hold_up_nothing() -> None:
     command = [sys.executable, "-S", "-c", "raise SystemExit(3)"]
-    async with workers(command, Pace(restart_first=0.2, restart_most=60.0, state=10 * PATIENCE)) as (room, metrics):
+    async with workers(by_command(command), Pace(restart_first=0.2, restart_most=60.0, state=10 * PATIENCE)) as (
+        room,
+        metrics,
+    ):
         began = time.monotonic()
         async with asyncio.timeout(PATIENCE):
             verdict = await room.apply([Record(RESOURCE, "route/a", b"")])
@@ -218,7 +221,7 @@ async def test_workers_that_die_again_and_again_are_restarted_with_pauses_and_ho
 
 
 async def test_a_program_that_cannot_be_run_is_a_worker_that_does_not_start() -> None:
-    async with workers(["/no/such/program"], Pace(restart_first=0.01)) as (room, metrics):
+    async with workers(by_command(["/no/such/program"]), Pace(restart_first=0.01)) as (room, metrics):
         verdict = await room.apply([])
         assert "" in verdict.refused
         assert restarts(metrics, "start") >= 3
@@ -226,7 +229,7 @@ async def test_a_program_that_cannot_be_run_is_a_worker_that_does_not_start() ->
 
 async def test_a_worker_that_dies_while_it_applies_is_filled_and_waited_for() -> None:
     resources = Resources()
-    async with workers(REAL, Pace(), count=1) as (room, metrics):
+    async with workers(by_command(REAL), Pace(), count=1) as (room, metrics):
         room._resources = resources
         async with asyncio.timeout(PATIENCE):
             await room.apply([])

@@ -50,7 +50,7 @@ def test_a_proxy_speaks_of_backends_of_its_own_gateway_alone() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[", "{}", "null", "7", '"x"', "[" * 100_000, "[1, null, [], {}, {\"endpoint\": 7}]", '[{"endpoint": ""}]'],
+    ["", "[", "{}", "null", "7", '"x"', "[" * 100_000, '[1, null, [], {}, {"endpoint": 7}]', '[{"endpoint": ""}]'],
     ids=lambda text: text[:12],
 )
 def test_what_is_no_report_says_nothing(text: str) -> None:
