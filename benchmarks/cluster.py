@@ -88,8 +88,7 @@ class Bench:
         assert answer.status == 200, answer.message
 
     def attached(self) -> int:
-        status = self.server.request("GET", GATEWAY).body.get("status") or {}
-        return int(next((each["attachedRoutes"] for each in status.get("listeners") or ()), -1))
+        return attached(self.server.request("GET", GATEWAY).body)
 
     def programmed(self, listener: str = "") -> str:
         """The reason of `Programmed` for the newest content, of the Gateway or one of its listeners; "" for none."""
@@ -153,37 +152,47 @@ def propagation(bench: Bench, changes: int, name: str = "change") -> Json:
 
 
 class Writes:
-    """How often a Gateway changes, as a watch tells it."""
+    """How often a Gateway changes, as a watch reports it, and when its counts were right."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self.count = 0
+    def __init__(self, server: ApiServer, attached: int) -> None:
+        self.count, self.right = 0, 0.0
+        self.is_right = threading.Event()
+        self._attached = attached
         self._server = server.another()
+        self._version = self._server.request("GET", GATEWAY).body["metadata"]["resourceVersion"]
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        version = self._server.request("GET", GATEWAY).body["metadata"]["resourceVersion"]
-        for line in self._server.lines(f"{GATEWAY.rpartition('/')[0]}?watch=1&resourceVersion={version}"):
-            self.count += json.loads(line)["type"] == "MODIFIED"
+        for line in self._server.lines(f"{GATEWAY.rpartition('/')[0]}?watch=1&resourceVersion={self._version}"):
+            event = json.loads(line)
+            self.count += event["type"] == "MODIFIED"
+            if attached(event["object"]) == self._attached and not self.is_right.is_set():
+                self.right = time.perf_counter()
+                self.is_right.set()
 
 
 def attachment(bench: Bench, routes: int, before: int) -> Json:
-    writes, conflicts = (
-        Writes(bench.server),
-        bench.metric('gatewright_controller_status_writes_total{outcome="conflict"}'),
-    )
+    _await(lambda: bench.metric("gatewright_controller_status_writes_pending") == 0)
+    writes = Writes(bench.server, before + routes)
+    conflicts = bench.metric('gatewright_controller_status_writes_total{outcome="conflict"}')
     seconds = bench.seconds()
     with ThreadPoolExecutor(CLIENTS) as pool:
         began = time.perf_counter()
         list(pool.map(bench.create, [f"attached{number}" for number in range(routes)]))
         ended = time.perf_counter()
-    _await(lambda: bench.attached() == before + routes)
-    right = time.perf_counter()
+    _await(writes.is_right.is_set)
     _await(lambda: bench.metric("gatewright_controller_status_writes_pending") == 0)
     refused = bench.metric('gatewright_controller_status_writes_total{outcome="conflict"}') - conflicts
-    return {"routes": routes, "creation s": round(ended - began, 2), "right after ms": round((right - ended) * 1000),
+    return {"routes": routes, "creation s": round(ended - began, 2), "right after ms": round((writes.right - ended) * 1000),
             "writes of the Gateway": writes.count, "refused with 409": int(refused),
             "controller CPU s": round(bench.seconds() - seconds, 2)}  # fmt: skip
+
+
+def attached(gateway: Json) -> int:
+    """-1: its status does not say."""
+    status = gateway.get("status") or {}
+    return int(next((each["attachedRoutes"] for each in status.get("listeners") or ()), -1))
 
 
 def refusal(bench: Bench) -> Json:

@@ -134,7 +134,7 @@ class Pipeline:
     def _translate(self, changes: Mapping[ObjectKey, Fact], since: float) -> Job:
         """One batch of objects, reported from `since` on, as a whole for whoever looks."""
         for key, fact in changes.items():
-            if key.kind == "Gateway":
+            if key.kind == "Gateway" and is_other_content(self.objects.get(key), fact.acts):
                 yield from self._expect(f"{key.namespace}/{key.name}", fact.acts)
         with self._bugs_logged():
             for _ in self.program.steps(changes.values()):
@@ -312,6 +312,17 @@ class Pipeline:
         except TransformError as bug:
             self.numbers.failures += 1
             log.error("a bug in the controller: %s", bug, exc_info=bug.failures[0][2])
+
+
+def is_other_content(old: KubeObject | None, new: KubeObject | None) -> bool:
+    """Whether proxies may have to serve something else than before. An object also gets another version when its status
+    is written, most often by us: its proxies are not behind because of that."""
+    return old is None or new is None or _content(old) != _content(new)
+
+
+def _content(model: KubeObject) -> tuple[object, ...]:
+    metadata = model.metadata
+    return metadata.uid, metadata.generation, getattr(model, "spec", None)
 
 
 def _tell_of(snapshot: Snapshot, count: int) -> None:

@@ -2,18 +2,19 @@
 
 A thousand routes that are created one after the other change the status of their Gateway a thousand times. Each write
 of it makes the API server, every watcher and every other controller work, so writes of counts alone become rarer the
-longer they go on: at most 12 for changes that last 5 seconds, 15 for 17 seconds, however many there are and however
-unevenly they come. Everything else in a status, conditions above all, is never delayed by this.
+longer they go on: at most 15 for changes that last 17 seconds, however many there are and however unevenly they come.
+Everything else in a status, conditions above all, is never delayed by this.
 
 Two things make a write of counts too many:
 
-- A moment without a change that is no end: the creator or this process was busy. A write that was followed by a change
-  was early; after some of those the moment of quiet that a write waits for becomes longer.
 - Changes without end: after the first second and a half a write waits for half the time that the changes have lasted.
+- A moment without a change that is no end: the creator or this process was busy. So the moment of quiet that a write
+  waits for is longer when few writes are left beside those that changes without end will need.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +28,15 @@ LONGEST: Final = 0.5
 """Seconds that a status waits at most; counts alone for this long in the first 1.5 seconds of their changes."""
 LONGEST_OF_COUNTS: Final = 10.0
 """Seconds that counts alone wait at most."""
-QUIET_AFTER: Final = (QUIET, QUIET, QUIET, 0.075, 0.225, 0.5)
-"""How quiet it has to be before counts are written, by the number of writes that were early."""
-ENDS: Final = QUIET_AFTER[-1]
+MOST_WRITES: Final = 15
+"""Of counts that change for `LASTS` seconds."""
+LASTS: Final = 17.0
+QUIET_WITH: Final = (0.5, 0.225, 0.075, QUIET)
+"""How quiet it has to be before counts are written, by the number of writes that are left; more than that: the last."""
+ENDS: Final = QUIET_WITH[0]
 """Seconds without a change after which the next one begins anew."""
+_EVEN: Final = 3 * LONGEST
+"""Seconds in which each write waits for `LONGEST`."""
 
 Json = Mapping[str, Any]  # Any: JSON
 
@@ -46,28 +52,30 @@ class Burst:
     began: float
     changed: float
     body: Json
-    early: int = 0
-    """Writes after a moment of quiet that was none."""
-    was_quiet: bool = False
-    """The last write waited for quiet, and nothing has changed since."""
-
-    def note(self, now: float) -> None:
-        """A change of counts."""
-        if self.was_quiet:
-            self.early = min(self.early + 1, len(QUIET_AFTER) - 1)
-            self.was_quiet = False
-        self.changed = now
+    writes: int = 0
 
     def is_over(self, now: float) -> bool:
         return now - self.changed >= ENDS
 
-    @property
-    def quiet(self) -> float:
-        return QUIET_AFTER[self.early]
+    def quiet(self, now: float) -> float:
+        return QUIET_WITH[min(self._left(now), len(QUIET_WITH) - 1)]
+
+    def _left(self, now: float) -> int:
+        """Writes that may be early: one is for the end, others for changes that go on. Every now and then there is one
+        more while they last longer than any number is promised for."""
+        lasted = now - self.began
+        more = max(0.0, lasted - LASTS) / (LONGEST_OF_COUNTS / 2)
+        return max(0, int(MOST_WRITES + more) - 1 - self.writes - _needed(lasted))
 
     def longest(self, now: float) -> float:
         """For a status that begins to wait now."""
         return min(max(LONGEST, (now - self.began) / 2), LONGEST_OF_COUNTS)
+
+
+def _needed(lasted: float) -> int:
+    """Writes from now on of counts that change without a pause for `LASTS` seconds in all."""
+    even = max(0.0, _EVEN - lasted) / LONGEST
+    return math.ceil(even + math.log(max(1.0, LASTS / max(lasted, _EVEN)), 1.5))
 
 
 class Bursts:
@@ -86,7 +94,7 @@ class Bursts:
         burst = self._bursts.get(key)
         return None if burst is None or burst.is_over(now) else burst
 
-    def wrote(self, key: StatusKey, body: Json, since: float, now: float, *, was_quiet: bool) -> Burst | None:
+    def wrote(self, key: StatusKey, body: Json, since: float, now: float) -> Burst | None:
         """A status was written, which had waited since then."""
         self._look(now)
         if not has_counts(body):
@@ -96,7 +104,8 @@ class Bursts:
             if key not in self._bursts:
                 self._looks.append((now + ENDS, key))
             burst = self._bursts[key] = Burst(since, now, body)
-        burst.body, burst.was_quiet = body, was_quiet
+        burst.body = body
+        burst.writes += 1
         return burst
 
     def _look(self, now: float) -> None:

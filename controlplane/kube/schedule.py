@@ -11,11 +11,16 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controlplane.kube.bursts import LONGEST, QUIET, Bursts, only_counts_differ
+from controlplane.kube.bursts import LONGEST, QUIET, Bursts, has_counts, only_counts_differ
 from controlplane.translate.statuses import StatusKey, StatusWrite
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
 """Seconds until a write that failed is tried again, doubled each time; up to half of it is taken off at random."""
+LATE = 0.005
+"""Seconds after which a moment of quiet is not believed: this process did something else, and may have changes to read
+that came meanwhile."""
+SECOND_LOOK = 0.010
+"""Seconds until it is believed all the same, if nothing has changed."""
 
 
 @dataclass(slots=True)
@@ -26,25 +31,32 @@ class _Entry:
     quiet: float = QUIET
     longest: float = LONGEST
     due: float = 0.0
+    is_late: bool = False
+    """It was due when this process did something else, and waits a bit longer for that."""
     is_count: bool = False
     """Nothing but counts changed since the last write, or since the one under way."""
     failures: int = 0
     is_under_way: bool = False
-    was_quiet: bool = False
-    """The write under way waited for quiet, not as long as it may."""
     taken_for: str = ""
     """The version of the fact that the write under way was made of."""
     is_stale: bool = False
-    """The object has another version than we know: whatever it is, a fact about it is on its way."""
+    """The object has another version than we know: whatever it is, a fact about it is on its way. While a write is
+    under way: the object has what it should have, because its new version was reported before the answer."""
+    is_anew: bool = False
+    """Behind such a report another status is wanted, or the same one again."""
 
     @property
     def latest(self) -> float:
         """When it is due, whatever changes."""
         return self.since + self.longest
 
+    def is_doubtful(self, now: float) -> bool:
+        """Whether counts seem to be quiet only because nothing was read."""
+        return not self.is_late and self.due < min(now - LATE, self.latest) and has_counts(self.write.body)
+
     def wait(self, now: float) -> None:
         """Since something changed now."""
-        self.due = min(now + self.quiet, self.latest)
+        self.due, self.is_late = min(now + self.quiet, self.latest), False
 
 
 class Schedule:
@@ -53,8 +65,9 @@ class Schedule:
     def __init__(self, random: Callable[[], float]) -> None:
         self._entries: dict[StatusKey, _Entry] = {}
         self._heap: list[tuple[float, StatusKey]] = []
-        self._versions: dict[StatusKey, tuple[str, str]] = {}
-        """The version that a write was made for, and the one that it made."""
+        self._versions: dict[StatusKey, list[str]] = {}
+        """The newest version that was reported of an object, and those that our writes made after it, in order. Forgotten
+        when the object is reported with what it should have."""
         self._bursts = Bursts()
         self._random = random
 
@@ -65,15 +78,17 @@ class Schedule:
         """The status that an object should have, where it has another one; None: it has what it should have."""
         entry = self._entries.get(key)
         if write is None:
-            if entry is not None and not entry.is_under_way:
-                del self._entries[key]
-            elif entry is not None:
+            if entry is not None and entry.is_under_way:
                 entry.is_stale = True
-            self._versions.pop(key, None)
+            else:
+                self.dropped(key)
             return
         if entry is None:
             entry = self._entries[key] = _Entry(write)
             self._start(key, entry, now, self._is_count(key, write, now))
+        elif entry.is_stale and entry.is_under_way:
+            entry.is_stale, entry.is_anew = False, True
+            self._changed(key, entry, write, now)
         elif entry.is_stale:
             entry.failures, entry.is_stale = 0, False
             self._start(key, entry, now, is_count=False)
@@ -88,22 +103,23 @@ class Schedule:
         burst = self._bursts.of(key, now)
         if burst is None or not only_counts_differ(burst.body, write.body):
             return False
-        burst.note(now)
+        burst.changed = now
         return True
 
     def _start(self, key: StatusKey, entry: _Entry, now: float, is_count: bool) -> None:
         """It begins to wait."""
         burst = self._bursts.of(key, now) if is_count else None
         entry.since, entry.is_count = now, burst is not None
-        entry.quiet, entry.longest = (QUIET, LONGEST) if burst is None else (burst.quiet, burst.longest(now))
+        entry.quiet, entry.longest = (QUIET, LONGEST) if burst is None else (burst.quiet(now), burst.longest(now))
         entry.wait(now)
 
     def _changed(self, key: StatusKey, entry: _Entry, write: StatusWrite, now: float) -> None:
         """Another one is wanted while it waits."""
-        if only_counts_differ(entry.write.body, write.body):
+        if write.body != entry.write.body and only_counts_differ(entry.write.body, write.body):
             burst = self._bursts.of(key, now)
             if burst is not None:
-                burst.note(now)
+                burst.changed = now
+                entry.quiet = burst.quiet(now) if entry.is_count else QUIET
         elif entry.is_count:
             entry.is_count, entry.quiet = False, QUIET
             entry.longest = min(entry.longest, now - entry.since + LONGEST)
@@ -122,28 +138,40 @@ class Schedule:
 
     def take(self, now: float) -> tuple[StatusKey, StatusWrite] | None:
         """A write that is due, which is under way from now on; its version is the newest that we know."""
-        due = self.next_due()
-        if due is None or due > now:
-            return None
-        _, key = heapq.heappop(self._heap)
-        entry = self._entries[key]
-        entry.is_under_way, entry.taken_for = True, entry.write.resource_version
-        entry.is_count, entry.was_quiet = True, entry.due < entry.latest
-        asked, made = self._versions.get(key, ("", ""))
-        version = made if entry.write.resource_version == asked else entry.write.resource_version
-        return key, entry.write._replace(resource_version=version)
+        while (due := self.next_due()) is not None and due <= now:
+            _, key = heapq.heappop(self._heap)
+            entry = self._entries[key]
+            if entry.is_doubtful(now):
+                self._look_again(key, entry, now)
+                continue
+            entry.is_under_way, entry.taken_for = True, entry.write.resource_version
+            entry.is_count, entry.is_anew = True, False
+            return key, entry.write._replace(resource_version=self._newest(key, entry.write.resource_version))
+        return None
+
+    def _newest(self, key: StatusKey, reported: str) -> str:
+        """The version that an object has as far as we know, which may not be reported yet where our own write made it."""
+        known = self._versions.get(key, [])
+        known = known[known.index(reported) :] if reported in known else [reported]
+        self._versions[key] = known
+        return known[-1]
+
+    def _look_again(self, key: StatusKey, entry: _Entry, now: float) -> None:
+        entry.is_late, entry.due = True, min(now + SECOND_LOOK, entry.latest)
+        heapq.heappush(self._heap, (entry.due, key))
 
     def written(self, key: StatusKey, write: StatusWrite, version: str, now: float) -> None:
         """A write has succeeded, and the object has this version now."""
         entry = self._entries[key]
-        asked = entry.write.resource_version
-        self._versions[key] = (asked, version)
-        burst = self._bursts.wrote(key, write.body, entry.since, now, was_quiet=entry.was_quiet)
-        if entry.is_stale or entry.write.body == write.body:
+        self._versions[key].append(version)
+        burst = self._bursts.wrote(key, write.body, entry.since, now)
+        if entry.is_stale:
+            self.dropped(key)
+        elif entry.write.body == write.body and not entry.is_anew:
             del self._entries[key]
         else:  # it changed meanwhile
             if burst is not None and entry.is_count:
-                burst.note(now)
+                burst.changed = now
             entry.failures = 0
             self._again(key, entry, now, entry.is_count)
 
@@ -164,9 +192,13 @@ class Schedule:
         self._entries.pop(key, None)
         self._versions.pop(key, None)
 
-    def failed(self, key: StatusKey, now: float) -> float:
-        """Try again; the answer is in how many seconds."""
+    def failed(self, key: StatusKey, now: float) -> float | None:
+        """Try again; the answer is in how many seconds. None: the object has what it should have, whatever the answer
+        was."""
         entry = self._entries[key]
+        if entry.is_stale:
+            self.dropped(key)
+            return None
         longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 10), LONGEST_WAIT)
         wait = longest * (1 - self._random() / 2)
         entry.failures += 1

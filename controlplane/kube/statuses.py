@@ -24,6 +24,9 @@ log = logging.getLogger("controlplane.kube")
 
 AT_ONCE: Final = 8
 """Writes that are under way at a time."""
+FIRST: Final = frozenset({"GatewayClass", "Gateway", "ListenerSet"})
+"""Kinds whose statuses are written before others that are due: there are few of them, and a thousand routes that are
+created have a thousand statuses of their own."""
 UNUSABLE: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
 """Answers that the same write would get again: told, and not repeated before something changes."""
 
@@ -51,11 +54,15 @@ class StatusWriter:
         self._access = access
         self._version_of = version_of
         self._clock = clock
-        self._schedule = Schedule(random)
+        self._random = random
+        self._first, self._others = Schedule(random), Schedule(random)
         self._woken = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._schedule)
+        return len(self._first) + len(self._others)
+
+    def _schedule(self, key: StatusKey) -> Schedule:
+        return self._first if key[0] in FIRST else self._others
 
     async def run(self, feed: Feed[StatusKey, StatusWrite]) -> None:
         """Writes until cancelled."""
@@ -66,24 +73,25 @@ class StatusWriter:
                     group.create_task(self._work())
         finally:
             end()
-            self._schedule = Schedule(lambda: 0.0)
+            self._first, self._others = Schedule(self._random), Schedule(self._random)
 
     def _note(self, changes: Sequence[Change[StatusKey, StatusWrite]]) -> None:
         now = self._clock()
         for key, _, write in changes:
-            self._schedule.want(key, write, now)
+            self._schedule(key).want(key, write, now)
         self._woken.set()
 
     async def _work(self) -> None:
         while True:
-            taken = self._schedule.take(self._clock())
+            now = self._clock()
+            taken = self._first.take(now) or self._others.take(now)
             if taken is None:
                 await self._rest()
             else:
                 await self._write(*taken)
 
     async def _rest(self) -> None:
-        due = self._schedule.next_due()
+        due = min((each for each in (self._first.next_due(), self._others.next_due()) if each is not None), default=None)
         self._woken.clear()
         try:
             async with asyncio.timeout(None if due is None else max(0.0, due - self._clock())):
@@ -92,7 +100,7 @@ class StatusWriter:
             return
 
     async def _write(self, key: StatusKey, write: StatusWrite) -> None:
-        schedule = self._schedule
+        schedule = self._schedule(key)
         try:
             answer = await self._access.request("PATCH", self._path(key), _patch(write), JSON_PATCH)
         except ApiError as error:
@@ -109,20 +117,21 @@ class StatusWriter:
     def _refused(self, key: StatusKey, error: ApiError) -> None:
         if error.status == HTTPStatus.CONFLICT:
             self.conflicts += 1
-            self._schedule.conflicted(key, self._clock())
+            self._schedule(key).conflicted(key, self._clock())
         elif error.status == HTTPStatus.NOT_FOUND:
-            self._schedule.dropped(key)
+            self._schedule(key).dropped(key)
         elif error.status in UNUSABLE:
             self.failures += 1
             log.error("the status of %s cannot be written: %s", ObjectKey(*key), error)
-            self._schedule.dropped(key)
+            self._schedule(key).dropped(key)
         else:
             self._failed(key, error)
 
     def _failed(self, key: StatusKey, error: Exception) -> None:
         self.failures += 1
-        wait = self._schedule.failed(key, self._clock())
-        log.warning("the status of %s was not written: %s; again in %.1f s", ObjectKey(*key), error, wait)
+        wait = self._schedule(key).failed(key, self._clock())
+        if wait is not None:
+            log.warning("the status of %s was not written: %s; again in %.1f s", ObjectKey(*key), error, wait)
 
     def _path(self, key: StatusKey) -> str:
         info = KINDS[key[0]]

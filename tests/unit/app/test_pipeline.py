@@ -16,6 +16,7 @@ from controlplane.facts import Fact
 from controlplane.snapshot import Snapshot
 from controlplane.sources import decode, tree
 from controlplane.xds.nacks import Refusal, Refusals
+from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from tests.fakes.moved_loop import moved
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "quickstart"
@@ -177,6 +178,24 @@ async def test_an_edited_route_leaves_its_gateway_programmed(world: World) -> No
     await world.settle()
     await world.edit("routes.yaml", "x-served-by", "x-served-with")
     assert world.programmed() == ("True", "Programmed", 1)
+
+
+async def test_a_gateway_whose_status_was_written_is_as_far_as_before(world: World) -> None:
+    """A cluster reports an object again when anything writes its status, most often this controller: no proxy is behind
+    because of that, also while states wait to be published."""
+    proxy = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
+    world.pipeline.fleet.acknowledge(proxy, world.pipeline.snapshots.newest(GATEWAY).sequence, "v")
+    await world.settle()
+    seen: list[tuple[str, str, int]] = []
+    world.pipeline.program.status_changes.subscribe(lambda _: seen.append(world.programmed()))
+    known = world.pipeline.facts[ObjectKey("Gateway", "default", "quickstart")]
+    assert isinstance(known.model, KubeObject)
+    metadata = known.model.metadata.model_copy(update={"resource_version": "99", "annotations": {"a": "b"}})
+    await world.pipeline.take([Fact(known.key, known.model.model_copy(update={"metadata": metadata}))])
+    await world.pipeline.take(world.changes("routes.yaml", world.texts["routes.yaml"].replace("x-served-by", "x-by")))
+    await world.pipeline.idle()
+    await world.settle()
+    assert set(seen) == {("True", "Programmed", 1)}
 
 
 async def test_new_content_that_needs_no_new_state_is_programmed_with_the_old_one(world: World) -> None:

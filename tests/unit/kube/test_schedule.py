@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controlplane.kube.bursts import LONGEST, QUIET
 from controlplane.kube.schedule import FIRST_WAIT, LONGEST_WAIT, Schedule
-from controlplane.translate.statuses import StatusWrite
+from controlplane.translate.statuses import StatusKey, StatusWrite
 
 KEY = ("Gateway", "shop", "web")
 OTHER = ("HTTPRoute", "shop", "cart")
@@ -67,6 +67,33 @@ def test_the_version_of_a_newer_fact_counts_over_that_of_our_own_write() -> None
     assert made.take(3.0) == (KEY, write(2, "5"))
 
 
+def test_versions_that_are_reported_late_do_not_bring_back_an_older_one() -> None:
+    """Two writes of ours, and only then the report of the first."""
+    made = schedule()
+    made.want(KEY, write(1, "1"), 0.0)
+    made.written(*one(made, 1.0), "2", 1.0)
+    made.want(KEY, write(2, "1"), 2.0)
+    made.written(*one(made, 3.0), "3", 3.0)
+    made.want(KEY, write(3, "1"), 4.0)
+    made.want(KEY, write(3, "2"), 4.0)
+    assert made.take(5.0) == (KEY, write(3, "3"))
+
+
+def one(made: Schedule, now: float) -> tuple[StatusKey, StatusWrite]:
+    taken = made.take(now)
+    assert taken is not None
+    return taken
+
+
+def test_a_write_whose_answer_was_lost_is_done_when_it_is_reported() -> None:
+    made = schedule()
+    made.want(KEY, write(1), 0.0)
+    made.take(1.0)
+    made.want(KEY, None, 1.1)
+    assert made.failed(KEY, 1.2) is None
+    assert len(made) == 0
+
+
 def test_what_is_written_already_is_not_written() -> None:
     made = schedule()
     made.want(KEY, write(1), 0.0)
@@ -121,7 +148,9 @@ def test_failures_wait_longer_each_time() -> None:
         due = made.next_due()
         assert due is not None
         assert made.take(due) == (KEY, write(1))
-        waits.append(made.failed(KEY, due))
+        wait = made.failed(KEY, due)
+        assert wait is not None
+        waits.append(wait)
     assert waits[:3] == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT]
     assert waits[-1] == LONGEST_WAIT
 

@@ -10,12 +10,13 @@ import pytest
 
 from controlplane.derive import Change, Outlet
 from controlplane.kube.access import ApiError
-from controlplane.kube.statuses import StatusWriter
+from controlplane.kube.statuses import AT_ONCE, StatusWriter
 from controlplane.translate.statuses import StatusKey, StatusWrite
 from tests.fakes.api_server import ApiServer
 from tests.harness.waiting import until
 
 ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes"
+GATEWAYS = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways"
 KEY: StatusKey = ("HTTPRoute", "shop", "cart")
 
 
@@ -68,6 +69,31 @@ async def test_a_burst_is_one_write_with_the_last_of_it() -> None:
             world.want(number)
         await world.holds(lambda: world.status == {"number": 99})
         assert world.writer.count == 1
+
+
+async def test_the_status_of_a_gateway_does_not_wait_for_those_of_a_thousand_routes() -> None:
+    """It was due behind all of them, and is written before most: of those that are due when the writer looks."""
+    world, now = World(), [0.0]
+    writer = StatusWriter(world.server, lambda _: "v1", lambda: now[0], lambda: 0.9)
+    running = asyncio.create_task(writer.run(world.feed))
+    await asyncio.sleep(0)  # it follows the feed from now on
+
+    def want(kind: str, path: str, name: str) -> None:
+        world.server.put(path, {"metadata": {"name": name, "namespace": "shop"}})
+        version = str(world.server.objects[path][name]["metadata"]["resourceVersion"])
+        world.feed.put([Change((kind, "shop", name), None, StatusWrite({"number": 1}, version))])
+
+    for number in range(1000):
+        want("HTTPRoute", ROUTES, f"r{number}")
+    now[0] = 0.001
+    want("Gateway", GATEWAYS, "web")
+    now[0] = 1.0
+    want("HTTPRoute", ROUTES, "last")
+    await world.holds(lambda: writer.count >= 1001)
+    assert world.server.asked.index(("PATCH", f"{GATEWAYS}/web/status")) < AT_ONCE
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
 
 
 async def test_what_changes_before_its_own_write_came_back_is_no_conflict() -> None:
@@ -129,3 +155,4 @@ async def test_an_object_that_is_gone_is_no_trouble(caplog: pytest.LogCaptureFix
         world.want(1, version)
         await world.holds(lambda: len(world.writer) == 0)
         assert caplog.text == ""
+
