@@ -184,9 +184,14 @@ def attachment(bench: Bench, routes: int, before: int) -> Json:
     _await(writes.is_right.is_set)
     _await(lambda: bench.metric("gatewright_controller_status_writes_pending") == 0)
     refused = bench.metric('gatewright_controller_status_writes_total{outcome="conflict"}') - conflicts
-    return {"routes": routes, "creation s": round(ended - began, 2), "right after ms": round((writes.right - ended) * 1000),
-            "writes of the Gateway": writes.count, "refused with 409": int(refused),
-            "controller CPU s": round(bench.seconds() - seconds, 2)}  # fmt: skip
+    return {
+        "routes": routes,
+        "creation s": round(ended - began, 2),
+        "right after ms": round((writes.right - ended) * 1000),
+        "writes of the Gateway": writes.count,
+        "refused with 409": int(refused),
+        "controller CPU s": round(bench.seconds() - seconds, 2),
+    }
 
 
 def attached(gateway: Json) -> int:

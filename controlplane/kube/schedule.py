@@ -66,8 +66,8 @@ class Schedule:
         self._entries: dict[StatusKey, _Entry] = {}
         self._heap: list[tuple[float, StatusKey]] = []
         self._versions: dict[StatusKey, list[str]] = {}
-        """The newest version that was reported of an object, and those that our writes made after it, in order. Forgotten
-        when the object is reported with what it should have."""
+        """The newest version that was reported of an object, and those that our writes made after it, in order.
+        Forgotten when the object is reported with what it should have."""
         self._bursts = Bursts()
         self._random = random
 
@@ -150,7 +150,7 @@ class Schedule:
         return None
 
     def _newest(self, key: StatusKey, reported: str) -> str:
-        """The version that an object has as far as we know, which may not be reported yet where our own write made it."""
+        """The version that an object has as far as we know: one that our own write made may not be reported yet."""
         known = self._versions.get(key, [])
         known = known[known.index(reported) :] if reported in known else [reported]
         self._versions[key] = known

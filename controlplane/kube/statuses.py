@@ -91,7 +91,8 @@ class StatusWriter:
                 await self._write(*taken)
 
     async def _rest(self) -> None:
-        due = min((each for each in (self._first.next_due(), self._others.next_due()) if each is not None), default=None)
+        dues = [each for each in (self._first.next_due(), self._others.next_due()) if each is not None]
+        due = min(dues, default=None)
         self._woken.clear()
         try:
             async with asyncio.timeout(None if due is None else max(0.0, due - self._clock())):

@@ -155,4 +155,3 @@ async def test_an_object_that_is_gone_is_no_trouble(caplog: pytest.LogCaptureFix
         world.want(1, version)
         await world.holds(lambda: len(world.writer) == 0)
         assert caplog.text == ""
-
