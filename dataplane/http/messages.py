@@ -80,3 +80,19 @@ class Peer:
     """Within how many tunnels of CONNECT it lies."""
     connect: Head | None = field(default=None, repr=False, compare=False)
     """Headers of the request that opened the innermost of these."""
+
+    def secured(self, tls: TlsInfo, listener: str, asked: bytes) -> Peer:
+        """The same, of whom a handshake is done: all fields by their place, which each connection of TLS pays for."""
+        return Peer(
+            self.address,
+            b"https",
+            self.local,
+            self.port,
+            self.raw_address,
+            self.raw_port,
+            tls,
+            listener,
+            asked,
+            self.tunnels,
+            self.connect,
+        )

@@ -73,7 +73,7 @@ def _refuse(x: ActiveExchange, bind: BindPlan, reason: str, detail: str = "", he
 
 def _for_log(x: ActiveExchange, bind: BindPlan) -> ListenerPlan:
     """Whose line it is: the listener of the connection, or of the host that is asked for; any, where none is."""
-    own = next((each for each in bind.listeners() if each.key == x.client.listener), None)
+    own = bind.of_key.get(x.client.listener)
     return own or choose(bind, x.host) or next(bind.listeners())
 
 

@@ -250,7 +250,7 @@ class Context:
         plan = current.table.binds.get(bind)
         if plan is None:
             return connection_rules.DEFAULT
-        own = next((each for each in plan.listeners() if each.key == listener), None) if listener else None
+        own = plan.of_key.get(listener)
         return plan.connection if own is None else own.http.connection
 
     def headers_dropped(self, count: int) -> None:

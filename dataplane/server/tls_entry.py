@@ -78,7 +78,7 @@ class _Owner:
         entry.context.recorder.handshake(info.resumed)
         entry.transport = transport
         entry.secure = None
-        entry.peer = replace(entry.peer, scheme=b"https", tls=info, listener=listener.key, asked=listener.tls.asks)
+        entry.peer = entry.peer.secured(info, listener.key, listener.tls.asks)
         transport.set_protocol(entry)
         entry.go_on()
 

@@ -113,6 +113,9 @@ class BindPlan:
     is_raw: bool = False
     """Its TCP port has one listener, of protocol TCP: bytes pass as they are."""
 
+    of_key: dict[str, ListenerPlan] = field(default_factory=dict)
+    """Its listeners by their key: a port may have thousands, and each connection of TLS asks for one."""
+
     @property
     def has_streams(self) -> bool:
         """Whether a TCP port is opened."""

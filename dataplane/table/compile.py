@@ -191,6 +191,7 @@ def bind_plan(key: str, message: bind_pb2.Bind, listeners: Iterable[ListenerPlan
             first = plan.exact.setdefault(hostname, listener)
         if first is not listener:
             refused[listener.key] = f"has the hostname of {first.key} on the same bind"
+    plan.of_key = {listener.key: listener for listener in plan.listeners()}
     _before_listeners(plan, tuple(plan.listeners()))
     plan.is_raw = spoken is not None and spoken.protocol == TCP
     return plan, refused

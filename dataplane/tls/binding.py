@@ -28,6 +28,7 @@ _NAMES = (
     "SSL_session_reused",
     "SSL_get0_group_name",
     "SSL_CTX_use_certificate_chain_file",
+    "SSL_CTX_set_alpn_select_cb",
     "SSL_get0_alpn_selected",
     "SSL_do_handshake",
 )
@@ -120,6 +121,42 @@ def set_groups(context: SSL.Context, names: Sequence[str]) -> bool:
     if found != 1:
         _binding.ERR_clear_error()
     return found == 1
+
+
+def choose_protocol(context: SSL.Context, ours: Sequence[bytes]) -> None:
+    """Of the protocols that a client offers (ALPN) choose the first of ours; without one the handshake fails (RFC 7301
+    3.2).
+
+    pyOpenSSL finds its object of the connection first, and makes memory for each answer; here answers are made once.
+    """
+    answers = [(name, _memory.new("unsigned char[]", name)) for name in ours]
+
+    def choose(_ssl: Any, chosen: Any, length: Any, offered: Any, size: int, _more: Any) -> int:
+        names = _names(_memory.buffer(offered, size)[:])
+        for name, answer in answers:
+            if name in names:
+                chosen[0], length[0] = answer, len(name)
+                return _CHOSEN
+        return _NONE_IN_COMMON
+
+    callback = _memory.callback(_CHOICE, choose, error=_NONE_IN_COMMON)
+    kept: Any = context
+    kept._alpn_select_callback = callback  # where pyOpenSSL keeps its own: it lives as long as the context
+    _binding.SSL_CTX_set_alpn_select_cb(context._context, callback, _memory.NULL)
+
+
+_CHOICE: Final = "int(SSL *, unsigned char **, unsigned char *, const unsigned char *, unsigned int, void *)"
+_CHOSEN: Final = _binding.SSL_TLSEXT_ERR_OK
+_NONE_IN_COMMON: Final = _binding.SSL_TLSEXT_ERR_ALERT_FATAL
+
+
+def _names(offered: bytes) -> list[bytes]:
+    """Each behind its length; OpenSSL has checked that they are."""
+    names, at = [], 0
+    while at < len(offered):
+        start, at = at + 1, at + 1 + offered[at]
+        names.append(offered[start:at])
+    return names
 
 
 def is_resumed(connection: SSL.Connection) -> bool:

@@ -7,9 +7,7 @@ remembered between calls, so `read` says from how many bytes on it is worth aski
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 HANDSHAKE, CLIENT_HELLO = 22, 1
 SERVER_NAME, SUPPORTED_VERSIONS, ALPN = 0, 43, 16
@@ -23,13 +21,12 @@ MAX_RECORDS: Final = 16
 """Records that a ClientHello may come in."""
 
 _RECORD_HEAD, _MESSAGE_HEAD = 5, 4
-_EXTENSION_HEAD: Final = struct.Struct(">HH")
-"""Kind and length (RFC 8446 4.2)."""
+_AT_IDENTIFIER: Final = 34
+"""Behind version and random."""
 _SHORT: Final = "the ClientHello ends too early"
 
 
-@dataclass(frozen=True, slots=True)
-class ClientHello:
+class ClientHello(NamedTuple):
     server_name: bytes = b""
     """Lower case; b"": none, or none that is a host name."""
     alpn: tuple[bytes, ...] = ()
@@ -81,77 +78,57 @@ def _length(message: bytes) -> int:
     return _MESSAGE_HEAD + length
 
 
-class _Reader:
-    """Takes vectors off the front of bytes."""
-
-    __slots__ = ("at", "data")
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def take(self, length: int) -> bytes:
-        start, self.at = self.at, self.at + length
-        if self.at > len(self.data):
-            raise NotTls(_SHORT)
-        return self.data[start : self.at]
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size))
-
-    def vector(self, size: int) -> bytes:
-        return self.take(self.number(size))
-
-    @property
-    def is_done(self) -> bool:
-        return self.at == len(self.data)
-
-
 def _parse(body: bytes) -> ClientHello:
-    reader = _Reader(body)
-    version = reader.number(2)
-    reader.take(32)  # random
-    if len(reader.vector(1)) > 32:
+    try:
+        return _fields(body)
+    except IndexError:  # of a byte behind the end; what a slice cuts short is compared with the end
+        raise NotTls(_SHORT) from None
+
+
+def _fields(body: bytes) -> ClientHello:
+    """RFC 8446 4.1.2. Every connection of TLS comes here: lengths are followed in place, without a call for each."""
+    version, identifier = body[0] << 8 | body[1], body[_AT_IDENTIFIER]
+    if identifier > 32:
         raise NotTls("length of the session id")
-    suites = reader.vector(2)
-    if not suites or len(suites) % 2 or not reader.vector(1):
+    at = _AT_IDENTIFIER + 1 + identifier
+    suites = body[at] << 8 | body[at + 1]
+    at += 2 + suites
+    methods = body[at]
+    at += 1 + methods
+    if not suites or suites % 2 or not methods:
         raise NotTls("cipher suites or compression methods")
-    found: dict[int, bytes] = {}
-    if not reader.is_done:
-        found = _extensions(reader.vector(2))
-        if not reader.is_done:
-            raise NotTls("bytes behind the extensions")
+    if at == len(body):
+        return ClientHello(versions=(version,))
+    end = at + 2 + (body[at] << 8 | body[at + 1])
+    if end != len(body):
+        raise NotTls(_SHORT if end > len(body) else "bytes behind the extensions")
+    found = _extensions(body, at + 2)
     versions = _versions(found.get(SUPPORTED_VERSIONS, b"")) or (version,)
     return ClientHello(_server_name(found.get(SERVER_NAME, b"")), _protocols(found.get(ALPN, b"")), versions)
 
 
-def _extensions(block: bytes) -> dict[int, bytes]:
-    """By their kind. There are a dozen in each hello, so this is most of the work: no call for each."""
+def _extensions(body: bytes, at: int) -> dict[int, bytes]:
+    """From `at` to the end, by their kind."""
     found: dict[int, bytes] = {}
-    at, end = 0, len(block)
+    end = len(body)
     while at < end:
-        start = at + _EXTENSION_HEAD.size
-        if start > end:
-            raise NotTls(_SHORT)
-        kind, length = _EXTENSION_HEAD.unpack_from(block, at)
-        at = start + length
+        kind, length = body[at] << 8 | body[at + 1], body[at + 2] << 8 | body[at + 3]
+        start, at = at + 4, at + 4 + length
         if at > end:
             raise NotTls(_SHORT)
         if kind in found:  # RFC 8446 4.2
             raise NotTls("an extension comes twice")
-        found[kind] = block[start:at]
+        found[kind] = body[start:at]
     return found
 
 
 def _server_name(extension: bytes) -> bytes:
-    """RFC 6066 3: one name of each type; only host names are defined."""
+    """RFC 6066 3: a list of one name of each type; only host names are defined."""
     if not extension:
         return b""
-    reader = _Reader(extension)
-    names = _Reader(reader.vector(2))
-    if not reader.is_done or names.is_done:
-        raise NotTls("the server name")
-    kind, name = names.number(1), names.vector(2)
-    if kind != HOST_NAME or not names.is_done or not _is_host(name):
+    names, kind, length = extension[0] << 8 | extension[1], extension[2], extension[3] << 8 | extension[4]
+    name = extension[5:]
+    if names != len(extension) - 2 or kind != HOST_NAME or length != len(name) or not _is_host(name):
         raise NotTls("the server name")
     return name.lower()
 
@@ -167,15 +144,12 @@ _OF_HOSTS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 def _protocols(extension: bytes) -> tuple[bytes, ...]:
     if not extension:
         return ()
-    reader = _Reader(extension)
-    names = _Reader(reader.vector(2))
+    at, end = 2, len(extension)
     found = []
-    while not names.is_done:
-        name = names.vector(1)
-        if not name:
-            raise NotTls("an empty protocol")
-        found.append(name)
-    if not reader.is_done or not found:
+    while at < end:
+        start, at = at + 1, at + 1 + extension[at]
+        found.append(extension[start:at])
+    if extension[0] << 8 | extension[1] != end - 2 or at != end or not found or not all(found):
         raise NotTls("the protocols")
     return tuple(found)
 
@@ -183,8 +157,6 @@ def _protocols(extension: bytes) -> tuple[bytes, ...]:
 def _versions(extension: bytes) -> tuple[int, ...]:
     if not extension:
         return ()
-    reader = _Reader(extension)
-    versions = reader.vector(1)
-    if not reader.is_done or len(versions) % 2 or not versions:
+    if extension[0] != len(extension) - 1 or extension[0] % 2 or not extension[0]:
         raise NotTls("the versions")
-    return tuple(int.from_bytes(versions[at : at + 2]) for at in range(0, len(versions), 2))
+    return tuple([extension[at] << 8 | extension[at + 1] for at in range(1, len(extension), 2)])

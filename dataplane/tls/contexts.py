@@ -115,10 +115,6 @@ def _stapled(identity: Identity, chain: list[x509.Certificate], now: float) -> t
         return None, "the certificates of ca.crt are not in PEM form"
 
 
-class NoProtocol(Exception):
-    """Raised in the choice of a protocol: the client offers none that is spoken here (RFC 7301 3.2)."""
-
-
 def server_context(
     settings: TlsSettings, identities: Sequence[Loaded], clients: Verification = NOT_ASKED
 ) -> SSL.Context:
@@ -137,7 +133,7 @@ def server_context(
         _use(context, identity)
     _staple(context, used)
     if settings.alpn:
-        context.set_alpn_select_callback(_choosing(settings.alpn))
+        binding.choose_protocol(context, settings.alpn)
     _verify(context, clients)
     if clients.asks is Asks.VALID:
         context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT)
@@ -273,18 +269,6 @@ def _authorities(text: str) -> list[x509.Certificate]:
         raise BadSettings("a certificate of an authority is not in PEM form") from None
 
 
-def _choosing(alpn: tuple[bytes, ...]):  # type: ignore[no-untyped-def]  # pyOpenSSL's type has no public name
-    """Chooses the first of our protocols that the client offers; without one the handshake fails."""
-
-    def choose(connection: SSL.Connection, offered: list[bytes]) -> bytes:
-        for protocol in alpn:
-            if protocol in offered:
-                return protocol
-        raise NoProtocol
-
-    return choose
-
-
 def _anybody(connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
     """Goes on with a certificate that is not valid, and notes that it is not. OpenSSL checks the signatures of such a
     chain all the same, each after this was called for the key that it is checked with."""
@@ -309,4 +293,9 @@ UNPROVEN: Final = "unproven"
 def reason_of(error: SSL.Error) -> str:
     """OpenSSL's own words for what went wrong: `no shared cipher`."""
     entries = error.args[0] if error.args else ()
-    return str(entries[-1][2]) if entries and isinstance(entries, (list, tuple)) else type(error).__name__
+    words = str(entries[-1][2]) if entries and isinstance(entries, (list, tuple)) else type(error).__name__
+    return _CLEARER.get(words, words)
+
+
+_CLEARER: Final = {"no application protocol": "no application protocol in common"}
+"""OpenSSL's words, where they say less than is known."""

@@ -27,7 +27,7 @@ from OpenSSL import SSL, crypto
 
 from dataplane.http.messages import TlsInfo
 from dataplane.tls import binding
-from dataplane.tls.contexts import UNPROVEN, NoProtocol, reason_of
+from dataplane.tls.contexts import UNPROVEN, reason_of
 
 if TYPE_CHECKING:
     from dataplane.net.turns import Turns
@@ -153,8 +153,6 @@ class TlsTransport:
             done = self._shake_hands()
             if done:
                 self.info = self._described()
-        except NoProtocol:
-            self.fail("no application protocol in common")
         except SSL.Error as error:
             self.fail(reason_of(error))
         except Exception as error:  # a bug with one handshake ends it, and no other
