@@ -38,6 +38,8 @@ class Server:
         self.port = 0
         self.seen: list[str] = []
         """Versions of HTTP of the requests."""
+        self.tls: ssl.SSLContext | None = None
+        """What it speaks by; made by `context`."""
         self.names: list[str | None] = []
         """Server names of the handshakes."""
         self.clients: list[str] = []
@@ -98,6 +100,7 @@ class Server:
         if asks:
             context.load_verify_locations(cadata=AUTHORITY.pem.decode())
             context.verify_mode = ssl.CERT_REQUIRED
+        self.tls = context
         return context
 
 
@@ -333,6 +336,39 @@ async def test_versions(spoken: Sequence[str], alpn: str, http: str, version: st
     async with origin(tmp_path, alpn=spoken) as server, serving(file(server.port, tls, **others)) as proxy:
         assert await answered(proxy) == (200 if version else 503)
         assert server.seen == ([version] if version else [])
+
+
+async def over_http2(proxy: SocketProxy) -> int:
+    """The status of a GET that a client of HTTP/2 asks for."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+    client = h2.connection.H2Connection()
+    client.initiate_connection()
+    head = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "shop.example")]
+    client.send_headers(1, head, end_stream=True)
+    try:
+        while True:
+            writer.write(client.data_to_send())
+            for event in client.receive_data(await reader.read(65_536)):
+                if isinstance(event, h2.events.ResponseReceived):
+                    return int(dict(event.headers)[b":status"])
+    finally:
+        writer.close()
+
+
+async def test_what_a_server_spoke_is_forgotten_when_a_handshake_fails(tmp_path: Path) -> None:
+    """Where either version may be spoken and the server has chosen, only that one is offered again; a server that was
+    exchanged for another one meanwhile is asked anew by the request after the one that found out."""
+    async with origin(tmp_path, alpn=H2) as server, serving(file(server.port, f"{{{OURS}}}")) as proxy:
+        assert await over_http2(proxy) == 200
+        assert server.tls is not None
+        server.tls.set_alpn_protocols(list(H1))
+        for writer in server.writers:
+            writer.close()
+        await until(lambda: not proxy.connections(), "the end of connections to the server before")
+        assert await over_http2(proxy) == 503
+        assert "does not speak HTTP/2" in proxy.log_lines()[-1]
+        assert await over_http2(proxy) == 200
+        assert server.seen == ["HTTP/2", "HTTP/1.1"]
 
 
 # --- connections

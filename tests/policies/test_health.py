@@ -164,6 +164,25 @@ def test_how_unhealthy_an_endpoint_is_can_be_watched(carrier: Carrier) -> None:
     assert summary([endpoint], run.memory.context.clock()) != {}
 
 
+def test_what_is_shown_is_taken_back_when_the_table_without_the_policy_serves(carrier: Carrier) -> None:
+    """Not in the middle of a swap, whose old table still judges, and not never, because somebody asked in the middle."""
+    run = proxy_with(carrier, "{}", ONE)
+    applier, watched = run.memory.applier, run.memory.context.leases.guards.watched
+
+    def shown() -> list[int]:
+        applier.take_back(watched)
+        return list(counted(run, "endpoint_unhealthy_percent").values())
+
+    asked(run, BAD)
+    assert shown() == [30]
+    seen = []
+    applier._clock = lambda: seen.append(shown()) or float(len(seen))  # type: ignore[func-returns-value]  # each step is late
+    run.load(text_of(f"backends: [{{host: '{NAME}:9000'}}]"))
+    applier._clock = lambda: 0.0
+    assert len(seen) > 3 and seen == [[30]] * len(seen)
+    assert shown() == [0]
+
+
 def test_later_evictions_in_a_row_last_longer_and_a_healthy_response_ends_the_row(carrier: Carrier) -> None:
     run = proxy_with(carrier, "{eviction: {duration: 2s}}")
     for number in (1, 2, 3):
