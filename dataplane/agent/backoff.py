@@ -24,3 +24,24 @@ class Backoff:
     def reset(self) -> None:
         """It worked."""
         self.tries = 0
+
+
+class Gathering:
+    """How long news are gathered before they are reported: `first` seconds, and twice as long each time while they go
+    on, up to `most`. After a pause as long as the last one without any it is `first` again."""
+
+    __slots__ = ("_backoff", "_ends")
+
+    def __init__(self, first: float, most: float, random: Callable[[], float]) -> None:
+        self._backoff = Backoff(first, most, random)
+        self._ends = (0.0, 0.0)
+        """When the last one ended, and how long it was."""
+
+    def seconds(self, now: float) -> float:
+        """News came, and none are being gathered: report them after so many seconds."""
+        ended, lasted = self._ends
+        if now > ended + lasted:
+            self._backoff.reset()
+        pause = self._backoff.next()
+        self._ends = now + pause, pause
+        return pause

@@ -20,7 +20,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from dataplane.agent import xds_access
-from dataplane.agent.backoff import Backoff
+from dataplane.agent.backoff import Backoff, Gathering
 from dataplane.agent.xds_stream import METHOD, Request, Response, State, XdsStream
 from dataplane.bootstrap import LOCAL, Address, XdsAccess
 from dataplane.link.messages import Record
@@ -34,8 +34,9 @@ LONGEST_PAUSE = 15.0
 STEADY = 1.0
 """Seconds after which a stream that brought a response was a good one: the pauses begin anew."""
 
-REPORT_AFTER = 1.0
-"""Seconds in which news of endpoints are gathered for one report."""
+REPORT_AFTER, LONGEST_GATHERING = 1.0, 16.0
+"""Seconds in which news of endpoints are gathered for one report: twice as many each time while news go on, up to the
+longest, so that a fleet whose endpoints come and go costs its control plane little (`backoff.Gathering`)."""
 NOTHING_REPORTED = "[]"
 
 MAX_MESSAGE = 32 * 1024 * 1024
@@ -76,7 +77,8 @@ class XdsClient:
         """What is to be reported of endpoints (`agent/troubles.report`)."""
         self._reported = NOTHING_REPORTED
         """On this stream."""
-        self._gathering: asyncio.TimerHandle | None = None
+        self._gathering = Gathering(REPORT_AFTER, LONGEST_GATHERING, random.random)
+        self._report_due: asyncio.TimerHandle | None = None
         self._told = ""
         self._unexplained = 0
         self.is_connected = False
@@ -102,11 +104,12 @@ class XdsClient:
 
     def report(self) -> None:
         """There is something new of endpoints."""
-        if self._gathering is None:
-            self._gathering = asyncio.get_running_loop().call_later(REPORT_AFTER, self._gathered)
+        if self._report_due is None:
+            loop = asyncio.get_running_loop()
+            self._report_due = loop.call_later(self._gathering.seconds(loop.time()), self._gathered)
 
     def _gathered(self) -> None:
-        self._gathering, self._has_news = None, True
+        self._report_due, self._has_news = None, True
         self._woken.set()
 
     async def _talk(self) -> str:

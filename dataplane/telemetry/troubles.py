@@ -22,7 +22,8 @@ LONGEST: Final = 256
 FORGET: Final = 60.0
 """Seconds after which a failure says nothing about now: the connection that shows so may be another worker's."""
 PAUSE: Final = 1.0
-"""Seconds between two reports at least."""
+"""Seconds between two reports at least, for each `ROWS_OF_PAUSE` rows that the one before had: a report has all."""
+ROWS_OF_PAUSE: Final = 128
 PAUSE_OF_COUNTS: Final = 10.0
 """The same, where nothing but the number of failures is another one."""
 
@@ -115,8 +116,9 @@ class Troubles:
         if not is_due or now < self._due:
             return None
         self._has_news = self._has_counts = False
-        self._due, self._counted_at = now + PAUSE, now
-        return self.rows()
+        rows = self.rows()
+        self._due, self._counted_at = now + PAUSE * max(1.0, len(rows) / ROWS_OF_PAUSE), now
+        return rows
 
     def rows(self) -> tuple[Trouble, ...]:
         """All entries, those of the endpoint that had something new last first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataplane.link.messages import Trouble
-from dataplane.telemetry.troubles import FORGET, MOST_BACKENDS, MOST_ENDPOINTS, PAUSE, PAUSE_OF_COUNTS, Troubles
+from dataplane.telemetry.troubles import FORGET, MOST_BACKENDS, MOST_ENDPOINTS, PAUSE, PAUSE_OF_COUNTS, ROWS_OF_PAUSE, Troubles
 
 SHOP, CART = "backend/service/default/shop/80", "backend/service/default/cart/80"
 ONE, TWO = "10.0.0.1:443", "10.0.0.2:443"
@@ -117,7 +117,8 @@ def test_endpoints_without_end_take_no_more_room() -> None:
     assert found[0].endpoint == ONE and found[0].backend.startswith("backend/")
     assert all(len(each.reason) <= 256 for each in found)
     world.fails(reason="x" * 10_000, name="n" * 10_000, endpoint="e" * 10_000)
-    newest = (world.report(PAUSE) or ())[0]
+    assert world.report(PAUSE) is None, "a long list is not sent each second"
+    newest = (world.report(PAUSE * len(found) / ROWS_OF_PAUSE - PAUSE) or ())[0]
     assert (len(newest.endpoint), len(newest.server_name), len(newest.reason)) == (256, 256, 256)
     world.troubles.connected("e" * 10_000, "n" * 10_000)
-    assert all(each.endpoint[0] != "e" for each in world.report(PAUSE) or ())
+    assert all(each.endpoint[0] != "e" for each in world.report(2 * PAUSE) or ())
