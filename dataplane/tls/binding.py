@@ -146,8 +146,8 @@ def choose_protocol(context: SSL.Context, ours: Sequence[bytes]) -> None:
 
 
 _CHOICE: Final = "int(SSL *, unsigned char **, unsigned char *, const unsigned char *, unsigned int, void *)"
-_CHOSEN: Final = _binding.SSL_TLSEXT_ERR_OK
-_NONE_IN_COMMON: Final = _binding.SSL_TLSEXT_ERR_ALERT_FATAL
+_CHOSEN: Final[int] = _binding.SSL_TLSEXT_ERR_OK
+_NONE_IN_COMMON: Final[int] = _binding.SSL_TLSEXT_ERR_ALERT_FATAL
 
 
 def _names(offered: bytes) -> list[bytes]:

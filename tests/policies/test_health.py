@@ -165,7 +165,7 @@ def test_how_unhealthy_an_endpoint_is_can_be_watched(carrier: Carrier) -> None:
 
 
 def test_what_is_shown_is_taken_back_when_the_table_without_the_policy_serves(carrier: Carrier) -> None:
-    """Not in the middle of a swap, whose old table still judges, and not never, because somebody asked in the middle."""
+    """Not in the middle of a swap, whose old table still judges; not never, because somebody asked in the middle."""
     run = proxy_with(carrier, "{}", ONE)
     applier, watched = run.memory.applier, run.memory.context.leases.guards.watched
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataplane.link.messages import Trouble
-from dataplane.telemetry.troubles import FORGET, MOST_BACKENDS, MOST_ENDPOINTS, PAUSE, PAUSE_OF_COUNTS, ROWS_OF_PAUSE, Troubles
+from dataplane.telemetry.troubles import (
+    FORGET,
+    MOST_BACKENDS,
+    MOST_ENDPOINTS,
+    PAUSE,
+    PAUSE_OF_COUNTS,
+    ROWS_OF_PAUSE,
+    Troubles,
+)
 
 SHOP, CART = "backend/service/default/shop/80", "backend/service/default/cart/80"
 ONE, TWO = "10.0.0.1:443", "10.0.0.2:443"

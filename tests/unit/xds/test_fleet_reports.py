@@ -1,5 +1,5 @@
-"""What a fleet's reports of endpoints cost its control plane: a hundred proxies, both ends of their streams, a clock that
-is moved. Endpoints come and go several times a second at each of them."""
+"""What reports of endpoints cost a control plane: a hundred proxies, both ends of their streams, a clock that is moved.
+Some endpoints of each proxy come and go each second."""
 
 from __future__ import annotations
 
