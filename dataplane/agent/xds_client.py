@@ -34,9 +34,10 @@ LONGEST_PAUSE = 15.0
 STEADY = 1.0
 """Seconds after which a stream that brought a response was a good one: the pauses begin anew."""
 
-REPORT_AFTER, LONGEST_GATHERING = 1.0, 16.0
-"""Seconds in which news of endpoints are gathered for one report: twice as many each time while news go on, up to the
-longest, so that a fleet whose endpoints come and go costs its control plane little (`backoff.Gathering`)."""
+REPORT_AFTER = 1.0
+"""Seconds in which news of endpoints are gathered for one report: twice as many each time while news go on."""
+LONGEST_GATHERING = 16.0
+"""Seconds in which they are at most, so that a fleet whose endpoints come and go costs its control plane little."""
 NOTHING_REPORTED = "[]"
 
 MAX_MESSAGE = 32 * 1024 * 1024
