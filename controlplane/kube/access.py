@@ -1,22 +1,29 @@
 """How the API server is reached, and what it answers: requests, and streams of lines. The only file that knows
 kubernetes-asyncio.
 
-The library finds the configuration (a kubeconfig file with its plugins, or the pod's own service account), renews
-tokens, and carries requests. Objects stay as the API server wrote them: its classes for them are not used.
+The library finds the configuration (a kubeconfig file with its plugins, or the pod's own service account) and carries
+requests. Objects stay as the API server wrote them: its classes for them are not used.
+
+Credentials end. The library reads a pod's token again every minute, and nothing else: what a plugin or a file gave is
+asked for anew here when the API server answers 401.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import aiohttp
 
 from controlplane.settings import Cluster
+
+log = logging.getLogger("controlplane.kube")
 
 Json = dict[str, Any]  # Any: JSON
 
@@ -27,14 +34,17 @@ TIMEOUT: Final = 30.0
 """Seconds for one answer."""
 SILENCE: Final = 90.0
 """Seconds without a byte after which a watch is begun anew: the API server sends a bookmark about every minute."""
+RENEWED: Final = 10.0
+"""Seconds between two tries to get other credentials: a plugin is a program that somebody waits for."""
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Bytes of one event. The store takes objects of 1.5 MiB."""
 LONGEST_ANSWER: Final = 256 * 1024 * 1024
 """Bytes of one page of a list."""
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
-_AUTH: Final = ["BearerToken"]
-"""As the library calls the setting that holds tokens."""
+_TOKEN, _HEADER = "BearerToken", "authorization"
+"""As the library calls the setting that holds tokens, and the header that it writes it into."""
+_AUTH: Final = [_TOKEN]
 _HINT: Final = "name a kubeconfig file with --kubeconfig, or run in a pod with a service account"
 
 
@@ -51,13 +61,24 @@ class ApiError(Exception):
         self.reason = reason
 
 
+class Found(NamedTuple):
+    """What configuration comes to: the library's own, and the namespace that it names."""
+
+    configuration: Any  # Any: the library has no types
+    namespace: str
+
+
 class Access:
     """A connection to one API server. Made by `opened`."""
 
-    def __init__(self, client: Any, namespace: str) -> None:  # Any: the library has no types
+    def __init__(self, client: Any, namespace: str, look: Callable[[], Awaitable[Found]]) -> None:
+        """`client` is the library's. `look` finds the configuration anew; raises NoCluster."""
         self._client = client
         self.namespace = namespace
         self.host: str = client.configuration.host
+        self._look = look
+        self._renewing = asyncio.Lock()
+        self._renewed_at = float("-inf")
 
     async def read(self, path: str, **query: str | int) -> bytes:
         """An answer as it came. Raises ApiError, OSError, TimeoutError."""
@@ -120,24 +141,73 @@ class Access:
         query: Mapping[str, Any],
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        headers = {"Accept": "application/json", "Content-Type": content}
-        await self._client.update_params_for_auth(headers, [], _AUTH)
-        try:
-            answer: aiohttp.ClientResponse = await self._client.rest_client.request(
-                method,
-                self.host + path,
-                query_params=sorted(query.items()),
-                headers=headers,
-                body=body,
-                _preload_content=False,
-                _request_timeout=limits,
-            )
-        except aiohttp.ClientError as error:
-            raise OSError(str(error) or type(error).__name__) from error
+        """With other credentials once more, where those that we have are refused."""
+        client, headers = self._client, {"Accept": "application/json", "Content-Type": content}
+        request = partial(
+            _sent, method=method, url=self.host + path, query=sorted(query.items()), body=body, limits=limits
+        )
+        answer = await request(client, headers)
+        if answer.status == HTTPStatus.UNAUTHORIZED and await self._renew(client, headers.pop(_HEADER, "")):
+            answer.release()
+            answer = await request(self._client, headers)
         return answer
+
+    async def _renew(self, client: Any, refused: str) -> bool:  # Any: the library's client
+        """Whether there are other credentials than the token that was refused, or than the certificate ("")."""
+        async with self._renewing:
+            if self._client is not client or client.configuration.api_key.get(_TOKEN, "") != refused:
+                return True  # while this one waited
+            now = asyncio.get_running_loop().time()
+            if now - self._renewed_at < RENEWED:
+                return False
+            self._renewed_at = now
+            try:
+                async with asyncio.timeout(TIMEOUT):
+                    found, _ = await self._look()
+            except (NoCluster, TimeoutError) as error:
+                log.warning("credentials are refused, and there are no others: %s", error or "no answer")
+                return False
+            return await self._use(found, refused)
+
+    async def _use(self, found: Any, refused: str) -> bool:  # Any: the library's configuration
+        """A token replaces the one before; a certificate needs other connections."""
+        if found.cert_file:
+            old, self._client = self._client, type(self._client)(found)
+            await old.close()
+            return True
+        configuration = self._client.configuration
+        configuration.api_key, configuration.refresh_api_key_hook = found.api_key, found.refresh_api_key_hook
+        return bool(found.api_key.get(_TOKEN, "") != refused)
 
     async def close(self) -> None:
         await self._client.close()
+
+
+async def _sent(
+    client: Any,  # Any: the library's
+    headers: dict[str, str],
+    *,
+    method: str,
+    url: str,
+    query: Sequence[tuple[str, Any]],
+    body: object,
+    limits: aiohttp.ClientTimeout,
+) -> aiohttp.ClientResponse:
+    """`headers` get the token. Raises OSError, TimeoutError."""
+    await client.update_params_for_auth(headers, [], _AUTH)
+    try:
+        answer: aiohttp.ClientResponse = await client.rest_client.request(
+            method,
+            url,
+            query_params=query,
+            headers=headers,
+            body=body,
+            _preload_content=False,
+            _request_timeout=limits,
+        )
+    except aiohttp.ClientError as error:
+        raise OSError(str(error) or type(error).__name__) from error
+    return answer
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:
@@ -155,6 +225,14 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
 async def opened(cluster: Cluster) -> Access:
     """Raises NoCluster."""
     # Here: the library takes 70 MB and a second or two, which a controller that reads a folder does not need.
+    from kubernetes_asyncio.client import ApiClient
+
+    found = await _configured(cluster)
+    return Access(ApiClient(found.configuration), found.namespace, lambda: _configured(cluster))
+
+
+async def _configured(cluster: Cluster) -> Found:
+    """Raises NoCluster."""
     from kubernetes_asyncio import client, config
 
     configuration = client.Configuration()
@@ -169,7 +247,7 @@ async def opened(cluster: Cluster) -> Access:
             namespace = namespace or _namespace_of(config, file, cluster.context)
     except (config.ConfigException, OSError) as error:
         raise NoCluster(f"{cluster}: {error}; {_HINT}") from error
-    return Access(client.ApiClient(configuration), namespace or DEFAULT_NAMESPACE)
+    return Found(configuration, namespace or DEFAULT_NAMESPACE)
 
 
 def _namespace_of(config: Any, file: str | None, context: str | None) -> str:

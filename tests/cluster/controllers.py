@@ -91,11 +91,13 @@ class Controller:
         *more: str,
         xds: str = "127.0.0.1:0",
         socket: str = "",
+        config: Json | None = None,
     ) -> None:
+        """`config`: a kubeconfig file, where it is another than that of the token."""
         self.socket = folder / f"{socket or name}.sock"
-        config = folder / "kubeconfig"
-        config.write_text(yaml.safe_dump(server.kubeconfig(token)))
-        options = ["--kubernetes", "--kubeconfig", str(config), "--namespace", SYSTEM, "--socket", str(self.socket)]
+        file = folder / "kubeconfig"
+        file.write_text(yaml.safe_dump(server.kubeconfig(token) if config is None else config))
+        options = ["--kubernetes", "--kubeconfig", str(file), "--namespace", SYSTEM, "--socket", str(self.socket)]
         command = [sys.executable, "-m", "controlplane.cli", "controller", *options, *more, "--xds", xds]
         self.process = Program(folder, name, [*command, "--admin", "127.0.0.1:0"])
 

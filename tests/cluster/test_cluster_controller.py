@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -119,6 +120,50 @@ def test_a_mistake_is_told_at_its_object_and_gone_with_it(
     assert "gatewright_controller_leader 1.0" in metrics
     assert 'gatewright_controller_cluster_unreadable{kind="Secret"} 0.0' in metrics
     assert 'gatewright_controller_status_writes_total{outcome="failed"} 0.0' in metrics
+
+
+def test_what_a_proxy_refuses_is_told_at_its_listener_and_gone_with_the_mend(
+    server: ApiServer, controller: Controller, names: str, tmp_path: Path
+) -> None:
+    """A port that somebody else has: nobody but the proxy can know that. The listener beside it serves meanwhile."""
+    port = reserve()
+    http = {"name": "http", "port": port, "protocol": "HTTP"}
+
+    def listen(*listeners: Json) -> None:
+        spec = {"gatewayClassName": "gatewright", "listeners": [*listeners]}
+        apply(server, f"{SHOP}/gateways/{names}", "Gateway", spec)
+
+    def programmed() -> dict[str, tuple[str, str]]:
+        """Of each listener, and of the Gateway (""): status and reason for the newest content."""
+        found = get(server, f"{SHOP}/gateways/{names}")
+        status, newest = found.get("status") or {}, found["metadata"]["generation"]
+        rows = [("", status), *((each["name"], each) for each in status.get("listeners") or ())]
+        return {
+            name: (row["status"], row["reason"])
+            for name, holder in rows
+            for row in holder["conditions"]
+            if row["type"] == "Programmed" and row["observedGeneration"] == newest
+        }
+
+    well = {"": ("True", "Programmed"), "http": ("True", "Programmed")}
+    listen(http)
+    route(server, names, names)
+    command = [sys.executable, "-m", "dataplane", "--xds", f"unix:{controller.socket}", "--gateway", f"shop/{names}"]
+    pages = ["--admin", "127.0.0.1:0", "--stats", "off", "--readiness", "off", "--workers", "1"]
+    proxy = Program(tmp_path, "proxy", [*command, *pages])
+    try:
+        proxy.await_ready()
+        wait_until(lambda: programmed() == well, controller.process.log)
+        with socket.create_server(("0.0.0.0", 0)) as taken:
+            listen(http, {"name": "taken", "port": taken.getsockname()[1], "protocol": "HTTP"})
+            refused = ("False", "Rejected")
+            wait_until(lambda: programmed().get("taken") == refused, controller.process.log)
+            assert programmed() == {"": refused, "http": ("True", "Programmed"), "taken": refused}
+            assert location(port, names) == "http://200.example"
+            listen(http)
+            wait_until(lambda: programmed() == well, controller.process.log)
+    finally:
+        proxy.stop()
 
 
 def test_what_others_wrote_into_a_status_stays(server: ApiServer, controller: Controller, names: str) -> None:

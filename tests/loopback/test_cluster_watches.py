@@ -40,8 +40,12 @@ async def server(serve: Serve) -> AsyncIterator[Access]:
             rest_client=SimpleNamespace(request=request),
             update_params_for_auth=authenticate,
         )
-        yield Access(client, "")
+        yield Access(client, "", nowhere)
     await runner.cleanup()
+
+
+async def nowhere() -> access.Found:
+    raise access.NoCluster("nowhere to look")
 
 
 async def began(request: web.Request) -> web.StreamResponse:
