@@ -26,13 +26,11 @@ from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
 from dataplane.link.buckets import Buckets
 from dataplane.link.commits import Commits
-from dataplane.link.ended import Ended
 from dataplane.link.evictions import Evictions
 from dataplane.link.last_served import LastServed
 from dataplane.link.loads import Loads
 from dataplane.link.messages import Message, Record, WantedBind
 from dataplane.link.shared import Region
-from dataplane.link.used import Used
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
@@ -140,8 +138,8 @@ class Serving:
             clock=host.clock,
             session_key=settings.session_key.value,
             loads=loads,
-            ended=Ended.of(common, hello.index),
-            used=Used.of(common, hello.index),
+            common=common,
+            index=hello.index,
             shares_sessions=settings.shares_sessions,
             sockets=settings.sockets,
             descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),

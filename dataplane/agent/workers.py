@@ -21,7 +21,7 @@ from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.bootstrap import WorkerSettings
-from dataplane.link import buckets, ended, evictions, last_served, loads, locks, messages, used
+from dataplane.link import buckets, ended, evictions, last_served, loads, locks, messages, renewed, used
 from dataplane.link.commits import Commits
 from dataplane.link.messages import Record, Trouble, WantedBind
 from dataplane.link.shared import Region
@@ -127,6 +127,7 @@ class Workers:
             **loads.sections(settings.workers),
             **ended.sections(settings.workers),
             **used.sections(settings.workers),
+            **renewed.sections(settings.workers),
         )
         loads.initialise(self._common)
         locks.initialise(self._common.section(buckets.LOCKS))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from dataplane.mcp import messages, modern, names, versions
 from dataplane.mcp.messages import Malformed, Object
@@ -140,6 +140,26 @@ def renamed(raw: Raw, key: str, kind: str, target: str) -> Raw:
     if name is None:
         return raw
     fields[key] = messages.raw(names.joined(kind, target, name))
+    return messages.raw(fields)
+
+
+RELATED: Final = "io.modelcontextprotocol/related-task"
+"""Key of `_meta` that names the task to which a message belongs (MCP 2025-11-25, Tasks)."""
+
+
+def related(raw: Raw | UnsetType, change: Callable[[str], str]) -> Raw | UnsetType:
+    """Params or a result, with another name of the task that it belongs to; the same where it belongs to none."""
+    if raw is UNSET:
+        return raw
+    fields = messages.object_of(raw)
+    meta = messages.object_of(fields.get("_meta", UNSET))
+    task = messages.object_of(meta.get(RELATED, UNSET))
+    name = messages.text_of(task.get("taskId"))
+    if name is None:
+        return raw
+    task["taskId"] = messages.raw(change(name))
+    meta[RELATED] = messages.raw(task)
+    fields["_meta"] = messages.raw(meta)
     return messages.raw(fields)
 
 

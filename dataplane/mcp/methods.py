@@ -17,18 +17,19 @@ within `ref`; a stream of notices, of which all give a part."""
 class Method:
     """`kind`: of the items, as expressions call them. `key`: where an item's name is, in `params` of a call and in each
     item of a list. `field`: where a result has its list. `missing`: the error for an item that is not
-    there, or not for it."""
+    there, or not for it. `is_idempotent`: a server may get it twice."""
 
     form: str
     kind: str = ""
     key: str = ""
     field: str = ""
     missing: str = ""
+    is_idempotent: bool = True
 
 
 METHODS: Final[dict[str, Method]] = {
     "tools/list": Method(LIST, "tool", "name", "tools"),
-    "tools/call": Method(ITEM, "tool", "name", missing="Unknown tool: "),
+    "tools/call": Method(ITEM, "tool", "name", missing="Unknown tool: ", is_idempotent=False),
     "prompts/list": Method(LIST, "prompt", "name", "prompts"),
     "prompts/get": Method(ITEM, "prompt", "name", missing="Unknown prompt: "),
     "resources/list": Method(LIST, "resource", "uri", "resources"),
@@ -41,14 +42,24 @@ METHODS: Final[dict[str, Method]] = {
     "tasks/get": Method(ITEM, "task", "taskId", missing="Unknown task: "),
     "tasks/result": Method(ITEM, "task", "taskId", missing="Unknown task: "),
     "tasks/cancel": Method(ITEM, "task", "taskId", missing="Unknown task: "),
-    "tasks/update": Method(ITEM, "task", "taskId", missing="Unknown task: "),
+    "tasks/update": Method(ITEM, "task", "taskId", missing="Unknown task: ", is_idempotent=False),
     "ping": Method(ALL),
     "logging/setLevel": Method(ALL),
     "subscriptions/listen": Method(LISTEN),
 }
 
-OTHER: Final = Method("other")
+OTHER: Final = Method("other", is_idempotent=False)
 """A method that this table does not know."""
 
 REFERENCES: Final[dict[str, tuple[str, str]]] = {"ref/prompt": ("prompt", "name"), "ref/resource": ("resource", "uri")}
 """Type of a `ref` of completions to the kind of its item and where its name is."""
+
+
+_HARMLESS: Final = frozenset({"", "initialize", "server/discover"})
+""""": an answer of the client."""
+
+
+def is_idempotent(method: str) -> bool:
+    """Whether a server may get a message twice, as it may where its first try went out on a connection that the server
+    had closed: everything but what acts, and what is not known here."""
+    return method in _HARMLESS or method.startswith("notifications/") or METHODS.get(method, OTHER).is_idempotent

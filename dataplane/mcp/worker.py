@@ -9,11 +9,16 @@ sessions are forgotten and not ended: to refuse one that is in use elsewhere wou
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from dataplane.link.ended import Ended
+from dataplane.link.renewed import Renewed
+from dataplane.link.shared import Region
 from dataplane.link.used import Used
 from dataplane.mcp import sessions
 from dataplane.mcp.sealing import Sealer
@@ -29,30 +34,53 @@ SHORT: Final = 1024
 SMALL: Final = 2048
 """Characters of what such an id says: all of them are a few MiB."""
 
-Goodbye = Callable[[Mapping[str, UpstreamSession]], None]
-"""Ends a session at its servers, given those that took the place of the ones in its id."""
+Goodbye = Callable[[Callable[[str], UpstreamSession | None]], None]
+"""Ends a session at its servers, given what tells by target which session took the place of the one in its id."""
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(UpstreamSession).decode
 
 
 @dataclass(slots=True)
 class Remembered:
-    """Of one session: sessions of servers that took the place of those in its id."""
+    """Of one session."""
 
     seen: float
     at_work: int = 0
     """Requests and streams of it that are under way here."""
-    renewed: dict[str, UpstreamSession] = field(default_factory=dict)
+    renewed: dict[str, tuple[int, UpstreamSession]] = field(default_factory=dict)
+    """Sessions of servers that took the place of those in its id here, with the moment."""
     goodbye: Goodbye | None = field(default=None, repr=False)
     """None: no server needs a `DELETE`."""
 
 
+class Shared(NamedTuple):
+    """What all workers of a proxy know of sessions."""
+
+    ended: Ended
+    used: Used
+    renewed: Renewed
+
+    @classmethod
+    def local(cls) -> Shared:
+        """Shared with nobody."""
+        return cls(Ended.local(), Used.local(), Renewed.local())
+
+    @classmethod
+    def of(cls, region: Region, index: int) -> Shared:
+        """For the worker of this index."""
+        return cls(Ended.of(region, index), Used.of(region, index), Renewed.of(region, index))
+
+
 class Memory:
-    """By number of a session. `ended` and `used` are what all workers know; `wake_at` as of `Deadlines`; `is_alone`: no
-    other proxy has the key."""
+    """By number of a session. `known`: what all workers know; `wake_at` as of `Deadlines`; `is_alone`: no other proxy
+    has the key."""
 
     def __init__(
-        self, ended: Ended, used: Used, wake_at: Callable[[float, Any], None], is_alone: bool = True
+        self, known: Shared, wake_at: Callable[[float, Any], None], is_alone: bool = True
     ) -> None:  # Any: a Sleeper
-        self._ended, self._used = ended, used
+        self._ended, self._used, self._renewed = known
         self._wake_at, self._is_alone = wake_at, is_alone
         self._known: OrderedDict[bytes, Remembered] = OrderedDict()
         self._is_sweeping = False
@@ -82,8 +110,25 @@ class Memory:
             self._opened[key] = found
         return found if sessions.is_lasting(found, now) else None
 
-    def peek(self, number: bytes) -> Remembered | None:
-        return self._known.get(number)
+    def renew(self, number: bytes, made: UpstreamSession, now: float) -> None:
+        """It takes the place of the session that the same target has in the id, for all workers."""
+        moment = int(now * 1e6)
+        self.of(number, now).renewed[made.target] = moment, made
+        self._renewed.put(number, made.target, moment, _encode(made))
+
+    def renewed(self, number: bytes, target: str) -> UpstreamSession | None:
+        """What took its place last; None: nothing has."""
+        return self._latest(self._known.get(number), number, target)
+
+    def _latest(self, remembered: Remembered | None, number: bytes, target: str) -> UpstreamSession | None:
+        own = None if remembered is None else remembered.renewed.get(target)
+        found = self._renewed.get(number, target)
+        if found is None or (own is not None and own[0] > found.moment):
+            return None if own is None else own[1]
+        try:
+            return _decode(found.content)
+        except msgspec.MsgspecError:
+            return None  # of a worker that was another version
 
     @property
     def ends_idle(self) -> bool:
@@ -149,7 +194,7 @@ class Memory:
             return
         self.end(number)
         if remembered.goodbye is not None:  # it is known here no more, so `end` has left it alone
-            remembered.goodbye(remembered.renewed)
+            remembered.goodbye(partial(self._latest, remembered, number))
 
     def __len__(self) -> int:
         return len(self._known)

@@ -14,9 +14,8 @@ from dataplane.http import connection_rules
 from dataplane.http.body import Room
 from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
-from dataplane.link.ended import Ended
 from dataplane.link.loads import Loads
-from dataplane.link.used import Used
+from dataplane.link.shared import Region
 from dataplane.net.crowd import Crowd
 from dataplane.table.binds import BindPlan, choose
 from dataplane.telemetry.handshakes import HandshakeLog
@@ -147,10 +146,10 @@ class Context:
     """Seals what clients keep for us."""
     _calls: HttpCalls | None = None
     _sealer: Sealer | None = None
-    ended: Ended | None = None
-    """Sessions with MCP servers that were ended, as all workers know it."""
-    used: Used | None = None
-    """When they were used last, as all workers know it."""
+    common: Region | None = None
+    """Memory of all workers of the proxy; None: there are no others."""
+    index: int = 0
+    """Of this worker among them."""
     shares_sessions: bool = False
     """Other proxies may have the key, and go on with them."""
     _mcp_memory: Memory | None = None
@@ -200,10 +199,10 @@ class Context:
     def mcp_memory(self) -> Memory:
         """What is remembered of sessions with MCP servers."""
         if self._mcp_memory is None:
-            from dataplane.mcp.worker import Memory  # as above
+            from dataplane.mcp.worker import Memory, Shared  # as above
 
-            ended, used = self.ended or Ended.local(), self.used or Used.local()
-            self._mcp_memory = Memory(ended, used, self.deadlines.wake_at, not self.shares_sessions)
+            known = Shared.local() if self.common is None else Shared.of(self.common, self.index)
+            self._mcp_memory = Memory(known, self.deadlines.wake_at, not self.shares_sessions)
         return self._mcp_memory
 
     @property

@@ -38,6 +38,7 @@ class Asking(ABC):
         "endpoint",
         "head_of_answer",
         "inherited",
+        "is_idempotent",
         "is_repeatable",
         "key",
         "lease",
@@ -82,6 +83,8 @@ class Asking(ABC):
         self.head_of_answer: ResponseHead | None = None
         self.is_repeatable = True
         """All of the request is still here."""
+        self.is_idempotent = False
+        """It may come twice, whatever its method is."""
 
     @property
     def retries(self) -> Self:
@@ -156,7 +159,9 @@ class Asking(ABC):
     def upstream_trailers(self, lines: bytes) -> None: ...
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
-        if self.head_of_answer is None and self.calls.leases.lost(self, self.plan, cause, stale, self.is_repeatable):
+        if self.head_of_answer is None and self.calls.leases.lost(
+            self, self.plan, cause, stale, self.is_repeatable, is_idempotent=self.is_idempotent
+        ):
             return
         if self.head_of_answer is None:
             self.calls.leases.failed(self.plan, self.endpoint)

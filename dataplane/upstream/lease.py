@@ -296,15 +296,25 @@ class Leases:
         else:
             connect(self.connector, pool, holder, endpoints)
 
-    def lost(self, holder: Lease, plan: BackendPlan, cause: str, stale: bool, repeatable: bool, tries: int = 0) -> bool:
+    def lost(
+        self,
+        holder: Lease,
+        plan: BackendPlan,
+        cause: str,
+        stale: bool,
+        repeatable: bool,
+        tries: int = 0,
+        is_idempotent: bool = False,
+    ) -> bool:
         """A connection was lost before any of the response: whether the request is sent once more, on a new connection
         (another idle one may be just as stale). `repeatable`: the holder still has all of its content. `tries`: how
         many of its attempts were not made here.
 
-        A method that is not idempotent is sent again only when nothing of it was written (RFC 9110 9.2.2)."""
+        A method that is not idempotent is sent again only when nothing of it was written (RFC 9110 9.2.2), or its content
+        says that it does no harm (`is_idempotent`)."""
         settle(holder)
         up, holder.up = holder.up, None
-        safe = cause in UNSEEN or holder.method in IDEMPOTENT
+        safe = is_idempotent or cause in UNSEEN or holder.method in IDEMPOTENT
         if not (stale and repeatable and safe) or holder.attempt - tries >= MAX_RESENT:
             return False
         holder.attempt += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ def config(port: int, program: str) -> dict[str, Any]:
 async def world(folder: Path, tool: Tool, leaves: str = "") -> AsyncIterator[World]:
     program, port = tool("mcp-server-everything"), ports.reserve()
     environment = {"PORT": str(port)}
-    async with started(folder, "everything", [program, "streamableHttp"], environment=environment) as server:
+    command = [program, "streamableHttp"]
+    # SIGINT: what starts Node.js ends it then, and leaves it behind where SIGTERM ends it.
+    async with started(folder, "everything", command, end=signal.SIGINT, environment=environment) as server:
         await until(lambda: "listening on port" in server.log() + server.out(), server.log)
         file = folder / "config.json"
         file.write_text(json.dumps(config(port, program)))

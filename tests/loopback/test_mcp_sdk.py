@@ -98,6 +98,7 @@ class Running:
             server(self.name).streamable_http_app(json_response=self.answers_json),
             log_level="error",
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=600,  # on a busy machine five seconds lie between a client's calls
         )
         self._server = uvicorn.Server(config)
         self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.link.used import Used
 from dataplane.mcp import worker
 from dataplane.mcp.sessions import IDLE
 from tests.carriers import Carrier, Request
@@ -91,9 +90,9 @@ def test_a_use_by_another_worker_counts(carrier: Carrier) -> None:
     second = Client(carrier.proxy(ONE % ""), first.toys)
     other = second.run.memory.context
     other.session_key, second.session = context.session_key, first.session
-    shared = Used.local()
-    first.run.memory.context._mcp_memory = worker.Memory(context.mcp_memory._ended, shared, context.deadlines.wake_at)
-    other._mcp_memory = worker.Memory(context.mcp_memory._ended, shared, other.deadlines.wake_at)
+    shared = worker.Shared.local()
+    context._mcp_memory = worker.Memory(shared, context.deadlines.wake_at)
+    other._mcp_memory = worker.Memory(shared, other.deadlines.wake_at)
     assert first.request("ping").status == 200
     for _ in range(4):
         in_steps(first, IDLE / 2)

@@ -58,10 +58,14 @@ class TargetCall(StreamedCall):
         up.begin(self, block_of(self.request, self.plan, len(body)), body, True)
 
 
-def call(x: McpExchange, plan: BackendPlan, request: CallRequest, seconds: float = FOR_EVER) -> TargetCall:
-    """Begin a call. `seconds`: until the head of the answer."""
+def call(
+    x: McpExchange, plan: BackendPlan, request: CallRequest, seconds: float = FOR_EVER, is_idempotent: bool = False
+) -> TargetCall:
+    """Begin a call. `seconds`: until the head of the answer. `is_idempotent`: it may come twice, and does where its
+    server had closed the connection that was kept."""
     calls = x.context.calls
     made = TargetCall(calls, plan, request, seconds)
+    made.is_idempotent = is_idempotent
     made.begin()
     if seconds != FOR_EVER:
         calls.wake_at(made.started + seconds, made)

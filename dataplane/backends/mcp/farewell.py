@@ -13,7 +13,7 @@ from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.http.heads import lines_without, twin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dataplane.backends.mcp.typing import McpServices
     from dataplane.backends.mcp.visit import Visit
@@ -90,9 +90,9 @@ class Farewell:
     def taken(self) -> None:
         """As `Outlet.taken`: nobody waits."""
 
-    def __call__(self, renewed: Mapping[str, UpstreamSession]) -> None:
+    def __call__(self, renewed: Callable[[str], UpstreamSession | None]) -> None:
         """As `worker.Goodbye`."""
-        self.context.spawn(self._go([renewed.get(each.target, each) for each in self.upstreams]))
+        self.context.spawn(self._go([renewed(each.target) or each for each in self.upstreams]))
 
     async def _go(self, sessions: list[UpstreamSession]) -> None:
         visit: Any = self  # as far as it is one

@@ -15,7 +15,7 @@ from dataplane.backends.mcp import guarding, hello, items, listening, lists
 from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
 from dataplane.backends.mcp.visit import Visit
-from dataplane.mcp import errors, messages, modern, names, sessions, spellings, versions
+from dataplane.mcp import errors, merging, messages, modern, names, sessions, spellings, versions
 from dataplane.mcp.endpoints import QUERY
 from dataplane.mcp.messages import (
     INTERNAL_ERROR,
@@ -25,7 +25,7 @@ from dataplane.mcp.messages import (
     Malformed,
     Message,
 )
-from dataplane.mcp.methods import ALL, ITEM, LIST, LISTEN, METHODS, OTHER, REFERENCE
+from dataplane.mcp.methods import ALL, ITEM, LIST, LISTEN, METHODS, OTHER, REFERENCE, is_idempotent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -73,6 +73,7 @@ async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
         reply = visit.open_session()
         if reply is not None:
             return reply
+    visit.is_idempotent = is_idempotent(method)
     visit.describe(method or "response")
     outcome = "failed"
     try:
@@ -203,7 +204,13 @@ async def _respond(visit: Visit, upstreams: Upstreams, message: Message, body: b
     if found is None or target is None:
         raise Malformed(INVALID_PARAMS, "the id is that of no request", message.request_id)
     message.id = found[1]
+    if merging.RELATED.encode() in body:
+        message.result = merging.related(message.result, _own_task)
     return await acknowledged(visit, await upstreams.post(target, messages.encode(message)))
+
+
+def _own_task(name: str) -> str:
+    return names.parted("task", name)[1]
 
 
 async def _respond_without_session(visit: Visit, upstreams: Upstreams, message: Message) -> Reply | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeVar
 
 from msgspec import UNSET, Raw
@@ -30,6 +31,7 @@ AsT = TypeVar("AsT")
 Tag = Callable[[str, messages.Id], str]
 """Target and id of a request that it has for the client, to the id that the client sees."""
 _CANCELLED: Final = "notifications/cancelled"
+_RELATED: Final = merging.RELATED.encode()
 
 
 def kind_of(opened: Opened) -> bytes:
@@ -108,25 +110,29 @@ class Rewrite:
     def message(self, text: bytes) -> bytes | None:
         """None: it is not for this client. Raises `Malformed`."""
         message = messages.read(text)
+        is_other = self.renames and _RELATED in text and self._related(message)
         if message.is_request:
-            if self.tag is None:
-                return text
-            message.id = self.tag(self.target, message.request_id or 0)
+            if self.tag is not None:
+                message.id, is_other = self.tag(self.target, message.request_id or 0), True
         elif message.is_response:
             change = _RESULTS.get(self.method) if self.renames else None
-            if change is None or message.request_id != self.request_id or message.result is UNSET:
-                return text
-            message.result = change(message.result, self.target)
+            if change is not None and message.request_id == self.request_id and message.result is not UNSET:
+                message.result, is_other = change(message.result, self.target), True
         elif message.method == _CANCELLED:
-            if self.tag is None:
-                return text
-            message.params = _request_renamed(message.params, self.target, self.tag)
+            if self.tag is not None:
+                message.params, is_other = _request_renamed(message.params, self.target, self.tag), True
         elif message.method in _NAMED:
             if not self._noticed(message):
                 return None
-        else:
-            return text
-        return messages.encode(message)
+            is_other = True
+        return messages.encode(message) if is_other else text
+
+    def _related(self, message: Message) -> bool:
+        """Name the task that it belongs to as clients see it. Raises `Malformed`."""
+        ours = partial(names.joined, "task", self.target)
+        message.params = merging.related(message.params, ours)
+        message.result = merging.related(message.result, ours)
+        return True
 
     def _noticed(self, message: Message) -> bool:
         """Make a notice ours; whether it is for this client. Raises `Malformed`."""

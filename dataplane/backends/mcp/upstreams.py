@@ -112,9 +112,7 @@ class Upstreams:
         session = self.visit.session
         if fresh is not None or session is None:
             return fresh
-        remembered = self.visit.x.context.mcp_memory.peek(session.number)
-        renewed = None if remembered is None else remembered.renewed.get(target)
-        return renewed or session.of(target)
+        return self.visit.x.context.mcp_memory.renewed(session.number, target) or session.of(target)
 
     async def post(self, target: TargetPlan, body: bytes, seconds: float = calls.FOR_EVER) -> Opened:
         """Send a message within the session. Raises `TargetFailed`."""
@@ -130,7 +128,7 @@ class Upstreams:
     async def answer(self, target: TargetPlan, known: UpstreamSession, body: bytes) -> Opened:
         """Send an answer of the client to a request of a server, within the session that the server asked in. Raises
         `TargetFailed`."""
-        return await self._ask(target, known, b"POST", body, _TAKES + _JSON, LIST_SECONDS)
+        return await self._ask(target, known, b"POST", body, _TAKES + _JSON, LIST_SECONDS, True)
 
     async def delete(self, target: TargetPlan) -> None:
         """End the session there, if there is one. Whether that worked does not matter to the client."""
@@ -150,17 +148,25 @@ class Upstreams:
         known = self.of(target.name)
         if known is None or known.lost:
             known = await self.renew(target)
-        opened = await self._ask(target, known, method, body, lines, seconds)
+        is_idempotent = self.visit.is_idempotent
+        opened = await self._ask(target, known, method, body, lines, seconds, is_idempotent)
         if opened.answer.status != NOT_FOUND or not known.session_id:
             return opened
         opened.call.cancel()
         now = self.of(target.name)
         if now is None or now == known:  # nobody else has renewed it meanwhile
             now = await self.renew(target)
-        return await self._ask(target, now, method, body, lines, seconds)
+        return await self._ask(target, now, method, body, lines, seconds, is_idempotent)
 
     async def _ask(
-        self, target: TargetPlan, known: UpstreamSession, method: bytes, body: bytes, lines: bytes, seconds: float
+        self,
+        target: TargetPlan,
+        known: UpstreamSession,
+        method: bytes,
+        body: bytes,
+        lines: bytes,
+        seconds: float,
+        is_idempotent: bool = False,
     ) -> Opened:
         x = self.visit.x
         self.visit.out.taken()
@@ -174,7 +180,7 @@ class Upstreams:
         try:
             plan = calls.plan_of(x, self.visit.plan, target, known.endpoint)
             request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
-            call = calls.call(x, plan, request, seconds)
+            call = calls.call(x, plan, request, seconds, is_idempotent)
             try:
                 return Opened(call, await call.head(), target.name)
             except BaseException:
@@ -188,7 +194,7 @@ class Upstreams:
     async def hello(self, target: TargetPlan, body: bytes) -> Opened:
         """Send `initialize` outside any session. Raises `TargetFailed`."""
         seconds = START_SECONDS if target.is_stdio else HELLO_SECONDS
-        return await self._ask(target, UpstreamSession(target.name), b"POST", body, _TAKES + _JSON, seconds)
+        return await self._ask(target, UpstreamSession(target.name), b"POST", body, _TAKES + _JSON, seconds, True)
 
     def begun(self, target: TargetPlan, opened: Opened) -> UpstreamSession:
         """The session that an answer to `initialize` begins. Raises `TargetFailed` for an id that cannot be kept."""
@@ -222,13 +228,13 @@ class Upstreams:
         finally:
             opened.call.cancel()
         told = messages.notification("notifications/initialized")
-        (await self._ask(target, made, b"POST", told, _TAKES + _JSON, HELLO_SECONDS)).call.cancel()
+        (await self._ask(target, made, b"POST", told, _TAKES + _JSON, HELLO_SECONDS, True)).call.cancel()
         return made if session is None or self.visit.plan.stateless else self._remembered(session, made)
 
     def _remembered(self, session: Session, made: UpstreamSession) -> UpstreamSession:
         """A session of a server that takes the place of one before."""
         context = self.visit.x.context
-        context.mcp_memory.of(session.number, context.clock()).renewed[made.target] = made
+        context.mcp_memory.renew(session.number, made, context.clock())
         self._fresh[made.target] = made
         return made
 

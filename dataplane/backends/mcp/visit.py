@@ -47,6 +47,8 @@ class Visit:
         self.session: Session | None = None
         self.is_modern = False
         """It is of the revision without sessions."""
+        self.is_idempotent = False
+        """A server may get its message twice."""
         self.name_line = b""
         """Header that names the item to its server; b"": none."""
         self._remembered: Remembered | None = None

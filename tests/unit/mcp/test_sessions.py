@@ -8,12 +8,10 @@ import zlib
 import msgspec
 import pytest
 
-from dataplane.link.ended import Ended
-from dataplane.link.used import Used
 from dataplane.mcp import sessions
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import MAX_CONTENT, Question, Session, UpstreamSession
-from dataplane.mcp.worker import MOST_OPENED, Memory
+from dataplane.mcp.worker import MOST_OPENED, Memory, Shared
 
 SEALER = Sealer(bytes(32))
 OWNER = b"backend\0caller"
@@ -88,7 +86,7 @@ def test_a_question_with_an_id_that_none_should_be_has_no_text(request_id: str |
 
 
 def remembering() -> Memory:
-    return Memory(Ended.local(), Used.local(), lambda at, sleeper: None)
+    return Memory(Shared.local(), lambda at, sleeper: None)
 
 
 def test_a_remembered_id_is_still_one_of_its_owner_and_is_over_in_time() -> None:
