@@ -1,5 +1,5 @@
-"""Sessions of MCP servers that took the place of those which a client's session has in its id, as all workers of a proxy
-know it: a server that forgot a session is given one new one, in which what it asks of the client finds its answer,
+"""Sessions of MCP servers that took the place of those which a client's session has in its id, as all workers of a
+proxy know it: a server that forgot a session gets one new one, in which what it asks of the client finds its answer,
 whichever worker that comes to. No message, no lock.
 
 Laws

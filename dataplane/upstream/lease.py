@@ -310,8 +310,8 @@ class Leases:
         (another idle one may be just as stale). `repeatable`: the holder still has all of its content. `tries`: how
         many of its attempts were not made here.
 
-        A method that is not idempotent is sent again only when nothing of it was written (RFC 9110 9.2.2), or its content
-        says that it does no harm (`is_idempotent`)."""
+        A method that is not idempotent is sent again only when nothing of it was written (RFC 9110 9.2.2), or its
+        content says that it does no harm (`is_idempotent`)."""
         settle(holder)
         up, holder.up = holder.up, None
         safe = is_idempotent or cause in UNSEEN or holder.method in IDEMPOTENT

@@ -54,10 +54,10 @@ async def together(urls: list[str], work: Callable[[int, Client], Awaitable[None
             await work(number, asking)
             await done.come()
 
-    async with httpx2.AsyncClient(timeout=3 * PATIENCE, trust_env=False, limits=limits) as web:
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(len(urls)):
-                tasks.create_task(one(number, web))
+    shared = httpx2.AsyncClient(timeout=3 * PATIENCE, trust_env=False, limits=limits)
+    async with shared as web, asyncio.TaskGroup() as tasks:
+        for number in range(len(urls)):
+            tasks.create_task(one(number, web))
 
 
 async def test_many_sessions_at_once(tmp_path: Path) -> None:

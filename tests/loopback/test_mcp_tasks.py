@@ -68,9 +68,7 @@ async def seen(asking: Client, prefix: str) -> list[Any]:
     return found
 
 
-async def test_tasks_are_the_same_direct_and_through_the_proxy(
-    tmp_path: Path, tool: Callable[[str], str]
-) -> None:
+async def test_tasks_are_the_same_direct_and_through_the_proxy(tmp_path: Path, tool: Callable[[str], str]) -> None:
     async with world(tmp_path, tool) as here:
         found = []
         routes = {here.direct: "", here.through("http"): "", here.through("stdio"): "", here.through("both"): "b_"}

@@ -50,7 +50,7 @@ def test_every_message_of_a_task_names_it_as_clients_see_it(carrier: Carrier) ->
     assert client.toys[SECOND].got[-1] == {"jsonrpc": "2.0", "id": 3, "result": of_task("t1", action="accept")}
 
 
-@pytest.mark.parametrize("meta", ["[]", '{"%s": 7}' % RELATED, '{"%s": {"taskId": 7}}' % RELATED])
+@pytest.mark.parametrize("meta", ["[]", f'{{"{RELATED}": 7}}', f'{{"{RELATED}": {{"taskId": 7}}}}'])
 def test_what_names_no_task_fails_or_passes_and_breaks_nothing(meta: str, carrier: Carrier) -> None:
     client = open_two(carrier)
     waits = asked(client, "tasks/result", {"taskId": "two+t1"})
