@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 MANY = 200
 AT_ONCE = 20
-"""Of them begin at a time: client, servers and proxy share a machine. Then all of them are there, and all ask at once."""
+"""Of them begin at a time: client, servers and proxy share a machine. Then all of them are there and ask at once."""
 
 
 class Gathering:
