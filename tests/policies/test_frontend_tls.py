@@ -217,6 +217,7 @@ def test_without_a_protocol_in_common_the_handshake_fails() -> None:
 # --- time
 
 
+@pytest.mark.claims("limits: TLS handshake timeout")
 @pytest.mark.parametrize(("configured", "seconds"), [(0, 15.0), (500, 0.5)])
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", None], ids=["nothing", "part of a hello", "a hello"])
 def test_a_handshake_that_takes_longer_is_given_up(configured: int, seconds: float, sent: bytes | None) -> None:

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from dataplane.http.messages import Peer
 from dataplane.net.proxy_header import V2
 from dataplane.table.store import RESOURCE_TYPE, Change
 from gatewright.wire.v1 import resource_pb2
@@ -95,11 +96,14 @@ def test_a_listener_with_tls() -> None:
     assert proxy.counted("tls_handshakes_total") == {}
 
 
+@pytest.mark.parametrize(
+    ("action", "expression"), [("Allow", IN_OFFICE), ("Require", IN_OFFICE), ("Deny", f"!{IN_OFFICE}")]
+)
 @pytest.mark.parametrize("protocol", ["TCP", "TLS"])
-def test_listeners_whose_bytes_pass_as_they_are(protocol: str) -> None:
+def test_listeners_whose_bytes_pass_as_they_are(protocol: str, action: str, expression: str) -> None:
     tls = ", tls: {mode: Passthrough}" if protocol == "TLS" else ""
     listener = f'{{name: raw, protocol: {protocol}{tls}, tcpRoutes: [{{backends: [{{host: "127.0.0.1:9000"}}]}}]}}'
-    text = FILE.format(rule=rule(), more="").partition("  - name: http")[0] + f"  - {listener}\n"
+    text = FILE.format(rule=rule(expression, action), more="").partition("  - name: http")[0] + f"  - {listener}\n"
     proxy = Http1Endpoints(text)
     assert proxy.connect(OFFICE).open
     before = len(proxy.connector.dialled)
@@ -171,21 +175,38 @@ def address_is(address: str) -> str:
     return f'source.address == "{address}"'
 
 
+RULES = (
+    rule(address_is("198.51.100.1")),
+    rule(address_is("198.51.100.2")),
+    rule(address_is("198.51.100.3")),
+    rule(address_is("198.51.100.3"), "Deny"),
+    rule(IN_OFFICE, "Require"),
+)
+
+
 def test_rules_of_several_policies_add_up_and_never_conflict() -> None:
-    rules = (
-        rule(address_is("198.51.100.1")),
-        rule(address_is("198.51.100.2")),
-        rule(address_is("198.51.100.3")),
-        rule(address_is("198.51.100.3"), "Deny"),
-        rule(IN_OFFICE, "Require"),
-    )
-    proxy = BothPlanes(objects(*rules))
+    proxy = BothPlanes(objects(*RULES))
     allowed = [each for each in range(6) if is_open(proxy, f"198.51.100.{each}")]
     assert allowed == [1, 2]
-    for number in range(len(rules)):
+    for number in range(len(RULES)):
         conditions = proxy.world.conditions("GatewayPolicy", f"p{number}", entry=None)
         assert not [each for each in conditions if each.startswith("Conflicted")]
         assert [each for each in conditions if each.startswith("Accepted=True")]
+
+
+def test_they_add_up_on_each_kind_of_listener() -> None:
+    """As the gate of each port has it; who asks it: the tests above, and of UDP `unit/server/test_datagrams`."""
+    listeners = (
+        "[{name: raw, port: 9001, protocol: TCP}, {name: secure, port: 9002, protocol: TLS, tls: {mode: Passthrough}},"
+        " {name: dns, port: 9003, protocol: UDP}]"
+    )
+    text = objects(*RULES).replace("listeners: [{name: http, protocol: HTTP, port: 8080}]", f"listeners: {listeners}")
+    binds = BothPlanes(text).applier.current.table.binds
+    assert sorted(bind.port for bind in binds.values()) == [9001, 9002, 9003]
+    for bind in binds.values():
+        assert bind.network is not None
+        allowed = [each for each in range(6) if not bind.network.refuses(Peer(f"198.51.100.{each}"))]
+        assert allowed == [1, 2]
 
 
 def test_one_more_policy_arrives_and_goes() -> None:

@@ -158,9 +158,6 @@ LIMITS = [
         marks=pytest.mark.claims("limits: Frontend HTTP defaults"),
     ),
     pytest.param(
-        [Default(f"{FRONTEND}.tls.handshakeTimeout", "15s")], marks=pytest.mark.claims("limits: TLS handshake timeout")
-    ),
-    pytest.param(
         [
             # What the defaults do: tests/policies/test_frontend_tcp.py.
             Bound(f"{FRONTEND}.tcp.keepalive.retries", 1, 64),
@@ -169,7 +166,7 @@ LIMITS = [
     ),
     pytest.param(
         [
-            Default(f"{BACKEND}.health.eviction.duration", "3s"),
+            # What the default does: tests/policies/test_health.py.
             *(Bound(f"{BACKEND}.health.eviction.{name}", 0, 100) for name in ("restoreHealth", "healthThreshold")),
         ],
         marks=pytest.mark.claims("limits: Backend eviction"),

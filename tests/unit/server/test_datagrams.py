@@ -204,8 +204,18 @@ def test_datagrams_that_go_nowhere_have_one_line_in_a_while(
 # Where nothing leads.
 
 
-def test_who_may_not_connect_begins_no_session(proxied: Callable[[str], DatagramProxy]) -> None:
-    rule = "{action: Deny, policy: {matchExpressions: ['source.address == \"192.0.2.8\"']}}"
+@pytest.mark.parametrize(
+    ("action", "expression"),
+    [
+        ("Deny", 'source.address == "192.0.2.8"'),
+        ("Allow", 'source.address == "192.0.2.7"'),
+        ("Require", 'source.address == "192.0.2.7"'),
+    ],
+)
+def test_who_may_not_connect_begins_no_session(
+    action: str, expression: str, proxied: Callable[[str], DatagramProxy]
+) -> None:
+    rule = f"{{action: {action}, policy: {{matchExpressions: ['{expression}']}}}}"
     proxy = proxied(config(more=f"frontendPolicies: {{networkAuthorization: {rule}}}\n"))
     proxy.send(b"x", source=OTHER)
     proxy.send(b"y")

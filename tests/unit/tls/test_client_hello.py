@@ -145,6 +145,9 @@ NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c
         b"\x16\x03\x01\x00\x01\x02",  # a ServerHello
         b"\x16\x03\x01\x00\x04\x01" + (MAX_HELLO + 1).to_bytes(3),
         records(b"\x01" + vector(3, b"x" * 1000), 20),  # many records
+        records(message(sni(b"a.b")), 4),  # the same, of a hello that would be read otherwise
+        records(message(extension(0, b"\0\x09\0" + vector(2, b"a.b")))),  # a list of names that is longer than it is
+        records(b"\x01" + vector(3, message()[4:] + sni(b"a.b"))),  # an extension behind the extensions
         records(message(sni(b"a.b") + sni(b"a.b"))),
         records(message(NAMES)),
         records(message(sni(b"a.b", kind=1))),

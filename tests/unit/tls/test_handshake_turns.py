@@ -118,6 +118,7 @@ def test_200_real_handshakes_at_once_hold_the_loop_for_moments_only() -> None:
     for _ in range(200):
         begin("many")
     other = begin("one")
+    assert belows[0].reading and not other.reading, "what waits for its turn is not read"
     longest, when = 0.0, []
     while calls:
         now, began = list(calls), time.thread_time()
@@ -127,7 +128,7 @@ def test_200_real_handshakes_at_once_hold_the_loop_for_moments_only() -> None:
         longest = max(longest, time.thread_time() - began)
         if other.sent and not when:
             when.append(sum(bool(below.sent) for below in belows))
-    assert all(below.sent for below in belows)
+    assert all(below.sent and below.reading for below in belows)
     assert longest < 0.05
     assert when and when[0] < 50
 

@@ -160,6 +160,24 @@ def test_a_side_that_has_ended_still_hears() -> None:
     assert pair.inners[1].data == b"answer" and pair.inners[0].data == b""
 
 
+def test_an_end_waits_for_a_side_that_pauses_while_it_is_given_the_last_data() -> None:
+    pair = secured()
+    server, client = pair.sides
+    pair.inners[0].keeps = True
+    server.pause_reading()
+    client.write(b"last")
+    client.write_eof()
+    data, pair.sockets[1].sent = b"".join(pair.sockets[1].sent), []
+    pair.sockets[0].protocol.data_received(data)  # that the loop had read before
+    pair.inners[0].on_data = server.pause_reading
+    server.resume_reading()
+    pair.run()
+    assert (pair.inners[0].data, pair.inners[0].heard) == (b"last", ["secured"])
+    server.resume_reading()
+    pair.run()
+    assert pair.inners[0].heard == ["secured", "eof"]
+
+
 def test_an_end_without_close_notify_is_an_error() -> None:
     pair = secured()
     assert pair.sockets[0].protocol.eof_received() is False
