@@ -16,6 +16,7 @@ import pytest
 from tests.fakes.certificates import Authority
 from tests.fakes.socket_proxy import SocketProxy, serving
 from tests.fakes.tokens import DAY, Issuer, key_set
+from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
 from tests.unit.credentials.test_discovery import AUTH0, ENTRA, KEYCLOAK, TENANT
 
@@ -110,6 +111,50 @@ async def test_discovery(issuer: str, keys: str, tmp_path: Path) -> None:
             assert made.asked == [*made.documents], "the metadata, then the keys, under the issuer's own name"
             assert (await answer(proxy, issuer, Issuer("RS256", kid="k1")))[0] == 401, "a key of somebody else"
             assert (await answer(proxy, f"{issuer}x"))[0] == 401
+
+
+@pytest.mark.needs("curl")
+@pytest.mark.parametrize(("issuer", "keys"), PROVIDERS.values(), ids=PROVIDERS)
+async def test_the_example_with_the_settings_of_a_provider(issuer: str, keys: str, root: Path, tmp_path: Path) -> None:
+    """The commands of `examples/identity-provider`: its file with an issuer and a host, and who is believed then."""
+    text = (root / "examples/identity-provider/config.yaml").read_text()
+    async with provider(issuer, keys, tmp_path) as made, answering() as origin:
+        for old, new in (
+            (f"issuer: {KEYCLOAK} ", f"issuer: {issuer} "),
+            ("host: sso.example.com:443", f'host: "127.0.0.1:{made.port}"'),
+            ("policies:\n                          tls: {}", tls(made.host)),
+            ("127.0.0.1:3000", f"127.0.0.1:{origin}"),
+        ):
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        async with serving(text) as proxy:
+            url = f"http://127.0.0.1:{proxy.port}/"
+            refused = await curl("-i", url)
+            assert refused.startswith("HTTP/1.1 401 ") and "www-authenticate: bearer" in refused.lower()
+            for audience, status in (("api://shop", "200"), ("api://other", "401")):
+                token = KEY.token(iss=issuer, aud=audience, exp=int(time.time()) + DAY)
+                found = await curl("-i", "-H", f"Authorization: Bearer {token}", url)
+                assert found.startswith(f"HTTP/1.1 {status} "), (found, made.asked, proxy.log_lines())
+
+
+async def curl(*arguments: str) -> str:
+    process = await asyncio.create_subprocess_exec("curl", "-sS", *arguments, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(PATIENCE):
+        output, _ = await process.communicate()
+    return output.decode()
+
+
+@asynccontextmanager
+async def answering() -> AsyncIterator[int]:
+    """A server that says OK: its port."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
 
 
 @pytest.mark.parametrize(("issuer", "keys"), PROVIDERS.values(), ids=PROVIDERS)

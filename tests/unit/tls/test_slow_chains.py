@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from OpenSSL import SSL
 
-from dataplane.tls.contexts import UNPROVEN, accepting, client_context, connecting, load, server_context
+from dataplane.tls.contexts import MAX_DEPTH, UNPROVEN, accepting, client_context, connecting, load, server_context
 from dataplane.tls.settings import DEFAULT, NOT_ASKED, Asks, Identity, Verification
 from tests.fakes.certificates import EC, HUGE, RSA, Authority, new_key
 
@@ -43,9 +43,9 @@ def client(key: Any) -> SSL.Connection:
     return connecting(context)
 
 
-def shake_hands(near: SSL.Connection) -> tuple[SSL.Connection, float]:
+def shake_hands(near: SSL.Connection, server: SSL.Context = SERVER) -> tuple[SSL.Connection, float]:
     """The server's side, and the longest that it computed at a time. Raises as OpenSSL does on that side."""
-    far, longest = accepting(SERVER), 0.0
+    far, longest = accepting(server), 0.0
     for _ in range(3):
         for side, other in ((near, far), (far, near)):
             began = time.thread_time()
@@ -74,3 +74,21 @@ def test_one_with_keys_that_others_have_is_served_without_an_identity() -> None:
     far, longest = shake_hands(client(new_key(RSA)))
     assert far.get_app_data() == UNPROVEN and far.get_peer_certificate() is not None
     assert longest < 0.04
+
+
+@pytest.mark.parametrize(("between", "is_valid"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
+def test_so_many_certificates_stand_between_a_client_and_its_authority(between: int, is_valid: bool) -> None:
+    signer = AUTHORITY
+    for number in range(between):
+        signer = Authority(f"between {number}", signer)
+    issued = signer.issue("cart.example", client=True)
+    identity = load(Identity(issued.chain, issued.key))
+    strict = Verification(Asks.VALID, (AUTHORITY.pem.decode(),))
+    server = server_context(DEFAULT, [load(Identity(ISSUED.chain, ISSUED.key))], strict)
+    near = connecting(client_context(DEFAULT, NOT_ASKED, identity))
+    if is_valid:
+        far, _ = shake_hands(near, server)
+        assert far.get_peer_certificate() is not None
+    else:
+        with pytest.raises(SSL.Error, match="certificate verify failed"):
+            shake_hands(near, server)

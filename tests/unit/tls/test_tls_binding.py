@@ -14,6 +14,10 @@ from tests.fakes.certificates import EC, RSA, Authority
 AUTHORITY = Authority()
 
 
+PAIR = AUTHORITY.issue("shop.example", kind=EC)
+IDENTITY = Identity(PAIR.chain, PAIR.key)
+
+
 def identity(kind: str) -> Identity:
     issued = AUTHORITY.issue("shop.example", kind=kind)
     return Identity(issued.chain, issued.key)
@@ -85,3 +89,32 @@ def test_bytes_of_the_next_record_are_known_before_it_is_read() -> None:
     assert (server.read(), server.has_more(), server.read()) == (b"one", True, None)
     server.feed(two[3:])
     assert (server.read(), server.has_more()) == (b"two", False)
+
+
+ALERT = 21
+"""Type of a record (RFC 5246 6.2.1)."""
+
+
+@pytest.mark.parametrize("is_client", [True, False], ids=["client", "server"])
+def test_neither_side_negotiates_anew_because_the_other_one_asks(is_client: bool) -> None:
+    """TLS 1.2; later versions have no renegotiation."""
+    settings = TlsSettings(maximum=TLS_1_2, alpn=())
+    client, server = sides(settings, settings)
+    free = SSL.Context(SSL.TLS_SERVER_METHOD if is_client else SSL.TLS_CLIENT_METHOD)
+    free.set_max_proto_version(TLS_1_2)
+    if is_client:
+        free.use_certificate(PAIR.certificate)
+        free.use_privatekey(load(IDENTITY).key)
+        server = accepting(free)
+    else:
+        client = connecting(free)
+    ends = dict(zip((client, server), shaken(client, server), strict=True))
+    ours, theirs = (client, server) if is_client else (server, client)
+    assert theirs.renegotiate()
+    try:
+        theirs.do_handshake()
+    except SSL.WantReadError:
+        pass
+    ends[ours].feed(ends[theirs].take())
+    assert ends[ours].read() is None
+    assert ends[ours].take()[0] == ALERT

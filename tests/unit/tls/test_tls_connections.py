@@ -440,6 +440,18 @@ def test_the_identity_of_a_session_is_taken_up_with_it() -> None:
     assert run.counted("tls_handshakes_total") == {"full": 1, "resumed": 1}
 
 
+@pytest.mark.parametrize("version", [SSL.TLS1_2_VERSION, SSL.TLS1_3_VERSION])
+@pytest.mark.parametrize("identity", [VALID, FOREIGN], ids=["valid", "foreign"])
+def test_where_a_certificate_need_not_be_valid_no_session_is_taken_up(identity: Issued, version: int) -> None:
+    """It would not say whether the certificate was, and who showed one of somebody else's would have its name."""
+    run = validated(LENIENT, AUTHORITY.pem)
+    context = client_context(AUTHORITY, identity=identity)
+    context.set_max_proto_version(version)
+    first = TlsClient(run.connect(), "shop.example", context=context)
+    assert ask(run, first, "shop.example") == b"HTTP/1.1 200 OK"
+    assert not resumed(run, first, context)
+
+
 def test_a_listener_knows_when_the_first_of_its_certificates_expires() -> None:
     soon, late = AUTHORITY.issue("shop.example", days=3), AUTHORITY.issue("shop.example", kind=RSA, days=90)
     run = SecureProxy(ROUTES, {"http": secure(late, soon)})
