@@ -196,6 +196,20 @@ def test_tls_follows_the_header() -> None:
         assert proxy.log_lines()[-1].partition(" source=")[2] == log
 
 
+def test_a_handshake_has_its_own_time_from_the_header_on() -> None:
+    listeners = {"http": secure(Authority().issue("shop.example"))}
+    proxy = SecureProxy(
+        text("{version: V1}").replace("name: http\n", "name: http\n    hostname: shop.example\n"), listeners
+    )
+    client = proxy.connect(BALANCER)
+    proxy.advance(4)
+    client.send(LINE)
+    proxy.advance(14.9)
+    assert client.open
+    proxy.advance(0.2)
+    assert not client.open
+
+
 class TestTrust:
     @pytest.mark.parametrize(
         ("http", "peer", "is_taken"),

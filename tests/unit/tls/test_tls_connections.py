@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from OpenSSL import SSL
 
+from dataplane.tls.handshakes import Handshakes, Stepping
 from gatewright.wire.v1 import tls_pb2
 from tests.fakes.certificates import EC, RSA, Authority, Issued
 from tests.fakes.memory_proxy import ROUTES
@@ -210,6 +211,32 @@ def test_a_client_that_leaves_in_its_handshake_leaves_nothing() -> None:
 
 
 # --- hosts of other listeners
+
+
+def test_who_is_closed_in_a_handshake_to_make_room_has_not_failed_in_it() -> None:
+    run = SecureProxy(f"frontendPolicies: {{limits: {{maxConnections: 1}}}}\n{ROUTES}", {"http": secure(CERTIFICATE)})
+    first = TlsClient(run.connect(), "shop.example", AUTHORITY, handshake=False)
+    with pytest.raises(SSL.WantReadError):
+        first.tls.do_handshake()
+    first.flush()
+    run.advance(1)
+    assert TlsClient(run.connect(("192.0.2.8", 1)), "shop.example", AUTHORITY).error == ""
+    assert not first.far.open and run.counted("tls_handshake_failures_total") == {}
+
+
+def test_handshakes_take_turns_by_the_address_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = plain()
+    sources: list[str] = []
+    add = Handshakes.add
+
+    def noted(handshakes: Handshakes, one: Stepping) -> None:
+        sources.append(one.source)
+        add(handshakes, one)
+
+    monkeypatch.setattr(Handshakes, "add", noted)
+    for peer in ("192.0.2.7", "192.0.2.7", "192.0.2.8"):
+        TlsClient(run.connect((peer, 40_000)), "shop.example", AUTHORITY)
+    assert list(dict.fromkeys(sources)) == ["192.0.2.7", "192.0.2.8"]
 
 
 @pytest.mark.parametrize(
