@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from controlplane.cli.__main__ import main
+from controlplane.cli import __main__ as cli
+
+
+def main() -> int:
+    """See `cli.main`."""
+    return cli.main(["controller", *sys.argv[1:]])
+
 
 if __name__ == "__main__":
-    sys.exit(main(["controller", *sys.argv[1:]]))
+    sys.exit(main())

@@ -140,18 +140,19 @@ async def running(
     ports: str = "--any-port",
     pass_fds: Sequence[int] = (),
     leaves: str = "",
+    preloaded: bool = True,
 ) -> AsyncIterator[Proxy]:
     """`python -m dataplane` with these flags until the block ends; then its workers hold nothing any more.
 
     `ports`: how it comes to its ports. `leaves`: why its workers hold something at the end, or cannot be asked.
+    `preloaded`: see `Program`.
     """
     pages = [f"--{name}=127.0.0.1:0" for name in PAGES]
     command = [sys.executable, *entry, *pages, ports, *flags, f"--workers={workers}"]
     with tempfile.TemporaryDirectory(prefix="proxy") as folder:
         given = {**TIMES, **(environment or {})}
-        async with started(
-            Path(folder), "proxy", command, end=signal.SIGINT, environment=given, pass_fds=pass_fds
-        ) as agent:
+        options: dict[str, Any] = {"environment": given, "pass_fds": pass_fds, "preloaded": preloaded}
+        async with started(Path(folder), "proxy", command, end=signal.SIGINT, **options) as agent:
             made = Proxy(agent)
             yield made
             if not leaves:

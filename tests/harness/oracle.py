@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import leaks, ports
+from tests.harness import leaks, ports, preloaded
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import PAUSE
 
@@ -111,6 +111,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     runners._cancel_all_tasks = _cancel_all_tasks  # type: ignore[attr-defined]
+
+
+preloaded.on_begin.append(lambda fd, pid: ORACLE.adopt(frozenset((fd,)), frozenset((pid,)), frozenset()))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

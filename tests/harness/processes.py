@@ -23,6 +23,7 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGTERM
 from typing import Any
 
+from tests.harness import preloaded as _preloaded
 from tests.harness.patience import PATIENCE
 
 MARK = "GATEWRIGHT_FAMILY"
@@ -77,7 +78,8 @@ class Notices:
 class Program:
     """A program that runs. `folder` takes what it writes: `NAME.out` and `NAME.log` (standard error).
 
-    `stdout`, `stderr`: descriptors instead of these files. The other parameters are those of subprocess.Popen.
+    `stdout`, `stderr`: descriptors instead of these files. `preloaded`: it may be a fork of a process that has loaded
+    it already. The other parameters are those of subprocess.Popen.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class Program:
         stdout: int | None = None,
         stderr: int | None = None,
         stdin: int = subprocess.DEVNULL,
+        preloaded: bool = True,
         **options: Any,
     ) -> None:
         self.name, self.command = name, tuple(command)
@@ -98,13 +101,13 @@ class Program:
         self.notices = Notices(folder)
         given = {**os.environ, **(environment or {}), MARK: self._mark, "NOTIFY_SOCKET": self.notices.address}
         with self._log.open("ab") as log, self._out.open("ab") as out:
-            self.process = subprocess.Popen(
-                tied(command),
-                stdin=stdin,
-                stdout=out if stdout is None else stdout,
-                stderr=log if stderr is None else stderr,
-                env=given,
-                **options,
+            to = out.fileno() if stdout is None else stdout
+            errors = log.fileno() if stderr is None else stderr
+            forked = None
+            if preloaded and options.keys() <= {"cwd", "pass_fds"}:
+                forked = _preloaded.start(command, given, stdin, to, errors, **options)
+            self.process = forked or subprocess.Popen(
+                tied(command), stdin=stdin, stdout=to, stderr=errors, env=given, **options
             )
         self.pid = self.process.pid
         self._pidfd = _open(self.pid)

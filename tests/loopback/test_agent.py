@@ -53,7 +53,7 @@ async def test_it_serves_a_file_shows_its_pages_and_reloads(tmp_path: Path) -> N
     file, port = tmp_path / "config.yaml", reserve()
     async with origin() as upstream:
         file.write_text(file_of((port, upstream)))
-        async with running("-f", str(file), ports=GIVEN) as proxy:
+        async with running("-f", str(file), ports=GIVEN, preloaded=False) as proxy:
             await proxy.ready()
             assert await get(port) == (200, "hello")
             line = await proxy.logged("bind opened")

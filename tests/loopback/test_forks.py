@@ -190,7 +190,7 @@ async def test_a_proxy_leaves_no_server_behind_however_it_ends(tmp_path: Path) -
     async with origin() as upstream:
         file.write_text(file_of((8080, upstream)))
         for end in (signal.SIGTERM, signal.SIGKILL):
-            async with running("-f", str(file), workers=2) as proxy:
+            async with running("-f", str(file), workers=2, preloaded=False) as proxy:
                 await proxy.ready()
                 assert await get(proxy.at(8080)) == (200, "hello")
                 family = proxy.agent.children()
