@@ -141,7 +141,7 @@ async def test_what_up_started_comes_back_and_goes_with_it(tmp_path: Path) -> No
         await until(lambda: "proxy-1 ended with -9; it is started again in 1 s" in up.out(), up.out)
         await _serves(listener)
         family = descendants(up.pid)
-        assert len(family) == 3
+        assert len(family) == 4  # demo servers, agent, fork server, worker
         up.signal(signal.SIGKILL)
         await until(lambda: is_gone(family), "everything that it started ends")
 

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from dataplane.agent.process import WorkerProcess
+from dataplane.agent.process import WorkerProcess, by_command
 from dataplane.agent.resources import XDS
 from dataplane.agent.workers import Pace, Workers
 from dataplane.link.messages import RESOURCE, Record
@@ -37,7 +37,7 @@ async def states(room: Workers) -> list[int]:
 
 
 async def test_workers_commit_by_themselves_while_the_agent_hears_nothing() -> None:
-    async with workers(REAL, Pace(), count=2) as (room, _), asyncio.timeout(LONG):
+    async with workers(by_command(REAL), Pace(), count=2) as (room, _), asyncio.timeout(LONG):
         await room.apply([])
         applying = asyncio.create_task(room.apply(CHANGE))
         await asyncio.sleep(0)  # it is sent
@@ -49,7 +49,10 @@ async def test_workers_commit_by_themselves_while_the_agent_hears_nothing() -> N
 
 
 async def test_a_stopped_worker_holds_the_others_once_for_a_bounded_time_and_catches_up() -> None:
-    async with workers(REAL, Pace(grace=0.5, patience=LONG, state=LONG), count=2) as (room, _), asyncio.timeout(LONG):
+    async with (
+        workers(by_command(REAL), Pace(grace=0.5, patience=LONG, state=LONG), count=2) as (room, _),
+        asyncio.timeout(LONG),
+    ):
         await room.apply([])
         first, second = lives(room)
         os.kill(second.pid, signal.SIGSTOP)
@@ -69,7 +72,7 @@ async def test_a_stopped_worker_holds_the_others_once_for_a_bounded_time_and_cat
 
 async def test_a_worker_that_is_known_to_be_late_holds_nobody_again() -> None:
     pace = Pace(grace=LONG, patience=LONG, state=0.3)
-    async with workers(REAL, pace, count=2) as (room, _), asyncio.timeout(LONG):
+    async with workers(by_command(REAL), pace, count=2) as (room, _), asyncio.timeout(LONG):
         await until(lambda: all(slot.life is not None for slot in room.slots))
         room._pace = Pace(grace=0.2, patience=LONG, state=LONG)
         await room.apply([])
@@ -87,7 +90,7 @@ async def test_a_worker_that_is_known_to_be_late_holds_nobody_again() -> None:
 
 async def test_a_worker_that_dies_between_preparing_and_the_commit_is_replaced_and_serves() -> None:
     pace = Pace(grace=LONG, patience=LONG, state=LONG)
-    async with workers(REAL, pace, count=2) as (room, metrics), asyncio.timeout(LONG):
+    async with workers(by_command(REAL), pace, count=2) as (room, metrics), asyncio.timeout(LONG):
         await room.apply([])
         first, second = lives(room)
         os.kill(second.pid, signal.SIGSTOP)
@@ -106,7 +109,7 @@ async def test_a_worker_that_dies_between_preparing_and_the_commit_is_replaced_a
 
 async def test_the_death_of_the_worker_that_all_wait_for_lets_the_others_swap() -> None:
     pace = Pace(grace=LONG, patience=LONG, state=LONG)
-    async with workers(REAL, pace, count=2) as (room, metrics), asyncio.timeout(LONG):
+    async with workers(by_command(REAL), pace, count=2) as (room, metrics), asyncio.timeout(LONG):
         await room.apply([])
         _, second = lives(room)
         os.kill(second.pid, signal.SIGSTOP)

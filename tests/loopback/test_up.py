@@ -242,7 +242,7 @@ def test_a_gateway_that_appears_gets_its_proxies(up: Up) -> None:
 
 def test_ctrl_c_leaves_nothing_even_with_an_open_stream(up: Up) -> None:
     """The last test of the shared one."""
-    wanted = 1 + 2 + 2  # demo servers, agents, workers
+    wanted = 1 + 2 + 2 + 2  # demo servers, agents, fork servers, workers
     wait_until(lambda: len(up.process.children()) == wanted, "what earlier tests started is gone")
     family = up.process.children()
     stream = http.client.HTTPConnection("127.0.0.1", LISTENER + up.offset, timeout=PATIENCE)
@@ -268,7 +268,7 @@ def test_kill_9_leaves_nothing(tmp_path: Path) -> None:
     with running(copy_example(tmp_path / "quickstart"), tmp_path, "--workers", "1", "--proxies", "1") as up:
         up.wait_ready()
         family = up.process.children()
-        assert len(family) == 3
+        assert len(family) == 4  # demo servers, agent, fork server, worker
         assert up.end(signal.SIGKILL) == -signal.SIGKILL
         assert not any(map(is_alive, family))
 
