@@ -31,6 +31,7 @@ LONGEST_OF_COUNTS: Final = 10.0
 MOST_WRITES: Final = 15
 """Of counts that change for `LASTS` seconds."""
 LASTS: Final = 17.0
+"""Seconds of changes for which `MOST_WRITES` is promised."""
 QUIET_WITH: Final = (0.5, 0.225, 0.075, QUIET)
 """How quiet it has to be before counts are written, by the number of writes that are left; more than that: the last."""
 ENDS: Final = QUIET_WITH[0]

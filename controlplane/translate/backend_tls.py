@@ -7,7 +7,7 @@ sends to it, a request, a mirror or a policy's call, gets an error, and never pl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -139,15 +139,28 @@ def _refused(policy: BackendTLSPolicy, of_all_references: Sequence[Condition]) -
     return Condition("Accepted", False, "Invalid", f"{support.message(paths)}; {CLOSED}") if paths else None
 
 
+Target = tuple[str, ObjectKey]
+"""The kind and the name of a backend, without sections."""
+
+Firsts = Mapping[str, ObjectKey]
+"""Which policy counts for a target (""), and for each of its ports."""
+
+
+class Parts(NamedTuple):
+    """The collections that say what a target is made of."""
+
+    services: Collection[ObjectKey, ServiceView]
+    gateway_backends: Collection[ObjectKey, GatewayBackendView]
+
+
 @dataclass(frozen=True, slots=True)
 class TLSPolicies:
     """The collections that say which policy counts where."""
 
-    services: Collection[ObjectKey, ServiceView]
-    gateway_backends: Collection[ObjectKey, GatewayBackendView]
+    parts: Parts
     verdicts: Collection[ObjectKey, TLSVerdict]
-    by_target: Index[tuple[str, ObjectKey], ObjectKey, TLSVerdict]
-    """Policies by what they name, without sections."""
+    firsts: Collection[Target, Firsts]
+    """Found once for each target, however many policies name it: each of them asks."""
 
 
 class Outcome(NamedTuple):
@@ -173,38 +186,30 @@ def outcome(context: Context, policies: TLSPolicies, key: BackendKey) -> Outcome
 
 def winner(context: Context, policies: TLSPolicies, key: BackendKey) -> ObjectKey | None:
     """The policy that counts for a backend: one that names the port before one that names the whole Service."""
-    rivals = _rivals(context, policies, key.kind, key.object)
+    firsts = context.fetch(policies.firsts, (key.kind, key.object)) or {}
     port = str(key.port) if key.kind == "service" else ""
-    found = _first(rivals, port) if port else None
-    return found if found is not None else _first(rivals, "")
+    return firsts.get(port) or firsts.get("")
 
 
-Rival = tuple[str, str, ObjectKey]
-"""Section as a port's number, order, policy."""
+def firsts(context: Context, target: Target, policies: Iterable[tuple[ObjectKey, TLSVerdict]], parts: Parts) -> Firsts:
+    """Of those that name a target or a part of it that is there: for each the one that comes first."""
+    sections = _sections(context, parts, *target)
+    found: dict[str, tuple[str, ObjectKey]] = {}
+    for name, each in policies:
+        for place in each.places:
+            section = sections.get(place.section) if (place.kind, place.key) == target else None
+            if section is not None:
+                found[section] = min(found.get(section, (each.order, name)), (each.order, name))
+    return {section: name for section, (_, name) in sorted(found.items())}
 
 
-def _rivals(context: Context, policies: TLSPolicies, kind: str, key: ObjectKey) -> list[Rival]:
-    """Who names an object or a part of it that is there."""
-    sections = _sections(context, policies, kind, key)
-    return [
-        (sections[place.section], each.order, name)
-        for name, each in context.fetch_index(policies.by_target, (kind, key))
-        for place in each.places
-        if (place.kind, place.key) == (kind, key) and place.section in sections
-    ]
-
-
-def _first(rivals: Iterable[Rival], section: str) -> ObjectKey | None:
-    return min(((rank, name) for where, rank, name in rivals if where == section), default=(None, None))[1]
-
-
-def _sections(context: Context, policies: TLSPolicies, kind: str, key: ObjectKey) -> dict[str, str]:
+def _sections(context: Context, parts: Parts, kind: str, key: ObjectKey) -> dict[str, str]:
     """Every way to name the object ("") or a part of it, with the one name of what is meant. Nothing: it is not there.
 
     Ports are parts of a Service, by name as Gateway API has it, or by number as with our own policies."""
     if kind != "service":
-        return {"": ""} if context.fetch(policies.gateway_backends, key) is not None else {}
-    service = context.fetch(policies.services, key)
+        return {"": ""} if context.fetch(parts.gateway_backends, key) is not None else {}
+    service = context.fetch(parts.services, key)
     if service is None:
         return {}
     ports = {name: str(port.port) for port in service.ports for name in (port.name, str(port.port)) if name}
@@ -231,7 +236,7 @@ def standings(context: Context, policies: TLSPolicies, uses: Uses, key: ObjectKe
     """The Gateways that send to something that the policy names, with what became of it."""
     found: Standings = {}
     for place in policy.places:
-        section = _sections(context, policies, place.kind, place.key).get(place.section)
+        section = _sections(context, policies.parts, place.kind, place.key).get(place.section)
         standing = _standing(context, policies, key, place, section)
         users = context.fetch_index(uses, (place.kind, place.key))
         for gateway in dict.fromkeys(use.gateway for use, _ in users if section in ("", None, str(use.backend.port))):
@@ -242,7 +247,7 @@ def standings(context: Context, policies: TLSPolicies, uses: Uses, key: ObjectKe
 def _standing(context: Context, policies: TLSPolicies, key: ObjectKey, place: Place, section: str | None) -> Standing:
     if section is None:
         return Standing(place, is_there=False)
-    first = _first(_rivals(context, policies, place.kind, place.key), section)
+    first = (context.fetch(policies.firsts, (place.kind, place.key)) or {}).get(section)
     return Standing(place, is_there=True, beaten_by=None if first == key else first)
 
 

@@ -20,6 +20,7 @@ from controlplane.translate.keys import (
     gateway_resource,
     listener_resource,
 )
+from controlplane.translate.listener_precedence import with_sets
 from controlplane.translate.listener_tls import Lookups, TlsPlan
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
 from gatewright.api.objects.gateway import AllowedListeners, Gateway, GatewayFrontendTLS
@@ -83,7 +84,7 @@ def plan(
     own = listeners.verifying(found, validation)
     allowed = (gateway.spec.allowed_listeners or AllowedListeners()).namespaces
     admitted = namespaces.rule(key.namespace, allowed).resolved(known)
-    joined = listeners.with_sets(key, own, sets, lambda namespace: admitted is None or namespace in admitted)
+    joined = with_sets(key, own, sets, lambda namespace: admitted is None or namespace in admitted)
     return GatewayPlan(
         key,
         own,

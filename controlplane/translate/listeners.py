@@ -68,7 +68,7 @@ def plan(
     owner: Owner, listeners: Sequence[Listener], unsupported: Sequence[support.Path], lookups: Lookups
 ) -> tuple[ListenerPlan, ...]:
     """Every listener of a Gateway or ListenerSet with its verdict, in the order written. Those of a set that conflict
-    are found when it is known who comes before them (`with_sets`).
+    are found when it is known who comes before them (`listener_precedence`).
 
     `unsupported` are paths of fields within listeners that cannot be honoured yet.
     """
@@ -76,7 +76,7 @@ def plan(
         _plan(owner, listener, [path for path in unsupported if path[2] == position], lookups)
         for position, listener in enumerate(listeners)
     )
-    return found if owner.kind == "ListenerSet" else _without_conflicts(found)
+    return found if owner.kind == "ListenerSet" else without_conflicts(found)
 
 
 def _plan(
@@ -134,7 +134,7 @@ def _fields(unsupported: Sequence[support.Path]) -> Condition | None:
     return Condition("Accepted", False, "UnsupportedValue", support.message(unsupported)) if unsupported else None
 
 
-def _without_conflicts(listeners: Sequence[ListenerPlan]) -> tuple[ListenerPlan, ...]:
+def without_conflicts(listeners: Sequence[ListenerPlan]) -> tuple[ListenerPlan, ...]:
     """Inside one object there is no winner: all listeners of a conflict are refused. Those that lost one to somebody
     else conflict with nobody here."""
     rest = [each for each in listeners if not each.conflicted]
@@ -145,11 +145,11 @@ def _beside(listener: ListenerPlan, others: Iterable[ListenerPlan]) -> ListenerP
     for other in others:
         reason = None if other is listener else _indistinct(listener, other)
         if reason:
-            return _lost(listener, reason, f"listener {other.name}")
+            return lost(listener, reason, f"listener {other.name}")
     return listener
 
 
-def _lost(listener: ListenerPlan, reason: str, to: str) -> ListenerPlan:
+def lost(listener: ListenerPlan, reason: str, to: str) -> ListenerPlan:
     what = f"conflicts with {to} on port {listener.port}"
     condition = Condition("Accepted", False, reason, f"{what}: {EXPLANATIONS[reason]}")
     return replace(listener, refused=condition, conflicted=True)
@@ -244,45 +244,3 @@ def _verifying(plan: ListenerPlan, validation: Validation | None) -> ListenerPla
     if plan.tls is None or plan.tls.passthrough or validation is None:
         return plan
     return replace(plan, refused=plan.refused or validation.refused, tls=replace(plan.tls, validation=validation))
-
-
-def with_sets(
-    key: ObjectKey, own: Sequence[ListenerPlan], sets: Iterable[SetPlan], allows: Callable[[str], bool]
-) -> tuple[SetPlan, ...]:
-    """The sets that name a Gateway, with what the Gateway, and who comes before them, leave of them (Gateway API,
-    ListenerSet): a Gateway's own listeners first, then the older set, then by name. Who comes later loses a conflict.
-
-    `allows`: whether the Gateway allows sets of a namespace.
-    """
-    held: dict[int, list[tuple[str, ListenerPlan]]] = {}
-    for listener in own:
-        held.setdefault(listener.port, []).append((f"Gateway {key}", listener))
-    return tuple(
-        _joined(each, held)
-        if allows(each.key.namespace)
-        else replace(each, refused=each.refused or _not_allowed(key, each))
-        for each in sorted(sets, key=lambda each: each.order)
-    )
-
-
-def _joined(plan: SetPlan, held: dict[int, list[tuple[str, ListenerPlan]]]) -> SetPlan:
-    """A set with the conflicts that it loses; `held` gets what it holds itself."""
-    listeners = _without_conflicts([_after(each, held.get(each.port, ())) for each in plan.listeners])
-    for listener in listeners:
-        if not listener.conflicted:
-            held.setdefault(listener.port, []).append((f"ListenerSet {plan.key}", listener))
-    return replace(plan, listeners=listeners)
-
-
-def _after(listener: ListenerPlan, held: Iterable[tuple[str, ListenerPlan]]) -> ListenerPlan:
-    """A listener that comes after those that hold its port."""
-    for owner, other in held:
-        reason = _indistinct(listener, other)
-        if reason:
-            return _lost(listener, reason, f"listener {other.name} of {owner}")
-    return listener
-
-
-def _not_allowed(gateway: ObjectKey, plan: SetPlan) -> Condition:
-    why = f"allowedListeners of Gateway {gateway} admits no ListenerSet of namespace {plan.key.namespace}"
-    return Condition("Accepted", False, "NotAllowed", why)

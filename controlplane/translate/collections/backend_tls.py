@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import backend_tls
-from controlplane.translate.backend_tls import TLSPolicies, TLSVerdict
+from controlplane.translate.backend_tls import Firsts, Parts, Target, TLSPolicies, TLSVerdict
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import ObjectKey
@@ -18,18 +18,20 @@ class BackendTLS:
 
     def __init__(self, graph: Graph, inputs: Inputs, views: Views) -> None:
         self._views = views
+        self._parts = Parts(views.services, views.gateway_backends)
         self.verdicts = graph.map(
             "backend TLS policies", inputs.backend_tls_policies, self._verdict, backend_tls.untranslated
         )
-        self.policies = TLSPolicies(
-            views.services,
-            views.gateway_backends,
-            self.verdicts,
-            self.verdicts.index("target", lambda _, each: _targets(each)),
-        )
+        self._by_target = self.verdicts.index("target", lambda _, each: _targets(each))
+        targets = graph.groups("targets of backend TLS policies", self._by_target)
+        firsts = graph.map("backend TLS policies that count", targets, self._firsts)
+        self.policies = TLSPolicies(self._parts, self.verdicts, firsts)
 
     def _verdict(self, context: Context, key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:
         return backend_tls.verdict(context, self._views.certificates, key, policy)
+
+    def _firsts(self, context: Context, target: Target, _: object) -> Firsts:
+        return backend_tls.firsts(context, target, context.fetch_index(self._by_target, target), self._parts)
 
 
 def _targets(verdict: TLSVerdict) -> Iterator[tuple[str, ObjectKey]]:
