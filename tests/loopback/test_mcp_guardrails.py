@@ -14,6 +14,7 @@ import pytest
 
 from gatewright.wire.external import ext_mcp_pb2 as pb
 from tests.fakes.socket_proxy import SocketProxy, serving
+from tests.harness.patience import PATIENCE
 
 MODERN = "2026-07-28"
 OURS, THEIRS = "gatewright.mcp.v1.ExtMcp", "agentgateway.dev.ext_mcp.ExtMcp"
@@ -453,3 +454,59 @@ async def test_rejections_are_counted_as_refused() -> None:
         await made.post("tools/call", {"name": "add"})
         assert made.proxy.count("mcp_requests_total", "tools/call", "", "", "denied") == 1
         assert made.proxy.count("mcp_requests_total", "initialize", "", "", "answered") == 1
+
+
+# --- clients of the older transport
+
+
+class Stream:
+    """What comes on the stream of such a client."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    async def data(self) -> str:
+        """Of the next event."""
+        async with asyncio.timeout(PATIENCE):
+            while not (line := await self._reader.readline()).startswith(b"data:"):
+                assert line, "the stream ended"
+        return line[5:].strip().decode()
+
+
+@pytest.mark.parametrize("several", [False, True])
+async def test_clients_of_the_older_transport_are_judged_too(several: bool) -> None:
+    judge = Processor(lambda message: passes(message) if b"good" in message.mcp_request else rejects(message))
+    shown = Processor(response=mutates({"content": [], "by": "us"}))
+    results = '{remote: {host: "%s"}, methods: {tools/call: Response}}'
+    async with world((judge, CALLS), (shown, results), several=several) as made:
+        reader, writer = await asyncio.open_connection("127.0.0.1", made.proxy.port)
+        writer.write(b"GET /sse HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n")
+        stream = Stream(reader)
+        where = await stream.data()
+
+        async def post(body: dict[str, Any]) -> str:
+            text = json.dumps({"jsonrpc": "2.0", **body}).encode()
+            answer = await made.proxy.ask("POST", where, text, "Content-Type: application/json\r\n")
+            return answer.split(b" ", 2)[1].decode()
+
+        hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+        assert await post({"id": 0, "method": "initialize", "params": hello}) == "202"
+        assert json.loads(await stream.data())["id"] == 0
+        assert judge.asked == [] and shown.asked == []  # no key: no call
+        tool = "t1_add" if several else "add"
+
+        async def called(number: int, note: str) -> Any:
+            params = {"name": tool, "arguments": {"note": note}}
+            await post({"id": number, "method": "tools/call", "params": params})
+            return json.loads(await stream.data())
+
+        passed = await called(1, "good")
+        assert passed["result"] == {"content": [], "by": "us"} and passed["id"] == 1
+        refused = await called(2, "bad")
+        assert (refused["id"], refused["error"]["code"], refused["error"]["message"]) == (2, -32001, "not today")
+        server = made.servers[-1]
+        calls = [each for each in server.got if each and each.get("method") == "tools/call"]
+        assert [each["params"]["arguments"] for each in calls] == [{"note": "good"}], "the other one reached nobody"
+        assert [name for name, _ in judge.asked] == ["CheckRequest"] * 2
+        assert [name for name, _ in shown.asked] == ["CheckResponse"]
+        writer.close()
