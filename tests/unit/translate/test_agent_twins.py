@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import resource_pb2
 from tests.unit.translate.test_program import CLASS, GATEWAY, world
 
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 OBJECT = """
 apiVersion: gatewright.dev/v1alpha1
 kind: GatewayBackend
@@ -80,6 +83,76 @@ def of_file(backend: str) -> list[dict[str, Any]]:
 def test_both_forms_are_equal(spec: str) -> None:
     found = of_object(spec)
     assert found and found == of_file(spec)
+
+
+# --- the examples of the pages
+
+
+def blocks(page: str) -> list[str]:
+    """The YAML of a page that is a whole file: of objects, or of a proxy alone."""
+    found = re.findall(r"^```yaml\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
+    return [each for each in found if each.startswith(("apiVersion:", "binds:"))]
+
+
+def loaded(text: str) -> list[resource_pb2.Resource]:
+    made = standalone.load(text, "config.yaml")
+    assert not made.problems, made.problems
+    return list(made.resources)
+
+
+def read(*objects: str) -> list[resource_pb2.Resource]:
+    texts = [
+        re.sub(r"metadata: {name: (\w+)[^}]*}", r"metadata: {name: \1, namespace: default, generation: 1}", each)
+        for each in objects
+    ]
+    made = world(CLASS, GATEWAY, "\n---\n".join(texts))
+    return [
+        resource_pb2.Resource.FromString(data)
+        for key, data in made.resources.items()
+        if not key[1].endswith(".Endpoint")
+    ]
+
+
+ROUTE = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: NAME}
+spec:
+  parentRefs: [{name: gw}]
+  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: NAME}]}]
+"""
+
+
+@pytest.mark.parametrize(("page", "name"), [("mcp.md", "tools"), ("a2a.md", "greeter")])
+def test_the_two_examples_of_a_page_are_equal(page: str, name: str) -> None:
+    whole = blocks(page)
+    (of_objects,) = [each for each in whole if each.startswith("apiVersion:")]
+    of_files = [each for each in whole if each.startswith("binds:")]
+    found = plain(read(of_objects, ROUTE.replace("NAME", name)))
+    assert found and plain(loaded(of_files[0])) == found
+
+
+def rules(resources: list[resource_pb2.Resource]) -> list[Any]:
+    """What policies say of MCP calls, wherever they stand."""
+    found: list[Any] = []
+
+    def walk(value: Any) -> None:
+        for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+            if name == "backend_mcp":
+                found.append(each)
+            elif isinstance(each, dict | list):
+                walk(each)
+
+    for each in resources:
+        walk(MessageToDict(each, preserving_proto_field_name=True))
+    return found
+
+
+def test_the_two_examples_of_the_policy_are_equal() -> None:
+    of_objects, of_file = blocks("policies/backend_mcp.md")
+    backend = OBJECT.partition("---")[0] % f"{{mcp: {{targets: [{ONE}]}}}}"
+    found = rules(read(of_objects, backend, ROUTE.replace("NAME", "tools")))
+    assert len(found) == 1 and rules(loaded(of_file)) == found
 
 
 def test_a_difference_is_noticed() -> None:
