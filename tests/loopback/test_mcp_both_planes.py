@@ -46,6 +46,13 @@ metadata: {name: tools}
 spec:
   parentRefs: [{name: web}]
   rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: tools}]}]
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: host} # servers of the SDK answer under the names of this machine alone
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: tools}]
+  traffic: {hostRewrite: {mode: None}}
 """
 
 
