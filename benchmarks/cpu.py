@@ -8,7 +8,7 @@ from pathlib import Path
 _TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-_PASSING = "dataplane.agent.reader"
+_PASSING = "dataplane.agent.reader_entry"
 """In the command line of the process that reads a standalone file, which ends half a minute after it has. What it used
 would be missing afterwards."""
 

@@ -1,7 +1,7 @@
 """Reads standalone files: a text to resources and settings, or to what is wrong with it.
 
 The only module of the agent that loads YAML and the models of the API. The agent runs it as a process of its own
-(`python -m dataplane.agent.reader`, see `reader_process`), which answers questions until its input ends. What a file
+(`reader_entry`, started by `reader_process`), which answers questions until its input ends. What a file
 means is `gatewright.api.standalone.standalone`'s to say; its secrets are read by `file_contents`.
 """
 
@@ -99,6 +99,3 @@ def main() -> None:
         except MemoryError:
             os._exit(NO_MEMORY)  # nothing else can be relied on
 
-
-if __name__ == "__main__":
-    main()

@@ -18,7 +18,7 @@ from typing import Any, Final
 from dataplane.agent.file_reading import MEMORY, Place, ReaderLost, Reading
 from gatewright.aside import OUT_OF_MEMORY, ended_after
 
-COMMAND: Final = (sys.executable, "-P", "-m", "dataplane.agent.reader")
+COMMAND: Final = (sys.executable, "-P", "-m", "dataplane.agent.reader_entry")
 """-P: the current folder is a user's, and may hold what looks like a module."""
 
 DEADLINE: Final = 60.0

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAINS = {
     "dataplane": "dataplane.__main__",
     "dataplane.worker": "dataplane.worker",
-    "dataplane.agent.reader": "dataplane.agent.reader",
+    "dataplane.agent.reader_entry": "dataplane.agent.reader",
     "controlplane": "controlplane.__main__",
     "controlplane.cli": "controlplane.cli.__main__",
     "controlplane.sources.aside": "controlplane.sources.aside",
