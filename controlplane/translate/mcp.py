@@ -6,6 +6,7 @@ port. Selectors find ports of Services whose `appProtocol` says that they are MC
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -20,6 +21,7 @@ from gatewright.wire.v1 import policy_pb2
 PROTOCOLS: Final = {"gatewright.dev/mcp": "StreamableHTTP", "gatewright.dev/mcp-sse": "SSE"}
 """`appProtocol` of ports that are MCP servers, and what these speak."""
 PATH_ANNOTATION: Final = "gatewright.dev/mcp-path"
+_PATH: Final = re.compile(r"/[!-~]{0,1023}")
 MAX_MESSAGES: Final = 8
 """Bad targets that one condition lists."""
 LONG_NAME: Final = 32
@@ -40,7 +42,11 @@ class McpService:
 
     labels: tuple[tuple[str, str], ...]
     path: str | None
+    """None: that of the protocol."""
     ports: tuple[McpPort, ...]
+    is_usable: bool = True
+    """Whether its path is one. Proxies would refuse the whole backend for it, and whoever writes the Service may be
+    somebody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,9 @@ def service_view(service: Service) -> McpService | None:
     )
     if not ports or service.spec.type == "ExternalName":
         return None
-    metadata = service.metadata
-    return McpService(tuple(sorted(metadata.labels.items())), metadata.annotations.get(PATH_ANNOTATION), ports)
+    path = service.metadata.annotations.get(PATH_ANNOTATION) or None
+    labels = tuple(sorted(service.metadata.labels.items()))
+    return McpService(labels, path, ports, path is None or _PATH.fullmatch(path) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +156,7 @@ def _servers(key: ObjectKey, model: MCPBackend, lookups: Lookups, problems: list
         if target.static is not None:
             found = [_static(key, target.name, target.static, lookups, problems)]
         elif target.selector is not None:
-            found = _selected(key, target.selector, lookups, taken)
+            found = _selected(key, target.selector, lookups, taken, problems)
             if not found:
                 problems.append(f"target {target.name}: no Service with an MCP port is selected")
         for each in found:
@@ -174,13 +181,20 @@ def _static(key: ObjectKey, name: str, target: McpTarget, lookups: Lookups, prob
     return _Server(name, BackendKey("service", *service, target.port), target.path, target.protocol, target)
 
 
-def _selected(key: ObjectKey, selector: McpSelector, lookups: Lookups, taken: set[str]) -> list[_Server]:
+def _selected(
+    key: ObjectKey, selector: McpSelector, lookups: Lookups, taken: set[str], problems: list[str]
+) -> list[_Server]:
     """Ports of the Services that are selected, sorted by namespace and name. A name that several would have gets the
     namespace in front of it."""
     found: list[tuple[ObjectKey, McpService, McpPort]] = []
     for namespace in sorted(_namespaces(key, selector, lookups)):
         for service, each in sorted(lookups.servers(namespace)):
-            if selector.services is None or selector.services.matches(dict(each.labels)):
+            if selector.services is not None and not selector.services.matches(dict(each.labels)):
+                continue
+            if not each.is_usable:
+                problems.append(f"Service {service}: the path in annotation {PATH_ANNOTATION} must begin with / and be "
+                                "printable ASCII without spaces, 1,024 characters at most")  # fmt: skip
+            else:
                 found += ((service, each, port) for port in each.ports)
     names = [f"{service.name}-{port.number}" for service, _, port in found]
     return [

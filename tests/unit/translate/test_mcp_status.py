@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from controlplane.translate.keys import RESOURCE_TYPE
+from gatewright.wire.v1 import resource_pb2
 from tests.unit.translate.test_program import CLASS, GATEWAY, world
 
 BACKEND = """
@@ -41,3 +45,48 @@ def test_otherwise_there_is_none(names: tuple[str, ...]) -> None:
 def test_of_many_the_first_are_named() -> None:
     _, message = accepted(*(f"{LONG}{number}" for number in range(10)))
     assert message.count(LONG) == 8
+
+
+NAMESPACES = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: default}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: tenant}
+---
+"""
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: %s, namespace: %s, annotations: {gatewright.dev/mcp-path: %s}}
+spec: {ports: [{port: 80, appProtocol: gatewright.dev/mcp}]}
+---
+"""
+ROUTE = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: tools, namespace: default}
+spec:
+  parentRefs: [{name: gw}]
+  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: tools}]}]
+"""
+SELECTED = "{name: all, selector: {namespaces: {}, services: {}}}"
+
+
+@pytest.mark.parametrize("path", ["no/slash", "/a b", "/x\r\nhost: other", "/\u00e9", "/" + "x" * 1024])
+def test_a_path_that_is_none_leaves_out_its_service_and_nothing_else(path: str) -> None:
+    """Proxies refuse a backend for it, and the Service may be in the namespace of somebody else."""
+    services = SERVICE % ("search", "default", json.dumps("/tools")) + SERVICE % ("evil", "tenant", json.dumps(path))
+    made = world(CLASS, GATEWAY, NAMESPACES, services, BACKEND % SELECTED, ROUTE)
+    body = made.program.status("GatewayBackend", "default", "tools")
+    said = str((body or {})["conditions"])
+    assert "Service tenant/evil: the path in annotation gatewright.dev/mcp-path must begin with /" in said
+    (sent,) = (
+        mcp
+        for key, message in made.program.resources.present().items()
+        if key.type_url == RESOURCE_TYPE
+        and (mcp := resource_pb2.Resource.FromString(message.content).backend.mcp).targets
+    )
+    assert [(each.name, each.path) for each in sent.targets] == [("search-80", "/tools")]
