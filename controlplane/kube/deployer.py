@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT
+from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT, object_name
 from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
 from controlplane.kube import differences, paths
@@ -169,9 +169,9 @@ class Deployer:
         """What is another outcome than before."""
         changed: dict[str, Outcome | None] = {}
         for gateway in gateways:
-            objects = self.live.of(gateway)
-            services = [body for key, body in objects.items() if key.kind == "Service"]
-            found = Outcome(addresses(services), self._failed.get(gateway), are_unready(objects.values()))
+            made = self._made(gateway)
+            services = [each for each in made if each["kind"] == "Service"]
+            found = Outcome(addresses(services), self._failed.get(gateway), are_unready(made))
             if found == self._told.get(gateway, Outcome()):
                 continue
             if found == Outcome():
@@ -181,6 +181,12 @@ class Deployer:
                 self._told[gateway] = changed[str(gateway)] = found
         if changed:
             await self._report(changed)
+
+    def _made(self, gateway: ObjectKey) -> list[Json]:
+        """Under the name that we give objects. Whoever may write Services beside the Gateway can copy our labels and
+        the owner, and keep such a Service from being removed: its address is none of the Gateway's."""
+        name = object_name(gateway.name)
+        return [body for key, body in self.live.of(gateway).items() if key.name == name]
 
     # Acting
 

@@ -7,6 +7,7 @@ port. Selectors find ports of Services whose `appProtocol` says that they are MC
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -197,9 +198,10 @@ def _selected(
             else:
                 found += ((service, each, port) for port in each.ports)
     names = [f"{service.name}-{port.number}" for service, _, port in found]
+    counts = Counter(names)
     return [
         _Server(
-            f"{service.namespace}-{name}" if names.count(name) > 1 or name in taken else name,
+            f"{service.namespace}-{name}" if counts[name] > 1 or name in taken else name,
             BackendKey("service", service.namespace, service.name, port.number),
             each.path,
             port.protocol,

@@ -279,6 +279,35 @@ async def test_pods_of_which_none_is_ready_are_told() -> None:
             await world.holds(lambda expected=expected: world.outcomes == expected)
 
 
+async def test_a_copy_of_what_was_made_says_nothing_about_the_gateway() -> None:
+    """With our labels and the Gateway as owner; a finalizer keeps it, so that its removal never ends."""
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        service, deployment = (
+            world.server.objects[PATHS["Service"]]["web"],
+            world.server.objects[PATHS["Deployment"]]["web"],
+        )
+
+        def copied(found: dict[str, Any], **more: object) -> dict[str, Any]:
+            metadata = {**found["metadata"], "name": "copy", "deletionTimestamp": "2026-01-01T00:00:00Z"}
+            return {**found, "metadata": metadata, **more}
+
+        def addressed(found: dict[str, Any], address: str) -> dict[str, Any]:
+            spec = {**found["spec"], "clusterIP": "10.96.0.1"}
+            return {**found, "spec": spec, "status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
+
+        world.server.put(PATHS["Deployment"], copied(deployment, status={"replicas": 1}))
+        world.server.put(PATHS["Service"], copied(addressed(service, "10.6.6.6")))
+        world.server.put(PATHS["Service"], addressed(service, "10.0.0.1"))
+        seen = ("Deployment", "shop", "copy"), ("Service", "shop", "copy")
+        await world.holds(lambda: all(WantedKey(*each) in world.deployer.live.of(WEB) for each in seen))
+        await world.holds(lambda: world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),))})
+        await world.idle()
+        assert world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),))}
+
+
 class Hasty(Server):
     """A load balancer assigns an address, and the watch reports it, before the answer to whoever made the Service has
     come."""
