@@ -19,6 +19,9 @@ MAX_HELLO: Final = 65_536
 """Bytes of a record (RFC 8446 5.1), and of a whole ClientHello: those of browsers have about 2,000."""
 MAX_RECORDS: Final = 16
 """Records that a ClientHello may come in."""
+MAX_EXTENSIONS: Final = 256
+"""Extensions of a ClientHello, and protocols that it offers: browsers have twenty and two. 65,536 bytes have room for
+32,000 of them, which would hold a worker for milliseconds, and longer behind this in OpenSSL."""
 
 _RECORD_HEAD, _MESSAGE_HEAD = 5, 4
 _AT_IDENTIFIER: Final = 34
@@ -119,6 +122,8 @@ def _extensions(body: bytes, at: int) -> dict[int, bytes]:
         if kind in found:  # RFC 8446 4.2
             raise NotTls("an extension comes twice")
         found[kind] = body[start:at]
+        if len(found) > MAX_EXTENSIONS:
+            raise NotTls("number of extensions")
     return found
 
 
@@ -149,6 +154,8 @@ def _protocols(extension: bytes) -> tuple[bytes, ...]:
     while at < end:
         start, at = at + 1, at + 1 + extension[at]
         found.append(extension[start:at])
+        if len(found) > MAX_EXTENSIONS:
+            raise NotTls("number of protocols")
     if extension[0] << 8 | extension[1] != end - 2 or at != end or not found or not all(found):
         raise NotTls("the protocols")
     return tuple(found)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from OpenSSL import SSL
 
-from dataplane.tls.client_hello import MAX_HELLO, MAX_RECORD, MAX_RECORDS, ClientHello, NotTls, read
+from dataplane.tls.client_hello import MAX_EXTENSIONS, MAX_HELLO, MAX_RECORD, MAX_RECORDS, ClientHello, NotTls, read
 from dataplane.tls.contexts import accepting, load, server_context
 from dataplane.tls.settings import Identity, TlsSettings
 from tests.fakes.certificates import Authority
@@ -148,6 +148,8 @@ NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c
         records(message(sni(b"a.b")), 4),  # the same, of a hello that would be read otherwise
         records(message(extension(0, b"\0\x09\0" + vector(2, b"a.b")))),  # a list of names that is longer than it is
         records(b"\x01" + vector(3, message()[4:] + sni(b"a.b"))),  # an extension behind the extensions
+        records(message(b"".join(extension(100 + kind, b"") for kind in range(MAX_EXTENSIONS + 1)))),
+        records(message(alpn(*[b"h2"] * (MAX_EXTENSIONS + 1)))),
         records(message(sni(b"a.b") + sni(b"a.b"))),
         records(message(NAMES)),
         records(message(sni(b"a.b", kind=1))),
@@ -173,6 +175,12 @@ NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c
 def test_what_is_no_hello_is_refused(data: bytes) -> None:
     with pytest.raises(NotTls):
         read(data)
+
+
+def test_so_many_extensions_and_protocols_are_read() -> None:
+    many = [extension(100 + kind, b"") for kind in range(MAX_EXTENSIONS - 1)]
+    names = (b"h2",) * MAX_EXTENSIONS
+    assert read(records(message(b"".join((*many, alpn(*names)))))) == ClientHello(b"", names, (V12,))
 
 
 def test_reading_piece_by_piece_costs_little() -> None:
