@@ -182,6 +182,14 @@ async def test_a_server_that_is_believed(tls: str, host: str, sent: str | None, 
         assert server.names == [sent]
 
 
+async def test_an_authority_that_is_trusted_need_not_be_a_root(tmp_path: Path) -> None:
+    between = Authority("between", AUTHORITY)
+    trusted = f"{{caCertificateRefs: [{pem(between.pem)}]}}"
+    for pair, status in ((between.issue("localhost"), 200), (SERVER, 503)):
+        async with origin(tmp_path, pair) as server, serving(file(server.port, trusted)) as proxy:
+            assert await answered(proxy) == status
+
+
 def failures(proxy: SocketProxy) -> dict[tuple[str, ...], int]:
     """Of connections to upstreams: endpoint, name and reason."""
     return proxy.counted("upstream_connection_failures_total")

@@ -91,6 +91,14 @@ async def test_replies_leave_from_the_address_that_was_asked(asked: str) -> None
             assert await ask(sock, b"x", proxy.udp_port, asked) == (b"echo x", (asked, proxy.udp_port))
 
 
+async def test_a_client_that_asks_two_of_our_addresses_has_replies_from_each() -> None:
+    async with behind() as (proxy, server):
+        with client() as sock:
+            for asked in ("127.0.0.1", "127.0.0.2", "127.0.0.1"):
+                assert await ask(sock, b"x", proxy.udp_port, asked) == (b"echo x", (asked, proxy.udp_port))
+        assert len(set(server.sources)) == 2, "a session for each"
+
+
 @pytest.mark.parametrize(("family", "asked"), [(socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.9")])
 def test_so_do_those_of_a_socket_for_both_families(family: int, asked: str) -> None:
     try:

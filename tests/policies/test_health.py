@@ -235,6 +235,18 @@ def test_health_on_return(restore: str, after: float, carrier: Carrier) -> None:
     assert endpoint.health == pytest.approx(after + 0.3 * (1 - after))
 
 
+def test_health_is_restored_once_for_each_eviction(carrier: Carrier) -> None:
+    """Any other eviction makes the choice anew; who has returned keeps what it has earned since."""
+    run = proxy_with(carrier, "{eviction: {duration: 1s, restoreHealth: 0}}", ONE)
+    assert asked(run, BAD) == ONE
+    endpoint = run.arrival.endpoint
+    run.advance(1.1)
+    for earned in (0.3, 0.51, 0.657):
+        assert asked(run) == ONE and endpoint.health == pytest.approx(earned)
+        other = run.memory.context.leases.guards._evictions.record("backend/other", f"10.0.0.9:{earned}")
+        assert other.failed(run.memory.context.clock(), Eviction(5.0), 0.0) == 5.0
+
+
 def test_when_all_are_evicted_all_are_used(carrier: Carrier) -> None:
     run = proxy_with(carrier, "{eviction: {duration: 1m}}", ONE, TWO, THREE)
     assert [asked(run, BAD) for _ in range(3)] == [ONE, TWO, THREE]
