@@ -53,7 +53,8 @@ class Burst:
     began: float
     changed: float
     body: Json
-    writes: int = 0
+    writes: int = 1
+    """Of counts alone, and the one that it began with: conditions that change meanwhile take nothing from these."""
 
     def is_over(self, now: float) -> bool:
         return now - self.changed >= ENDS
@@ -95,8 +96,8 @@ class Bursts:
         burst = self._bursts.get(key)
         return None if burst is None or burst.is_over(now) else burst
 
-    def wrote(self, key: StatusKey, body: Json, since: float, now: float) -> Burst | None:
-        """A status was written, which had waited since then."""
+    def wrote(self, key: StatusKey, body: Json, since: float, now: float, *, is_count: bool) -> Burst | None:
+        """A status was written, which had waited since then. `is_count`: for its counts alone."""
         self._look(now)
         if not has_counts(body):
             return None
@@ -106,7 +107,7 @@ class Bursts:
                 self._looks.append((now + ENDS, key))
             burst = self._bursts[key] = Burst(since, now, body)
         burst.body = body
-        burst.writes += 1
+        burst.writes += is_count
         return burst
 
     def _look(self, now: float) -> None:

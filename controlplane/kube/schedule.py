@@ -35,6 +35,8 @@ class _Entry:
     """It was due when this process did something else, and waits a bit longer for that."""
     is_count: bool = False
     """Nothing but counts changed since the last write, or since the one under way."""
+    was_count: bool = False
+    """The same of the write under way."""
     failures: int = 0
     is_under_way: bool = False
     taken_for: str = ""
@@ -145,7 +147,7 @@ class Schedule:
                 self._look_again(key, entry, now)
                 continue
             entry.is_under_way, entry.taken_for = True, entry.write.resource_version
-            entry.is_count, entry.is_anew = True, False
+            entry.was_count, entry.is_count, entry.is_anew = entry.is_count, True, False
             return key, entry.write._replace(resource_version=self._newest(key, entry.write.resource_version))
         return None
 
@@ -164,7 +166,7 @@ class Schedule:
         """A write has succeeded, and the object has this version now."""
         entry = self._entries[key]
         self._versions[key].append(version)
-        burst = self._bursts.wrote(key, write.body, entry.since, now)
+        burst = self._bursts.wrote(key, write.body, entry.since, now, is_count=entry.was_count)
         if entry.is_stale:
             self.dropped(key)
         elif entry.write.body == write.body and not entry.is_anew:

@@ -154,6 +154,16 @@ def test_a_burst_of_some_seconds_may_pause_a_few_times_and_its_end_is_written_at
     assert clock.written[-1][0] <= times[-1] + QUIET + 2 * ANSWER
 
 
+def test_conditions_that_changed_just_before_do_not_delay_counts() -> None:
+    """A Gateway that is created together with its routes: its conditions change a few times first."""
+    first = [(number * 0.1, body(0, str(number))) for number in range(8)]
+    then = [(0.8 + number * 0.01, body(number, "7")) for number in range(1, 30)]
+    clock = Clock()
+    clock.run([*first, *then])
+    assert clock.written[-1][1] == body(29, "7")
+    assert clock.written[-1][0] <= then[-1][0] + QUIET + 2 * ANSWER
+
+
 def test_changes_that_were_not_read_yet_are_waited_for() -> None:
     """The loop did something else when a moment of quiet was over: whatever came meanwhile is read behind that."""
     schedule = Schedule(lambda: 0.0)
@@ -298,13 +308,13 @@ def test_what_is_remembered_of_bursts_is_bounded_by_the_last_moments() -> None:
     bursts = Bursts()
     for number in range(10_000):
         now = number * 0.01
-        bursts.wrote(("Gateway", "shop", str(number)), body(1), now, now)
+        bursts.wrote(("Gateway", "shop", str(number)), body(1), now, now, is_count=False)
     assert len(bursts) <= ENDS / 0.01 + 2
 
 
 def test_only_statuses_with_listeners_have_bursts() -> None:
     bursts = Bursts()
-    assert bursts.wrote(("HTTPRoute", "shop", "cart"), {"parents": []}, 0.0, 0.0) is None
+    assert bursts.wrote(("HTTPRoute", "shop", "cart"), {"parents": []}, 0.0, 0.0, is_count=False) is None
     assert len(bursts) == 0
 
 
