@@ -161,7 +161,7 @@ async def storm(proxies: Sequence[Proxy]) -> None:
     for each in proxies:
         each.fail(*range(ENDPOINTS))
     for number in range(int(MINUTE / TICK)):
-        changing = [(number * CHANGING + each) % ENDPOINTS for each in range(CHANGING)]
+        changing = [(number // 2 * CHANGING + each) % ENDPOINTS for each in range(CHANGING)]
         for each in proxies:
             (each.fail if number % 2 else each.connect)(*changing)
         await asyncio.sleep(TICK)
