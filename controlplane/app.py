@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from controlplane import collector, readings, tracing
 from controlplane.admin import content, facts, ignored, metrics, pages
@@ -96,6 +97,8 @@ class App:
         self.ports: dict[str, int] = {}
         """Where the pages listen, by name, while they do."""
         self._is_serving = self._is_ending = False
+        self.is_broken = False
+        """A bug ended what reads. Only another process mends that."""
         self._problems: list[Problem] = []
 
     def _provisioning(self, proxies: Proxies | None) -> kube.Provisioning | None:
@@ -160,6 +163,7 @@ class App:
         """What keeps the controller from being ready; nothing when it is."""
         reasons = {
             "end of this process": self._is_ending,
+            "a restart: nothing is read any more": self.is_broken,
             "the configuration is being read": not self.pipeline.ready.is_set(),
             "the xDS server does not listen yet": not self._is_serving,
         }
@@ -228,7 +232,7 @@ async def running(settings: Settings) -> AsyncIterator[App]:
         try:
             await app.open()
             reading = asyncio.create_task(app.source.run(app))
-            reading.add_done_callback(_reading_ended)
+            reading.add_done_callback(partial(_reading_ended, app))
             try:
                 yield app
             finally:
@@ -252,11 +256,12 @@ def _quick_switches() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _reading_ended(reading: asyncio.Task[None]) -> None:
-    """Files are read until the controller ends. What ends that sooner is a bug, which nobody would notice otherwise:
-    proxies go on with what they have."""
+def _reading_ended(app: App, reading: asyncio.Task[None]) -> None:
+    """The source is read until the controller ends. What ends that sooner is a bug, which nobody would notice
+    otherwise: proxies go on with what they have. From now on both probes fail, so that a cluster starts another."""
     if not reading.cancelled() and (error := reading.exception()) is not None:
-        log.critical("files are not read any more; restart the controller: %r", error, exc_info=error)
+        app.is_broken = True
+        log.critical("%s is not read any more; restart the controller: %r", app.settings.source, error, exc_info=error)
 
 
 class KnownFacts:
@@ -315,6 +320,9 @@ class KnownFacts:
 
     def pending(self) -> Sequence[str]:
         return self._app.pending()
+
+    def is_broken(self) -> bool:
+        return self._app.is_broken
 
     def numbers(self) -> metrics.Values:
         app = self._app

@@ -140,6 +140,9 @@ class Facts(Protocol):
     def pending(self) -> Sequence[str]:
         """What keeps the controller from being ready; nothing when it is."""
 
+    def is_broken(self) -> bool:
+        """Whether only another process can go on."""
+
     def numbers(self) -> metrics.Values:
         """What the page of metrics shows."""
 

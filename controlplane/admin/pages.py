@@ -33,7 +33,8 @@ def add_stats(app: web.Application, facts: facts_.Facts) -> None:
 
 
 def add_readiness(app: web.Application, facts: facts_.Facts) -> None:
-    """`/healthz/ready`: 200, or 500 naming what is pending, as a proxy answers; `/healthz/live`: 200."""
+    """`/healthz/ready`: 200, or 500 naming what is pending, as a proxy answers; `/healthz/live`: 200, or 500 when
+    only another process can go on."""
 
     async def ready(_: web.Request) -> web.StreamResponse:
         pending = facts.pending()
@@ -43,6 +44,8 @@ def add_readiness(app: web.Application, facts: facts_.Facts) -> None:
         return web.Response(text="ready\n", headers=HEADERS)
 
     async def live(_: web.Request) -> web.StreamResponse:
+        if facts.is_broken():
+            return web.Response(text="restart it\n", status=HTTPStatus.INTERNAL_SERVER_ERROR, headers=HEADERS)
         return web.Response(text="live\n", headers=HEADERS)
 
     app.router.add_get("/healthz/ready", ready)

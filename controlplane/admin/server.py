@@ -29,7 +29,7 @@ REFUSED = "this API answers when addressed by IP address, as localhost, or by a 
 INDEX = {
     "/metrics": "metrics of the controller, in the format that Prometheus reads",
     "/healthz/ready": "200 when the configuration was read and xDS listens",
-    "/healthz/live": "200 while the controller answers",
+    "/healthz/live": "200 while the controller answers; 500 when it has to be restarted",
     "/api/version": "version of the controller",
     "/api/status": "proxies, objects with their conditions, problems of files; ?object=KIND/NAMESPACE/NAME selects",
     "/api/trace": "the way of a change: ?object=KIND/NAMESPACE/NAME, its resources, who serves them, its conditions",

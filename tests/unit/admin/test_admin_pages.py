@@ -27,6 +27,9 @@ class Waiting(Known):
     def pending(self) -> Sequence[str]:
         return self._reasons
 
+    def is_broken(self) -> bool:
+        return False
+
 
 def admin(facts: Facts, host: str) -> pages.Listening:
     return server.Server(facts, host, 0)
@@ -79,6 +82,15 @@ async def test_probes(made: Callable[[Facts, str], pages.Listening]) -> None:
     async with served(made(Waiting("one", "two"), "127.0.0.1")) as port:
         assert (await get(port, "/healthz/ready"))[::2] == (500, "not ready, pending: one, two\n")
         assert (await get(port, "/healthz/live"))[::2] == (200, "live\n")
+
+
+async def test_who_cannot_go_on_is_not_alive() -> None:
+    class Broken(Known):
+        def is_broken(self) -> bool:
+            return True
+
+    async with served(readiness(Broken(), "127.0.0.1")) as port:
+        assert (await get(port, "/healthz/live"))[::2] == (500, "restart it\n")
 
 
 @pytest.mark.parametrize(("made", "absent"), [(stats, "/healthz/ready"), (readiness, "/metrics"), (stats, "/api")])

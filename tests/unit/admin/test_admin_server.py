@@ -37,6 +37,9 @@ class Known:
     def pending(self) -> Sequence[str]:
         return []
 
+    def is_broken(self) -> bool:
+        return False
+
     def numbers(self) -> metrics.Values:
         return {"ready": {(): 1}}
 

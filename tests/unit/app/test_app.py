@@ -27,10 +27,13 @@ async def test_the_end_of_reading_is_told_at_once(
     monkeypatch.setattr(app.App, "close", nothing)
     settings = Settings(tmp_path, tmp_path / "socket")
     with pytest.raises(ZeroDivisionError):
-        async with app.running(settings):
+        async with app.running(settings) as started:
+            assert not started.is_broken
             while not caplog.records:
                 await asyncio.sleep(0)
-            assert "files are not read any more" in caplog.text and "ZeroDivisionError" in caplog.text
+            assert "is not read any more" in caplog.text and "ZeroDivisionError" in caplog.text
+            assert started.is_broken
+            assert "a restart: nothing is read any more" in started.pending()
 
 
 async def test_the_end_of_the_controller_is_no_fault_of_reading(
