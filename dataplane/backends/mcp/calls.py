@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.heads import lines_without
 from dataplane.upstream.asking import block_of
-from dataplane.upstream.call_streams import StreamedCall
+from dataplane.upstream.call_streams import BUFFER, StreamedCall
 from dataplane.upstream.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.backends.mcp.typing import McpExchange
     from dataplane.carriers import Upstream
     from dataplane.http.heads import Head
@@ -40,14 +42,15 @@ def passing(head: Head) -> bytes:
 
 
 class TargetCall(StreamedCall):
-    """A request that is whole, and its answer in parts."""
+    """A request that is whole, and its answer in parts: taken with `receive`, or given as they come (`pour`)."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "_taker")
 
     def __init__(self, calls: HttpCalls, plan: BackendPlan, request: CallRequest, seconds: float) -> None:
         super().__init__(calls, plan.key, request, seconds)
         self.length = len(request.body)
         self._of = plan
+        self._taker: Callable[[bytes], None] | None = None
 
     def begin(self) -> None:
         self.plan = self._of
@@ -56,6 +59,42 @@ class TargetCall(StreamedCall):
     def lease_ready(self, up: Upstream) -> None:
         body = self.request.body
         up.begin(self, block_of(self.request, self.plan, len(body)), body, True)
+
+    async def pour(self, taker: Callable[[bytes], None]) -> None:
+        """Give the rest of the answer to `taker`, in the callback that brings it: no turn of the loop, nothing is held.
+        Who takes no more says so with `hold`. Raises `CallFailed`."""
+        self._flush(taker)
+        self._taker = taker
+        try:
+            while not self._is_over:
+                self._raise()
+                await self._read()
+        finally:
+            self._taker = None
+        self._flush(taker)
+
+    def _flush(self, taker: Callable[[bytes], None]) -> None:
+        parts, was_held = tuple(self._parts), self._size >= BUFFER
+        self._parts.clear()
+        self._size = 0
+        if was_held:
+            self.hold(False)
+        for part in parts:  # whoever takes them may hold again
+            taker(part)
+
+    def hold(self, held: bool) -> None:
+        """Stop whoever answers, or let them go on."""
+        if self.up is not None:
+            if held:
+                self.up.pause()
+            else:
+                self.up.resume()
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        if self._taker is None or end:
+            super().upstream_content(data, end)
+        elif data:
+            self._taker(data)
 
 
 def call(

@@ -6,15 +6,17 @@ What the client does not take stops whoever asks `ready`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.backends.mcp import serving
+from dataplane.backends.mcp.calls import TargetCall
 from dataplane.chain.replies import made
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.http.rules import WHOLE_BODY
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.backends.mcp.upstreams import Answering
     from dataplane.carriers import Consumer
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
@@ -43,6 +45,8 @@ class Outlet:
         self._blocked: list[Future] = []
         """Of those who wait until the client takes more: several streams may be one."""
         self._is_paused = False
+        self._poured: TargetCall | None = None
+        """Whose answer is given as it comes."""
 
     # --- the request (`carriers.Upstream`)
 
@@ -76,9 +80,13 @@ class Outlet:
 
     def pause(self) -> None:
         self._is_paused = True
+        if self._poured is not None:
+            self._poured.hold(True)
 
     def resume(self) -> None:
         self._is_paused = False
+        if self._poured is not None:
+            self._poured.hold(False)
         for each in tuple(self._blocked):
             _wake(each)
 
@@ -141,6 +149,18 @@ class Outlet:
         if data and self._consumer is not None:
             self._consumer.upstream_content(data, False)
 
+    async def pour(self, call: Answering) -> None:
+        """Give what is left of an answer. Raises `CallFailed`."""
+        await self.ready()
+        if not isinstance(call, TargetCall):
+            await give_all(self, call)
+            return
+        self._poured = call
+        try:
+            await call.pour(self.give)
+        finally:
+            self._poured = None
+
     def end(self) -> None:
         """There is no more."""
         consumer, self._consumer = self._consumer, None
@@ -158,6 +178,19 @@ class Outlet:
 
 
 _NO_CONTENT: Final = 204
+
+
+class _Gives(Protocol):
+    def give(self, data: bytes) -> None: ...
+
+    async def ready(self) -> None: ...
+
+
+async def give_all(out: _Gives, call: Answering) -> None:
+    """The same in turns of the loop. Raises `CallFailed`."""
+    while data := await call.receive():
+        out.give(data)
+        await out.ready()
 
 
 def _wake(future: Future) -> None:

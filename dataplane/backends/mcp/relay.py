@@ -61,20 +61,18 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
         if size == 0:
             return
     try:
-        while data := await call.receive():
-            if out.has_begun:
-                out.give(data)
-            else:
-                out.head(answer.status, block, size, data, size == len(data))
-                if size == len(data):
-                    return
-            await out.ready()
+        if not out.has_begun:
+            data = await call.receive()
+            if not data:
+                out.head(answer.status, block, 0, b"", True)
+                return
+            out.head(answer.status, block, size, data, size == len(data))
+            if size == len(data):
+                return
+        await out.pour(call)
     except CallFailed as error:
         raise TargetFailed(opened.target, str(error)) from None
-    if not out.has_begun:
-        out.head(answer.status, block, 0, b"", True)
-    else:
-        out.end()
+    out.end()
 
 
 _DIGITS: Final = 15

@@ -11,7 +11,8 @@ from dataplane.backends.mcp import posts
 from dataplane.backends.mcp.legacy import mail as mails
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE, texts
 from dataplane.backends.mcp.legacy.reached import Gone
-from dataplane.backends.mcp.upstreams import MAX_ANSWER
+from dataplane.backends.mcp.outlet import give_all
+from dataplane.backends.mcp.upstreams import MAX_ANSWER, Answering
 from dataplane.backends.mcp.visit import SESSION
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN
@@ -132,6 +133,10 @@ class StreamOutlet:
 
     async def ready(self) -> None:
         await self.flush()
+
+    async def pour(self, call: Answering) -> None:
+        await self.ready()
+        await give_all(self, call)
 
     def head(self, status: int, lines: bytes, length: int = UNKNOWN, first: bytes = b"", end: bool = False) -> None:
         self.has_begun, self.status = True, status
