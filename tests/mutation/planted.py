@@ -35,8 +35,10 @@ class _Loader(SourceFileLoader):
         return code
 
 
-class _Finder(MetaPathFinder):
-    def __init__(self, loader: _Loader) -> None:
+class Finder(MetaPathFinder):
+    """Gives one module another loader."""
+
+    def __init__(self, loader: SourceFileLoader) -> None:
         self.loader = loader
 
     def find_spec(
@@ -52,7 +54,7 @@ class _Finder(MetaPathFinder):
 def plant(module: str, file: str, text: str) -> None:
     """From now on importing `module`, whose file this is, gives what `text` says."""
     assert module not in sys.modules
-    sys.meta_path.insert(0, _Finder(_Loader(module, file, text)))
+    sys.meta_path.insert(0, Finder(_Loader(module, file, text)))
 
 
 def from_environment() -> None:

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.patience import SCALE
-from tests.mutation import planted, selection
+from tests.mutation import planted
+from tests.mutation.probes import Wanted
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOK = ROOT / "tests/mutation/hook"
@@ -30,7 +31,6 @@ LIBRARIES += ("google.protobuf.message", "pydantic", "yaml", "httptools", "crypt
 """Most of what tests load, but for grpc, which must not be forked."""
 
 OPTIONS = (
-    "-x",
     "-q",
     "--tb=line",
     "-m",
@@ -60,8 +60,8 @@ COLLECTING = "ERROR collecting "
 """What pytest prints of a file that it cannot import."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s:]+\.py(?:::[^\s\[]+(?:\[.*?\](?= - |$))?)?)(?= - |$)", re.MULTILINE)
 """What pytest prints of a test that failed, whose arguments may have spaces; not a line that a test logged."""
-NO_VERDICT, NOT_FOUND, NO_TESTS = -1, 4, 5
-"""Codes: ours when a process hung, ran out of memory or crashed; pytest's: there is no such test, there is none."""
+NO_VERDICT, TESTS_FAILED, NOT_FOUND, NO_TESTS = -1, 1, 4, 5
+"""Codes: ours when a process hung, ran out of memory or crashed; pytest's: some failed, there is no such test, none."""
 UNPROVEN = -2
 """Tests failed or hung, but not for the fault alone: it counts as not noticed."""
 
@@ -76,6 +76,14 @@ class Fault:
     module: str
     file: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A file that takes which tests execute what."""
+
+    path: Path
+    wanted: Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +108,11 @@ class Outcome:
 
 
 def run(
-    tests: Sequence[Path | str], fault: Fault | None, seconds: float, root: Path = ROOT, record: Path | None = None
+    tests: Sequence[Path | str], fault: Fault | None, seconds: float, root: Path = ROOT, record: Record | None = None
 ) -> Outcome:
     """Run these tests, up to the first that fails. `seconds`: of computing; more ends them without a verdict.
 
-    `record`: a file that takes which lines each of them executes (`index`).
+    `record`: what each of them executes is written down (`index`), and all of them run.
     """
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         process = _server.Process(
@@ -153,7 +161,9 @@ def busy(group: int) -> float:
     return total / 1e9
 
 
-def _child(tests: list[str], fault: Fault | None, seconds: float, root: str, folder: str, record: Path | None) -> None:
+def _child(
+    tests: list[str], fault: Fault | None, seconds: float, root: str, folder: str, record: Record | None
+) -> None:
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
@@ -172,10 +182,12 @@ def _child(tests: list[str], fault: Fault | None, seconds: float, root: str, fol
 
     from tests.mutation import index
 
-    recorder = index.Recorder(Path(root), selection.PLANES) if record is not None else None
-    code = pytest.main([*OPTIONS, "--rootdir", root, *tests], [recorder] if recorder is not None else None)
-    if recorder is not None and record is not None:
-        recorder.write(record)
+    if record is None:
+        code = pytest.main(["-x", *OPTIONS, "--rootdir", root, *tests])
+    else:
+        recorder = index.Recorder(Path(root), record.wanted)
+        code = pytest.main([*OPTIONS, "--rootdir", root, *tests], [recorder])
+        recorder.write(record.path)
     sys.stdout.flush()
     Path(folder, "verdict").write_text(str(int(code)))
     os._exit(code)  # threads that a fault left behind are not waited for

@@ -2,7 +2,7 @@
 
 Most of them speak to the product in memory; of tests/loopback those are asked whose product is in their own process,
 with real sockets. What starts processes (the rest of tests/loopback, tests/faults) is not asked, so that a run of 200
-faults takes an hour and not a day.
+faults takes half an hour and not a day.
 """
 
 from __future__ import annotations

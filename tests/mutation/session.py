@@ -12,29 +12,31 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from tests.mutation import selection
 from tests.mutation.equivalent import EQUIVALENT
-from tests.mutation.index import FOLDER, Index
+from tests.mutation.index import FOLDER, Index, file_of
 from tests.mutation.mutants import Mutant, of_files
 from tests.mutation.planted import module_of
-from tests.mutation.run import NO_VERDICT, UNPROVEN, Fault, Outcome, run
+from tests.mutation.probes import MODULE, Wanted
+from tests.mutation.run import FAILED, NO_VERDICT, TESTS_FAILED, UNPROVEN, Fault, Outcome, Record, run
 from tests.mutation.selection import PLANES, ROOT
 
 WANTED = 0.9
 """Share of the faults that tests have to notice, in each plane."""
-FIRST = 3
-"""Likeliest files of tests, asked before all others are loaded."""
-LIMIT = 240.0
-"""Seconds of computing that the tests of a fault may take: several times what they take without one."""
-NARROW = 30.0
-"""The same for the tests that execute the line: a fault that never ends is noticed soon (`index.SECONDS`)."""
-RECORDED = 2 * LIMIT
-"""The same, where they also write down which lines they execute."""
+FIRST = 6.0, 40.0
+"""Seconds of computing that the likeliest tests of a fault take without it, and what they may take with it: a fault
+that never ends is noticed soon."""
+ALL = 40.0, 180.0
+"""The same for the others of those that are asked."""
+RECORDED = 600.0
+"""Seconds of computing of an eighth of all tests, while they write down what they execute."""
+MOST_BROKEN = 5
+"""Tests of an eighth that may fail without a fault, as a busy machine makes some do; they are not asked."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -122,19 +124,18 @@ def _check_without_a_fault(chosen: Sequence[Mutant], pool: ThreadPoolExecutor) -
     sets = dict.fromkeys(selection.files(package_of(mutant)) for mutant in chosen)
     files = list(dict.fromkeys(path for each in sets for path in each))
     print(f"{len(files)} files of tests, first without a fault", flush=True)
-    for _ in pool.map(_check, [tuple(files[start::8]) for start in range(8) if files[start::8]]):
+    wanted = Wanted.of(chosen, selection.sources())
+    for _ in pool.map(lambda tests: _check(tests, wanted), [files[start::8] for start in range(8) if files[start::8]]):
         pass
 
 
-def _check(tests: tuple[Path, ...]) -> None:
-    """A second time where they fail: a busy machine lets some miss a deadline."""
-    name = hashlib.sha256(repr(tests).encode()).hexdigest()[:16]
-    for _ in range(2):
-        outcome = run(tests, None, RECORDED, record=ROOT / FOLDER / f"{name}.json")
-        if outcome.code == 0:
-            return
-        print(f"without a fault: {outcome.by}", flush=True)
-    raise Unsound(outcome.output[-3000:])
+def _check(tests: Sequence[Path], wanted: Wanted) -> None:
+    name = hashlib.sha256(repr((tests, wanted)).encode()).hexdigest()[:16]
+    outcome = run(tests, None, RECORDED, record=Record(ROOT / FOLDER / f"{name}.json", wanted))
+    broken = FAILED.findall(outcome.output)
+    print(*(f"without a fault: {test}" for test in broken), sep="\n", end="\n" if broken else "", flush=True)
+    if outcome.code not in (0, TESTS_FAILED) or len(broken) > MOST_BROKEN:
+        raise Unsound(outcome.output[-3000:])
 
 
 @cache
@@ -142,23 +143,16 @@ def _index() -> Index:
     return Index(ROOT)
 
 
-def _of_the_module(file: str) -> list[Path]:
-    """The files of tests of its package of which something executes a line of the module; those that are named after it
-    or import it first."""
-    executing = _index().executing[file]
-    return [test for test in selection.ranked(file) if str(test.relative_to(ROOT)) in executing]
-
-
 @cache
 def _passes_alone(test: str) -> bool:
     """Without a fault."""
-    return run([test], None, LIMIT).code == 0
+    return run([test], None, ALL[1]).code == 0
 
 
 def asked(mutant: Mutant, tests: Sequence[Path | str], root: Path = ROOT, seconds: float | None = None) -> Outcome:
-    """Ask these tests about a fault; `seconds` of computing, or `LIMIT`."""
+    """Ask these tests about a fault; `seconds` of computing, or those of `ALL`."""
     text = mutant.apply((root / mutant.file).read_text())
-    return run(tests, Fault(module_of(mutant.file), str(root / mutant.file), text), seconds or LIMIT, root)
+    return run(tests, Fault(module_of(mutant.file), str(root / mutant.file), text), seconds or ALL[1], root)
 
 
 def certain(mutant: Mutant, tests: Sequence[Path | str], seconds: float, root: Path = ROOT) -> Outcome:
@@ -173,51 +167,64 @@ def certain(mutant: Mutant, tests: Sequence[Path | str], seconds: float, root: P
 
 
 def _all_asked(chosen: Sequence[Mutant], pool: ThreadPoolExecutor, is_quick: bool) -> dict[Mutant, Outcome]:
-    """In no order, so that a run that is interrupted (Ctrl+C) says something of all packages."""
+    """In no order, and the likeliest tests about all faults before others: so a run that is interrupted (Ctrl+C) says
+    something of all packages."""
     mixed = random.Random(len(chosen)).sample(chosen, len(chosen))
-    futures = {mutant: pool.submit(_asked, mutant, is_quick) for mutant in mixed}
-    outcomes = {}
+    outcomes: dict[Mutant, Outcome] = {}
     try:
-        for mutant, future in futures.items():
-            outcomes[mutant] = future.result()
+        for is_first in (True,) if is_quick else (True, False):
+            left = [mutant for mutant in mixed if is_first or not outcomes[mutant].is_killed]
+            for mutant, outcome in zip(left, pool.map(partial(_asked, is_first=is_first), left), strict=True):
+                outcomes[mutant] = outcome
     except KeyboardInterrupt:
         pool.shutdown(wait=False, cancel_futures=True)
         print(f"interrupted: {len(outcomes)} of {len(chosen)} were asked")
     return outcomes
 
 
-def _asked(mutant: Mutant, is_quick: bool) -> Outcome:
-    """Ask the likeliest tests, then, when they noticed nothing, others; print what became of it."""
+def _asked(mutant: Mutant, is_first: bool) -> Outcome:
+    """Ask tests about it; print what became of it."""
     began = time.monotonic()
-    outcome = Outcome(0, "")
-    for tests, seconds in _stages(mutant, is_quick):
-        outcome = _confirmed(mutant, certain(mutant, tests, seconds), is_narrow=seconds == NARROW)
-        if outcome.is_killed:
-            break
-    print(f"{_word(outcome)} {time.monotonic() - began:5.0f} s  {shown(mutant)}{_by(outcome)}", flush=True)
+    tests, seconds = _tests(mutant, is_first)
+    outcome = _confirmed(mutant, certain(mutant, tests, seconds)) if tests else Outcome(0, "")
+    word = "?       " if is_first and not outcome.is_killed else _word(outcome)
+    print(f"{word} {time.monotonic() - began:5.0f} s  {shown(mutant)}{_by(outcome)}", flush=True)
     return outcome
 
 
-def _stages(mutant: Mutant, is_quick: bool) -> Iterator[tuple[Sequence[Path | str], float]]:
-    """Who is asked, one after the other, and how long each may take: those that execute the line, those that are named
-    after the module or import it, those of the package that execute something of the module. A line that no test
-    executes, such as a table or a default, may be read by any of the package."""
-    narrow = _index().of(mutant.file, mutant.line)
-    if narrow:
-        yield narrow, NARROW
-    if is_quick or not narrow:
-        yield selection.ranked(mutant.file)[:FIRST], LIMIT
-    if not is_quick:
-        yield _of_the_module(mutant.file) if narrow else selection.files(package_of(mutant)), LIMIT
+def _tests(mutant: Mutant, is_first: bool) -> tuple[Sequence[str], float]:
+    """The likeliest tests, or others; and how long they may take."""
+    tests, rank = _askable(mutant), _ranks(mutant.file)
+    first = _index().within(tests, FIRST[0], rank)
+    return (first, FIRST[1]) if is_first else (_index().within(tests.difference(first), ALL[0], rank), ALL[1])
 
 
-def _confirmed(mutant: Mutant, outcome: Outcome, is_narrow: bool) -> Outcome:
+def _askable(mutant: Mutant) -> set[str]:
+    """Those that execute the statement. Of one that runs when the module is imported, those that execute anything of
+    the module, and all of the package: others may read what the module defines."""
+    index = _index()
+    found = index.of(mutant.file, mutant.line)
+    if found:
+        return found
+    files = {str(path.relative_to(ROOT)) for path in selection.files(package_of(mutant))}
+    return index.of(mutant.file, MODULE) | {test for test in index.seconds if file_of(test) in files}
+
+
+def _ranks(file: str) -> Callable[[str], tuple[bool, int]]:
+    """Tests that execute something of the module before others, then by `selection`."""
+    places = {str(path.relative_to(ROOT)): at for at, path in enumerate(selection.ranked(file))}
+    executing = _index().of(file, MODULE)
+    return lambda test: (test not in executing, places.get(file_of(test), len(places)))
+
+
+def _confirmed(mutant: Mutant, outcome: Outcome) -> Outcome:
     """A test's verdict counts when it passes without the fault, by itself: some need what others did before. Where it
     is not known to execute the line, it has to fail with the fault a second time: a busy machine misses deadlines."""
     test = outcome.by
     if not outcome.is_killed or "::" not in test:
         return outcome
-    if _passes_alone(test) and (is_narrow or asked(mutant, [test]).is_killed):
+    executes = test in _index().of(mutant.file, mutant.line)
+    if _passes_alone(test) and (executes or asked(mutant, [test]).is_killed):
         return outcome
     return Outcome(UNPROVEN, outcome.output)
 

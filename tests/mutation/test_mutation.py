@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -10,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation import index, selection, session
+from tests.mutation import index, probes, selection, session
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
-from tests.mutation.run import NO_TESTS, NO_VERDICT, UNPROVEN, Outcome, run
+from tests.mutation.run import NO_TESTS, NO_VERDICT, UNPROVEN, Outcome, Record, run
 
 pytestmark = pytest.mark.process  # it runs pytest
 
@@ -173,7 +174,7 @@ def ask(toy: Path, before: str, after: str, test: str = "") -> Outcome:
 
 @pytest.mark.leaves("Python's fork server stays as long as the process")
 def test_a_fault_is_noticed_survives_or_hangs(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "LIMIT", 20.0)
+    monkeypatch.setattr(session, "ALL", (0.0, 20.0))
     fault = "if number > found:", "if (number >= found):"
     assert ask(toy, *fault).code == 0, "equal numbers make no difference"
     noticed = ask(toy, "return found", "return None")
@@ -183,7 +184,7 @@ def test_a_fault_is_noticed_survives_or_hangs(toy: Path, monkeypatch: pytest.Mon
     (toy / "test_toy.py").write_text(f"{ASKED}\n\nassert largest([1])\n")
     unread = ask(toy, "return found", "return None", "::test_here")
     assert (unread.is_killed, unread.by) == (True, "test_toy.py")
-    monkeypatch.setattr(session, "LIMIT", 3.0)
+    monkeypatch.setattr(session, "ALL", (0.0, 3.0))
     endless = ask(toy, "while flag: flag = False", "while flag: flag = True")
     assert (endless.is_killed, endless.code, endless.by) == (True, NO_VERDICT, "no verdict")
     assert (toy / "toy.py").read_text() == TOY
@@ -261,40 +262,133 @@ def test_a_package_without_faults_is_an_error() -> None:
     assert done.stderr == "scripts/mutate: no faults in dataplane.nowhere\n"
 
 
+PROBED = """
+import functools
+
+LIMIT = 5
+
+
+def decided(number):
+    "What it says."
+    if number < LIMIT:
+        return 1
+    elif number == 7:
+        return 2
+    try:
+        return [each for each in (number,) if each > 3]
+    except ValueError:
+        return 3
+
+
+def untouched():
+    return LIMIT
+
+
+class Row:
+    size = 3
+    pick = staticmethod(lambda a: a + 1)
+"""
+
+
+def seen_by(text: str, before: str, run: str) -> set[probes.Spot]:
+    """What the probes of this line say when `run` is evaluated in the module."""
+    sources = {"toy.py": text}
+    (mutant, *_) = (each for each in mutants("toy.py", text) if each.before == before)
+    wanted = probes.Wanted.of([mutant], sources)
+    found: set[probes.Spot] = set()
+    module: dict[str, object] = {probes.NAME: found.add}
+    exec(compile(probes.with_probes("toy.py", text, wanted.places["toy.py"]), "toy.py", "exec"), module)
+    found.clear()
+    eval(run, module)
+    return {spot for spot in found if spot in wanted.spots}
+
+
+@pytest.mark.parametrize(
+    ("before", "run", "is_executed"),
+    [
+        ("if number < LIMIT:", "decided(1)", True),
+        ("if number < LIMIT:", "untouched()", False),
+        ("return 1", "decided(1)", True),
+        ("return 1", "decided(9)", False),
+        ("elif number == 7:", "decided(9)", True),
+        ("elif number == 7:", "decided(1)", False),
+        ("return [each for each in (number,) if each > 3]", "decided(9)", True),
+        ("return 3", "decided(9)", False),
+        ("LIMIT = 5", "decided(9)", True),
+        ("LIMIT = 5", "untouched()", True),
+        ("LIMIT = 5", "Row.pick(1)", False),
+        ("pick = staticmethod(lambda a: a + 1)", "Row.pick(1)", True),
+        ("pick = staticmethod(lambda a: a + 1)", "decided(1)", False),
+        ("size = 3", "decided(1)", False),
+    ],
+)
+def test_a_probe_is_seen_by_who_executes_its_statement(before: str, run: str, is_executed: bool) -> None:
+    line = PROBED.splitlines().index(next(each for each in PROBED.splitlines() if each.strip() == before)) + 1
+    seen = seen_by(PROBED, before, run)
+    assert (("toy.py", line) in seen) == is_executed
+    assert (("toy.py", probes.MODULE) in seen) == ("Row" not in run), "any function"
+
+
+def test_probes_change_nothing_of_the_product_but_calls() -> None:
+    sources = selection.sources()
+    wanted = probes.Wanted.of(session.sample(session.candidates(), 300, seed=1), sources)
+    for file, places in wanted.places.items():
+        tree = probes.with_probes(file, sources[file], places)
+        compile(tree, file, "exec")
+        assert ast.dump(_without_probes(tree)) == ast.dump(ast.parse(sources[file])), file
+        text = ast.unparse(probes.with_probes(file, sources[file], places))
+        assert all(f"{probes.NAME}({spot!r})" in text for _, spot in places)
+
+
+def _without_probes(tree: ast.AST) -> ast.AST:
+    class Removed(ast.NodeTransformer):
+        def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+            return None if probes.NAME in ast.dump(node.value)[:80] else self.generic_visit(node)
+
+        def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+            self.generic_visit(node)
+            return node.values[1] if probes.NAME in ast.dump(node.values[0])[:80] else node
+
+    return Removed().visit(tree)
+
+
 @pytest.mark.leaves("Python's fork server stays as long as the process")
-def test_who_executes_a_line_is_written_down_and_asked_first(tmp_path: Path) -> None:
+def test_who_executes_a_statement_is_written_down(tmp_path: Path) -> None:
     tests = "tests/unit/app/test_turns.py"
-    file = tmp_path / index.FOLDER / "a.json"
-    assert run([selection.ROOT / tests], None, 60.0, record=file).code == 0
-    for name in (tests, "controlplane/turns.py"):
+    file = "controlplane/turns.py"
+    for name in (tests, file):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((selection.ROOT / name).read_text())
-    lines = (tmp_path / "controlplane/turns.py").read_text().splitlines()
-    line = lines.index("        while self._jobs:") + 1
+    text = (tmp_path / file).read_text()
+    line = text.splitlines().index("        while self._jobs:") + 3
+    wanted = probes.Wanted({file: (((line, 12), (file, line)),)}, ((file, line), (file, 1), (file, probes.MODULE)))
+    record = Record(tmp_path / index.FOLDER / "a.json", wanted)
+    assert run([selection.ROOT / tests], None, 60.0, record=record).code == 0
     found = index.Index(tmp_path)
-    assert found.of("controlplane/turns.py", line + 2) == [
+    assert found.of(file, line) == {
         f"{tests}::{name}"
         for name in ("test_a_paused_job_is_left_undone_at_the_end", "test_close_leaves_the_rest_undone")
-    ]
-    assert found.of("controlplane/turns.py", 1) == found.of("controlplane/app.py", line) == []
+    }
+    assert found.of(file, 1) == found.of("controlplane/app.py", line) == set()
+    assert found.of(file, line) < found.of(file, probes.MODULE) <= found.seconds.keys()
     index.digest.cache_clear()
-    (tmp_path / "controlplane/turns.py").write_text("")
-    assert index.Index(tmp_path).of("controlplane/turns.py", line + 2) == [], "another file by now"
+    (tmp_path / file).write_text("")
+    assert index.Index(tmp_path).of(file, line) == set(), "another file by now"
 
 
-def test_the_narrowest_are_asked_as_long_as_there_is_time(tmp_path: Path) -> None:
+def test_tests_are_asked_by_rank_as_long_as_there_is_time(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("")
     digests = {name: index.digest(tmp_path, name) for name in ("a.py", "t.py")}
-    figures = {"t.py::wide": [9, 0.1], "t.py::slow": [2, 7.0], "t.py::slower": [3, 2.0], "t.py::narrow": [1, 0.5]}
+    tests, seconds = ["t.py::far", "t.py::slow", "t.py::slower", "t.py::quick"], [0.1, 7.0, 2.0, 0.5]
     (tmp_path / index.FOLDER).mkdir(parents=True)
     (tmp_path / index.FOLDER / "a.json").write_text(
-        json.dumps([digests, figures, {"a.py": {"5": [*figures]}}, {"a.py": ["t.py", "gone.py"]}])
+        json.dumps([digests, tests, seconds, {"a.py": {"5": [0, 1, 2, 3], "6": []}}])
     )
     found = index.Index(tmp_path)
-    assert found.of("a.py", 5) == ["t.py::narrow", "t.py::slow"]
-    assert found.of("a.py", 12) == found.of("a.py", 5), "a line of the same statement"
-    assert found.of("a.py", 13) == found.of("a.py", 4) == []
-    assert found.executing["a.py"] == {"t.py"}
+    assert found.of("a.py", 5) == {*tests}
+    assert found.of("a.py", 6) == found.of("a.py", 7) == set()
+    chosen = found.within(found.of("a.py", 5), 8.0, rank=lambda test: test.endswith("far"))
+    assert chosen == ["t.py::quick", "t.py::slower", "t.py::far"]
 
 
 def test_tests_of_every_folder_are_asked_by_some_package() -> None:
