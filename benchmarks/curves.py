@@ -9,9 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
 Row = Mapping[str, float]
 _WIDTH, _HEIGHT = 6.4, 3.2
 
@@ -41,6 +38,9 @@ class Curve:
 
 def draw(curve: Curve, rows: Sequence[Row], folder: Path) -> Path:
     """Write `<name>.svg`. Rows without a line's column (not measured at that size) are left out of that line."""
+    import matplotlib as mpl  # a second of imports, for who draws
+    from matplotlib.figure import Figure
+
     with mpl.rc_context({"svg.hashsalt": "gatewright", "svg.fonttype": "none", "font.size": 9.0}):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         axes = figure.add_subplot()

@@ -8,12 +8,13 @@ this is true is looked at whenever tests are collected: one whose file does not 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
+from _pytest.mark import ParameterSet
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROCESS_FOLDERS: Final = tuple(ROOT / "tests" / name for name in ("loopback", "faults", "cluster"))
@@ -38,6 +39,15 @@ def may_be_slow(path: Path) -> bool:
     return _says(path, f"{_MARKER.format('slow')}|{carried}")
 
 
+def values_of_lane(metafunc: pytest.Metafunc, values: Sequence[ParameterSet]) -> Sequence[ParameterSet]:
+    """Of the values of a parameter those with which this test is in the lane that runs: pytest would make tests of all
+    of them, and leave most out."""
+    lane = metafunc.config.option.markexpr
+    if lane not in FILES or metafunc.definition.get_closest_marker("slow") is not None:
+        return values
+    return [value for value in values if any(mark.name == "slow" for mark in value.marks) == (lane == "slow")]
+
+
 FILES: Final[Mapping[str, Callable[[Path], bool]]] = {
     "not process and not slow": may_be_fast,
     "process and not slow": may_be_process,
@@ -46,6 +56,7 @@ FILES: Final[Mapping[str, Callable[[Path], bool]]] = {
 """By the marks of a lane (pytest's `-m`)."""
 
 
+@cache
 def _is_in_process_folders(path: Path) -> bool:
     return any(path.is_relative_to(folder) for folder in PROCESS_FOLDERS)
 

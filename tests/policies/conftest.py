@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.carriers import CARRIERS, Carrier
+from tests.carriers import CARRIERS
+from tests.harness.lane_files import values_of_lane
 
 ROWS = [
     # What each version has of its own shows in two pairs; the others, and the toy, need not be seen each time.
@@ -13,9 +14,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="session", params=ROWS)
-def carrier(request: pytest.FixtureRequest) -> Carrier:
-    """What carries the exchanges of this test."""
-    found = request.param
-    assert isinstance(found, Carrier)
-    return found
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`carrier`: what carries the exchanges of this test."""
+    if "carrier" in metafunc.fixturenames:
+        metafunc.parametrize("carrier", values_of_lane(metafunc, ROWS), scope="session")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -209,8 +210,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
 """Where ours differs on purpose: the specification of GatewayParameters has tolerations merged by `key`, and directives
 in an item that is added act, where Kubernetes leaves them in the object."""
 
+_PARSED = {kind: yaml.safe_load(text) for kind, text in BASES.items()}
 ROWS = [
-    Row(f"{kind}: {name}", kind, yaml.safe_load(BASES[kind]), yaml.safe_load(overlay))
+    Row(f"{kind}: {name}", kind, copy.deepcopy(_PARSED[kind]), yaml.safe_load(overlay))
     for kind, overlays in OVERLAYS.items()
     for name, overlay in overlays.items()
 ]
