@@ -15,7 +15,6 @@ An entry: digest of the key u64, 0 = nobody's · seconds at which it is full, a 
 from __future__ import annotations
 
 import logging
-import mmap
 import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from hashlib import blake2b
 from typing import Final, Protocol
 
 from dataplane.link import locks
-from dataplane.link.shared import Region
+from dataplane.link.shared import Region, own
 
 log = logging.getLogger("dataplane.link")
 
@@ -137,7 +136,7 @@ class Buckets:
     @classmethod
     def local(cls) -> Buckets:
         """For a process without others, or without a shared section."""
-        return cls(memoryview(bytearray(SIZE)), None)
+        return cls(own(SIZE), None)
 
     def meter(self, key: str, rates: Sequence[Rate]) -> Meter:
         """The buckets of this key, one for each rate (at most 64). Other rates need another key."""
@@ -174,7 +173,7 @@ class Buckets:
     def tables(self) -> memoryview:
         """The memory of limits with keys (`tables`): where a process counts for itself, since there is one."""
         if self._keyed is None:
-            self._keyed = memoryview(mmap.mmap(-1, SECTIONS[KEYED]))
+            self._keyed = own(SECTIONS[KEYED])
         return self._keyed
 
     def _group(self, key: str) -> int:

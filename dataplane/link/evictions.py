@@ -20,7 +20,7 @@ from hashlib import blake2b
 from typing import Final, Protocol
 
 from dataplane.link.buckets import Buckets, hold, release
-from dataplane.link.shared import Region
+from dataplane.link.shared import Region, own
 
 log = logging.getLogger("dataplane.link")
 
@@ -78,7 +78,7 @@ class Evictions:
     @classmethod
     def local(cls) -> Evictions:
         """Those of one worker, shared with nobody."""
-        return cls(memoryview(bytearray(SIZE)), Buckets.local())
+        return cls(own(SIZE), Buckets.local())
 
     @property
     def changes(self) -> int:

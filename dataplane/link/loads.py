@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from hashlib import blake2b
 
-from dataplane.link.shared import Region
+from dataplane.link.shared import Region, own
 
 SECTION, ADDRESSES = "loads", "addresses"
 
@@ -83,7 +83,7 @@ class Loads:
     def local(cls) -> Loads:
         """Those of one worker, shared with nobody."""
         sizes = sections(1)
-        return cls(memoryview(bytearray(sizes[SECTION])), memoryview(bytearray(sizes[ADDRESSES])), 0)
+        return cls(own(sizes[SECTION]), own(sizes[ADDRESSES]), 0)
 
     @property
     def workers(self) -> int:

@@ -78,6 +78,11 @@ class Region:
         return f"Region(fd={self.fd}, sections={self._sections})"
 
 
+def own(size: int) -> memoryview:
+    """Memory of this process alone, all zeros. A page of it costs nothing until somebody writes to it."""
+    return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
 def _laid_out(sizes: Mapping[str, int]) -> tuple[dict[str, tuple[int, int]], int]:
     """Name -> (offset, size), and the size of the whole."""
     if len(sizes) > MAX_SECTIONS or any(len(name.encode()) > _NAME_BYTES for name in sizes):

@@ -76,6 +76,9 @@ class LineWriter:
 
     def drain(self, timeout: float) -> bool:
         """Wait until what was put so far is written or lost. Answers whether it came to that."""
+        with self._turn:
+            if not self._has_thread:  # it ends when nothing is left to write or to report
+                return True
         done = threading.Event()
         self._add(done)
         return done.wait(timeout)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from dataplane.link.shared import Region
+from dataplane.link.shared import Region, own
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 80.0)
 """Upper bounds in seconds of all histograms; what is above the last has a slot of its own."""
@@ -321,7 +321,7 @@ class Metrics:
     @classmethod
     def in_memory(cls) -> Metrics:
         """Numbers that are shared with nobody."""
-        return cls(memoryview(bytearray(SLOTS_BYTES)), memoryview(bytearray(DIRECTORY_BYTES)))
+        return cls(own(SLOTS_BYTES), own(DIRECTORY_BYTES))
 
     def counter(self, name: str, *labels: str) -> int:
         """The slot of a counter or gauge with these label values, the same for every call.

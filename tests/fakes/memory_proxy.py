@@ -13,8 +13,8 @@ services over the same upstream connections, unless `calls` (`fakes/calls`) answ
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from dataplane.backends.registry import ROWS as BACKENDS
@@ -45,6 +45,7 @@ from dataplane.upstream.settings import Client
 from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1
 from gatewright.api.standalone import standalone
+from gatewright.wire.v1.resource_pb2 import Resource
 from tests.fakes import guards
 from tests.harness import leaks
 
@@ -263,6 +264,25 @@ class FakeConnector:
         return connection
 
 
+@lru_cache(maxsize=512)
+def _loaded(text: str) -> tuple[Resource, ...]:
+    """A file without what is in other files always means the same: it is read once, for all carriers and tests. Who
+    changes a resource changes a copy."""
+    loaded = standalone.load(text, "config.yaml")
+    assert not loaded.problems, [str(problem) for problem in loaded.problems]
+    return loaded.resources
+
+
+def _changes(text: str, spoken: int) -> Iterator[Change]:
+    """`spoken`: as for `MemoryProxy`."""
+    for resource in _loaded(text):
+        own = resource.backend.policies if spoken and resource.HasField("backend") else None
+        if own is not None and not any(each.HasField("backend_http") for each in own):
+            resource = Resource.FromString(resource.SerializeToString())
+            resource.backend.policies.add().backend_http.version = spoken
+        yield Change(RESOURCE_TYPE, resource.key, resource.SerializeToString())
+
+
 class MemoryProxy:
     def __init__(
         self,
@@ -336,13 +356,7 @@ class MemoryProxy:
 
     def load(self, text: str) -> None:
         """Make `text` the configuration, as a state."""
-        loaded = standalone.load(text, "config.yaml")
-        assert not loaded.problems, [str(problem) for problem in loaded.problems]
-        for resource in loaded.resources if self._spoken else ():
-            own = resource.backend.policies if resource.HasField("backend") else None
-            if own is not None and not any(each.HasField("backend_http") for each in own):
-                resource.backend.policies.add().backend_http.version = self._spoken
-        changes = [Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]
+        changes = list(_changes(text, self._spoken))
         known = {change.name for change in changes}
         changes += [Change(RESOURCE_TYPE, key, None) for key in getattr(self, "keys", set()) - known]
         self.keys = known

@@ -17,4 +17,4 @@ ROWS = [
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`carrier`: what carries the exchanges of this test."""
     if "carrier" in metafunc.fixturenames:
-        metafunc.parametrize("carrier", values_of_lane(metafunc, ROWS), scope="session")
+        metafunc.parametrize("carrier", values_of_lane(metafunc, ROWS), scope="module")

@@ -80,6 +80,13 @@ def test_the_thread_is_there_only_while_there_is_something_to_write() -> None:
     assert log.written == [b"a\n", b"b\n", b"c\n"]
 
 
+def test_where_nothing_was_written_nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log()
+    log.put(b"a\n")
+    monkeypatch.setattr(threading.Thread, "start", lambda self: pytest.fail("a thread with nothing to do"))
+    assert log.writer.drain(0.0)
+
+
 def test_its_end_is_told_once_when_nothing_was_lost_for_a_while() -> None:
     log = Log()
     log.writer.refuse(3)
