@@ -64,6 +64,11 @@ def test_lists_leave_out_what_no_rule_allows_and_calls_of_it_are_rejected(carrie
     assert "no Allow rule matches" in line
 
 
+def test_a_server_without_a_stream_says_so_whatever_rules_there_are(carrier: Carrier) -> None:
+    client = opened(carrier, rule("true"))
+    assert client.ask("GET", ("accept", "text/event-stream")).status == 405
+
+
 def test_a_deny_counts_for_what_it_matches(carrier: Carrier) -> None:
     client = opened(carrier, rule('mcp.tool.name == "drop"', action="Deny"))
     assert client.names() == ["add", "sub"] and uris(client) == ["file:///a", "file:///b"]

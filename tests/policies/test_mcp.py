@@ -216,11 +216,23 @@ def test_the_stream_of_a_get_is_the_servers(carrier: Carrier) -> None:
     headers = [("accept", "text/event-stream"), ("mcp-session-id", client.session), ("last-event-id", "41")]
     asked = client.run.send(Request("GET", "/mcp", headers))
     received = client.run.arrival.received
-    assert received.method == "GET" and received.headers["last-event-id"] == "41"
+    assert received.method == "GET" and received.headers["last-event-id"] == "41" and not received.body
     client.run.arrival.head(Response(200, [("content-type", "text/event-stream")]))
     client.run.arrival.content(b'id: 42\ndata: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n')
     assert b"id: 42" in asked.answer.body
     client.run.arrival.end()
+
+
+def test_an_answer_without_content_of_which_no_length_is_known_ends(carrier: Carrier) -> None:
+    client, _ = of_one(carrier)
+    client.initialize()
+    asked = client.run.send(
+        Request("GET", "/mcp", [("accept", "text/event-stream"), ("mcp-session-id", client.session)])
+    )
+    client.run.arrival.head(Response(403))
+    assert not asked.answer.ended
+    client.run.arrival.end()
+    assert asked.answer.status == 403 and asked.answer.ended and not asked.answer.body
 
 
 def test_a_server_that_offers_no_stream_says_so(carrier: Carrier) -> None:

@@ -175,6 +175,18 @@ def test_a_session_that_the_server_has_forgotten_is_opened_anew_unnoticed(carrie
     leave(client)
 
 
+def test_the_end_of_a_session_is_no_end_of_others(carrier: Carrier) -> None:
+    client, server = opened(carrier)
+    first = client.session
+    client.session = ""
+    client.initialize()
+    assert client.ask("DELETE").status == 200
+    assert [each.is_cancelled for each in server.streams.values()] == [False, True]
+    client.session = first
+    assert client.names() == ["add"] and server.made == 2
+    assert client.ask("DELETE").status == 200
+
+
 def test_another_replica_opens_a_stream_of_its_own(carrier: Carrier) -> None:
     client, _ = opened(carrier)
     other = SseClient(carrier.proxy(ONE % ""), {FIRST: SseToy()})

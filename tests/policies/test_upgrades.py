@@ -82,3 +82,5 @@ def test_extended_connect_is_refused_where_it_is_not_allowed(policies: str, pass
     else:
         assert client.take()[0] == Said("head", 1, 501)
         assert " reason=UpgradeNotAllowed " in proxy.log_lines()[0]
+        client.send(headers(3, GET_FIELDS))
+        assert len(proxy.connector.upstreams) == 1, "other requests of this connection go on"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 from collections.abc import Iterator
 
@@ -48,6 +49,25 @@ async def test_a_long_job_lets_others_run_after_every_slice() -> None:
     assert jobs.slices == 9
     assert max(after - before for before, after in itertools.pairwise(seen)) == 6
     assert len(seen) >= turns.TURNS * (jobs.slices - 1)
+
+
+async def test_what_a_slice_made_is_looked_at_before_the_next() -> None:
+    """Else all of it at once, whenever Python's own count says so."""
+    collected = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        collected.append((phase, info["generation"]))
+
+    before = gc.get_threshold()
+    gc.set_threshold(1_000_000)
+    gc.callbacks.append(note)
+    try:
+        jobs = turns.Turns(Clock(0.5))
+        await jobs.start(job([], "a", 5))
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)
+    assert collected.count(("start", 1)) == jobs.slices - 1 > 1
 
 
 async def test_jobs_run_in_order_and_never_two_at_once() -> None:

@@ -102,6 +102,8 @@ def test_the_value_of_a_literal(text: str, value: object) -> None:
         ("l.all(x, x, true)", 1, 10, "must differ"),
         ("(" * 5000, 1, MAX_DEPTH + 1, "deep"),
         ("x" + ".y" * 8000, 1, 401, "deep"),
+        ("x" + ".y()" * 4000, 1, 799, "deep"),
+        (f"f(x{'.y' * (MAX_DEPTH - 1)})", 1, 1, "deep"),
         ("1+" * 8193, 1, 1, "16386 characters"),
     ],
 )

@@ -515,6 +515,19 @@ def test_calls_out_of_order() -> None:
     assert sum(part.kind == DATA for part in parse(codec.take())) == 1
 
 
+@pytest.mark.parametrize("part", [b"y", b"", b"y" * 70_000])
+def test_what_has_ended_takes_no_more_while_the_other_end_goes_on(part: bytes) -> None:
+    codec = server()
+    request = only(codec.receive(headers(1, POST, end=False)), Request)
+    assert isinstance(request, Request)
+    codec.send_response(request.stream, 200, b"\r\n", False)
+    codec.send_content(request.stream, b"x", True)
+    codec.take()
+    with pytest.raises(Misuse):
+        codec.send_content(request.stream, part, True)
+    assert codec.take() == b""
+
+
 def test_end_that_waits_is_an_end() -> None:
     codec = server()
     (event,) = codec.receive(setting(0x4, 0) + headers(1, POST, end=False))[1:]

@@ -104,6 +104,11 @@ async def test_everything_is_made_in_order_and_then_nothing_is_written() -> None
         await world.idle()
         kinds = [path.rpartition("/")[0] if method == "PATCH" else path for method, path in world.writes()]
         assert kinds == [PATHS[kind] for kind in ("ServiceAccount", "ConfigMap", "Secret", "Service", "Deployment")]
+        assert world.deployer.numbers()["provisioning_writes_total"] == {
+            ("written",): 5,
+            ("removed",): 0,
+            ("failed",): 0,
+        }
         before = world.writes()
         key = world.server.objects[PATHS["Secret"]]["web-session-key"]["stringData"]["key"]
         assert len(bytes.fromhex(key)) == 32

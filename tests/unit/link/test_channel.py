@@ -157,6 +157,8 @@ async def test_a_state_larger_than_any_buffer_arrives_whole() -> None:
     heard = await worker.wait_for(count)
     assert heard[-1][0] == messages.StateEnd(1)
     assert [r for message, _ in heard if isinstance(message, Changes) for r in message.records] == state
+    socket_of_agent = agent.channel._sock.fileno()
+    assert not asyncio.get_running_loop().remove_writer(socket_of_agent), "nothing waits, and still it is asked"
     agent.channel.close()
     worker.channel.close()
 

@@ -213,6 +213,26 @@ class TestResponseWindows:
         client.send(window(1, 100))
         assert client.take() == [Said("data", 1, b"last", end=True)]
 
+    def test_each_closed_window_stops_the_endpoint_and_each_opened_one_lets_it_go_on(self) -> None:
+        proxy = Http1Endpoints()
+        client = FrameClient(proxy, initial_window(1))
+        client.send(headers(1, GET))
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nabc")
+        for _ in range(3):
+            assert not proxy.upstream.reading
+            client.send(window(1, 3))
+            assert proxy.upstream.reading
+            proxy.upstream.answer(b"def")
+        assert [said.value for said in client.take() if said.kind == "data"] == [
+            b"a",
+            b"bc",
+            b"d",
+            b"ef",
+            b"d",
+            b"ef",
+            b"d",
+        ]
+
     def test_trailers_wait_behind_content(self) -> None:
         proxy = Http1Endpoints()
         client = FrameClient(proxy, initial_window(1))
