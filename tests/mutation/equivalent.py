@@ -9,6 +9,26 @@ from typing import Final
 
 EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
+        "controlplane/derive/derived.py",
+        "for count, key in enumerate(results, 1):",
+        "for count, key in enumerate(results, 2):",
+    ): "the first of the slices is one key shorter: others have their turn a key earlier, and nothing else",
+    (
+        "dataplane/chain/replies.py",
+        '("UpgradeNotAllowed", 501, "protocol is not supported", False),  # RFC 9220 3, RFC 8441: extended CONNECT',
+        '("UpgradeNotAllowed", 501, "protocol is not supported", True),  # RFC 9220 3, RFC 8441: extended CONNECT',
+    ): "only an answer over HTTP/2, where none of them ends its connection",
+    (
+        "dataplane/http/h2/receiving.py",
+        "if length > content:",
+        "if (length >= content):",
+    ): "nothing is given back then, and what is owed was compared with its window when it grew",
+    (
+        "dataplane/table/intern.py",
+        "finalize(found, self.dead.append, number).atexit = False",
+        "finalize(found, self.dead.append, number).atexit = True",
+    ): "at the end of the process a number goes into a list that nobody reads any more",
+    (
         "controlplane/pipeline.py",
         "if self._news_due.when() <= loop.time() + wait:",
         "if (self._news_due.when() < loop.time() + wait):",

@@ -157,6 +157,13 @@ def test_everything_was_carried(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert standalone.load(capsys.readouterr().out, "config.yaml").problems == ()
 
 
+def test_the_file_says_which_variables_it_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for env, said in (({}, []), ({"TOKEN": SECRET, "MODE": "x"}, ["# It reads these variables: TOKEN, MODE"])):
+        assert run(tmp_path, json.dumps({"mcpServers": {"a": {"command": "x", "env": env}}})) == 0
+        text = capsys.readouterr().out
+        assert [line for line in text.splitlines() if "variables" in line] == said and SECRET not in text
+
+
 @pytest.mark.parametrize(("content", "code"), [("{", 1), ('{"mcpServers": {}}', 1)])
 def test_nothing_to_carry(content: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, content) == code

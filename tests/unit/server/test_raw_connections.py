@@ -52,6 +52,15 @@ def test_bytes_pass_both_ways_and_a_server_may_speak_first(proxy: MemoryProxy) -
     assert proxy.upstream.take() == b"\x00\xff"
 
 
+def test_the_log_says_how_long_it_took(proxy: MemoryProxy) -> None:
+    client = proxy.connect()
+    client.send(b"question")
+    proxy.advance(2.5)
+    client.lose()
+    (line,) = proxy.log_lines()
+    assert " duration=2500.000ms" in line
+
+
 def test_each_direction_ends_by_itself(proxy: MemoryProxy) -> None:
     client = proxy.connect()
     client.send(b"question")

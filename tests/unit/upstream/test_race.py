@@ -116,6 +116,14 @@ def test_both_fail() -> None:
     assert "refused by v4; refused by v6" in world.proxy.log_lines()[-1]
 
 
+def test_both_fail_one_after_the_other() -> None:
+    world = World(V6, V4)
+    world.connects(V6, "refused by v6")
+    world.connects(V4, "refused by v4")
+    assert world.client.received.startswith(b"HTTP/1.1 503") and world.pending() == {V6: 0, V4: 0}
+    assert "refused by v6; refused by v4" in world.proxy.log_lines()[-1]
+
+
 def test_a_client_that_leaves_begins_no_second_one_and_what_comes_is_kept() -> None:
     world = World(V6, V4)
     world.client.lose()
