@@ -98,4 +98,3 @@ def main() -> None:
             answer_all(sys.stdin.buffer, answers, LocalReader(*sys.argv[1:]))
         except MemoryError:
             os._exit(NO_MEMORY)  # nothing else can be relied on
-

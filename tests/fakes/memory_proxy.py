@@ -12,6 +12,7 @@ services over the same upstream connections, unless `calls` (`fakes/calls`) answ
 
 from __future__ import annotations
 
+import threading
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import lru_cache, partial
@@ -31,7 +32,8 @@ from dataplane.server import inner
 from dataplane.server.protocols import plan_of
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change
-from dataplane.telemetry.access_log import AccessLog
+from dataplane.telemetry.access_log import MAX_QUEUED, AccessLog
+from dataplane.telemetry.lines import LineWriter
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
@@ -352,6 +354,8 @@ class MemoryProxy:
             random=lambda: 0.0,
         )
         self.context.enter = partial(inner.enter, self.context)
+        log = self.context.access_log
+        log._lines = _AtOnce(self.lines.append, MAX_QUEUED, lambda _count: None, lambda _why, _missed: None)
         leaks.made(self)
 
     def load(self, text: str) -> None:
@@ -415,6 +419,16 @@ class MemoryProxy:
     def _spawn(self, task: Coroutine[Any, Any, None]) -> Any:
         """Run a coroutine as far as it goes; `Pending.set_result` runs it on."""
         return _Spawned(task)
+
+
+class _AtOnce(LineWriter):
+    """Lines are written by whoever puts them: what waits for a thread is tested by itself."""
+
+    def _add(self, item: bytes | threading.Event) -> bool:
+        if isinstance(item, bytes):
+            self._write(item)
+            self._gone += len(item)
+        return False
 
 
 class Http1Endpoints(MemoryProxy):
