@@ -80,20 +80,15 @@ class LineWriter:
             if not self._has_thread:  # it ends when nothing is left to write or to report
                 return True
         done = threading.Event()
-        if not self._add(done):
-            return True
+        self._add(done)
         return done.wait(timeout)
 
-    def _add(self, item: bytes | threading.Event) -> bool:
-        """False: there is nothing to wait for, since all of it is written."""
+    def _add(self, item: bytes | threading.Event) -> None:
         with self._turn:
-            if not self._has_thread and isinstance(item, threading.Event):
-                return False
             self._queue.put(item)
             if not self._has_thread:
                 self._has_thread = True
                 threading.Thread(target=self._run, name="log lines", daemon=True).start()
-            return True
 
     def _is_over(self) -> bool:
         """Everything is written and nothing is left to report: the thread ends, and the next line begins another."""

@@ -424,11 +424,10 @@ class MemoryProxy:
 class _AtOnce(LineWriter):
     """Lines are written by whoever puts them: what waits for a thread is tested by itself."""
 
-    def _add(self, item: bytes | threading.Event) -> bool:
-        if isinstance(item, bytes):
-            self._write(item)
-            self._gone += len(item)
-        return False
+    def _add(self, item: bytes | threading.Event) -> None:
+        assert isinstance(item, bytes)  # nothing waits, so nobody waits for it
+        self._write(item)
+        self._gone += len(item)
 
 
 class Http1Endpoints(MemoryProxy):
