@@ -16,16 +16,15 @@ import subprocess
 from collections import deque
 from collections.abc import Sequence
 
-from dataplane.agent.process import Started, by_command, environment
+from dataplane.agent import fork_start
+from dataplane.agent.fork_start import CAN_FORK, Begun
+from dataplane.agent.process import Started, by_command
 from dataplane.link.forks import QUESTION, REPORT_BYTES, decode
 
 log = logging.getLogger("dataplane.agent.workers")
 
 UNKNOWN = 255
 """Exit status of a worker whose server ended first."""
-
-CAN_FORK = hasattr(os, "pidfd_open")
-"""Elsewhere workers are started one by one (`process.by_command`)."""
 
 CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -34,15 +33,11 @@ LAST_WORDS = 5.0
 
 
 class Forks:
-    """Starts workers (a `Launch`). `command` runs a server, given `--forks-fd` and the descriptor where it is asked."""
+    """Starts workers (a `Launch`). `command` runs a server (`fork_start.start`); `begun`: one that is there already."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], begun: Begun | None = None) -> None:
         self._command = command
-        self._server: _Server | None = None
-
-    def begin(self) -> None:
-        """Start the server, so that it loads before it is asked. Raises OSError."""
-        self._server = _Server(self._command)
+        self._server = None if begun is None else _Server(begun)
 
     async def __call__(self, link: socket.socket) -> Started:
         """See `Launch`."""
@@ -50,8 +45,7 @@ class Forks:
             with contextlib.suppress(OSError):  # it ended, seen or not
                 return self._server.ask(link)
             self.end()
-        self.begin()
-        assert self._server is not None
+        self._server = _Server(fork_start.start(self._command))
         return self._server.ask(link)
 
     def end(self) -> None:
@@ -67,9 +61,6 @@ class OneByOne:
     def __init__(self, command: Sequence[str]) -> None:
         self._launch = by_command(command)
 
-    def begin(self) -> None:
-        """Nothing is shared that could be loaded ahead."""
-
     async def __call__(self, link: socket.socket) -> Started:
         """See `Launch`."""
         return await self._launch(link)
@@ -81,27 +72,16 @@ class OneByOne:
 Starter = Forks | OneByOne
 
 
-def starter(command: Sequence[str]) -> Starter:
+def starter(command: Sequence[str], begun: Begun | None = None) -> Starter:
     """What this system can do."""
-    return Forks(command) if CAN_FORK else OneByOne(command)
+    return Forks(command, begun) if CAN_FORK else OneByOne(command)
 
 
 class _Server:
     """One life of the server. Its workers are told when they have begun or ended, or nobody can say any more."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
-            try:
-                self._process = subprocess.Popen(
-                    [*command, "--forks-fd", str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL,
-                    env=environment(),
-                    pass_fds=(theirs.fileno(),),
-                )
-            except BaseException:
-                self._control.close()
-                raise
+    def __init__(self, begun: Begun) -> None:
+        self._process, self._control = begun
         self._control.setblocking(False)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: deque[_Fork] = deque()
@@ -121,6 +101,8 @@ class _Server:
         return fork
 
     def end(self) -> None:
+        if self._loop is None:
+            self._process.kill()  # it has no worker, and may be loading still
         self._lose()
         self._control.close()
         while self._fds:

@@ -15,15 +15,12 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from dataplane.agent.fork_start import environment
 from dataplane.link import codec, messages
 from dataplane.link.channel import Channel
 from dataplane.link.messages import Message, Record, Trouble, WantedBind
 
 log = logging.getLogger("dataplane.agent.workers")
-
-HIDDEN = ("SESSION_KEY", "NOTIFY_SOCKET")
-"""Variables that a worker does not get: the key comes over the link, since a child's environment can be read; the
-service manager hears of the proxy from the agent alone."""
 
 
 class Started(Protocol):
@@ -45,11 +42,6 @@ class Started(Protocol):
 
 Launch = Callable[[socket.socket], Awaitable[Started]]
 """Starts a worker with its end of the link, which stays the caller's to close. Raises OSError when it cannot."""
-
-
-def environment() -> dict[str, str]:
-    """The variables of a worker."""
-    return {name: value for name, value in os.environ.items() if name not in HIDDEN}
 
 
 def by_command(command: Sequence[str]) -> Launch:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from dataplane.agent.process import HIDDEN
+from dataplane.agent.fork_start import environment
 from dataplane.bootstrap import Logging
 from dataplane.link import commands
 from dataplane.link.commands import Command
@@ -101,7 +101,7 @@ class StdioServers:
             *(sys.executable, "-P", "-m", "dataplane.stdio", *words),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name not in HIDDEN},
+            env=environment(),
         )
         self._tell()
         assert process.stdout is not None

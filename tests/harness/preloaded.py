@@ -40,6 +40,7 @@ MAINS = {
 """What stands behind `-m` -> the module whose `main` that is."""
 
 LOADED_LATE = (
+    "dataplane.agent.entry",
     "dataplane.agent.agent",
     "dataplane.agent.file_source",
     "dataplane.agent.xds_client",
@@ -335,7 +336,7 @@ class _Subprocess:
         return _ForkingPopen(words, **options)
 
 
-STARTING = ("dataplane.agent.reader_process", "dataplane.agent.forks", "controlplane.sources.aside")
+STARTING = ("dataplane.agent.reader_process", "dataplane.agent.fork_start", "controlplane.sources.aside")
 """Modules that start processes of ours."""
 
 

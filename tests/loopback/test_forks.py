@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dataplane import fork_server
-from dataplane.agent import forks
+from dataplane.agent import fork_start
 from dataplane.agent.forks import UNKNOWN, Forks, OneByOne
 from dataplane.agent.process import WorkerProcess, start_all
 from dataplane.agent.workers import Pace
@@ -28,12 +28,12 @@ from tests.harness.waiting import until
 from tests.loopback.test_agent import file_of
 from tests.loopback.test_worker_lives import REAL, restarts, workers
 
-pytestmark = pytest.mark.skipif(not forks.CAN_FORK, reason="this system has no descriptors of processes")
+pytestmark = pytest.mark.skipif(not fork_start.CAN_FORK, reason="this system has no descriptors of processes")
 
 
 @asynccontextmanager
-async def starter(command: list[str] = REAL) -> AsyncIterator[Forks]:
-    made = Forks(command)
+async def starter(command: list[str] = REAL, is_ahead: bool = False) -> AsyncIterator[Forks]:
+    made = Forks(command, fork_start.start(command) if is_ahead else None)
     try:
         yield made
     finally:
@@ -147,9 +147,8 @@ async def test_workers_outlive_their_server_and_the_next_one_has_a_new_server() 
 
 
 async def test_a_server_that_ends_before_it_was_asked_is_replaced_when_it_is() -> None:
-    async with starter() as launch:
-        launch.begin()
-        (server,) = servers()
+    async with starter(is_ahead=True) as launch:
+        (server,) = await until(servers, "the server")
         os.kill(server, signal.SIGKILL)
         await until(lambda: not is_alive(server), "the end of the server")
         (life,) = await start_all(1, launch)
@@ -170,13 +169,26 @@ async def test_a_server_that_cannot_load_ends_its_workers_at_once_and_they_are_t
 async def test_no_server_is_begun_from_a_program_that_is_not_there() -> None:
     async with starter(["/no/such/program"]) as launch:
         assert await start_all(2, launch) == []
-        with pytest.raises(FileNotFoundError):
-            launch.begin()
+    with pytest.raises(FileNotFoundError):
+        fork_start.start(["/no/such/program"])
+    assert fork_start.begin(["/no/such/program"]) is None
+
+
+async def test_a_server_that_was_begun_ahead_is_asked_and_one_that_nobody_asks_ends_at_once() -> None:
+    async with starter(is_ahead=True) as launch:
+        (server,) = await until(servers, "the server")
+        (life,) = await start_all(1, launch)
+        assert await begun(life) and servers() == [server]
+        life.hang_up()
+        assert await status_of(life) == 0
+    assert not servers()
+    async with starter(is_ahead=True):
+        (unasked,) = await until(servers, "the server")
+    assert not servers() and not is_alive(unasked)
 
 
 async def test_without_a_server_each_worker_loads_by_itself() -> None:
     launch = OneByOne(REAL)
-    launch.begin()
     lives = await start_all(2, launch)
     assert not servers() and len({life.pid for life in lives}) == 2
     for life in lives:
