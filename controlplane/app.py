@@ -75,6 +75,7 @@ class App:
                 provisioning=self._provisioning(settings.source.proxies) if knows_proxies else None,
             )
             self.source = self.cluster
+            self.pipeline.owners_changed = self._look_for_moved
         else:
             pieces = Pieces(decode.decode)
             self.tree = tree.Tree(pieces.decode, decode.with_generation)
@@ -118,6 +119,10 @@ class App:
             self._is_elsewhere,
             self.pipeline.ready,
         )
+
+    def _look_for_moved(self) -> None:
+        if self.cluster is not None and self.cluster.deployer is not None:
+            self.cluster.deployer.look_for_moved()
 
     def _is_elsewhere(self, gateway: Place) -> bool:
         """Whether a Gateway is there whose class is another controller's."""

@@ -62,6 +62,9 @@ class Pipeline:
         self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
         self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
+        self.owners_changed: Callable[[], None] = lambda: (
+            None
+        )  # a Gateway or a class is not what it was, in `objects` too
         self.turns = Turns()
         self.numbers = Numbers()
         self._coalescer = Coalescer(time.monotonic)
@@ -143,6 +146,8 @@ class Pipeline:
                 yield None
         for fact in changes.values():
             self._note_fact(fact)
+        if any(key.kind in ("Gateway", "GatewayClass") for key in changes):
+            self.owners_changed()
 
     def _note_fact(self, fact: Fact) -> None:
         if fact.model is None:

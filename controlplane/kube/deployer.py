@@ -159,6 +159,11 @@ class Deployer:
     def _note(self, changes: Sequence[Change[ObjectKey, Wanted]]) -> None:
         self._want([key for key, _, _ in changes])
 
+    def look_for_moved(self) -> None:
+        """Another class may own Gateways now. That nothing is wanted of one is known earlier than whose it is: a class
+        comes by a watch of its own."""
+        self._want(set(self.live.gateways()) - self._wanted.present().keys())
+
     def _want(self, gateways: Sequence[ObjectKey] | set[ObjectKey]) -> None:
         due = asyncio.get_running_loop().time() + QUIET
         for gateway in gateways:

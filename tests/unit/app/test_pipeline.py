@@ -385,3 +385,22 @@ async def test_a_pipeline_that_was_closed_has_no_news() -> None:
     world.pipeline.close()
     await asyncio.sleep(2 * pipeline.ANSWERS)
     assert told == []
+
+
+async def test_it_says_when_a_gateway_or_a_class_is_another_one_and_is_in_its_objects_then() -> None:
+    world = World()
+    await world.load()
+    said: list[tuple[str, str]] = []
+
+    def note() -> None:
+        objects = world.pipeline.objects
+        gateway: Any = objects[ObjectKey("Gateway", "default", "quickstart")]
+        owner: Any = objects[ObjectKey("GatewayClass", "", "gatewright")]
+        said.append((gateway.spec.gateway_class_name, owner.spec.controller_name))
+
+    world.pipeline.owners_changed = note
+    await world.edit("routes.yaml", "value: /", "value: /shop")
+    assert said == []
+    await world.edit("gateway.yaml", "controllerName: gatewright.dev/controller", "controllerName: example.com/other")
+    await world.edit("gateway.yaml", "gatewayClassName: gatewright", "gatewayClassName: other")
+    assert said == [("gatewright", "example.com/other"), ("other", "example.com/other")]

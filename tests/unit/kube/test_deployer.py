@@ -179,6 +179,18 @@ async def test_what_is_no_longer_wanted_is_removed() -> None:
         await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
 
 
+async def test_what_was_made_for_a_gateway_goes_also_when_its_new_class_is_known_later_than_its_move() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        world.want(None)
+        await world.idle()
+        assert world.has("Deployment")
+        world.elsewhere.add(WEB)
+        world.deployer.look_for_moved()
+        await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
+
+
 @pytest.mark.parametrize("left", [None, Wanted("1", as_it_is=True)], ids=["gone", "not accepted"])
 async def test_nothing_is_removed_of_a_gateway_that_is_gone_or_not_accepted(left: Wanted | None) -> None:
     async with leading() as world:
