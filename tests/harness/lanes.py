@@ -52,7 +52,7 @@ class Lane:
 
 
 MEMORY = Lane("memory", "not process and not slow", 1, 700)
-PROCESS = Lane("process", "process and not slow", 2, 1300)
+PROCESS = Lane("process", "process and not slow", 2, 800)
 """Real processes: mostly waiting, so more workers than cores."""
 SLOW = Lane("slow", "slow", 1, 760)
 ROUNDS: Sequence[Sequence[Lane]] = ((MEMORY,), (PROCESS, SLOW))
