@@ -49,7 +49,7 @@ def start(command: Sequence[str]) -> Begun:
 
 
 def begin(command: Sequence[str]) -> Begun | None:
-    """`start` where it is possible: the first worker tries again, and tells."""
+    """`start` where it is possible: the first worker tries again, and logs it."""
     try:
         return start(command) if CAN_FORK else None
     except OSError:

@@ -78,7 +78,7 @@ def starter(command: Sequence[str], begun: Begun | None = None) -> Starter:
 
 
 class _Server:
-    """One life of the server. Its workers are told when they have begun or ended, or nobody can say any more."""
+    """One life of the server. It notes when its workers begin and end, and that nobody can say so any more."""
 
     def __init__(self, begun: Begun) -> None:
         self._process, self._control = begun

@@ -35,7 +35,7 @@ SMALL: Final = 2048
 """Characters of what such an id says: all of them are a few MiB."""
 
 Goodbye = Callable[[Callable[[str], UpstreamSession | None]], None]
-"""Ends a session at its servers, given what tells by target which session took the place of the one in its id."""
+"""Ends a session at its servers. Given: which session of a target took the place of the one in its id."""
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode

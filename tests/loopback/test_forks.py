@@ -1,4 +1,4 @@
-"""Workers of a fork server: what they have of it, what their end is told as, and what becomes of them when it ends."""
+"""Workers of a fork server: what they have of it, how their end is reported, and what becomes of them when it ends."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Spot = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to look at, by file: places, and of which fault they tell."""
+    """What to look at, by file: places, and which fault they stand for."""
 
     places: Mapping[str, tuple[tuple[Place, Spot], ...]]
     spots: tuple[Spot, ...]
