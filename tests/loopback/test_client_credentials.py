@@ -106,7 +106,7 @@ async def test_late_keys_and_slow_hashes(tmp_path: Path) -> None:
             if late[0] == 401:  # this machine was slower than a fetch may be: it was given up, and made again
                 await proxy.logged("reason=JwtKeysUnavailable")
                 await until(lambda: is_let_in(port, token), "the keys")
-            else:
+            elif "keys of " not in proxy.log():  # else one was given up for the other requests, and made again
                 assert keys.asked <= 2  # once for each worker
             assert late[1:] == [401, 401]
 
