@@ -14,9 +14,8 @@ import select
 import signal
 import socket
 
+from dataplane.link.channel import CLOEXEC
 from dataplane.link.forks import QUESTION, Report
-
-CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
 def serve(control: socket.socket) -> socket.socket | None:

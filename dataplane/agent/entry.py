@@ -94,4 +94,4 @@ async def _run(
     try:
         return await agent.run()
     finally:
-        starter.end()
+        starter.end()  # while the loop is there that watches it

@@ -15,12 +15,12 @@ CAN_FORK = hasattr(os, "pidfd_open")
 """Elsewhere workers are started one by one (`process.by_command`)."""
 
 HIDDEN = ("SESSION_KEY", "NOTIFY_SOCKET")
-"""Variables that a worker does not get: the key comes over the link, since a child's environment can be read; the
+"""Variables that children do not get: a worker's key comes over the link, since a child's environment can be read; the
 service manager hears of the proxy from the agent alone."""
 
 
 def environment() -> dict[str, str]:
-    """The variables of a worker."""
+    """The variables of a child process."""
     return {name: value for name, value in os.environ.items() if name not in HIDDEN}
 
 

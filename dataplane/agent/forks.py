@@ -19,14 +19,13 @@ from collections.abc import Sequence
 from dataplane.agent import fork_start
 from dataplane.agent.fork_start import CAN_FORK, Begun
 from dataplane.agent.process import Started, by_command
+from dataplane.link.channel import CLOEXEC
 from dataplane.link.forks import QUESTION, REPORT_BYTES, decode
 
 log = logging.getLogger("dataplane.agent.workers")
 
 UNKNOWN = 255
 """Exit status of a worker whose server ended first."""
-
-CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 LAST_WORDS = 5.0
 """Seconds for the server to end when the agent does: it has nothing to do but that."""

@@ -104,7 +104,7 @@ class Channel:
     def _readable(self) -> None:
         self._make_room()
         try:
-            data, ancillary, _, _ = self._sock.recvmsg(READ_BYTES, socket.CMSG_SPACE(MAX_FDS * 4), _CLOEXEC)
+            data, ancillary, _, _ = self._sock.recvmsg(READ_BYTES, socket.CMSG_SPACE(MAX_FDS * 4), CLOEXEC)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -166,7 +166,8 @@ class Channel:
             self._loop.remove_writer(self._sock.fileno())
 
 
-_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+"""Descriptors that arrive are not for programs that are started, where the system knows how to say so."""
 
 
 def _rights(fd: int) -> list[tuple[int, int, array.array[int]]]:

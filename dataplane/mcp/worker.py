@@ -121,14 +121,15 @@ class Memory:
         return self._latest(self._known.get(number), number, target)
 
     def _latest(self, remembered: Remembered | None, number: bytes, target: str) -> UpstreamSession | None:
-        own = None if remembered is None else remembered.renewed.get(target)
+        moment, own = (-1, None) if remembered is None else remembered.renewed.get(target, (-1, None))
         found = self._renewed.get(number, target)
-        if found is None or (own is not None and own[0] > found.moment):
-            return None if own is None else own[1]
+        if found is None or moment > found.moment:
+            return own
         try:
-            return _decode(found.content)
+            shared = _decode(found.content)
         except msgspec.MsgspecError:
             return None  # of a worker that was another version
+        return shared if shared.target == target else own  # the place knows targets by a checksum alone
 
     @property
     def ends_idle(self) -> bool:

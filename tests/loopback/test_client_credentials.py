@@ -106,8 +106,8 @@ async def test_late_keys_and_slow_hashes(tmp_path: Path) -> None:
             if late[0] == 401:  # this machine was slower than a fetch may be: it was given up, and made again
                 await proxy.logged("reason=JwtKeysUnavailable")
                 await until(lambda: is_let_in(port, token), "the keys")
-            elif "keys of " not in proxy.log():  # else one was given up for the other requests, and made again
-                assert keys.asked <= 2  # once for each worker
+            else:  # once for each worker, and once more where that was given up before anybody asked
+                assert keys.asked <= (4 if "gave no answer within" in proxy.log() else 2)
             assert late[1:] == [401, 401]
 
             answers = [ask(port, "/passwords", basic(each)) for each in ("secret", "Secret", "secret", "")]

@@ -113,12 +113,12 @@ def of(visit: Visit, before: Any) -> Farewell | None:
         return before
     assert visit.session is not None  # it is that which may end
     targets = visit.plan.by_name
-    told = [each for each in visit.session.upstreams if each.session_id and not _is_sse(targets, each)]
-    if not told:
+    ending = [each for each in visit.session.upstreams if each.session_id and not _is_sse(targets, each)]
+    if not ending:
         return None
     block = b"\r\n" + visit.passing
     passing = lines_without(block, twin(block), _NOT_KEPT)
-    return Farewell(visit, told, passing) if len(passing) <= MAX_LINES else None
+    return Farewell(visit, ending, passing) if len(passing) <= MAX_LINES else None
 
 
 def _is_sse(targets: Mapping[str, Any], session: UpstreamSession) -> bool:

@@ -227,8 +227,8 @@ class Upstreams:
             made = self.begun(target, opened)
         finally:
             opened.call.cancel()
-        told = messages.notification("notifications/initialized")
-        (await self._ask(target, made, b"POST", told, _TAKES + _JSON, HELLO_SECONDS, True)).call.cancel()
+        notice = messages.notification("notifications/initialized")
+        (await self._ask(target, made, b"POST", notice, _TAKES + _JSON, HELLO_SECONDS, True)).call.cancel()
         return made if session is None or self.visit.plan.stateless else self._remembered(session, made)
 
     def _remembered(self, session: Session, made: UpstreamSession) -> UpstreamSession:

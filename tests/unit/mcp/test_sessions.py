@@ -111,3 +111,11 @@ def test_of_ids_a_bounded_number_is_remembered_and_no_long_ones() -> None:
     opened = [memory.opened(text, SEALER, OWNER, 1001) for text in texts]
     assert memory.opened(texts[-1], SEALER, OWNER, 1001) is opened[-1]
     assert memory.opened(texts[0], SEALER, OWNER, 1001) is not opened[0], "the oldest was forgotten"
+
+
+def test_a_renewed_session_of_a_server_is_not_that_of_another_whose_name_has_the_same_checksum() -> None:
+    memory, number = remembering(), b"12345678"
+    memory.renew(number, UpstreamSession("plumless", "secret"), 1001)
+    assert zlib.crc32(b"plumless") == zlib.crc32(b"buckeroo")
+    assert memory.renewed(number, "buckeroo") is None
+    assert memory.renewed(number, "plumless") == UpstreamSession("plumless", "secret")
