@@ -3,7 +3,8 @@
 from controlplane.snapshot.coalesce import Coalescer
 from controlplane.snapshot.records import ENDPOINT_TYPE, RESOURCE_TYPE, SECRETS, Record
 from controlplane.snapshot.resource_map import Difference, ResourceMap
-from controlplane.snapshot.snapshots import Change, Snapshot, Snapshots, shown
+from controlplane.snapshot.snapshot import Snapshot, shown
+from controlplane.snapshot.snapshots import Change, Snapshots
 
 __all__ = [
     "ENDPOINT_TYPE",

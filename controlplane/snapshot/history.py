@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from controlplane.snapshot.records import Record
-
-if TYPE_CHECKING:
-    from controlplane.snapshot.snapshots import Snapshot
+from controlplane.snapshot.snapshot import Snapshot
 
 MOST_STATES: Final = 64
 MOST_BYTES: Final = 8 << 20

@@ -10,19 +10,19 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Final
 
 from controlplane.snapshot.history import History, bytes_of
 from controlplane.snapshot.records import SECRETS, Record, make_record, version_of
-from controlplane.snapshot.resource_map import EMPTY, ResourceMap
+from controlplane.snapshot.resource_map import ResourceMap
+from controlplane.snapshot.snapshot import WEIGHT_BYTES, Snapshot
 
 Change = tuple[str, str, str, bytes | None]
 """(gateway "namespace/name", type URL, resource name, serialised message or None when it is gone)."""
 
-Listener = Callable[["Snapshot"], None]
+Listener = Callable[[Snapshot], None]
 
 PIECE: Final = 100
 """Resources of a big batch that are taken in at once."""
@@ -30,42 +30,7 @@ PIECE: Final = 100
 KNOWN_VERSIONS: Final = 1000
 """Of a Gateway's states whose sequences are remembered."""
 
-_WEIGHT_BYTES: Final = 16
-_WEIGHTS: Final = 1 << (8 * _WEIGHT_BYTES)
-SHOWN: Final = 2 * _WEIGHT_BYTES
-"""Digits of a state's version that may be seen: they do not depend on secrets. The agent knows the number, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """All resources of one Gateway at one moment.
-
-    `sequence` counts the states of this Gateway in this process. `version` depends on the content alone: equal content
-    has the equal version on every replica and after a restart.
-    """
-
-    gateway: str
-    sequence: int = 0
-    types: Mapping[str, ResourceMap] = field(default_factory=lambda: MappingProxyType({}))
-    weight: int = 0
-    secret_weight: int = 0
-    """The same of the secrets alone, which `weight` leaves out."""
-
-    @property
-    def version(self) -> str:
-        """The state's version: 32 hex digits, and 32 more for its secrets if it has any. The latter are for its
-        proxies, which claim a state by them: whoever shows a version shows `shown` of it."""
-        secrets = f"{self.secret_weight:0{SHOWN}x}" if self.secret_weight else ""
-        return f"{self.weight:0{SHOWN}x}{secrets}"
-
-    def resources(self, type_url: str) -> ResourceMap:
-        """The resources of one type (none of a type that this Gateway does not have)."""
-        return self.types.get(type_url, EMPTY)
-
-
-def shown(version: str) -> str:
-    """What may be seen of a state's version: nothing that depends on a secret."""
-    return version[:SHOWN]
+_WEIGHTS: Final = 1 << (8 * WEIGHT_BYTES)
 
 
 class Snapshots:
@@ -202,4 +167,4 @@ def _weight(type_url: str, record: Record | None) -> int:
     if record is None:
         return 0
     text = f"{type_url}\0{record.name}\0{record.version}"
-    return int.from_bytes(blake2b(text.encode(), digest_size=_WEIGHT_BYTES).digest(), "big")
+    return int.from_bytes(blake2b(text.encode(), digest_size=WEIGHT_BYTES).digest(), "big")
