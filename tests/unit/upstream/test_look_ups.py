@@ -38,7 +38,7 @@ async def asking(records: Records, port: int | None = None) -> AsyncIterator[Loo
 
 SHOP: Records = {"shop.test": (77, ("192.0.2.1", "192.0.2.2", "2001:db8::1"))}
 ASK = """
-import asyncio
+import asyncio, logging
 from tests.unit.upstream.test_look_ups import SHOP, asking
 
 
@@ -48,9 +48,11 @@ async def main():
         print(*sorted(found.addresses), found.ttl)
 
 
+logging.basicConfig(level=logging.DEBUG)
 asyncio.run(main())
 """
-"""For a process of its own: in one that has run thousands of other tests c-ares got no answer, why is not known."""
+"""For a process of its own: in one that has run thousands of other tests c-ares got no answer, why is not known. What
+c-ares says of it is in the log, which a failure shows."""
 
 
 def test_addresses_of_both_families_and_the_shortest_time(root: Path) -> None:
