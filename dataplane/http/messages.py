@@ -40,18 +40,14 @@ class ResponseHead:
 
 @dataclass(frozen=True, slots=True)
 class TlsInfo:
-    """What a handshake of TLS came to; names are OpenSSL's."""
+    """What a handshake of TLS came to, as far as somebody asks: that is paid for with each connection."""
 
-    version: str
-    cipher: str
-    group: str
-    """Of the key exchange."""
     alpn: bytes
     """The protocol that both chose; b"": none."""
     sni: bytes
     """The server name that the client asked for, lower case; b"": none."""
     certificate: bytes = b""
-    """The peer's, as DER; b"": it sent none."""
+    """The peer's, as DER; b"": it sent none, or nobody would have verified it."""
     is_proven: bool = False
     """That certificate was verified."""
     resumed: bool = False

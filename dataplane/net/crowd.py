@@ -67,6 +67,13 @@ class Crowd(Generic[GuestT]):
         self._resize(key, len(source.guests) - 1, len(source.guests))
         self._publish(source, 1)
 
+    def replace(self, guest: GuestT, successor: GuestT) -> None:
+        """`guest`, who is here, is `successor` from now on: nobody came or went."""
+        key = self._guests[successor] = self._guests.pop(guest)
+        guests = self._sources[key].guests
+        del guests[guest]
+        guests[successor] = None
+
     def discard(self, guest: GuestT) -> None:
         """It is gone, if it was here."""
         key = self._guests.pop(guest, None)

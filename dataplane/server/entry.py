@@ -202,15 +202,18 @@ def _hand_over(entry: Entry) -> int:
     """Give the connection to its protocol: that of ALPN, or the first one."""
     plan, tls = entry.plan, entry.peer.tls
     entry.due = NEVER
-    entry.context.connections.discard(entry)  # the successor takes its place
     listener = entry.listener or entry.table_bind.default
     if listener is not None and listener.protocol in RAW_PROTOCOLS:
         data, entry.data = entry.data, b""
         protocol = RAW_PROTOCOLS[listener.protocol]
-        plan.raw.make(plan).carry(entry.transport, entry.peer, data, listener, protocol, entry.server_name)
+        raw = plan.raw.make(plan)
+        entry.context.connections.replace(entry, raw)
+        raw.carry(entry.transport, entry.peer, data, listener, protocol, entry.server_name)
         return OVER
     row = plan.other if tls is not None and tls.alpn == H2 else plan.first
-    row.make(plan).take_over(entry.transport, entry.peer, entry.data)
+    successor = row.make(plan)
+    entry.context.connections.replace(entry, successor)
+    successor.take_over(entry.transport, entry.peer, entry.data)
     entry.data = b""
     return OVER
 

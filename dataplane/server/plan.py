@@ -20,7 +20,8 @@ class Successor(Protocol):
     protocol by shape."""
 
     def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
-        """Go on with `transport`, of which `data` (the whole preface, and what came behind it) was read already."""
+        """Go on with `transport`, of which `data` (the whole preface, and what came behind it) was read already. It has
+        taken the place of the connection object before (`net.crowd.Crowd.replace`)."""
 
 
 @dataclass(frozen=True, slots=True)

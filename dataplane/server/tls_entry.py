@@ -29,16 +29,16 @@ def step(entry: Entry) -> int:
     """As `entry.Phase.step`."""
     if not entry.phases.tls or entry.peer.tls is not None:
         return NEXT
-    if entry.secure is not None:
-        return MORE  # the handshake
+    if entry.secure is not None or not entry.data:
+        return MORE  # the handshake, or its first bytes
     try:
-        hello = read(entry.data)
+        name = read(entry.data)
     except NotTls:
         return _refuse(entry, NOT_TLS)
-    if isinstance(hello, int):
-        entry.wanted = hello
+    if isinstance(name, int):
+        entry.wanted = name
         return MORE
-    name = entry.server_name = hello.server_name
+    entry.server_name = name
     bind = entry.context.bind_of(entry.bind)  # as it is now: a client may take its time for a ClientHello
     listener = None if bind is None else choose(bind, name)
     if listener is None or listener.tls is None:

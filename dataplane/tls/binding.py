@@ -10,9 +10,13 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
-from OpenSSL import SSL
+from OpenSSL import SSL, crypto
+
+from dataplane.http.messages import TlsInfo
 
 _binding: Any = SSL._lib  # type: ignore[attr-defined]  # functions of C: nobody has written down their types
 _memory: Any = SSL._ffi  # type: ignore[attr-defined]
@@ -21,22 +25,59 @@ PLAIN: Final = 16_384
 """Plaintext that one record has at most (RFC 8446 5.1)."""
 TAKEN: Final = 65_536
 """Bytes that are taken at a time of what OpenSSL has written."""
+UNPROVEN: Final = "unproven"
+"""What a connection carries (`get_app_data`) whose peer's certificate is not valid."""
 _WANT_READ: Final = _binding.SSL_ERROR_WANT_READ
 
 _NAMES = (
     "SSL_CTX_set1_curves_list",
     "SSL_session_reused",
-    "SSL_get0_group_name",
     "SSL_CTX_use_certificate_chain_file",
     "SSL_CTX_set_alpn_select_cb",
     "SSL_get0_alpn_selected",
     "SSL_do_handshake",
+    "SSL_set_accept_state",
+    "SSL_shutdown",
 )
 
 
 def lacks() -> list[str]:
     """Names of functions that the installed library does not have."""
     return [name for name in _NAMES if not hasattr(_binding, name)]
+
+
+def accepted(context: SSL.Context) -> SSL.Connection:
+    """The server's side of a new connection, without a socket.
+
+    pyOpenSSL makes one that callbacks find; it notes each in a dictionary of weak references, and sets what OpenSSL has
+    set already. Where a context has no callback of pyOpenSSL's nobody looks there.
+    """
+    made: Any = context
+    has_callbacks = made._verify_helper or made._ocsp_helper or made._alpn_select_helper
+    connection: Any = SSL.Connection(context, None) if has_callbacks else _Unlisted(context)
+    _binding.SSL_set_accept_state(connection._ssl)
+    return connection  # type: ignore[no-any-return]
+
+
+class _Unlisted(SSL.Connection):
+    """As pyOpenSSL makes it, attribute by attribute, but for the dictionary."""
+
+    def __init__(self, context: SSL.Context) -> None:
+        made: Any = self
+        made._context = context
+        made._ssl = ssl = _memory.gc(_binding.SSL_new(context._context), _binding.SSL_free)
+        made._app_data = made._alpn_select_callback_args = made._socket = None
+        made._verify_helper = made._verify_callback = None
+        made._cookie_generate_helper = made._cookie_verify_helper = None
+        made._into_ssl, made._from_ssl = into_ssl, from_ssl = _new_memory(), _new_memory()
+        _binding.SSL_set_bio(ssl, into_ssl, from_ssl)  # they go with it
+
+
+_KIND: Any = _binding.BIO_s_mem()
+
+
+def _new_memory() -> Any:
+    return _binding.BIO_new(_KIND)
 
 
 class Records:
@@ -59,18 +100,25 @@ class Records:
         """Go on with the handshake; whether it is done. False: more has to come. Raises `SSL.Error`, and what a
         callback of the context raised."""
         result = _binding.SSL_do_handshake(self._ssl)
-        if result != 1 and _binding.SSL_get_error(self._ssl, result) == _WANT_READ:
-            return False
-        self._connection._raise_ssl_error(self._ssl, result)
-        return True
+        if result != 1 and _binding.SSL_get_error(self._ssl, result) != _WANT_READ:
+            self._connection._raise_ssl_error(self._ssl, result)
+        return bool(result == 1)
 
-    def agreed(self) -> tuple[str, str, str, bytes]:
-        """Version, cipher suite, group and protocol (ALPN) of a handshake that is done; "" and b"" for none."""
+    def agreed(self, sni: bytes) -> TlsInfo:
+        """What a handshake that is done came to, whose client asked for `sni`."""
         ssl = self._ssl
-        cipher = _binding.SSL_CIPHER_get_name(_binding.SSL_get_current_cipher(ssl))
         _binding.SSL_get0_alpn_selected(ssl, _protocol, _length)
-        protocol = _memory.buffer(_protocol[0], _length[0])[:] if _length[0] else b""
-        return _text(_binding.SSL_get_version(ssl)), _text(cipher), _text(_binding.SSL_get0_group_name(ssl)), protocol
+        alpn = _memory.buffer(_protocol[0], _length[0])[:] if _length[0] else b""
+        info = _info(alpn, sni, _binding.SSL_session_reused(ssl))
+        return self._with_certificate(info) if _binding.SSL_get_verify_mode(ssl) else info
+
+    def _with_certificate(self, info: TlsInfo) -> TlsInfo:
+        connection: SSL.Connection = self._connection
+        certificate = connection.get_peer_certificate()  # not read: OpenSSL takes some that the library does not
+        if certificate is None:
+            return info
+        content = crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate)
+        return replace(info, certificate=content, is_proven=connection.get_app_data() != UNPROVEN)
 
     def feed(self, data: bytes) -> None:
         """What came from the peer. The memory takes all of it."""
@@ -97,6 +145,12 @@ class Records:
             self._connection._raise_ssl_error(self._ssl, count)
         return self.take()
 
+    def end(self) -> None:
+        """Say that no more will be written (close_notify). Raises `SSL.Error`."""
+        result = _binding.SSL_shutdown(self._ssl)
+        if result < 0:
+            self._connection._raise_ssl_error(self._ssl, result)
+
     def take(self) -> bytes:
         """What is to be sent, `TAKEN` bytes at most; empty when there is nothing."""
         count = _binding.BIO_read(self._from_ssl, _buffer, TAKEN)
@@ -110,9 +164,10 @@ _protocol: Any = _memory.new("unsigned char **")
 _length: Any = _memory.new("unsigned int *")
 
 
-def _text(words: Any) -> str:
-    """Of OpenSSL's own; "" where it has none."""
-    return _memory.string(words).decode() if words else ""
+@lru_cache(1024)
+def _info(alpn: bytes, sni: bytes, resumed: int) -> TlsInfo:
+    """Most handshakes come to the same."""
+    return TlsInfo(alpn, sni, resumed=resumed == 1)
 
 
 def set_groups(context: SSL.Context, names: Sequence[str]) -> bool:
@@ -131,13 +186,17 @@ def choose_protocol(context: SSL.Context, ours: Sequence[bytes]) -> None:
     """
     answers = [(name, _memory.new("unsigned char[]", name)) for name in ours]
 
+    @lru_cache(256)  # clients offer the same few lists; `client_hello.MAX_ALPN` bounds each
+    def answer_to(offered: bytes) -> tuple[Any, int] | None:
+        names = _names(offered)
+        return next(((answer, len(name)) for name, answer in answers if name in names), None)
+
     def choose(_ssl: Any, chosen: Any, length: Any, offered: Any, size: int, _more: Any) -> int:
-        names = _names(_memory.buffer(offered, size)[:])
-        for name, answer in answers:
-            if name in names:
-                chosen[0], length[0] = answer, len(name)
-                return _CHOSEN
-        return _NONE_IN_COMMON
+        answer = answer_to(_memory.buffer(offered, size)[:])
+        if answer is None:
+            return _NONE_IN_COMMON
+        chosen[0], length[0] = answer
+        return _CHOSEN
 
     callback = _memory.callback(_CHOICE, choose, error=_NONE_IN_COMMON)
     kept: Any = context
@@ -157,12 +216,6 @@ def _names(offered: bytes) -> list[bytes]:
         start, at = at + 1, at + 1 + offered[at]
         names.append(offered[start:at])
     return names
-
-
-def is_resumed(connection: SSL.Connection) -> bool:
-    """Whether the handshake took up a session of an earlier one."""
-    found: int = _binding.SSL_session_reused(connection._ssl)
-    return found == 1
 
 
 def use_chain(context: SSL.Context, chain: bytes) -> None:

@@ -1,16 +1,20 @@
-"""Reads what a client of TLS begins with: for which server, which protocols and versions it asks. Pure.
+"""Reads for which server a client of TLS asks, of the first bytes that it sends. Pure.
 
 OpenSSL sees these bytes only when a listener has been found for them: what is no ClientHello, or is for no listener, is
 closed without a word, and what passes through undecrypted is never given to it. Bytes come in any pieces; nothing is
 remembered between calls, so `read` says from how many bytes on it is worth asking again.
+
+Every connection of TLS comes here, mostly with a ClientHello in one record, all at once: that is read where it lies.
+Versions, suites and protocols are OpenSSL's to read.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+import struct
+from typing import Final
 
 HANDSHAKE, CLIENT_HELLO = 22, 1
-SERVER_NAME, SUPPORTED_VERSIONS, ALPN = 0, 43, 16
+SERVER_NAME, ALPN = 0, 16
 HOST_NAME = 0
 """RFC 8446 5.1, 4, 4.2; RFC 6066 3."""
 
@@ -20,30 +24,45 @@ MAX_HELLO: Final = 65_536
 MAX_RECORDS: Final = 16
 """Records that a ClientHello may come in."""
 MAX_EXTENSIONS: Final = 256
-"""Extensions of a ClientHello, and protocols that it offers: browsers have twenty and two. 65,536 bytes have room for
-32,000 of them, which would hold a worker for milliseconds, and longer behind this in OpenSSL."""
+"""Extensions of a ClientHello; browsers have twenty. 65,536 bytes have room for 16,000 of them."""
+MAX_ALPN: Final = 1024
+"""Bytes of the protocols that a ClientHello offers; browsers have 14. 65,536 bytes have room for 32,000 protocols,
+which would hold a worker for milliseconds when one of them is chosen."""
 
 _RECORD_HEAD, _MESSAGE_HEAD = 5, 4
-_AT_IDENTIFIER: Final = 34
-"""Behind version and random."""
+_BEHIND_RANDOM: Final = 34
+"""Bytes of version and random, behind which the session id begins."""
 _SHORT: Final = "the ClientHello ends too early"
 
-
-class ClientHello(NamedTuple):
-    server_name: bytes = b""
-    """Lower case; b"": none, or none that is a host name."""
-    alpn: tuple[bytes, ...] = ()
-    versions: tuple[int, ...] = ()
-    """As offered: of `supported_versions`, else the one of the head."""
+_BEGINNING: Final = struct.Struct("!BBBHBBH")
+"""Of a record (its type, version and length) and of a message (its type and length, the highest byte apart)."""
+_EXTENSION: Final = struct.Struct("!HH")
+_NAME: Final = struct.Struct("!HBH")
 
 
 class NotTls(ValueError):
     """These bytes do not begin a connection of TLS."""
 
 
-def read(data: bytes) -> ClientHello | int:
-    """The ClientHello that `data` begins with; or, of one that is not whole yet, how many bytes of `data` there must be
-    before it is worth asking again. Raises `NotTls`."""
+def read(data: bytes) -> bytes | int:
+    """The server's name in the ClientHello that `data` begins with, in lower case; b"" where it has none. Or, of one
+    that is not whole yet, how many bytes of `data` there must be before it is worth asking again. Raises `NotTls`."""
+    size = len(data)
+    if size > _RECORD_HEAD + _MESSAGE_HEAD:
+        record, major, minor, content, message, high, length = _BEGINNING.unpack_from(data)
+        if (
+            content == _MESSAGE_HEAD + length
+            and content + _RECORD_HEAD <= size
+            and (record, major, message, high) == (HANDSHAKE, 3, CLIENT_HELLO, 0)
+            and minor <= 4
+            and content <= MAX_RECORD
+        ):
+            return _server(data, _RECORD_HEAD + _MESSAGE_HEAD, _RECORD_HEAD + content)
+    return _read_pieces(data)
+
+
+def _read_pieces(data: bytes) -> bytes | int:
+    """As `read`, of one that is not whole, comes in several records, or is none."""
     at, message, records = 0, b"", 0
     while True:
         head = data[at : at + _RECORD_HEAD]
@@ -58,7 +77,7 @@ def read(data: bytes) -> ClientHello | int:
         wanted = _length(message)
         at += _RECORD_HEAD + length
         if wanted and len(message) >= wanted:
-            return _parse(message[_MESSAGE_HEAD:wanted])
+            return _server(message, _MESSAGE_HEAD, wanted)
         if len(data) < at:
             return at
 
@@ -81,58 +100,58 @@ def _length(message: bytes) -> int:
     return _MESSAGE_HEAD + length
 
 
-def _parse(body: bytes) -> ClientHello:
+def _server(data: bytes, at: int, end: int) -> bytes:
+    """Of a ClientHello from `at` to `end` (RFC 8446 4.1.2), with whatever may stand behind it. Raises `NotTls`."""
     try:
-        return _fields(body)
-    except IndexError:  # of a byte behind the end; what a slice cuts short is compared with the end
+        at = _extensions_at(data, at + _BEHIND_RANDOM, end)
+        return _name_among(data, at, end) if at else b""
+    except (IndexError, struct.error):  # of a byte behind all of them; one behind `end` is found by comparing
         raise NotTls(_SHORT) from None
 
 
-def _fields(body: bytes) -> ClientHello:
-    """RFC 8446 4.1.2. Every connection of TLS comes here: lengths are followed in place, without a call for each."""
-    version, identifier = body[0] << 8 | body[1], body[_AT_IDENTIFIER]
-    if identifier > 32:
-        raise NotTls("length of the session id")
-    at = _AT_IDENTIFIER + 1 + identifier
-    suites = body[at] << 8 | body[at + 1]
+def _extensions_at(data: bytes, at: int, end: int) -> int:
+    """Where the first extension begins, from a session id on; 0: there are none."""
+    identifier = data[at]
+    at += 1 + identifier
+    suites = data[at] << 8 | data[at + 1]
     at += 2 + suites
-    methods = body[at]
+    methods = data[at]
     at += 1 + methods
-    if not suites or suites % 2 or not methods:
-        raise NotTls("cipher suites or compression methods")
-    if at == len(body):
-        return ClientHello(versions=(version,))
-    end = at + 2 + (body[at] << 8 | body[at + 1])
-    if end != len(body):
-        raise NotTls(_SHORT if end > len(body) else "bytes behind the extensions")
-    found = _extensions(body, at + 2)
-    versions = _versions(found.get(SUPPORTED_VERSIONS, b"")) or (version,)
-    return ClientHello(_server_name(found.get(SERVER_NAME, b"")), _protocols(found.get(ALPN, b"")), versions)
+    if identifier > 32 or not suites or suites % 2 or not methods:
+        raise NotTls("session id, cipher suites or compression methods")
+    if at == end:
+        return 0
+    behind = at + 2 + (data[at] << 8 | data[at + 1])
+    if behind != end:
+        raise NotTls(_SHORT if behind > end else "bytes behind the extensions")
+    return at + 2
 
 
-def _extensions(body: bytes, at: int) -> dict[int, bytes]:
-    """From `at` to the end, by their kind."""
-    found: dict[int, bytes] = {}
-    end = len(body)
+def _name_among(data: bytes, at: int, end: int) -> bytes:
+    """The server's name among extensions."""
+    kinds: list[int] = []
+    name = b""
     while at < end:
-        kind, length = body[at] << 8 | body[at + 1], body[at + 2] << 8 | body[at + 3]
+        kind, length = _EXTENSION.unpack_from(data, at)
         start, at = at + 4, at + 4 + length
-        if at > end:
-            raise NotTls(_SHORT)
-        if kind in found:  # RFC 8446 4.2
-            raise NotTls("an extension comes twice")
-        found[kind] = body[start:at]
-        if len(found) > MAX_EXTENSIONS:
+        kinds.append(kind)
+        if kind == SERVER_NAME:
+            name = data[start:at]
+        elif kind == ALPN and length > MAX_ALPN:
+            raise NotTls("bytes of the protocols")
+        if len(kinds) > MAX_EXTENSIONS:
             raise NotTls("number of extensions")
-    return found
+    if at != end:
+        raise NotTls(_SHORT)
+    if len(set(kinds)) < len(kinds):  # RFC 8446 4.2
+        raise NotTls("an extension comes twice")
+    return _server_name(name) if name else b""
 
 
 def _server_name(extension: bytes) -> bytes:
     """RFC 6066 3: a list of one name of each type; only host names are defined."""
-    if not extension:
-        return b""
-    names, kind, length = extension[0] << 8 | extension[1], extension[2], extension[3] << 8 | extension[4]
-    name = extension[5:]
+    names, kind, length = _NAME.unpack_from(extension)
+    name = extension[_NAME.size :]
     if names != len(extension) - 2 or kind != HOST_NAME or length != len(name) or not _is_host(name):
         raise NotTls("the server name")
     return name.lower()
@@ -144,26 +163,3 @@ def _is_host(name: bytes) -> bool:
 
 
 _OF_HOSTS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
-
-
-def _protocols(extension: bytes) -> tuple[bytes, ...]:
-    if not extension:
-        return ()
-    at, end = 2, len(extension)
-    found = []
-    while at < end:
-        start, at = at + 1, at + 1 + extension[at]
-        found.append(extension[start:at])
-        if len(found) > MAX_EXTENSIONS:
-            raise NotTls("number of protocols")
-    if extension[0] << 8 | extension[1] != end - 2 or at != end or not found or not all(found):
-        raise NotTls("the protocols")
-    return tuple(found)
-
-
-def _versions(extension: bytes) -> tuple[int, ...]:
-    if not extension:
-        return ()
-    if extension[0] != len(extension) - 1 or extension[0] % 2 or not extension[0]:
-        raise NotTls("the versions")
-    return tuple([extension[at] << 8 | extension[at + 1] for at in range(1, len(extension), 2)])

@@ -41,6 +41,10 @@ SESSION_NAME: Final = b"gatewright"
 SESSION_SECONDS: Final = 7200
 """How long a session may be resumed."""
 
+NO_AUTO_CHAIN: Final = 8
+"""SSL_MODE_NO_AUTO_CHAIN: present the chain that was given. Without it OpenSSL looks in each handshake for
+authorities of a certificate that comes alone, among those that are meant for clients' certificates."""
+
 MAX_DEPTH: Final = 10
 """Certificates between a peer's and an authority's."""
 
@@ -191,9 +195,7 @@ def client_context(settings: TlsSettings, verification: Verification, identity: 
 
 def accepting(context: SSL.Context) -> SSL.Connection:
     """The side of the server, of one connection."""
-    connection = SSL.Connection(context, None)
-    connection.set_accept_state()
-    return connection
+    return binding.accepted(context)
 
 
 def connecting(context: SSL.Context, name: str = "") -> SSL.Connection:
@@ -213,6 +215,7 @@ def _context(method: int, settings: TlsSettings) -> SSL.Context:
     context.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION)
     context.clear_mode(SSL._lib.SSL_MODE_ENABLE_PARTIAL_WRITE)  # type: ignore[attr-defined]  # BIOs take all at once
     context.set_mode(SSL.MODE_RELEASE_BUFFERS)
+    context.set_mode(NO_AUTO_CHAIN)
     context.set_min_proto_version(least)
     context.set_max_proto_version(most)
     unknown = [suite for suite in settings.suites if suite not in SUITES_1_2 and suite not in SUITES_1_3]
@@ -273,7 +276,7 @@ def _anybody(connection: SSL.Connection, certificate: crypto.X509, error: int, d
     """Goes on with a certificate that is not valid, and notes that it is not. OpenSSL checks the signatures of such a
     chain all the same, each after this was called for the key that it is checked with."""
     if not ok:
-        connection.set_app_data(UNPROVEN)
+        connection.set_app_data(binding.UNPROVEN)
     return not _is_slow(certificate)
 
 
@@ -284,10 +287,6 @@ def _is_slow(certificate: crypto.X509) -> bool:
     except crypto.Error:
         return True  # nobody knows
     return key.bits() > (MAX_DSA if key.type() == crypto.TYPE_DSA else MAX_RSA)
-
-
-UNPROVEN: Final = "unproven"
-"""What a connection carries (`get_app_data`) whose peer's certificate is not valid."""
 
 
 def reason_of(error: SSL.Error) -> str:

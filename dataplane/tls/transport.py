@@ -23,11 +23,11 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from OpenSSL import SSL, crypto
+from OpenSSL import SSL
 
 from dataplane.http.messages import TlsInfo
 from dataplane.tls import binding
-from dataplane.tls.contexts import UNPROVEN, reason_of
+from dataplane.tls.contexts import reason_of
 
 if TYPE_CHECKING:
     from dataplane.net.turns import Turns
@@ -152,7 +152,7 @@ class TlsTransport:
         try:
             done = self._shake_hands()
             if done:
-                self.info = self._described()
+                self.info = self._records.agreed(self.sni)
         except SSL.Error as error:
             self.fail(reason_of(error))
         except Exception as error:  # a bug with one handshake ends it, and no other
@@ -189,23 +189,6 @@ class TlsTransport:
         owner.secured(self)
         self._read_below(not self._is_paused)
         self._receive()
-
-    def _described(self) -> TlsInfo:
-        tls = self._tls
-        certificate = tls.get_peer_certificate()  # not read: OpenSSL takes some that the library does not
-        version, cipher, group, alpn = self._records.agreed()
-        return TlsInfo(
-            version=version,
-            cipher=cipher,
-            group=group,
-            alpn=alpn,
-            sni=self.sni,
-            certificate=b"" if certificate is None else crypto.dump_certificate(crypto.FILETYPE_ASN1, certificate),
-            is_proven=certificate is not None
-            and tls.get_verify_mode() != SSL.VERIFY_NONE
-            and tls.get_app_data() != UNPROVEN,
-            resumed=binding.is_resumed(tls),
-        )
 
     def fail(self, reason: str) -> None:
         """Give the handshake up; also for whoever waits no longer. The peer gets the alert that OpenSSL has for it."""
@@ -404,7 +387,7 @@ class TlsTransport:
     def _say_end(self) -> None:
         self._state = ENDED
         try:
-            self._tls.shutdown()
+            self._records.end()
         except SSL.Error:
             return  # it is broken already: the end of the socket says as much
         self._flush()

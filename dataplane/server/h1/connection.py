@@ -116,7 +116,9 @@ class Connection(Responding):
         self.transport = transport
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
         context.recorder.connected(self.bind)
-        self._begin_with(peer_of(transport))
+        peer = peer_of(transport)
+        context.connections.add(self, peer.address)
+        self._begin_with(peer)
         admission.admit(self)
 
     def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
@@ -132,7 +134,6 @@ class Connection(Responding):
         self.number = self.writes.served.enter("client", "HTTP/1.1", peer.address, self.bind)
         self.idle_since = self.context.clock()
         self._keep_time()
-        self.context.connections.add(self, peer.address)
 
     def _keep_time(self) -> None:
         """From now on, as bind or listener say. Who is idle is looked at once in an idle timeout at least (`watch`)."""
@@ -398,8 +399,9 @@ class Connection(Responding):
         """The client speaks the other protocol: its connection goes on with this transport, and this one is over."""
         self.state = CLOSED
         self.due = NEVER
-        self.context.connections.discard(self)  # the other one takes its place
-        self.plan.other.make(self.plan).take_over(self.transport, self.peer, data)
+        successor = self.plan.other.make(self.plan)
+        self.context.connections.replace(self, successor)
+        successor.take_over(self.transport, self.peer, data)
 
     def _learn(
         self, data: bytes, eol: int, end: int, method: bytes, version: bytes, absolute: bytes

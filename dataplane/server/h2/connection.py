@@ -151,7 +151,9 @@ class Connection:
         context = self.context
         transport.set_write_buffer_limits(high=context.limits.write_buffer)
         context.recorder.connected(self.bind)
-        self._begin(transport, peer_of(transport))
+        peer = peer_of(transport)
+        context.connections.add(self, peer.address)
+        self._begin(transport, peer)
         admission.admit(self)
 
     def take_over(self, transport: Any, peer: Peer, data: bytes) -> None:
@@ -170,7 +172,6 @@ class Connection:
         self.transport, self.peer = transport, peer
         self.number = context.writes.served.enter("client", "HTTP/2", peer.address, self.bind)
         self.idle_since = context.clock()
-        context.connections.add(self, peer.address)
         self.head_due = self.idle_since + context.limits.header_timeout
         self.arm(self.head_due)
         watch.begin(self, self.idle_since)

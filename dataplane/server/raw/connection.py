@@ -103,7 +103,6 @@ class RawConnection:
         """Go on with `transport`, counted and limited already, of which `data` was read. `listener`: whose it is.
         `protocol`: "tcp" or "tls", for the log. `server_name`: that the client asked for, in lower case."""
         self.transport, self.peer, self._waiting = transport, peer, data
-        self.context.connections.add(self, peer.address)
         transport.pause_reading()
         transport.set_protocol(self)
         self._begin(listener, protocol, server_name)

@@ -105,7 +105,7 @@ def test_among_many_addresses_those_behind_get_their_turn() -> None:
 
 
 def test_any_history_leaves_what_a_plain_list_says() -> None:
-    """Coming, going and growing busy, against the rule in one line."""
+    """Coming, going, being replaced and growing busy, against the rule in one line."""
     random = Random(7)
     made: Crowd[Guest] = Crowd(Loads.local())
     here: dict[Guest, str] = {}
@@ -119,8 +119,15 @@ def test_any_history_leaves_what_a_plain_list_says() -> None:
             guest = random.choice(list(here))
             del here[guest]
             made.discard(guest)
+        elif choice < 0.9:
+            guest = random.choice(list(here))
+            successor = Guest(f"{guest.name}'", guest.idle_from)
+            here[successor] = here.pop(guest)
+            made.replace(guest, successor)
+            assert guest not in made and made.here(successor) == list(here.values()).count(here[successor])
         else:
             random.choice(list(here)).idle_from = random.choice([BUSY, float(step)])
+        assert len(made) == len(here) == made.loads.total(CONNECTIONS)
         if len(here) <= LOOKS:
             assert made.oldest_idle() in _by_rule(here)
 

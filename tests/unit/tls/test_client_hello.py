@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from OpenSSL import SSL
 
-from dataplane.tls.client_hello import MAX_EXTENSIONS, MAX_HELLO, MAX_RECORD, MAX_RECORDS, ClientHello, NotTls, read
+from dataplane.tls.client_hello import MAX_ALPN, MAX_EXTENSIONS, MAX_HELLO, MAX_RECORD, MAX_RECORDS, NotTls, read
 from dataplane.tls.contexts import accepting, load, server_context
 from dataplane.tls.settings import Identity, TlsSettings
 from tests.fakes.certificates import Authority
-
-V12, V13 = 0x0303, 0x0304
 
 
 def vector(size: int, content: bytes) -> bytes:
@@ -61,22 +59,18 @@ def real(server_name: bytes, protocols: list[bytes], most: int = SSL.TLS1_3_VERS
 @pytest.mark.parametrize("name", [b"", b"shop.example", b"SHOP.Example", b"xn--bcher-kva.example"])
 @pytest.mark.parametrize("protocols", [[], [b"h2", b"http/1.1"], [b"x" * 255]], ids=["none", "two", "long"])
 def test_what_openssl_sends_is_understood(name: bytes, protocols: list[bytes]) -> None:
-    found = read(real(name, protocols))
-    assert isinstance(found, ClientHello)
-    assert (found.server_name, found.alpn) == (name.lower(), tuple(protocols))
-    assert V13 in found.versions and V12 in found.versions
+    assert read(real(name, protocols)) == name.lower()
 
 
-def test_without_the_extension_the_version_is_that_of_the_head() -> None:
-    assert read(real(b"", [], SSL.TLS1_2_VERSION)) == ClientHello(versions=(V12,))
-    assert read(records(message(None))) == ClientHello(versions=(V12,))
+def test_it_may_have_no_extensions() -> None:
+    assert read(real(b"", [], SSL.TLS1_2_VERSION)) == b""
+    assert read(records(message(None))) == b""
 
 
 @pytest.mark.parametrize("size", [600, 1000, 1500])
 def test_a_hello_may_come_in_several_records(size: int) -> None:
     content = message(sni(b"a.example") + extension(21, b"\0" * 3000))
-    found = read(records(content, size))
-    assert isinstance(found, ClientHello) and found.server_name == b"a.example"
+    assert read(records(content, size)) == b"a.example"
 
 
 @pytest.mark.parametrize("size", [250, MAX_RECORD])
@@ -87,7 +81,7 @@ def test_in_any_pieces_it_is_asked_for_more_until_it_is_whole(size: int) -> None
         found = read(data[:end])
         assert isinstance(found, int) and end < found <= len(data) and found >= wanted
         wanted = found
-    assert read(data) == ClientHello(b"a.example", (b"h2",), (V12,)) == read(data + b"early data")
+    assert read(data) == b"a.example" == read(data + b"early data")
 
 
 @given(st.data())
@@ -102,7 +96,7 @@ def test_whatever_it_says_is_what_is_read(data: st.DataObject) -> None:
     parts = data.draw(st.permutations([sni(name), alpn(*protocols), *others]))
     content = message(b"".join(parts))
     size = data.draw(st.integers(len(content) // MAX_RECORDS + 1, MAX_RECORD))
-    assert read(records(content, size)) == ClientHello(name, tuple(protocols), (V12,))
+    assert read(records(content, size)) == name
 
 
 @given(st.binary(max_size=400), st.booleans())
@@ -112,7 +106,7 @@ def test_whatever_comes_is_read_or_refused(content: bytes, framed: bool) -> None
         found = read(data)
     except NotTls:
         return
-    assert isinstance(found, ClientHello) or found > len(data)
+    assert isinstance(found, bytes) or found > len(data)
 
 
 @given(st.data())
@@ -124,7 +118,7 @@ def test_a_hello_with_a_changed_byte_is_read_or_refused(data: st.DataObject) -> 
         found = read(bytes(whole))
     except NotTls:
         return
-    assert isinstance(found, ClientHello) or found > len(whole)
+    assert isinstance(found, bytes) or found > len(whole)
 
 
 NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c.d")))
@@ -149,7 +143,8 @@ NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c
         records(message(extension(0, b"\0\x09\0" + vector(2, b"a.b")))),  # a list of names that is longer than it is
         records(b"\x01" + vector(3, message()[4:] + sni(b"a.b"))),  # an extension behind the extensions
         records(message(b"".join(extension(100 + kind, b"") for kind in range(MAX_EXTENSIONS + 1)))),
-        records(message(alpn(*[b"h2"] * (MAX_EXTENSIONS + 1)))),
+        records(message(b"".join(extension(0, b"") for _ in range(MAX_EXTENSIONS + 1)))),
+        records(message(extension(16, b"\0" * (MAX_ALPN + 1)))),
         records(message(sni(b"a.b") + sni(b"a.b"))),
         records(message(NAMES)),
         records(message(sni(b"a.b", kind=1))),
@@ -160,10 +155,6 @@ NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c
         records(message(sni(b"a" * 256))),
         records(message(extension(0, b"\0\0"))),
         records(message(extension(0, b"\0"))),
-        records(message(alpn(b""))),
-        records(message(extension(16, b"\0\0"))),
-        records(message(extension(16, vector(2, b"\x02h2") + b"x"))),
-        records(message(extension(43, b"\x03\x03\x04\x03"))),
         records(message(b"\0")),
         records(message(session=b"s" * 33)),
         records(message(suites=b"")),
@@ -178,9 +169,9 @@ def test_what_is_no_hello_is_refused(data: bytes) -> None:
 
 
 def test_so_many_extensions_and_protocols_are_read() -> None:
-    many = [extension(100 + kind, b"") for kind in range(MAX_EXTENSIONS - 1)]
-    names = (b"h2",) * MAX_EXTENSIONS
-    assert read(records(message(b"".join((*many, alpn(*names)))))) == ClientHello(b"", names, (V12,))
+    many = [extension(100 + kind, b"") for kind in range(MAX_EXTENSIONS - 2)]
+    offered = extension(16, b"\0" * MAX_ALPN)
+    assert read(records(message(b"".join((*many, offered, sni(b"a.b")))))) == b"a.b"
 
 
 def test_reading_piece_by_piece_costs_little() -> None:
@@ -191,7 +182,7 @@ def test_reading_piece_by_piece_costs_little() -> None:
         if end >= wanted:
             looks += 1
             found = read(data[:end])
-            if isinstance(found, ClientHello):
+            if isinstance(found, bytes):
                 break
             wanted = found
     assert looks <= 2 * MAX_RECORDS
@@ -204,12 +195,12 @@ REAL = real(b"shop.example", [b"h2", b"http/1.1"])
 WITHOUT_NAME = real(b"", [b"http/1.1"], SSL.TLS1_2_VERSION)
 
 
-def read_by_openssl(data: bytes) -> tuple[bytes, list[bytes]] | None:
-    """Server name and protocols; None: OpenSSL refuses it before it asks for either."""
-    seen: list[tuple[bytes, list[bytes]]] = []
+def read_by_openssl(data: bytes) -> bytes | None:
+    """The server name; None: OpenSSL refuses it before it asks for a protocol."""
+    seen: list[bytes] = []
 
     def choose(connection: SSL.Connection, offered: list[bytes]) -> bytes:
-        seen.append((connection.get_servername() or b"", offered))
+        seen.append(connection.get_servername() or b"")
         return offered[0]
 
     identity = load(Identity(SERVER_CERTIFICATE.chain, SERVER_CERTIFICATE.key))
@@ -225,7 +216,7 @@ def read_by_openssl(data: bytes) -> tuple[bytes, list[bytes]] | None:
 
 
 @given(st.data())
-def test_name_and_protocols_are_those_that_openssl_reads_of_the_same_bytes(data: st.DataObject) -> None:
+def test_the_name_is_the_one_that_openssl_reads_of_the_same_bytes(data: st.DataObject) -> None:
     """A listener must not be chosen by another name than the one that the handshake is about."""
     hello = bytearray(data.draw(st.sampled_from([REAL, WITHOUT_NAME, records(REAL[5:], 300)])))
     for _ in range(data.draw(st.integers(0, 3))):
@@ -236,11 +227,10 @@ def test_name_and_protocols_are_those_that_openssl_reads_of_the_same_bytes(data:
     except NotTls:
         return  # we may be stricter
     if theirs is not None:
-        assert isinstance(ours, ClientHello)
-        assert (ours.server_name, list(ours.alpn)) == (theirs[0].lower(), theirs[1])
+        assert ours == theirs.lower()
 
 
 def test_openssl_reads_what_is_sent() -> None:
-    assert read_by_openssl(REAL) == (b"shop.example", [b"h2", b"http/1.1"])
-    assert read_by_openssl(WITHOUT_NAME) == (b"", [b"http/1.1"])
+    assert read_by_openssl(REAL) == b"shop.example"
+    assert read_by_openssl(WITHOUT_NAME) == b""
     assert read_by_openssl(b"GET / HTTP/1.1\r\n\r\n") is None

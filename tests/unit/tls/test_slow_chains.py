@@ -11,7 +11,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from OpenSSL import SSL
 
-from dataplane.tls.contexts import MAX_DEPTH, UNPROVEN, accepting, client_context, connecting, load, server_context
+from dataplane.tls.binding import UNPROVEN
+from dataplane.tls.contexts import MAX_DEPTH, accepting, client_context, connecting, load, server_context
 from dataplane.tls.settings import DEFAULT, NOT_ASKED, Asks, Identity, Verification
 from tests.fakes.certificates import EC, HUGE, RSA, Authority, new_key
 

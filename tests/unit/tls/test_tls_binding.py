@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from OpenSSL import SSL
 
+from dataplane.http.messages import TlsInfo
 from dataplane.tls import binding
 from dataplane.tls.binding import Records
 from dataplane.tls.contexts import accepting, client_context, connecting, load, reason_of, server_context
-from dataplane.tls.settings import TLS_1_2, TLS_1_3, Identity, TlsSettings, Verification
+from dataplane.tls.settings import TLS_1_2, TLS_1_3, Asks, Identity, TlsSettings, Verification
 from tests.fakes.certificates import EC, RSA, Authority
 
 AUTHORITY = Authority()
@@ -57,13 +58,30 @@ def test_what_was_agreed_on_is_what_pyopenssl_says(
     pair = sides(settings, settings, kind)
     for tls, records in zip(pair, shaken(*pair), strict=True):
         assert records.shake()
-        assert records.agreed() == (
-            tls.get_protocol_version_name(),
-            tls.get_cipher_name(),
-            tls.get_group_name() or "",
-            tls.get_alpn_proto_negotiated(),
-        )
-        assert records.agreed()[3] == (alpn[0] if alpn else b"")
+        assert records.agreed(b"shop.example") == TlsInfo(alpn[0] if alpn else b"", b"shop.example")
+        assert tls.get_alpn_proto_negotiated() == (alpn[0] if alpn else b"")
+        assert tls.get_protocol_version() == version
+
+
+def test_a_connection_without_callbacks_has_all_that_pyopenssl_gives_one() -> None:
+    context = server_context(TlsSettings(), [IDENTITIES[EC]])
+    made = accepting(context)
+    assert vars(made).keys() == vars(SSL.Connection(context, None)).keys()
+    assert made not in SSL.Connection._reverse_mapping.values()
+
+
+def test_a_certificate_is_presented_with_its_own_chain_and_no_authority_of_clients() -> None:
+    asking = server_context(TlsSettings(), [IDENTITIES[EC]], Verification(Asks.VALID, (AUTHORITY.pem.decode(),)))
+    own = AUTHORITY.issue("client", client=True)
+    ours = client_context(TlsSettings(), Verification(), load(Identity(own.chain, own.key)))
+    client = connecting(ours, "shop.example")
+    shaken(client, accepting(asking))
+    assert len(client.get_peer_cert_chain() or ()) == PAIR.chain.count(b"BEGIN CERTIFICATE")
+
+
+def test_one_with_a_callback_is_found_by_it() -> None:
+    asking = server_context(TlsSettings(), [IDENTITIES[EC]], Verification(Asks.PERHAPS, (AUTHORITY.pem.decode(),)))
+    assert accepting(asking) in SSL.Connection._reverse_mapping.values()
 
 
 def test_a_handshake_that_waits_is_no_error_and_one_that_fails_is() -> None:
