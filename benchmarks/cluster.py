@@ -43,6 +43,7 @@ from tests.cluster.controllers import (
     token_of_controller,
 )
 from tests.cluster.kube import ApiServer
+from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
 from tests.harness.processes import running
 from tests.harness.waiting import wait_until
@@ -118,16 +119,28 @@ class Bench:
         return (int(fields[11]) + int(fields[12])) / 100
 
 
+class NoAnswer(Exception):
+    """A route that was created is not served."""
+
+
 def first_answer(connection: http.client.HTTPConnection, name: str) -> tuple[float, int]:
-    """Milliseconds until the proxy has a route that was created just now, and answers before that were not 404."""
-    began, wrong = time.perf_counter(), 0
+    """Milliseconds until the proxy has a route that was created just now, and answers before that were not 404. Raises
+    NoAnswer."""
+    began, asked, wrong = time.perf_counter(), 0, 0
     while True:
         connection.request("GET", f"/{name}")
         answer = connection.getresponse()
         answer.read()
+        took, asked = time.perf_counter() - began, asked + 1
         if answer.status == 302:
-            return (time.perf_counter() - began) * 1000, wrong
+            return took * 1000, wrong
         wrong += answer.status != 404
+        if took > PATIENCE:
+            raise NoAnswer(f"route {name} is not served after {took:.0f} s: {asked} requests, the last {answer.status}")
+
+
+def to_proxy(bench: Bench) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection("127.0.0.1", bench.port, timeout=PATIENCE)
 
 
 def percentiles(took: list[float]) -> Json:
@@ -141,7 +154,7 @@ def percentiles(took: list[float]) -> Json:
 
 
 def propagation(bench: Bench, changes: int, name: str = "change") -> Json:
-    connection, took, wrong = http.client.HTTPConnection("127.0.0.1", bench.port), [], 0
+    connection, took, wrong = to_proxy(bench), [], 0
     for number in range(changes):
         bench.create(f"{name}{number}")
         one, others = first_answer(connection, f"{name}{number}")
@@ -228,7 +241,7 @@ class Sampler:
     """How long routes take to their first answer while others are created: one at a time, in a thread of its own."""
 
     def __init__(self, bench: Bench) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", bench.port)
+        self._connection = to_proxy(bench)
         self._pool = ThreadPoolExecutor(1)
         self._asked: list[Future[tuple[float, int]]] = []
 
@@ -299,14 +312,23 @@ def main() -> int:
         command += ["--workers", "1", "--admin", "127.0.0.1:0", "--stats", "off", "--readiness", "off"]
         stack.enter_context(running(folder, "proxy", command)).await_ready()
         _await(lambda: bench.attached() == 0)
-        print("propagation", json.dumps(propagation(bench, arguments.changes)), flush=True)
-        print("refusal", json.dumps(refusal(bench)), flush=True)
-        print("attachment", json.dumps(attachment(bench, arguments.routes, arguments.changes)), flush=True)
-        beside = f"propagation beside {arguments.routes + arguments.changes} routes"
-        print(beside, json.dumps(propagation(bench, arguments.changes, "beside")), flush=True)
-        if arguments.large:
-            print("memory", json.dumps(memory(bench, arguments.large, empty)), flush=True)
+        try:
+            measure(bench, arguments, empty)
+        except (NoAnswer, TimeoutError) as error:
+            print(f"benchmarks.cluster: {error}", controller.process.log()[-3000:], sep="\n", file=sys.stderr)
+            return 1
     return 0
+
+
+def measure(bench: Bench, arguments: argparse.Namespace, empty: float) -> None:
+    """Prints each part when it is done. Raises NoAnswer, TimeoutError."""
+    print("propagation", json.dumps(propagation(bench, arguments.changes)), flush=True)
+    print("refusal", json.dumps(refusal(bench)), flush=True)
+    print("attachment", json.dumps(attachment(bench, arguments.routes, arguments.changes)), flush=True)
+    beside = f"propagation beside {arguments.routes + arguments.changes} routes"
+    print(beside, json.dumps(propagation(bench, arguments.changes, "beside")), flush=True)
+    if arguments.large:
+        print("memory", json.dumps(memory(bench, arguments.large, empty)), flush=True)
 
 
 if __name__ == "__main__":
