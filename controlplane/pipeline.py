@@ -321,13 +321,13 @@ class Pipeline:
 
 def is_other_content(old: KubeObject | None, new: KubeObject | None) -> bool:
     """Whether proxies may have to serve something else than before. An object also gets another version when its status
-    is written, most often by us: its proxies are not behind because of that."""
+    is written, most often by us, and another generation by fields that nothing reads: its proxies are not behind
+    because of that."""
     return old is None or new is None or _content(old) != _content(new)
 
 
 def _content(model: KubeObject) -> tuple[object, ...]:
-    metadata = model.metadata
-    return metadata.uid, metadata.generation, getattr(model, "spec", None)
+    return model.metadata.uid, getattr(model, "spec", None)
 
 
 def _tell_of(snapshot: Snapshot, count: int) -> None:

@@ -199,12 +199,33 @@ async def test_a_gateway_whose_status_was_written_is_as_far_as_before(world: Wor
 
 
 async def test_new_content_that_needs_no_new_state_is_programmed_with_the_old_one(world: World) -> None:
+    """At once: a newer generation alone asks nothing of proxies."""
     proxy = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
     world.pipeline.fleet.acknowledge(proxy, world.pipeline.snapshots.newest(GATEWAY).sequence, "v")
     await world.settle()
+    seen: list[tuple[str, str, int]] = []
+    world.pipeline.program.status_changes.subscribe(lambda _: seen.append(world.programmed()))
+    seen.clear()  # of what was there already
     await world.edit("gateway.yaml", "  name: quickstart", "  labels: {a: b}\n  name: quickstart")
     assert len(world.published) == 1
-    assert world.programmed() == ("True", "Programmed", 2)
+    assert set(seen) == {("True", "Programmed", 2)}
+
+
+async def test_a_gateway_that_was_made_anew_is_not_programmed_before_proxies_have_answered(world: World) -> None:
+    """Under its old name, with the same content: who watches both must see the new one begin."""
+    proxy = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
+    world.pipeline.fleet.acknowledge(proxy, world.pipeline.snapshots.newest(GATEWAY).sequence, "v")
+    await world.settle()
+    seen: list[tuple[str, str, int]] = []
+    world.pipeline.program.status_changes.subscribe(lambda _: seen.append(world.programmed()))
+    seen.clear()  # of what was there already
+    known = world.pipeline.facts[ObjectKey("Gateway", "default", "quickstart")]
+    assert isinstance(known.model, KubeObject)
+    metadata = known.model.metadata.model_copy(update={"uid": "another"})
+    await world.pipeline.take([Fact(known.key, known.model.model_copy(update={"metadata": metadata}))])
+    await world.pipeline.idle()
+    await world.settle()
+    assert seen[0] == ("False", "Pending", 1) and seen[-1] == ("True", "Programmed", 1)
 
 
 async def test_a_refusal_is_a_condition_of_what_caused_it_until_it_is_taken_back(world: World) -> None:
