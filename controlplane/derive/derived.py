@@ -58,7 +58,7 @@ class Context:
 
 Transform = Callable[[Context, IK, IV], Mapping[K, V]]
 Spare = Callable[[IK, IV], Mapping[K, V]]
-"""Answers for a transform that failed and has no good outputs. It reads nothing but what it is given."""
+"""Answers for a transform that failed, in place of good outputs. It reads nothing but what it is given."""
 
 
 AT_ONCE = 32
@@ -75,12 +75,15 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
         over: Collection[IK, IV],
         transform: Transform[IK, IV, K, V],
         spare: Spare[IK, IV, K, V] | None = None,
+        *,
+        keeps: bool = True,
     ) -> None:
         super().__init__(name, rank)
         self.runs = 0
         self._input = over
         self._transform = transform
         self._spare = spare
+        self._keeps = keeps
         self._spared: set[IK] = set()  # whose outputs are those of `spare`
         self.pending = dict.fromkeys(over)
         self._readings: dict[IK, Readings] = {}
@@ -128,7 +131,8 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
     def _instead(self, key: IK) -> dict[IK, Mapping[K, V]]:
         """What counts when the transform of a key has failed; nothing, where there are good outputs to keep."""
         value = self._input.get(key)
-        if self._spare is None or value is None or (key in self._outputs and key not in self._spared):
+        is_good = self._keeps and key in self._outputs and key not in self._spared
+        if self._spare is None or value is None or is_good:
             return {}
         self._spared.add(key)
         return {key: self._spare(key, value)}

@@ -64,16 +64,18 @@ class Graph:
         over: Collection[K, IV],
         transform: Callable[[Context, K, IV], V | None],
         spare: Callable[[K, IV], V] | None = None,
+        *,
+        keeps: bool = True,
     ) -> Derived[K, IV, K, V]:
         """At most one output for each entry of `over`, under the same key; None is no output. `spare` answers where
-        the transform raised before it ever had an output to keep."""
+        the transform raised before it ever had an output to keep; without `keeps` wherever it raised."""
 
         def outputs(context: Context, key: K, value: IV) -> dict[K, V]:
             output = transform(context, key, value)
             return {} if output is None else {key: output}
 
         spares = None if spare is None else partial(_at_own_key, spare)
-        return self._declare(Derived(name, next(self._positions), over, outputs, spares))
+        return self._declare(Derived(name, next(self._positions), over, outputs, spares, keeps=keeps))
 
     def groups(self, name: str, *indexes: Index[G, Any, Any]) -> Groups[G]:
         """The groups of an index, or of several, as a collection of their own, so that something can be computed once

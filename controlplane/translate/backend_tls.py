@@ -146,6 +146,11 @@ Firsts = Mapping[str, ObjectKey]
 """Which policy counts for a target (""), and for each of its ports."""
 
 
+UNKNOWN: Final = ObjectKey("", "")
+"""In place of the policy that counts, where a bug keeps it from being found."""
+UNDECIDED: Final[Firsts] = {"": UNKNOWN}
+
+
 class Parts(NamedTuple):
     """The collections that say what a target is made of."""
 
@@ -175,9 +180,11 @@ class Outcome(NamedTuple):
 def outcome(context: Context, policies: TLSPolicies, key: BackendKey) -> Outcome:
     """What becomes of a backend, by the policy that counts for it."""
     found = winner(context, policies, key)
-    policy = context.fetch(policies.verdicts, found) if found is not None else None
-    if policy is None:
+    if found is None:
         return Outcome()
+    policy = context.fetch(policies.verdicts, found)
+    if policy is None:
+        return Outcome(refused=f"which {KIND} counts for it is not known: {UNTRANSLATED}")
     if policy.refused is not None:
         why = policy.refused.message.removesuffix(f"; {CLOSED}")
         return Outcome(refused=f"{KIND} {found} is not accepted: {why}")
@@ -247,8 +254,15 @@ def standings(context: Context, policies: TLSPolicies, uses: Uses, key: ObjectKe
 def _standing(context: Context, policies: TLSPolicies, key: ObjectKey, place: Place, section: str | None) -> Standing:
     if section is None:
         return Standing(place, is_there=False)
-    first = (context.fetch(policies.firsts, (place.kind, place.key)) or {}).get(section)
+    firsts = context.fetch(policies.firsts, (place.kind, place.key)) or {}
+    first = UNKNOWN if firsts == UNDECIDED else firsts.get(section)
     return Standing(place, is_there=True, beaten_by=None if first == key else first)
+
+
+def undecided(_: Target, __: object) -> Firsts:
+    """What stands for the policies of a target of which `firsts` raised, which is a bug: none of them may be passed
+    over, also where another one counted before."""
+    return UNDECIDED
 
 
 def untranslated(key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:

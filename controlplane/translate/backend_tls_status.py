@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controlplane.translate.backend_tls import KIND, Place, Standing, Standings, TLSVerdict
-from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
+from controlplane.translate.backend_tls import CLOSED, KIND, UNKNOWN, Place, Standing, Standings, TLSVerdict
+from controlplane.translate.conditions import UNTRANSLATED, Condition, StatusBody, joined, rendered
 from controlplane.translate.policy_status import MAX_ANCESTORS, RESOLVED, reference
 from gatewright.api.schema.names import CONTROLLER_NAME
 
@@ -27,6 +27,8 @@ def status(verdict: TLSVerdict, standings: Standings, generation: int) -> Status
 
 def _accepted(verdict: TLSVerdict, found: Sequence[Standing]) -> Condition:
     """What the policy comes to where one of its places is its own; else why none is."""
+    if any(each.beaten_by == UNKNOWN for each in found):
+        return Condition("Accepted", False, "Invalid", f"{UNTRANSLATED}; {CLOSED}")
     lost = [each for each in found if each.beaten_by is not None]
     missing = [each for each in found if not each.is_there]
     texts = joined([*map(_missing, missing), *map(_lost, lost)])

@@ -23,7 +23,7 @@ MOST_NAMED = 8
 HOUR = 3_600
 """Seconds."""
 
-UNTRANSLATED = "a bug in the controller, which its log tells, keeps this object from being translated"
+UNTRANSLATED = "a bug in the controller keeps this object from being translated; see the controller log"
 """Of objects that have no good version to go on with."""
 
 KEEP = "keep"

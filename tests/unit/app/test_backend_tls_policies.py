@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.derive import TransformError
+from controlplane.translate import backend_tls
+from controlplane.translate.conditions import UNTRANSLATED
 from dataplane.table.plans import BackendPlan
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.certificates import Authority
@@ -368,3 +371,33 @@ def test_a_policy_with_a_mistake_closes_what_it_would_secure() -> None:
     assert planes.ask()[0] == 500 and planes.reached() == []
     planes.save(attached("group: '', kind: Service, name: shop", "{}"))
     assert plan(planes).transport is not None
+
+
+PORTS = SHOP.replace("{name: http, port: 80}]}", "{name: http, port: 80}, {name: https, port: 443}]}")
+SECURE = tls(target="name: shop, sectionName: https", ca=GOOD)
+
+
+@pytest.mark.parametrize("before", ["", SECURE], ids=["the first one", "where another one counts for another port"])
+def test_a_bug_where_it_is_decided_which_one_counts_closes_the_backend(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of what was decided before is kept: a policy that came since would be passed over."""
+    planes = BothPlanes(GATEWAY + PORTS + NEXT + ALL + before)
+    assert planes.ask()[0] == 200
+    planes.reached()
+
+    def buggy(*_: object) -> backend_tls.Firsts:
+        raise IndexError("out of range")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backend_tls, "firsts", buggy)
+        with pytest.raises(TransformError, match="out of range"):
+            planes.load(tls("whole", ca=GOOD))
+        planes.load(NEXT)  # what the batch with the bug changed arrives as well
+    assert planes.ask() == (500, "backend cannot be used") and planes.reached() == []
+    assert accepted(planes, "whole") == f"False Invalid: {UNTRANSLATED}; requests to its targets are answered with 500"
+    (*_, line) = planes.log_lines()
+    assert "which BackendTLSPolicy counts for it is not known" in line
+    planes.load(tls("whole", ca=f"{GOOD}, subjectAltNames: [{{type: Hostname, hostname: a.example}}]"))
+    assert plan(planes).transport is not None and plan(planes).refused == ""
+    assert accepted(planes, "whole") == "True Accepted: "

@@ -206,11 +206,16 @@ def test_a_failing_transform_keeps_its_last_outputs_and_spares_the_others() -> N
     assert inverse.items() == [("a", 2), ("b", 1)]
 
 
-def test_a_transform_that_failed_from_the_first_has_a_spare_output_until_it_succeeds() -> None:
+@pytest.mark.parametrize(
+    ("keeps", "last"), [(True, 20), (False, -30)], ids=["a good output is kept, a spare one is not", "none is kept"]
+)
+def test_a_transform_that_failed_from_the_first_has_a_spare_output_until_it_succeeds(keeps: bool, last: int) -> None:
     graph = Graph()
     source: Source[str, int] = graph.source("source")
-    inverse = graph.map("inverse", source, lambda _, __, value: 100 // (value % 10), spare=lambda _, value: -value)
-    for value, shown in ((10, -10), (20, -20), (25, 20), (30, 20)):  # a good output is kept, a spare one is not
+    inverse = graph.map(
+        "inverse", source, lambda _, __, value: 100 // (value % 10), lambda _, value: -value, keeps=keeps
+    )
+    for value, shown in ((10, -10), (20, -20), (25, 20), (30, last)):
         if value % 10:
             graph.apply([(source, "a", value)])
         else:
