@@ -113,6 +113,7 @@ class Access:
                     raise ValueError(f"an event of more than {LONGEST_LINE} bytes")
                 if whole:
                     yield whole
+                del chunk, whole  # objects once more, until the next ones come
         except aiohttp.SocketTimeoutError:
             return  # silence: the connection may be gone without a word, so that the watch is begun anew
         except aiohttp.ClientError as error:  # the server ended in the middle of an answer

@@ -192,6 +192,7 @@ class Reflector(Generic[_F]):
         )
         while (lines := await self._next(stream)) is not None:
             await self._told(self._known.events(lines))
+            del lines  # objects once more, until the next ones come
             yield
 
     async def _next(self, stream: AsyncIterator[list[bytes]]) -> list[bytes] | None:

@@ -148,6 +148,7 @@ class ApiServer:
             position = len(self._events)
             if lines:
                 yield lines
+            del lines  # as the real one, it keeps nothing that it has sent
             if len(self._events) > position:  # while the reader was busy
                 continue
             waits = {asyncio.create_task(self._news.wait()), asyncio.create_task(cut.wait())}
