@@ -21,6 +21,8 @@ GATEWAY_CLASS: Final = "gateway.networking.k8s.io/gateway-class-name"
 OURS: Final = f"{MANAGED_BY}={PRODUCT},{GATEWAY_NAME}"
 """The label selector of everything that was generated."""
 SESSION_KEY_SUFFIX: Final = "-session-key"
+SUFFIXES: Final = {"Secret": SESSION_KEY_SUFFIX}
+"""Kinds of which the object has another name than the others."""
 
 
 def object_name(gateway: str) -> str:
@@ -31,3 +33,8 @@ def object_name(gateway: str) -> str:
     digest = blake2b(gateway.encode(), digest_size=_HASH_DIGITS // 2).hexdigest()
     readable = re.sub(r"[^-a-z0-9]", "-", gateway)[: LONGEST_NAME - _HASH_DIGITS - len("gw--")].strip("-")
     return f"gw-{readable}-{digest}"
+
+
+def name_of(kind: str, gateway: str) -> str:
+    """The name of the object of a kind that is made for a Gateway: there is one of each."""
+    return object_name(gateway) + SUFFIXES.get(kind, "")

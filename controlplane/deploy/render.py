@@ -81,7 +81,7 @@ class _Renderer:
         return data
 
     def _secret(self) -> WantedObject:
-        body = self._object("Secret", {"type": "Opaque"}, names.SESSION_KEY_SUFFIX)
+        body = self._object("Secret", {"type": "Opaque"})
         return WantedObject(body.key, body.body, environment.SECRET_ENTRY)
 
     def _service(self) -> Json:
@@ -99,8 +99,8 @@ class _Renderer:
             spec["loadBalancerIP"] = self._request.addresses[0]
         return spec
 
-    def _object(self, kind: str, content: Mapping[str, Any], suffix: str = "") -> WantedObject:
-        key = WantedKey(kind, self._request.namespace, self._name + suffix)
+    def _object(self, kind: str, content: Mapping[str, Any]) -> WantedObject:
+        key = WantedKey(kind, self._request.namespace, names.name_of(kind, self._request.name))
         metadata = {
             "name": key.name,
             "namespace": key.namespace,

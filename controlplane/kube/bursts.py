@@ -2,14 +2,15 @@
 
 A thousand routes that are created one after the other change the status of their Gateway a thousand times. Each write
 of it makes the API server, every watcher and every other controller work, so writes of counts alone become rarer the
-longer they go on: at most 15 for changes that last 17 seconds, however many there are and however unevenly they come.
-Everything else in a status, conditions above all, is never delayed by this.
+longer they go on: at most 15 for a thousand changes, however long these last and however unevenly they come. Everything
+else in a status, conditions above all, is never delayed by this.
 
 Two things make a write of counts too many:
 
-- Changes without end: after the first second and a half a write waits for half the time that the changes have lasted.
+- Changes without end: after the first second and a half the writes that are left are spread over the time that the rest
+  of a thousand changes may take, each wait longer than the one before.
 - A moment without a change that is no end: the creator or this process was busy. So the moment of quiet that a write
-  waits for is longer when few writes are left beside those that changes without end will need.
+  waits for is longer when few writes are left. The last one is kept for the end.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ QUIET: Final = 0.025
 LONGEST: Final = 0.5
 """Seconds that a status waits at most; counts alone for this long in the first 1.5 seconds of their changes."""
 LONGEST_OF_COUNTS: Final = 10.0
-"""Seconds that counts alone wait at most."""
+"""Seconds that counts alone wait at most, while as many writes are left as the changes of a thousand that are left may
+need."""
 MOST_WRITES: Final = 15
-"""Of counts that change for `LASTS` seconds."""
-LASTS: Final = 17.0
-"""Seconds of changes for which `MOST_WRITES` is promised."""
-QUIET_WITH: Final = (0.5, 0.225, 0.075, QUIET)
-"""How quiet it has to be before counts are written, by the number of writes that are left; more than that: the last."""
-ENDS: Final = QUIET_WITH[0]
+MOST_CHANGES: Final = 1000
+"""Changes of counts, for which there are at most so many writes."""
+ENDS: Final = 0.5
 """Seconds without a change after which the next one begins anew."""
+QUIET_WITH: Final = ((5, QUIET), (3, 0.035), (1, 0.045), (0, 0.225))
+"""How many writes can be spared, beside those that changes which go on will need, and how quiet it has to be then before
+counts are written. With fewer: as quiet as at the end."""
 _EVEN: Final = 3 * LONGEST
 """Seconds in which each write waits for `LONGEST`."""
 
@@ -53,31 +55,49 @@ class Burst:
     began: float
     changed: float
     body: Json
+    changes: int = 1
     writes: int = 1
     """Of counts alone, and the one that it began with: conditions that change meanwhile take nothing from these."""
 
     def is_over(self, now: float) -> bool:
         return now - self.changed >= ENDS
 
-    def quiet(self, now: float) -> float:
-        return QUIET_WITH[min(self._left(now), len(QUIET_WITH) - 1)]
+    def note(self, now: float) -> None:
+        """A count has changed."""
+        self.changed = now
+        self.changes += 1
 
-    def _left(self, now: float) -> int:
-        """Writes that may be early: one is for the end, others for changes that go on. Every now and then there is one
-        more while they last longer than any number is promised for."""
-        lasted = now - self.began
-        more = max(0.0, lasted - LASTS) / (LONGEST_OF_COUNTS / 2)
-        return max(0, int(MOST_WRITES + more) - 1 - self.writes - _needed(lasted))
+    def quiet(self, now: float) -> float:
+        spare = self._left() - self._expected(now)
+        return next((quiet for writes, quiet in QUIET_WITH if spare >= writes), ENDS)
 
     def longest(self, now: float) -> float:
         """For a status that begins to wait now."""
-        return min(max(LONGEST, (now - self.began) / 2), LONGEST_OF_COUNTS)
+        left, lasted = self._left(), now - self.began
+        if not left:
+            return self._rest * ENDS
+        if lasted < _EVEN:
+            return LONGEST
+        spread = lasted * ((1 + self._rest * ENDS / lasted) ** (1 / left) - 1)
+        share = self._rest / left * lasted / self.changes
+        return max(LONGEST, min(spread, max(LONGEST_OF_COUNTS, share)))
 
+    @property
+    def _rest(self) -> int:
+        """Changes that are left of a thousand."""
+        return MOST_CHANGES - self.changes % MOST_CHANGES
 
-def _needed(lasted: float) -> int:
-    """Writes from now on of counts that change without a pause for `LASTS` seconds in all."""
-    even = max(0.0, _EVEN - lasted) / LONGEST
-    return math.ceil(even + math.log(max(1.0, LASTS / max(lasted, _EVEN)), 1.5))
+    def _left(self) -> int:
+        """Writes beside the last."""
+        allowed = MOST_WRITES * max(MOST_CHANGES, self.changes) // MOST_CHANGES
+        return max(0, allowed - 1 - self.writes)
+
+    def _expected(self, now: float) -> int:
+        """Writes of a rest that goes on as before: one each time that the changes have lasted twice as long."""
+        lasted = now - self.began
+        rest = self._rest * lasted / self.changes
+        even = math.ceil(max(0.0, _EVEN - lasted) / LONGEST)
+        return even + math.ceil(math.log2(1 + rest / max(lasted, _EVEN)))
 
 
 class Bursts:

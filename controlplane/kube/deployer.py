@@ -5,8 +5,9 @@ Every controller follows what is there, so that all know the addresses; the one 
 rules:
 
 - An object that exists and was not made for the Gateway is never touched, whatever its name: that is a failure.
-- Only objects with our label whose controller is the Gateway are removed, and only if they are still the ones that we
-  saw. Objects of a Gateway that is gone are left to the cluster's garbage collector.
+- Only objects with our label and a name that we give, whose controller is the Gateway, are removed, and only if they are
+  still the ones that we saw: labels and owners are copied with what somebody makes of one of ours. Objects of a Gateway
+  that is gone are left to the cluster's garbage collector.
 - An object that is as wanted is not written.
 """
 
@@ -20,7 +21,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT, object_name
+from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT, name_of
 from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
 from controlplane.kube import differences, paths
@@ -175,8 +176,8 @@ class Deployer:
         changed: dict[str, Outcome | None] = {}
         for gateway in gateways:
             made = self._made(gateway)
-            services = [each for each in made if each["kind"] == "Service"]
-            found = Outcome(addresses(services), self._failed.get(gateway), are_unready(made))
+            services = [body for key, body in made.items() if key.kind == "Service"]
+            found = Outcome(addresses(services), self._failed.get(gateway), are_unready(made.values()))
             if found == self._told.get(gateway, Outcome()):
                 continue
             if found == Outcome():
@@ -187,11 +188,10 @@ class Deployer:
         if changed:
             await self._report(changed)
 
-    def _made(self, gateway: ObjectKey) -> list[Json]:
-        """Under the name that we give objects. Whoever may write Services beside the Gateway can copy our labels and
-        the owner, and keep such a Service from being removed: its address is none of the Gateway's."""
-        name = object_name(gateway.name)
-        return [body for key, body in self.live.of(gateway).items() if key.name == name]
+    def _made(self, gateway: ObjectKey) -> dict[WantedKey, Json]:
+        """Under the names that we give objects. Whoever writes others beside the Gateway can copy our labels and the
+        owner: their addresses are none of the Gateway's, and they are not ours to remove."""
+        return {key: body for key, body in self.live.of(gateway).items() if key.name == name_of(key.kind, gateway.name)}
 
     # Acting
 
@@ -237,7 +237,7 @@ class Deployer:
             together = [each for each in objects if (each.key.kind in NEEDED_BY_PODS) is needed]
             found += await self._attempts({each.key: self._ensure(gateway, each) for each in together})
         kept = {each.key for each in objects}
-        unwanted = {key: body for key, body in self.live.of(gateway).items() if key not in kept}
+        unwanted = {key: body for key, body in self._made(gateway).items() if key not in kept}
         found += await self._attempts({key: self._remove(key, body) for key, body in unwanted.items()})
         await self._note_failures(gateway, found)
         return found[0].message if found else None

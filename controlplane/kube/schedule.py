@@ -105,7 +105,7 @@ class Schedule:
         burst = self._bursts.of(key, now)
         if burst is None or not only_counts_differ(burst.body, write.body):
             return False
-        burst.changed = now
+        burst.note(now)
         return True
 
     def _start(self, key: StatusKey, entry: _Entry, now: float, is_count: bool) -> None:
@@ -120,8 +120,10 @@ class Schedule:
         if write.body != entry.write.body and only_counts_differ(entry.write.body, write.body):
             burst = self._bursts.of(key, now)
             if burst is not None:
-                burst.changed = now
-                entry.quiet = burst.quiet(now) if entry.is_count else QUIET
+                burst.note(now)
+                if entry.is_count:
+                    entry.quiet = burst.quiet(now)
+                    entry.longest = min(entry.longest, now - entry.since + burst.longest(now))
         elif entry.is_count:
             entry.is_count, entry.quiet = False, QUIET
             entry.longest = min(entry.longest, now - entry.since + LONGEST)

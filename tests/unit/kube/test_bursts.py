@@ -110,11 +110,11 @@ def spaced(gap: float, count: int) -> list[float]:
     return [number * gap for number in range(count)]
 
 
-@pytest.mark.parametrize("seconds", [1.0, 3.0, 5.0, 8.0, 12.0, 17.0])
+@pytest.mark.parametrize("seconds", [1.0, 3.0, 5.0, 8.0, 12.0, 17.0, 33.0, 60.0, 180.0, 480.0])
 def test_a_thousand_routes_cost_fifteen_writes_at_most(seconds: float) -> None:
     clock = Clock()
     clock.run(counted(spaced(seconds / 1000, 1000)))
-    assert len(clock.written) <= 10
+    assert len(clock.written) <= MOST
     assert clock.written[-1][1] == body(1000)
 
 
@@ -122,11 +122,12 @@ def test_a_thousand_routes_cost_fifteen_writes_at_most(seconds: float) -> None:
 def test_a_thousand_routes_that_come_unevenly_cost_fifteen_writes_at_most(seed: int) -> None:
     """Pauses of creator, API server and controller of any length below the end of a burst, in the worst places."""
     draw = random.Random(seed)
+    often, lasts = draw.choice([0.03, 0.3, 1.0]), draw.choice([17.0, 60.0, 600.0])
     times, now = [], 0.0
     for left in range(1000, 0, -1):
         times.append(now)
-        pause = draw.choice([0.0, 0.001, draw.uniform(0.02, ENDS - TICK)])
-        if now + pause < 17.0 - left * 0.001:
+        pause = draw.choice([0.0, 0.001, draw.uniform(0.02, ENDS - TICK) if draw.random() < often else 0.002])
+        if now + pause < lasts - left * 0.001:
             now += pause
     clock = Clock(lambda: draw.uniform(0.001, 0.2), lambda: draw.uniform(0.001, 0.2))
     clock.run(counted(times))

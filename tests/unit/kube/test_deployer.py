@@ -179,6 +179,26 @@ async def test_what_is_no_longer_wanted_is_removed() -> None:
         await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+async def test_what_somebody_made_of_one_of_ours_is_never_removed(kind: str) -> None:
+    """`kubectl get -o yaml`, another name, `kubectl apply`: labels, owner and annotations are copied with it."""
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        source = world.server.objects[PATHS["Deployment"]]["web"]
+        copied = {**source, "kind": kind, "metadata": {**source["metadata"], "name": "web-copy", "uid": "2"}}
+        world.server.put(PATHS[kind], copied)
+        await world.holds(lambda: len(world.deployer.live.of(WEB)) == 6)
+        world.want(wanted())
+        await world.holds(lambda: not world.has("Service"))
+        world.elsewhere.add(WEB)
+        world.want(None)
+        await world.holds(lambda: not any(world.has(each) for each in PATHS))
+        await world.idle()
+        assert world.has(kind, "web-copy")
+        assert not any(path.endswith("web-copy") for _, path in world.writes())
+
+
 async def test_what_was_made_for_a_gateway_goes_also_when_its_new_class_is_known_later_than_its_move() -> None:
     async with leading() as world:
         world.want(wanted(80))

@@ -87,7 +87,11 @@ def wrong(objects: list[Any], edition: str) -> list[str]:
     for number in range(COUNT):
         name = f"route-{number}"
         models = sum(isinstance(each, KubeObject) and each.metadata.name == name for each in objects)
-        host, note, fields = f"{edition}-host-{number}.example", f"{edition} note of {name}.", f"{edition} fields of {name}."
+        host, note, fields = (
+            f"{edition}-host-{number}.example",
+            f"{edition} note of {name}.",
+            f"{edition} fields of {name}.",
+        )
         counts = {
             "models": (models, 1),
             "names": (texts(objects, host), 1),
