@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,9 @@ from gatewright.api.schema.model import Model
 from gatewright.api.schema.references import PolicyBackendReference
 
 Protocol = Literal["HTTP", "GRPC"]
+
+MOST_ATTRIBUTES: Final = 256
+"""Expressions of one list: a text of a megabyte has room for 15,000, which take a control plane seconds to read."""
 
 
 class AttributeAdd(Model):
@@ -37,7 +40,7 @@ class LogTracingAttributes(Model):
 
     remove: Annotated[tuple[TinyString, ...], Field(min_length=1, max_length=32)] | None = None
     """Default attributes that are left out, for example http.method."""
-    add: tuple[AttributeAdd, ...] | None = None
+    add: Annotated[tuple[AttributeAdd, ...], Field(max_length=MOST_ATTRIBUTES)] | None = None
     """Further attributes. One whose expression fails is left out."""
 
 
@@ -74,7 +77,7 @@ class Tracing(Model):
     """Path of the collector, for HTTP only."""
     attributes: LogTracingAttributes | None = None
     """Which attributes a span has."""
-    resources: tuple[ResourceAdd, ...] | None = None
+    resources: Annotated[tuple[ResourceAdd, ...], Field(max_length=MOST_ATTRIBUTES)] | None = None
     """Attributes of the resource that all spans belong to."""
     random_sampling: RequestShare | None = None
     """Whether a request without a trace begins one: a share from 0.0 to 1.0, or true or false. Unset: never."""

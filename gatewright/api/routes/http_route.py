@@ -126,10 +126,17 @@ class HTTPRouteTimeouts(RuledModel):
             yield Broken(("backendRequest",), f"must not be longer than request ({self.request})")
 
 
+Codes = Annotated[
+    tuple[Annotated[Integer, Field(ge=400, le=599)], ...],
+    Field(max_length=200),  # there are no more
+    unique(lambda code: code, field=None),
+]
+
+
 class HTTPRouteRetry(Model):
     """Gateway API HTTPRouteRetry; `attempts` counts the tries after the first, 0 is off."""
 
-    codes: Annotated[tuple[Annotated[Integer, Field(ge=400, le=599)], ...], unique(lambda code: code, field=None)] = ()
+    codes: Codes = ()
     """Statuses of responses that are tried again."""
     attempts: Annotated[Integer, Field(ge=0)] = 1
     """How many more tries there are after the first; 0 is none."""

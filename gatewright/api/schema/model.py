@@ -8,11 +8,14 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
+MOST_REPEATED = 16
+"""Items of one list of which it is said that they are there already."""
 BROKEN_RULES = "broken_rules"
 """Type of the pydantic error that carries Broken values in its context under the same name."""
 
@@ -91,7 +94,7 @@ def unique(key: Callable[[Any], Hashable], *, field: str | None) -> AfterValidat
         if len(items) < 2:
             return items
         if len(set(map(key, items))) != len(items):
-            refuse(list(_repeated(items, key, field)))
+            refuse(list(islice(_repeated(items, key, field), MOST_REPEATED)))
         return items
 
     return Unique(check, field)

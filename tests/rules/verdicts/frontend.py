@@ -194,7 +194,7 @@ ATTRIBUTES = shape(
     {},
     items("remove", 1, 32, _LIMIT, lambda n: f"a{n}"),
     in_list("remove", tiny_string("remove", _ATTRIBUTES)),
-    items("add", 0, None, _ATTRIBUTES, lambda n: {**_ADD, "name": f"n{n}"}),
+    items("add", 0, 256, _ATTRIBUTES, lambda n: {**_ADD, "name": f"n{n}"}),
     first_of("add", ADD, _ATTRIBUTES),
 )
 OTLP = shape(
@@ -217,7 +217,7 @@ TRACING = shape(
     enum("protocol", ("HTTP", "GRPC"), _TRACING),
     long_string("path", _TRACING, of="/"),
     nested("attributes", ATTRIBUTES, _TRACING),
-    items("resources", 0, None, _TRACING, lambda n: {**_ADD, "name": f"n{n}"}),
+    items("resources", 0, 256, _TRACING, lambda n: {**_ADD, "name": f"n{n}"}),
     first_of("resources", RESOURCE, _TRACING, backendRef=BACKEND_REF.least),
     expression("randomSampling", _TRACING, "0.5"),
     expression("clientSampling", _TRACING, "true"),

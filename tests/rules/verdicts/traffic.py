@@ -205,7 +205,7 @@ _RETRY = P + "| retry | Retry | `precondition` (CELExpression; evaluated against
 _ROUTE_RETRY = D + "`retry` = HTTPRouteRetry (`codes, attempts, backoff`) plus `precondition, condition`"
 RETRY = shape(
     {},
-    items("codes", 0, None, _ROUTE_RETRY, lambda n: 400 + n),
+    items("codes", 0, 200, _ROUTE_RETRY, lambda n: 400 + n),
     in_list("codes", integer("codes", 400, 599, _ROUTE_RETRY)),
     invalid("codes", [500, 500], _ROUTE_RETRY),
     integer("attempts", 0, None, D + "**Retry**: `attempts` = retries after the first try, default 1, 0 = off"),
