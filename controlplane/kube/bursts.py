@@ -9,8 +9,9 @@ Two things make a write of counts too many:
 
 - Changes without end: after the first second and a half the writes that are left are spread over the time that the rest
   of a thousand changes may take, each wait longer than the one before.
-- A moment without a change that is no end: the creator or this process was busy. So the moment of quiet that a write
-  waits for is longer when few writes are left. The last one is kept for the end.
+- A moment without a change that is no end: the creator or this process was busy. So a write waits for a moment of quiet
+  that is longer than most pauses of this burst were: as many as can be taken for its end with the writes that are left.
+  The last write is kept for the end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from controlplane.translate.statuses import StatusKey
@@ -32,12 +33,12 @@ LONGEST_OF_COUNTS: Final = 10.0
 need."""
 MOST_WRITES: Final = 15
 MOST_CHANGES: Final = 1000
-"""Changes of counts, for which there are at most so many writes."""
+"""Routes attached or detached, for which there are at most so many writes."""
 ENDS: Final = 0.5
 """Seconds without a change after which the next one begins anew."""
-QUIET_WITH: Final = ((5, QUIET), (3, 0.035), (1, 0.045), (0, 0.225))
-"""How many writes can be spared, beside those that changes which go on will need, and how quiet it has to be then before
-counts are written. With fewer: as quiet as at the end."""
+QUIETS: Final = (QUIET, 0.035, 0.045, 0.075, 0.120, 0.225)
+"""Moments of quiet that a write of counts may wait for, before the end of a burst."""
+_COUNT: Final = "attachedRoutes"
 _EVEN: Final = 3 * LONGEST
 """Seconds in which each write waits for `LONGEST`."""
 
@@ -56,20 +57,30 @@ class Burst:
     changed: float
     body: Json
     changes: int = 1
+    pauses: list[int] = field(default_factory=lambda: [0] * len(QUIETS))
+    """Of each of `QUIETS`: times without a change that were longer, and not the end."""
     writes: int = 1
     """Of counts alone, and the one that it began with: conditions that change meanwhile take nothing from these."""
 
     def is_over(self, now: float) -> bool:
         return now - self.changed >= ENDS
 
-    def note(self, now: float) -> None:
-        """A count has changed."""
-        self.changed = now
-        self.changes += 1
+    def note(self, now: float, changes: int = 1) -> None:
+        """Counts have changed."""
+        pause, self.changed = now - self.changed, now
+        self.changes += changes
+        for index, quiet in enumerate(QUIETS):
+            self.pauses[index] += pause >= quiet
 
     def quiet(self, now: float) -> float:
-        spare = self._left() - self._expected(now)
-        return next((quiet for writes, quiet in QUIET_WITH if spare >= writes), ENDS)
+        """The shortest that will not use up the writes to spare, when as many changes again come as before, or what is
+        left of a thousand: of five some two may be expected to go, of one hardly any."""
+        left, more = self._left(), min(1.0, self._rest / self.changes)
+        spare = left - self._expected(now)
+        if spare <= 0:
+            return QUIETS[-1] if left > 1 else ENDS
+        counts = zip(QUIETS, self.pauses, strict=True)
+        return next((quiet for quiet, count in counts if count * more <= spare * spare / 10), ENDS)
 
     def longest(self, now: float) -> float:
         """For a status that begins to wait now."""
@@ -97,7 +108,7 @@ class Burst:
         lasted = now - self.began
         rest = self._rest * lasted / self.changes
         even = math.ceil(max(0.0, _EVEN - lasted) / LONGEST)
-        return even + math.ceil(math.log2(1 + rest / max(lasted, _EVEN)))
+        return even + round(math.log2(1 + rest / max(lasted, _EVEN)))
 
 
 class Bursts:
@@ -151,5 +162,11 @@ def only_counts_differ(one: Json, other: Json) -> bool:
     return same and _uncounted(one["listeners"]) == _uncounted(other["listeners"])
 
 
+def changes(one: Json, other: Json) -> int:
+    """How many routes were attached or detached at least, of two statuses that differ in counts alone."""
+    counts = zip(one["listeners"], other["listeners"], strict=True)
+    return max(1, *(abs(before.get(_COUNT, 0) - after.get(_COUNT, 0)) for before, after in counts))
+
+
 def _uncounted(listeners: Sequence[Json]) -> list[dict[str, Any]]:
-    return [{name: part for name, part in each.items() if name != "attachedRoutes"} for each in listeners]
+    return [{name: part for name, part in each.items() if name != _COUNT} for each in listeners]

@@ -5,9 +5,9 @@ Every controller follows what is there, so that all know the addresses; the one 
 rules:
 
 - An object that exists and was not made for the Gateway is never touched, whatever its name: that is a failure.
-- Only objects with our label and a name that we give, whose controller is the Gateway, are removed, and only if they are
-  still the ones that we saw: labels and owners are copied with what somebody makes of one of ours. Objects of a Gateway
-  that is gone are left to the cluster's garbage collector.
+- Only objects with our label and a name that we give, whose controller is the Gateway, are removed, and only if they
+  are still the ones that we saw: labels and owners are copied with what somebody makes of one of ours. Objects of a
+  Gateway that is gone are left to the cluster's garbage collector.
 - An object that is as wanted is not written.
 """
 

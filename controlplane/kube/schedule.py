@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from controlplane.kube.bursts import LONGEST, QUIET, Bursts, has_counts, only_counts_differ
+from controlplane.kube.bursts import LONGEST, QUIET, Bursts, changes, has_counts, only_counts_differ
 from controlplane.translate.statuses import StatusKey, StatusWrite
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
@@ -105,7 +105,7 @@ class Schedule:
         burst = self._bursts.of(key, now)
         if burst is None or not only_counts_differ(burst.body, write.body):
             return False
-        burst.note(now)
+        burst.note(now, changes(burst.body, write.body))
         return True
 
     def _start(self, key: StatusKey, entry: _Entry, now: float, is_count: bool) -> None:
@@ -120,7 +120,7 @@ class Schedule:
         if write.body != entry.write.body and only_counts_differ(entry.write.body, write.body):
             burst = self._bursts.of(key, now)
             if burst is not None:
-                burst.note(now)
+                burst.note(now, changes(entry.write.body, write.body))
                 if entry.is_count:
                     entry.quiet = burst.quiet(now)
                     entry.longest = min(entry.longest, now - entry.since + burst.longest(now))

@@ -24,6 +24,8 @@ log = logging.getLogger("controlplane.kube")
 
 AT_ONCE: Final = 8
 """Writes that are under way at a time."""
+AT_ONCE_FIRST: Final = 2
+"""The same of kinds in `FIRST`, beside them: all others may wait for answers of a busy API server."""
 FIRST: Final = frozenset({"GatewayClass", "Gateway", "ListenerSet"})
 """Kinds whose statuses are written before others that are due: there are few of them, and a thousand routes that are
 created have a thousand statuses of their own."""
@@ -70,7 +72,9 @@ class StatusWriter:
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(AT_ONCE):
-                    group.create_task(self._work())
+                    group.create_task(self._work(self._first, self._others))
+                for _ in range(AT_ONCE_FIRST):
+                    group.create_task(self._work(self._first))
         finally:
             end()
             self._first, self._others = Schedule(self._random), Schedule(self._random)
@@ -81,17 +85,18 @@ class StatusWriter:
             self._schedule(key).want(key, write, now)
         self._woken.set()
 
-    async def _work(self) -> None:
+    async def _work(self, *schedules: Schedule) -> None:
+        """`schedules`: what is due in the first goes before what is due in the next."""
         while True:
             now = self._clock()
-            taken = self._first.take(now) or self._others.take(now)
+            taken = next((taken for each in schedules if (taken := each.take(now)) is not None), None)
             if taken is None:
-                await self._rest()
+                await self._rest(schedules)
             else:
                 await self._write(*taken)
 
-    async def _rest(self) -> None:
-        dues = [each for each in (self._first.next_due(), self._others.next_due()) if each is not None]
+    async def _rest(self, schedules: Sequence[Schedule]) -> None:
+        dues = [due for each in schedules if (due := each.next_due()) is not None]
         due = min(dues, default=None)
         self._woken.clear()
         try:

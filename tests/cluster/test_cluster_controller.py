@@ -209,8 +209,8 @@ def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
 ) -> None:
     """By four clients, while others know the Gateway too; each write is right when it is made, and none is refused.
 
-    Fifteen at most is promised for a burst of 17 seconds; on a machine that takes longer, or stops in between, it is
-    several bursts, of which no number can be promised but that they are few.
+    Fifteen at most is promised for one burst, however long it takes; on a machine that stops in between it is several
+    bursts, of which no number can be promised but that they are few.
     """
     count, moments = 1000, list[float]()
     gateway(server, names, reserve())
@@ -236,7 +236,7 @@ def test_a_thousand_routes_are_a_few_writes_of_their_gateway(
             list(pool.map(create, range(count)))
         wait_until(lambda: routes_of(get(server, f"{SHOP}/gateways/{names}")) == count, controller.process.log)
         written = since(server, names, found["metadata"]["resourceVersion"])
-        is_one_burst = moments[-1] - moments[0] <= 17 and all(b - a < 0.25 for a, b in pairwise(sorted(moments)))
+        is_one_burst = all(b - a < 0.25 for a, b in pairwise(sorted(moments)))
         assert len(written) <= (15 if is_one_burst else count // 10)
         counts = [routes_of(each) for each in written]
         assert counts == sorted(counts)

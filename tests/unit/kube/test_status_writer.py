@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,8 @@ KEY: StatusKey = ("HTTPRoute", "shop", "cart")
 
 
 class World:
-    def __init__(self) -> None:
-        self.server = ApiServer()
+    def __init__(self, server: ApiServer | None = None) -> None:
+        self.server = server or ApiServer()
         self.server.put(ROUTES, {"metadata": {"name": "cart", "namespace": "shop"}, "spec": {"a": 1}})
         self.feed: Outlet[StatusKey, StatusWrite] = Outlet()
         self.writer = StatusWriter(self.server, lambda _: "v1", asyncio.get_running_loop().time, lambda: 0.9)
@@ -38,6 +39,12 @@ class World:
     def want(self, number: int, version: str | None = None) -> None:
         write = StatusWrite({"number": number}, self.version if version is None else version)
         self.feed.put([Change(KEY, self.feed.present().get(KEY), write)])
+
+    def put(self, kind: str, path: str, name: str) -> None:
+        """An object whose status has to be written."""
+        self.server.put(path, {"metadata": {"name": name, "namespace": "shop"}})
+        version = str(self.server.objects[path][name]["metadata"]["resourceVersion"])
+        self.feed.put([Change((kind, "shop", name), None, StatusWrite({"number": 1}, version))])
 
     async def holds(self, condition: Callable[[], bool]) -> None:
         await until(condition, lambda: f"{self.status} {self.server.asked}")
@@ -77,20 +84,38 @@ async def test_the_status_of_a_gateway_does_not_wait_for_those_of_a_thousand_rou
     writer = StatusWriter(world.server, lambda _: "v1", lambda: now[0], lambda: 0.9)
     running = asyncio.create_task(writer.run(world.feed))
     await asyncio.sleep(0)  # it follows the feed from now on
-
-    def want(kind: str, path: str, name: str) -> None:
-        world.server.put(path, {"metadata": {"name": name, "namespace": "shop"}})
-        version = str(world.server.objects[path][name]["metadata"]["resourceVersion"])
-        world.feed.put([Change((kind, "shop", name), None, StatusWrite({"number": 1}, version))])
-
     for number in range(1000):
-        want("HTTPRoute", ROUTES, f"r{number}")
+        world.put("HTTPRoute", ROUTES, f"r{number}")
     now[0] = 0.001
-    want("Gateway", GATEWAYS, "web")
+    world.put("Gateway", GATEWAYS, "web")
     now[0] = 1.0
-    want("HTTPRoute", ROUTES, "last")
+    world.put("HTTPRoute", ROUTES, "last")
     await world.holds(lambda: writer.count >= 1001)
     assert world.server.asked.index(("PATCH", f"{GATEWAYS}/web/status")) < AT_ONCE
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
+class Hanging(ApiServer):
+    """Answers no write of a route's status."""
+
+    async def request(self, method: str, path: str, *more: Any, **rest: Any) -> Any:
+        if method == "PATCH" and path.startswith(ROUTES):
+            self.asked.append((method, path))
+            await asyncio.Event().wait()
+        return await super().request(method, path, *more, **rest)
+
+
+async def test_the_status_of_a_gateway_does_not_wait_for_answers_about_routes() -> None:
+    world = World(Hanging())
+    running = asyncio.create_task(world.writer.run(world.feed))
+    await asyncio.sleep(0)
+    for number in range(AT_ONCE + 1):
+        world.put("HTTPRoute", ROUTES, f"r{number}")
+    await world.holds(lambda: len(world.server.asked) == AT_ONCE)
+    world.put("Gateway", GATEWAYS, "web")
+    await world.holds(lambda: world.server.objects[GATEWAYS]["web"].get("status") == {"number": 1})
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
