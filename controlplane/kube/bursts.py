@@ -89,7 +89,7 @@ class Burst:
             return self._rest * ENDS
         if lasted < _EVEN:
             return LONGEST
-        spread = lasted * ((1 + self._rest * ENDS / lasted) ** (1 / left) - 1)
+        spread = lasted * (math.pow(1 + self._rest * ENDS / lasted, 1 / left) - 1)
         share = self._rest / left * lasted / self.changes
         return max(LONGEST, min(spread, max(LONGEST_OF_COUNTS, share)))
 
@@ -165,7 +165,7 @@ def only_counts_differ(one: Json, other: Json) -> bool:
 def changes(one: Json, other: Json) -> int:
     """How many routes were attached or detached at least, of two statuses that differ in counts alone."""
     counts = zip(one["listeners"], other["listeners"], strict=True)
-    return max(1, *(abs(before.get(_COUNT, 0) - after.get(_COUNT, 0)) for before, after in counts))
+    return max(1, *(abs(int(before.get(_COUNT, 0)) - int(after.get(_COUNT, 0))) for before, after in counts))
 
 
 def _uncounted(listeners: Sequence[Json]) -> list[dict[str, Any]]:
