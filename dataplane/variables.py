@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.http import rules
-from dataplane.http.grpc import NOT_GRPC
 from dataplane.http.heads import plain_name
 from dataplane.tls.names import names_of
 from gatewright.cel import parameters
@@ -546,16 +545,15 @@ class Variables:
         return known[2]
 
     def _read_agent_call(self, body: bytes | None) -> AgentCall:
-        from dataplane.a2a import Facts, Unreadable  # not before an expression asks for it
-        from dataplane.a2a.calls import read
+        from dataplane.a2a import Unreadable  # not before an expression asks for it
+        from dataplane.a2a.calls import facts, read
         from gatewright.cel.functions import json_text
 
-        is_grpc = self.grpc is not None and self.grpc.kind != NOT_GRPC
-        encoding = self.request.get(b"content-encoding") or b""
+        asked = facts(self.method, self.path, self.request, body or b"")
         try:
-            if body and not is_grpc:
+            if body and body[0] > 1:  # no frame of gRPC
                 json_text.limit(body, self._rules().max_json_keys)
-            return read(Facts(self.method.decode(), self.path.decode("latin-1"), body or b"", is_grpc, encoding))
+            return read(asked)
         except TooMany as error:
             raise self._unread("JsonTooLarge", error) from None
         except Unreadable as error:

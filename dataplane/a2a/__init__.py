@@ -3,7 +3,7 @@
 Versions 0.3 and 1.0, in the bindings of both: JSON-RPC, REST and gRPC.
 """
 
-from dataplane.a2a.calls import Call, Facts
+from dataplane.a2a.call import Call, Facts
 from dataplane.a2a.cards import BadCard, Way
 from dataplane.a2a.documents import Unreadable
 

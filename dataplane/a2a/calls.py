@@ -8,55 +8,31 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
-from dataplane.a2a import methods
-from dataplane.a2a.documents import Unreadable, field, fields, parse
+from dataplane.a2a import methods, protobuf_calls
+from dataplane.a2a.call import GRPC, JSON_RPC, REST, Call, Facts, facts
+from dataplane.a2a.documents import Unreadable, parse
+from dataplane.a2a.protobuf_calls import FRAME, SKILLS, one_skill
+from dataplane.http.grpc import NOT_GRPC
 
-JSON_RPC, REST, GRPC = "JSONRPC", "HTTP+JSON", "GRPC"
-"""The bindings, by the names that cards have for them."""
+__all__ = ["FRAME", "GRPC", "JSON_RPC", "REST", "Call", "Facts", "by_path", "facts", "glance", "read"]
 
-FRAME: Final = 5
-"""Bytes before each message of gRPC: whether it is compressed, and its length."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is read of a request. `body` is all of it, or as much as there is."""
-
-    verb: str
-    path: str
-    body: bytes = b""
-    is_grpc: bool = False
-    encoding: bytes = b""
-    """The value of `content-encoding`."""
-
-
-@dataclass(slots=True)
-class Call:
-    """A call, and what came of it."""
-
-    method: str | None = None
-    binding: str = ""
-    task: str | None = None
-    context: str | None = None
-    skill: str | None = None
-    state: str | None = None
-    """The state of the task that the agent named last (`results`)."""
-    error: int | None = None
-    """The code of an error of JSON-RPC."""
+Known = tuple[str, str | None]
+"""A method and the id of its task, as a path of REST says them."""
 
 
 def read(facts: Facts) -> Call:
     """The call of a request whose body is here whole. Raises `Unreadable`."""
-    if facts.is_grpc:
-        return _of_grpc(facts)
-    known = methods.of_rest(facts.verb, facts.path)
-    if facts.verb != "POST" or not facts.body:
+    _has_one_meaning(facts)
+    of_grpc = methods.of_grpc(facts.path)
+    if of_grpc is not None:
+        if facts.grpc_kind == NOT_GRPC:
+            raise Unreadable("a method of gRPC, in another content than gRPC's")  # Connect takes JSON there
+        return protobuf_calls.read(facts, *of_grpc)
+    known = methods.of_rest(facts.verb.upper(), facts.path)
+    if not facts.body or (facts.grpc_kind != NOT_GRPC and facts.body[0] <= 1):  # a frame, of another service of gRPC
         return _of_path(known)
-    if facts.encoding.strip().lower() not in (b"", b"identity"):
-        raise Unreadable("a compressed body")
     body = parse(facts.body)
     if not isinstance(body, dict):
         raise Unreadable("a body that is no JSON object")  # no version has batches
@@ -69,14 +45,43 @@ def read(facts: Facts) -> Call:
     return call
 
 
+def by_path(verb: bytes, path: bytes) -> str | None:
+    """The method that the path of a request says, whatever is in its body; None: it says none."""
+    text = path.decode("latin-1")
+    of_grpc = methods.of_grpc(text)
+    if of_grpc is not None:
+        return of_grpc[1]
+    known = methods.of_rest(verb.decode().upper(), text)
+    return None if known is None else known[0]
+
+
+_CHARSETS: Final = frozenset((b"utf-8", b"utf8", b"us-ascii", b"ascii"))
+_CHARSET: Final = re.compile(rb"""charset\s*=\s*["']?([^"';,\s]*)""", re.IGNORECASE).findall
+
+
+def _has_one_meaning(facts: Facts) -> None:
+    """Raises `Unreadable` where readers may understand the head of a request differently."""
+    if len(facts.content_types) > 1:
+        raise Unreadable("several content types")
+    if any(each.lower() not in _CHARSETS for value in facts.content_types for each in _CHARSET(value)):
+        raise Unreadable("a character set other than UTF-8")
+    if any(each.strip().lower() not in (b"", b"identity") for value in facts.encodings for each in value.split(b",")):
+        raise Unreadable("a compressed body")
+    if facts.overrides:
+        raise Unreadable("a header with another HTTP method")
+    usual, verb = methods.in_usual_letters(facts.path), facts.verb.encode()
+    if by_path(verb, usual.encode("latin-1", "replace")) != by_path(verb, facts.path.encode("latin-1")):
+        raise Unreadable("a path of A2A in other letters")
+
+
 def glance(facts: Facts) -> Call:
     """The same for logs, of a body that may not be all here: what cannot be read is absent."""
     try:
         return read(facts)
     except Unreadable:
-        known = methods.of_grpc(facts.path) if facts.is_grpc else None
-        if known is not None:
-            return Call(known, GRPC)
+        of_grpc = methods.of_grpc(facts.path)
+        if of_grpc is not None:
+            return Call(of_grpc[1], GRPC)
         found = methods.of_rest(facts.verb, facts.path)
         return _of_path(found) if found is not None else _beginning(facts)
 
@@ -97,7 +102,7 @@ def _beginning(facts: Facts) -> Call:
     return Call()
 
 
-def _of_path(known: tuple[str, str | None] | None) -> Call:
+def _of_path(known: Known | None) -> Call:
     return Call() if known is None else Call(known[0], REST, known[1])
 
 
@@ -105,6 +110,8 @@ def _of_json_rpc(body: dict[str, Any]) -> Call:
     name, params = body.get("method"), body.get("params")
     if not isinstance(name, str):
         return Call(binding=JSON_RPC)
+    if methods.is_misspelled(name):
+        raise Unreadable("a method of A2A in other letters")
     call = Call(methods.of_json_rpc(name), JSON_RPC)
     if isinstance(params, dict):
         is_old = name not in methods.NAMES
@@ -112,9 +119,11 @@ def _of_json_rpc(body: dict[str, Any]) -> Call:
     return call
 
 
-def _of_rest(known: tuple[str, str | None], body: dict[str, Any]) -> Call:
+def _of_rest(known: Known, body: dict[str, Any]) -> Call:
     call = Call(known[0], REST)
     _named(call, body, False)
+    if known[1] is not None and call.task not in (None, known[1]):
+        raise Unreadable("a body about one task, at the path of another")
     call.task = known[1] if known[1] is not None else call.task
     return call
 
@@ -127,20 +136,26 @@ def _named(call: Call, params: dict[str, Any], is_old: bool) -> None:
     if isinstance(message, dict):
         _exact(message)
         call.task, call.context = _text(message, "taskId", "task_id"), _text(message, "contextId", "context_id")
-        call.skill = _skill(message)
-    else:
-        call.task = _text(params, "taskId", "task_id")
-        if call.task is None and (is_old or not (call.method or "").startswith(methods.PUSH)):
-            call.task = _text(params, "id")
-        call.context = _text(params, "contextId", "context_id")
-    if call.skill is None:
-        call.skill = _skill(params)
+        call.skill = one_skill(_skill(message), _skill(params))
+        return
+    call.task, call.context = _task(call, params, is_old), _text(params, "contextId", "context_id")
+    call.skill = _skill(params)
+
+
+def _task(call: Call, params: dict[str, Any], is_old: bool) -> str | None:
+    task = _text(params, "taskId", "task_id")
+    if not is_old and (call.method or "").startswith(methods.PUSH):
+        return task
+    by_id = _text(params, "id")
+    if None not in (task, by_id) and task != by_id:
+        raise Unreadable("id and taskId of two tasks")
+    return task if task is not None else by_id
 
 
 def _skill(holder: dict[str, Any]) -> str | None:
     """A2A has no field for the skill; clients name it in the metadata of the message, or of the request."""
     metadata = holder.get("metadata")
-    return _text(metadata, "skillId", "skill_id", "skill") if isinstance(metadata, dict) else None
+    return _text(metadata, *SKILLS) if isinstance(metadata, dict) else None
 
 
 _NAMES: Final = (
@@ -169,67 +184,3 @@ def _one(holder: dict[str, Any], *names: str) -> Any:
 def _text(holder: dict[str, Any], *names: str) -> str | None:
     value = _one(holder, *names)
     return value if isinstance(value, str) and value else None
-
-
-# --- gRPC: the same of protobuf. Numbers are those of `a2a.proto`; 0.3 has others, and names tasks `tasks/ID`.
-
-_MESSAGE: Final = {"lf.a2a.v1.A2AService": 2, "a2a.v1.A2AService": 1}
-_TASK_OF_PUSH: Final = {
-    f"{methods.PUSH}set": 3,
-    f"{methods.PUSH}get": 2,
-    f"{methods.PUSH}list": 2,
-    f"{methods.PUSH}delete": 2,
-}
-
-
-def _of_grpc(facts: Facts) -> Call:
-    method = methods.of_grpc(facts.path)
-    if method is None:
-        return Call()
-    call = Call(method, GRPC)
-    data = facts.body
-    if not data:
-        return call
-    if len(data) < FRAME or data[0] or int.from_bytes(data[1:FRAME], "big") != len(data) - FRAME:
-        raise Unreadable("a gRPC message that is compressed, cut off, or one of several")
-    service, message = facts.path.lstrip("/").partition("/")[0], data[FRAME:]
-    if method in (methods.SEND, methods.STREAM):
-        _named_in_message(call, message, _MESSAGE[service])
-    elif service == methods.SERVICES[0]:
-        number = _TASK_OF_PUSH.get(method) or (2 if method.startswith("tasks/") and method != methods.LIST else 0)
-        call.task = _utf8(field(message, number)) if number else None
-    else:
-        call.task = _of_name(_utf8(field(message, 1)))
-    return call
-
-
-def _named_in_message(call: Call, request: bytes, number: int) -> None:
-    parts = [value for found, value in fields(request) if found == number and isinstance(value, bytes)]
-    message = b"".join(parts)
-    call.context, call.task = _utf8(field(message, 2)), _utf8(field(message, 3))
-    call.skill = _skill_in(field(message, 6)) or _skill_in(field(request, 4 if number == 2 else 3))
-
-
-def _skill_in(struct: Any) -> str | None:
-    """The skill in a `google.protobuf.Struct`, which is a map of name (1) to value (2), of which 3 is text."""
-    found: dict[str, str | None] = {}
-    for number, entry in fields(struct) if isinstance(struct, bytes) else ():
-        name = _utf8(field(entry, 1)) if number == 1 and isinstance(entry, bytes) else None
-        if name in ("skillId", "skill_id", "skill"):
-            found[name] = _utf8(field(entry, 2, 3))
-    if len(found) > 1:
-        raise Unreadable(f"{' and '.join(sorted(found))} at once")
-    return next(iter(found.values()), None)
-
-
-def _of_name(name: str | None) -> str | None:
-    """The id in a resource name of 0.3: `tasks/ID`, `tasks/ID/pushNotificationConfigs/OTHER`."""
-    parts = (name or "").split("/")
-    return parts[1] if len(parts) > 1 and parts[0] == "tasks" and parts[1] else None
-
-
-def _utf8(value: Any) -> str | None:
-    try:
-        return value.decode() or None if isinstance(value, bytes) else None
-    except UnicodeDecodeError:
-        raise Unreadable("text that is no UTF-8") from None

@@ -1,8 +1,9 @@
 """Agent cards, rewritten so that they lead through the gateway: bytes in, bytes out, bounded.
 
 All URLs at which an agent says that it can be spoken to are moved, in the shapes of 0.3 (`url`, `additionalInterfaces`)
-and of 1.0 (`supportedInterfaces`); other URLs stay. Signatures are taken out: they are those of the other card, and a
-client that checks them would refuse ours.
+and of 1.0 (`supportedInterfaces`), also as protobuf's readers of JSON take them (`supported_interfaces`); other URLs stay.
+Signatures are taken out: they are those of the other card, and a client that checks them would refuse ours. A card that
+leads here already is passed as it came, signatures included.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ MAX_CARD: Final = 262_144
 """Bytes of a card, or of an answer that contains one."""
 MAX_INTERFACES: Final = 64
 
-_LISTS: Final = ("supportedInterfaces", "additionalInterfaces")
+_LISTS: Final = ("supportedInterfaces", "additionalInterfaces", "supported_interfaces", "additional_interfaces")
+_NAMES: Final = frozenset(("url", "signatures", "jsonrpc", "result", "error", *_LISTS))
+_FOLDED: Final = frozenset(name.casefold() for name in _NAMES)
 _PORTS: Final = {"https": 443, "http": 80}
 _is_authority = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?").fullmatch
 
@@ -73,7 +76,9 @@ class Way:
 
 def rewritten(data: bytes, way: Way) -> bytes:
     """A card. Raises `BadCard`."""
-    return _written(_moved(_parsed(data), way))
+    card = _parsed(data)
+    moved = _moved(card, way)
+    return data if _is_same(moved, card) else _written(moved)
 
 
 def rewritten_answer(data: bytes, way: Way) -> bytes:
@@ -81,10 +86,24 @@ def rewritten_answer(data: bytes, way: Way) -> bytes:
     Raises `BadCard`."""
     value = _parsed(data)
     if not isinstance(value, dict) or "jsonrpc" not in value:
-        return _written(_moved(value, way))
+        return rewritten(data, way)
+    _exact(value)
     if "result" not in value:
         return data
-    return _written({**value, "result": _moved(value["result"], way)})
+    moved = _moved(value["result"], way)
+    return data if _is_same(moved, value["result"]) else _written({**value, "result": moved})
+
+
+def _is_same(moved: dict[str, Any], card: dict[str, Any]) -> bool:
+    """Whether all URLs of a card stayed."""
+    return all(card[name] == value for name, value in moved.items())
+
+
+def _exact(holder: dict[str, Any]) -> None:
+    """Raises `BadCard` where a name that is read here is spelled with other letters, which some readers take for it."""
+    for name in holder:
+        if name not in _NAMES and name.casefold() in _FOLDED:
+            raise BadCard("a name in other letters than the protocol's")
 
 
 def _parsed(data: bytes) -> Any:
@@ -106,6 +125,7 @@ def _written(value: Any) -> bytes:
 def _moved(card: Any, way: Way) -> dict[str, Any]:
     if not isinstance(card, dict):
         raise BadCard("it is no JSON object")
+    _exact(card)
     made = {name: value for name, value in card.items() if name != "signatures"}
     count = 0
     if "url" in made:
@@ -125,6 +145,8 @@ def _moved_list(name: str, interfaces: Any, way: Way) -> list[dict[str, Any]]:
         raise BadCard(f"{name} is no list of at most {MAX_INTERFACES}")
     if not all(isinstance(each, dict) for each in interfaces):
         raise BadCard(f"{name} has an item that is no JSON object")
+    for each in interfaces:
+        _exact(each)
     return [{**each, "url": _moved_url(each.get("url"), way)} for each in interfaces]
 
 

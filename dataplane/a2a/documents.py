@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 MAX_FIELDS: Final = 4096
 """Fields of one protobuf message that are looked at."""
+MAX_NUMBER: Final = (1 << 29) - 1
+"""The largest number of a field that protobuf has."""
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _FIXED: Final = {FIXED64: 8, FIXED32: 4}
+
+
+Value = TypeVar("Value", int, bytes)
 
 
 class Unreadable(Exception):
@@ -49,23 +54,25 @@ def write(value: Any) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of a protobuf message, in their order: integers, and bytes for all that has a length. Raises
-    `Unreadable`."""
+    """Numbers and values of a protobuf message, in their order: integers, bytes for all that has a length, None for what
+    has a fixed size, of which A2A has none here. Raises `Unreadable`."""
     at, size, count = 0, len(message), 0
     while at < size:
         count += 1
         if count > MAX_FIELDS:
             raise Unreadable(f"a message with more than {MAX_FIELDS} fields")
         key, at = _varint(message, at)
-        kind = key & 7
+        kind, number = key & 7, key >> 3
+        if not 1 <= number <= MAX_NUMBER:
+            raise Unreadable("a field without a number of protobuf")  # some readers cut off what is too large
         if kind == VARINT:
             value, at = _varint(message, at)
-            yield key >> 3, value
+            yield number, value
             continue
         length, at = _varint(message, at) if kind == BYTES else (_FIXED.get(kind, size + 1), at)
         if at + length > size:
             raise Unreadable("a message that is cut off")
-        yield key >> 3, message[at : at + length]
+        yield number, message[at : at + length] if kind == BYTES else None
         at += length
 
 
@@ -80,16 +87,20 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     raise Unreadable("a number that does not end")
 
 
-def field(message: bytes, *path: int) -> Any:
+def field(message: bytes, *path: int, kind: type[Value] = bytes) -> Value | None:
     """The value at a path of field numbers, the last one where a field is there several times (protobuf's own rule for
-    single fields); None: it is not there. Raises `Unreadable`.
-
-    Parsers merge parts of a message that come apart; so are they here."""
+    single fields); None: it is not there. A value of another kind is an unknown field, for parsers too. Raises
+    `Unreadable`."""
     *outer, last = path
     for number in outer:
-        message = b"".join(value for found, value in fields(message) if found == number and isinstance(value, bytes))
-    found = None
+        message = part(message, number)
+    found: Value | None = None
     for number, value in fields(message):
-        if number == last:
+        if number == last and type(value) is kind:
             found = value
     return found
+
+
+def part(message: bytes, wanted: int) -> bytes:
+    """A message within another. Parsers merge parts of it that come apart; so are they here. Raises `Unreadable`."""
+    return b"".join(value for number, value in fields(message) if number == wanted and isinstance(value, bytes))

@@ -65,19 +65,53 @@ def of_json_rpc(name: str) -> str:
     return NAMES.get(name, name)
 
 
-def of_grpc(path: str) -> str | None:
-    """The method of a gRPC path; None: it is none of A2A's."""
-    service, _, name = path.lstrip("/").partition("/")
-    return NAMES.get(name) if service in SERVICES else None
+_SPELLED: Final = {name.casefold(): name for name in (*NAMES, *KNOWN)}
+
+
+def is_misspelled(name: str) -> bool:
+    """Whether lenient readers may take a `method` of JSON-RPC for one of A2A's that it is not: other letters, spaces."""
+    return name not in NAMES and name not in KNOWN and name.strip().casefold() in _SPELLED
+
+
+def of_grpc(path: str) -> tuple[str, str] | None:
+    """(service, method) of a gRPC path; None: it is none of A2A's. Read by its end, as paths of REST are: what stands
+    before it may be taken away on the way to the agent."""
+    *_, service, name = ("", "", *_segments(path))
+    return (service, NAMES[name]) if service in SERVICES and name in NAMES else None
+
+
+def _segments(path: str) -> list[str]:
+    """As a lenient agent reads a path: escapes resolved, empty segments skipped."""
+    return [part for part in unquote(path).split("/") if part]
+
+
+_WORDS: Final = {
+    word.casefold(): word
+    for word in (
+        *(".well-known", "agent-card.json", "agent.json", "v1", "card", "extendedAgentCard", "agent"),
+        *("authenticatedExtendedCard", "message", "send", "stream", "tasks", "cancel", "subscribe"),
+        *("pushNotificationConfigs", *SERVICES, *NAMES),
+    )
+}
+
+
+def in_usual_letters(path: str) -> str:
+    """A path as readers understand it that do not look at the case of letters (ASP.NET)."""
+    return "/".join(
+        ":".join(_WORDS.get(part.casefold(), part) for part in segment.split(":")) for segment in _segments(path)
+    )
+
+
+_CARDS: Final = (["v1", "card"], ["agent", "authenticatedExtendedCard"])
+"""Ends of paths of the extended card in 0.3: REST, and beside JSON-RPC in its SDKs."""
 
 
 def of_rest(verb: str, path: str) -> tuple[str, str | None] | None:
     """(method, id of the task) of a request by its HTTP method and path; None: it is none of A2A's.
 
-    Paths are read by their end, since what stands before it is the agent's choice: a version, a tenant, a prefix. They
-    are read as a lenient agent would: escapes resolved, empty segments skipped."""
+    Paths are read by their end, since what stands before it is the agent's choice: a version, a tenant, a prefix."""
     verb = "GET" if verb == "HEAD" else verb
-    segments = [part for part in unquote(path).split("/") if part]
+    segments = _segments(path)
     if not segments:
         return None
     *before, last = segments
@@ -117,5 +151,5 @@ def _of_push(verb: str, segments: list[str]) -> tuple[str, str | None] | None:
 
 
 def _of_card(verb: str, segments: list[str]) -> tuple[str, str | None] | None:
-    is_card = segments[-1] == "extendedAgentCard" or segments[-2:] == ["v1", "card"]  # 1.0, 0.3
+    is_card = segments[-1] == "extendedAgentCard" or segments[-2:] in _CARDS  # 1.0, and before
     return (EXTENDED_CARD, None) if is_card and verb == "GET" else None

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from dataplane.a2a import methods
-from dataplane.a2a.calls import FRAME, Call
+from dataplane.a2a.call import Call
 from dataplane.a2a.documents import Unreadable, field, parse
+from dataplane.a2a.protobuf_calls import FRAME
 from dataplane.http.sse import EventReader, EventTooLarge
 
 MAX_ANSWER: Final = 262_144
@@ -133,8 +134,8 @@ class _Frames:
     def _note(self, message: bytes) -> None:
         try:
             for path in _STATES_AT[self._call.method or ""]:
-                number = field(message, *path)
-                if isinstance(number, int) and 1 <= number <= len(STATES):
+                number = field(message, *path, kind=int)
+                if number is not None and 1 <= number <= len(STATES):
                     self._call.state = STATES[number - 1]
         except Unreadable:
             return

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from dataplane.a2a import BadCard, Call, Facts, Way, calls, cards, methods, results
+from dataplane.a2a import BadCard, Call, Way, calls, cards, methods, results
 from dataplane.chain.replies import made
-from dataplane.http import grpc
 from dataplane.http.heads import Head
 from dataplane.http.messages import ResponseHead
 from dataplane.streams import DESCRIBED
@@ -133,21 +132,13 @@ class AgentCall:
             self._understand()
 
     def _understand(self) -> None:
-        x = self._x
-        head = x.request
-        facts = Facts(
-            self.method.decode(),
-            self._path(),
-            bytes(self._sent),
-            x.grpc is not None and x.grpc.kind != grpc.NOT_GRPC,
-            head.get(b"content-encoding") or b"",
-        )
+        facts = calls.facts(self.method, self.target.partition(b"?")[0], self._x.request, bytes(self._sent))
         self._sent.clear()
         self._understood(calls.glance(facts))
 
     def _understood(self, call: Call) -> None:
         self._call = self._x.agent_call = call
-        if call.method == methods.CARD:
+        if call.method == methods.CARD and call.binding == calls.REST:
             self._rewrite = cards.rewritten
         elif call.method == methods.EXTENDED_CARD and call.binding != calls.GRPC:
             self._rewrite = cards.rewritten_answer
@@ -268,6 +259,15 @@ class AgentCall:
             x.asked_target.partition(b"?")[0].decode("latin-1"),
             self._path(),
         )
+
+
+def strays(x: ActiveExchange) -> bool:
+    """Whether a policy has judged the call and the path that is sent, which a step wrote since, says another method."""
+    known = getattr(x, "known_agent_call", None)
+    if known is None:
+        return False
+    sent = calls.by_path(x.method, x.target.partition(b"?")[0])
+    return sent is not None and sent != known[2].method
 
 
 def _may_have_card(status: int) -> bool:

@@ -13,7 +13,7 @@ from dataplane.chain.replies import made
 from dataplane.http.grpc import WEB
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.proxy import grpc_calls, mirrors, outgoing, request_body, retries
-from dataplane.proxy.agent_calls import AgentCall
+from dataplane.proxy.agent_calls import AgentCall, strays
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.responses import TARGET, UPSTREAM
@@ -109,6 +109,9 @@ def attempt(x: ActiveExchange, context: Context) -> None:
     backend = x.table.backends.get(x.target_plan.backend)
     if backend is None:
         x.reply(made("InvalidBackend", x.target_plan.backend))
+        return
+    if backend.is_agent and strays(x):
+        x.reply(made("AgentCallUnreadable", "a step wrote the path of another method than the one that was judged"))
         return
     policies = x.policies
     if policies.backend is not NO_SETTINGS or x.plan.http_version:

@@ -8,6 +8,8 @@ import textwrap
 from typing import Any
 
 import pytest
+from a2a.compat.v0_3 import a2a_v0_3_pb2
+from a2a.types import a2a_pb2
 
 from dataplane.chain.filter import Refused
 from dataplane.table import compile as compiler
@@ -47,6 +49,7 @@ def answering(value: Any, *headers: tuple[str, str]) -> Response:
 
 # --- cards
 
+PUBLIC = ("https://public.example/rpc", "public.example:443")
 OLD = {
     "name": "a",
     "protocolVersion": "0.3.0",
@@ -128,8 +131,112 @@ def test_policies_see_the_rewritten_card(carrier: Carrier) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("http://127.0.0.1:9000/rpc", "http://gw.example:8080/rpc"),
+        ("HTTPS://Agent.Example/rpc", "http://gw.example:8080/rpc"),
+        ("http://user:secret@agent.example:8000/rpc", "http://gw.example:8080/rpc"),
+        ("http://[::1]:9000/rpc", "http://gw.example:8080/rpc"),
+        ("http://[fe80::1%25eth0]/rpc", "http://gw.example:8080/rpc"),
+        ("http://agent.example", "http://gw.example:8080"),
+        ("http://agent.example/", "http://gw.example:8080/"),
+        ("http:///rpc", "http://gw.example:8080/rpc"),
+        ("http://agent.example/a?b=c&d#e", "http://gw.example:8080/a?b=c&d"),
+        ("http://agent.example/%2e%2e/a b", "http://gw.example:8080/%2e%2e/a b"),
+        ("http://a@b@127.0.0.1:15000/x", "http://gw.example:8080/x"),
+        ("agent.example:50051", "gw.example:8080"),
+        ("[::1]:50051", "gw.example:8080"),
+        ("agent_1", "gw.example:8080"),
+        # what leads no client through the gateway
+        ("/rpc", None),
+        ("rpc", "gw.example:8080"),  # as gRPC's form of a host
+        ("//agent.example/rpc", None),
+        ("agent.example:50051/x", None),
+        ("user@agent.example:50051", None),
+        ("", None),
+        ("ws://agent.example/rpc", None),
+        ("dns:///agent.example:50051", None),
+        ("javascript://%0aalert(1)", None),
+        ("http:/\\agent.example/rpc", None),
+        ("http\t://agent.example/rpc", "http://gw.example:8080/rpc"),  # as browsers take it
+    ],
+)
+def test_every_spelling_of_a_url_leads_through_the_gateway(url: str, wanted: str | None, carrier: Carrier) -> None:
+    for card in ({"url": url}, {"supportedInterfaces": [{"url": url}]}, {"additional_interfaces": [{"url": url}]}):
+        seen = proxy(carrier).carry(get("/.well-known/agent-card.json"), answering(card))
+        if wanted is None:
+            assert (seen.answer.status, seen.reason) == (502, "AgentCardInvalid")
+        else:
+            assert seen.answer.body == json.dumps(card, separators=(",", ":")).replace(
+                json.dumps(url), json.dumps(wanted)
+            ).encode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "authority", "rpc_url", "grpc_url"),
+    [
+        ([], "gw.example", "http://gw.example/rpc", "gw.example:80"),
+        ([], "[::1]:8080", "http://[::1]:8080/rpc", "[::1]:8080"),
+        ([], "[::1]", "http://[::1]/rpc", "[::1]:80"),
+        ([("x-forwarded-proto", "https"), ("x-forwarded-host", "public.example")], CLIENT, *PUBLIC),
+        ([("x-forwarded-proto", "HTTPS"), ("x-forwarded-host", "public.example")], CLIENT, *PUBLIC),
+        ([("x-forwarded-proto", "file"), ("x-forwarded-host", "a b, c")], CLIENT, f"http://{CLIENT}/rpc", CLIENT),
+        ([("x-forwarded-host", "evil@public.example")], CLIENT, f"http://{CLIENT}/rpc", CLIENT),
+    ],
+)
+def test_where_a_client_asked(
+    headers: list[tuple[str, str]], authority: str, rpc_url: str, grpc_url: str, carrier: Carrier
+) -> None:
+    """What the proxies before us say counts where they are believed."""
+    text = text_of(AGENT) + "frontendPolicies: {http: {ownedHeaders: [x-real-ip]}}\n"
+    request = Request("GET", "/.well-known/agent-card.json", headers, authority=authority)
+    card = json.loads(carrier.proxy(text).carry(request, answering(OLD)).answer.body)
+    assert (card["url"], card["additionalInterfaces"][2]["url"]) == (rpc_url, grpc_url)
+
+
+def test_clients_are_not_believed_where_they_asked(carrier: Carrier) -> None:
+    request = get("/.well-known/agent-card.json", ("x-forwarded-host", "evil.test"), ("x-forwarded-proto", "https"))
+    assert json.loads(proxy(carrier).carry(request, answering(OLD)).answer.body)["url"] == f"http://{CLIENT}/rpc"
+
+
+OURS = {
+    "name": "a",
+    "url": f"http://{CLIENT}/rpc",
+    "supportedInterfaces": [{"url": f"http://{CLIENT}/rpc"}, {"url": CLIENT}],
+    "signatures": [{"protected": "e30", "signature": "x"}],
+}
+
+
+def test_a_card_that_leads_here_already_keeps_its_signatures(carrier: Carrier) -> None:
+    """Its signature is about what clients get: whoever signs a card for the gateway's address can."""
+    content = json.dumps(OURS, indent=2).encode()
+    card = Response(200, [JSON], content)
+    assert proxy(carrier).carry(get("/.well-known/agent-card.json"), card).answer.body == content
+    answer = Response(200, [JSON], json.dumps({"jsonrpc": "2.0", "id": 1, "result": OURS}, indent=1).encode())
+    assert proxy(carrier).carry(rpc("GetExtendedAgentCard"), answer).answer.body == answer.body
+    other = {**OURS, "supportedInterfaces": [*OURS["supportedInterfaces"], {"url": "http://agent.example"}]}
+    seen = proxy(carrier).carry(get("/.well-known/agent-card.json"), answering(other))
+    assert "signatures" not in json.loads(seen.answer.body)
+
+
+def test_an_extended_card_beside_json_rpc(carrier: Carrier) -> None:
+    """The path that the SDKs of 0.3 have for it."""
+    request = get("/agent/authenticatedExtendedCard")
+    seen = proxy(carrier, allowing("a2a.method == 'agent/getAuthenticatedExtendedCard'")).carry(request, answering(OLD))
+    assert json.loads(seen.answer.body)["url"] == f"http://{CLIENT}/rpc"
+
+
+def test_the_name_of_ours_is_no_method_of_json_rpc_with_a_card(carrier: Carrier) -> None:
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}}
+    assert json.loads(proxy(carrier).carry(rpc("agent/getCard"), answering(error)).answer.body) == error
+
+
+@pytest.mark.parametrize(
     ("response", "why"),
     [
+        (Response(200, [JSON], b'{"url": "http://a", "SupportedInterfaces": []}'), "other letters"),
+        (Response(200, [JSON], b'{"URL": "http://a"}'), "other letters"),
+        (Response(200, [JSON], b'{"supportedInterfaces": [{"url": "http://a", "Url": "http://b"}]}'), "other letters"),
         (Response(200, [JSON], b"<html>"), "not JSON"),
         (Response(200, [JSON], b"[]"), "no JSON object"),
         (Response(200, [JSON], b'{"name": "a"}'), "no URL"),
@@ -253,6 +360,68 @@ def test_a_rule_by_method_holds_in_every_binding(request_: Request, method: str,
     assert proxy(carrier, allowing("a2a.method == 'other'")).carry(request_).reason == "AuthorizationDenied"
 
 
+OTHERWISE = [
+    # the same calls, as a lenient agent takes them
+    Request("PUT", "/rpc", [JSON], b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/cancel", "params": {}}'),
+    Request("GET", "/rpc", [JSON], b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/cancel", "params": {}}'),
+    Request("POST", "/rpc", [], b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/cancel", "params": {}}'),
+    Request("POST", "/rpc", [("content-type", "text/plain")], b'{"method": "CancelTask"}'),
+    Request("POST", "/rpc", [("content-type", "application/grpc")], b'{"method": "CancelTask"}'),
+    Request("POST", "/tasks/t1:cancel", [("content-type", "application/grpc")], frame(b"")),
+    rpc("tasks/cancel", {}, "/lf.a2a.v1.A2AService/"),
+    Request("POST", "/rpc", [JSON], b'{"method": "tasks\\/can\\u0063el", "jsonrpc": "2.0"}'),
+    Request("POST", "/rpc", [("content-type", "application/json; charset=UTF-8")], b'{"method": "CancelTask"}'),
+    rest("POST", "/any/thing/tasks/t1:cancel"),
+    rest("POST", "/tasks/t1%3Acancel"),
+    rest("POST", "/%74asks/t1:c%61ncel"),
+    rest("POST", "/v1/tasks%2Ft1:cancel"),
+    rest("POST", "/x/../tasks/./t1:cancel"),
+    rest("POST", "/tasks/t1:cancel;a=1"),
+    rest("POST", "//tasks//t1:cancel//"),
+    rest("POST", "/tasks/a:b:cancel?x=1"),
+    grpc("CancelTask"),
+    grpc("CancelTask", service="a2a.v1.A2AService"),
+    grpc("CancelTask", service="tenant/lf.a2a.v1.A2AService"),
+    grpc("CancelTask", service="%6Cf.a2a.v1.A2AService"),
+    Request("POST", "/lf.a2a.v1.A2AService/CancelTask", [("content-type", "application/grpc-web+proto")], frame(b"")),
+    Request("POST", "/lf.a2a.v1.A2AService/CancelTask", [("content-type", "application/grpc-web-text")], b"AAAAAAA="),
+]
+
+
+@pytest.mark.parametrize("request_", OTHERWISE, ids=repr)
+def test_no_spelling_of_a_call_gets_past_a_rule(request_: Request, carrier: Carrier) -> None:
+    rule = "a2a.method == 'tasks/cancel'"
+    denied = proxy(carrier, allowing(rule, action="Deny")).carry(request_)
+    assert (denied.reason, denied.reached) == ("AuthorizationDenied", ())
+    required = proxy(carrier, allowing("a2a.method == 'message/send'", action="Require")).carry(request_)
+    assert (required.reason, required.reached) == ("AuthorizationDenied", ())
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "target", "reason"),
+    [
+        # a prefix that is taken away
+        ("/agents/a", "replacePrefixMatch: /", "/agents/a/lf.a2a.v1.A2AService/CancelTask", "AuthorizationDenied"),
+        ("/agents/a", "replacePrefixMatch: /", "/agents/a/tasks/t1:cancel", "AuthorizationDenied"),
+        # a path that is made another method's: it is not what was judged
+        ("/t", "replacePrefixMatch: /tasks", "/t/t1:cancel", "AgentCallUnreadable"),
+        ("/end", "replaceFullPath: /tasks/t1:cancel", "/end", "AgentCallUnreadable"),
+        ("/rpc", "replaceFullPath: /v1/rpc", "/rpc", ""),
+    ],
+)
+def test_what_is_sent_is_what_was_judged(path: str, kind: str, target: str, reason: str, carrier: Carrier) -> None:
+    name = "ReplacePrefixMatch" if "Prefix" in kind else "ReplaceFullPath"
+    rule = """{authorization: {action: Deny, policy: {matchExpressions: ["a2a.method == 'tasks/cancel'"]}},"""
+    route = f"""
+    matches: [{{path: {{type: PathPrefix, value: {path}}}}}]
+    policies: {rule} urlRewrite: {{path: {{type: {name}, {kind}}}}}}}
+    """
+    request = grpc("CancelTask", service=target[1:].rpartition("/")[0]) if "lf.a2a" in target else rest("POST", target)
+    seen = proxy(carrier, route).carry(request)
+    assert seen.reason == reason
+    assert bool(seen.reached) is (not reason)
+
+
 NAMED = [
     # request, task, context, skill
     (rpc("message/send", MESSAGE), "t1", "c1", "translate"),
@@ -285,7 +454,90 @@ def test_what_a_call_names(
     assert [received.headers.get(name) for name in ("x-task", "x-context", "x-skill")] == [task, context, skill]
 
 
+@pytest.mark.parametrize("kind", ["1.0", "0.3"])
+def test_each_method_of_grpc_names_its_task(kind: str, carrier: Carrier) -> None:
+    """Requests are made by the SDK's own classes: fields have other numbers in each of them."""
+    route = """policies: {transformation: {request: {set: [
+        {name: x-task, value: a2a.task.id}, {name: x-context, value: a2a.contextId}, {name: x-skill, value: a2a.skill}]}}}
+    """
+    run = proxy(carrier, route)
+    for service, name, message, wanted in grpc_requests(kind):
+        received = run.carry(grpc(name, message, service)).received
+        assert tuple(received.headers.get(each) for each in ("x-task", "x-context", "x-skill")) == wanted, name
+
+
+def grpc_requests(kind: str) -> list[tuple[str, str, bytes, tuple[str | None, ...]]]:
+    """(service, method, request, what it names: task, context, skill) of each method that names something."""
+    about = ("t1", None, None)
+    if kind == "1.0":
+        service = "lf.a2a.v1.A2AService"
+        message = a2a_pb2.Message(task_id="t1", context_id="c1")
+        message.metadata.update({"skillId": "s1", "other": {"skillId": "no"}})
+        of_request = a2a_pb2.SendMessageRequest(tenant="t", message=a2a_pb2.Message(message_id="m"))
+        of_request.metadata.update({"a": 1.5, "skill": "s2"})
+        made: list[tuple[str, Any, tuple[str | None, ...]]] = [
+            ("SendMessage", a2a_pb2.SendMessageRequest(tenant="t", message=message), ("t1", "c1", "s1")),
+            ("SendStreamingMessage", of_request, (None, None, "s2")),
+            ("GetTask", a2a_pb2.GetTaskRequest(tenant="t", id="t1"), about),
+            ("ListTasks", a2a_pb2.ListTasksRequest(tenant="t", context_id="c1"), (None, "c1", None)),
+            ("CancelTask", a2a_pb2.CancelTaskRequest(tenant="t", id="t1"), about),
+            ("SubscribeToTask", a2a_pb2.SubscribeToTaskRequest(tenant="t", id="t1"), about),
+            (f"Create{CONFIG}", a2a_pb2.TaskPushNotificationConfig(tenant="t", id="c", task_id="t1"), about),
+            (f"Get{CONFIG}", a2a_pb2.GetTaskPushNotificationConfigRequest(tenant="t", id="c", task_id="t1"), about),
+            (f"List{CONFIG}s", a2a_pb2.ListTaskPushNotificationConfigsRequest(tenant="t", task_id="t1"), about),
+            (f"Delete{CONFIG}", a2a_pb2.DeleteTaskPushNotificationConfigRequest(tenant="t", id="c", task_id="t1"), about),
+        ]
+    else:
+        service = "a2a.v1.A2AService"
+        old = a2a_v0_3_pb2.Message(task_id="t1", context_id="c1")
+        old.metadata.update({"skillId": "s1"})
+        of_old = a2a_v0_3_pb2.SendMessageRequest(request=a2a_v0_3_pb2.Message(message_id="m"))
+        of_old.metadata.update({"skill_id": "s2"})
+        one = "tasks/t1/pushNotificationConfigs/c"
+        made = [
+            ("SendMessage", a2a_v0_3_pb2.SendMessageRequest(request=old), ("t1", "c1", "s1")),
+            ("SendStreamingMessage", of_old, (None, None, "s2")),
+            ("GetTask", a2a_v0_3_pb2.GetTaskRequest(name="tasks/t1"), about),
+            ("CancelTask", a2a_v0_3_pb2.CancelTaskRequest(name="tasks/t1"), about),
+            ("TaskSubscription", a2a_v0_3_pb2.TaskSubscriptionRequest(name="tasks/t1"), about),
+            (f"Create{CONFIG}", a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest(parent="tasks/t1"), about),
+            (f"Get{CONFIG}", a2a_v0_3_pb2.GetTaskPushNotificationConfigRequest(name=one), about),
+            (f"List{CONFIG}", a2a_v0_3_pb2.ListTaskPushNotificationConfigRequest(parent="tasks/t1"), about),
+            (f"Delete{CONFIG}", a2a_v0_3_pb2.DeleteTaskPushNotificationConfigRequest(name=one), about),
+        ]
+    return [(service, name, value.SerializeToString(), wanted) for name, value, wanted in made]
+
+
+CONFIG = "TaskPushNotificationConfig"
+
+
+@pytest.mark.parametrize(
+    ("request_", "task", "skill"),
+    [
+        # what protobuf's parsers make of a field that is there twice, in parts, or in another kind
+        (grpc("GetTask", b"\x12\x02t1\x12\x02t2"), "t2", None),
+        (grpc("GetTask", b"\x12\x02t1\x10\x05"), "t1", None),
+        (grpc("GetTask", b"\x12\x02t1\x11abcdefgh"), "t1", None),
+        (grpc("GetTask", b"\x12\x02t1\x15abcd"), "t1", None),
+        (grpc("GetTask", b"\x92\x80\x80\x00\x02t1"), "t1", None),
+        (grpc("SendMessage", b"\x12\x04\x1a\x02t1" + b"\x12\x02\x32\x00"), "t1", None),
+        (grpc("SendMessage", b"\x12\x13\x32\x11\x0a\x0f\x0a\x07skillId\x12\x04\x1a\x02tr" + b"\x12\x02\x32\x00"), None, "tr"),
+    ],
+)
+def test_a_message_of_grpc_is_read_as_parsers_do(
+    request_: Request, task: str | None, skill: str | None, carrier: Carrier
+) -> None:
+    for name, value in (("task.id", task), ("skill", skill)):
+        if value is not None:
+            rule = f"a2a.{name} == '{value}'"
+            assert proxy(carrier, allowing(rule, action="Deny")).carry(request_).reason == "AuthorizationDenied"
+            assert proxy(carrier, allowing(rule)).carry(request_).reason == ""
+
+
 TWICE = b'{"jsonrpc": "2.0", "method": "tasks/get", "method": "message/send", "id": 1}'
+
+
+RPC = b'{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}'
 
 
 @pytest.mark.parametrize(
@@ -309,7 +561,46 @@ TWICE = b'{"jsonrpc": "2.0", "method": "tasks/get", "method": "message/send", "i
         rpc("message/send", {"message": {"taskId": "a", "TaskId": "b"}}),
         rpc("message/send", {"message": {"taskId": "a"}, "Message": {"taskId": "b"}}),
         Request("POST", "/lf.a2a.v1.A2AService/GetTask", [("content-type", "application/grpc")], b"\1\0\0\0\1a"),
+        # methods, paths and services in other letters: readers of ASP.NET do not look at their case
+        rpc("Message/Send"),
+        rpc("message/send "),
+        rpc("sendMESSAGE"),
+        rest("POST", "/Message:Send", MESSAGE),
+        rest("POST", "/v1/message:SEND", MESSAGE),
+        rest("GET", "/.WELL-KNOWN/agent-card.json"),
+        rest("GET", "/Tasks"),
+        rest("GET", "/ExtendedAgentCard"),
+        grpc("SendMessage", service="LF.A2A.V1.A2AService"),
+        grpc("SENDMESSAGE"),
+        # Connect has JSON at the paths of gRPC; some servers of gRPC look at no content type
+        rest("POST", "/lf.a2a.v1.A2AService/SendMessage", MESSAGE),
+        rest("GET", "/lf.a2a.v1.A2AService/ListTasks"),
+        Request("POST", "/lf.a2a.v1.A2AService/SendMessage", [], frame(b"")),
+        # content of another kind than its head says
+        Request("POST", "/rpc", [JSON, JSON], RPC),
+        Request("POST", "/rpc", [("content-type", "application/json; charset=utf-7")], RPC),
+        Request("POST", "/rpc", [("content-type", 'application/json;Charset="GBK"')], RPC),
+        Request("POST", "/rpc", [JSON, ("content-encoding", "identity"), ("content-encoding", "deflate")], RPC),
+        Request("POST", "/rpc", [JSON, ("content-encoding", "identity, br")], RPC),
+        Request(
+            "POST", "/lf.a2a.v1.A2AService/GetTask", [("content-type", "application/grpc+json")], frame(b'{"id":"t"}')
+        ),
+        Request("PUT", "/rpc", [JSON], b"no JSON"),
+        # another HTTP method than the request's
+        Request("POST", "/tasks/t/pushNotificationConfigs/c", [("x-http-method-override", "DELETE")]),
+        Request("GET", "/tasks/t", [("X-Method-Override", "POST")]),
+        # one task here, another there
+        rpc("tasks/get", {"id": "a", "taskId": "b"}),
+        rpc("tasks/pushNotificationConfig/get", {"id": "a", "taskId": "b"}),
+        rest("POST", "/tasks/a:cancel", {"id": "b"}),
+        rpc("message/send", {"message": {"metadata": {"skill": "a"}}, "metadata": {"skill": "b"}}),
+        rpc("message/send", {"message": {"metadata": {"skill": "a", "skillId": "b"}}}),
+        grpc("GetTask", b"\x92\x80\x80\x80\x10\x02t1"),  # a number that some readers cut off
+        grpc("GetTask", b"\x02\x02t1"),
+        grpc("GetTask", b"\x12\x02\xff\xfe"),
+        grpc("SendMessage", b"\x12\x16\x32\x14\x0a\x12\x0a\x07skillId\x12\x07\x1a\x02tr\x22\x01\x20"),
     ],
+    ids=repr,
 )
 @pytest.mark.parametrize("action", ["Allow", "Deny", "Require"])
 def test_what_two_readers_may_read_differently_is_refused(request_: Request, action: str, carrier: Carrier) -> None:

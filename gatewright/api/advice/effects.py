@@ -22,6 +22,7 @@ from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.buffer import Buffer
 from gatewright.api.traffic.rate_limit import LocalRateLimit, RateLimits
 from gatewright.api.traffic.timeouts import Timeouts
+from gatewright.api.traffic.traffic import Traffic
 
 
 def _authorities_that_verify_nothing(tls: BackendTLS) -> Iterator[Advice]:
@@ -79,6 +80,18 @@ def _rule_without_values(rule: Authorization) -> Iterator[Advice]:
             yield Advice(("policy", "matchExpressions", index), message)
 
 
+def _agents_before_routing(traffic: Traffic) -> Iterator[Advice]:
+    """Which backend a request goes to is not known before a route is chosen, so `a2a` has no value there."""
+    rule = traffic.authorization
+    if traffic.phase != "PreRouting" or rule is None or rule.action == "Allow":
+        return
+    effect = "never matches" if rule.action == "Deny" else "refuses every request"
+    for index, text in enumerate(rule.policy.match_expressions):
+        if _OF_A2A(_TEXTS("''", text)):
+            message = f"reads a2a, which has no value in the phase PreRouting: this {rule.action} {effect}"
+            yield Advice(("authorization", "policy", "matchExpressions", index), message)
+
+
 _ELSEWHERE: Final = {
     "mcp": "which has a value in `backend.mcp.authorization`, when the backend has read the message, and none before",
 }
@@ -87,6 +100,7 @@ _ELSEWHERE: Final = {
 _TEXTS: Final = re.compile(r"""[rRbB]*('''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")""", re.DOTALL).sub
 _OF_CHANCE: Final = re.compile(r"(?<![\w.])(random|uuid)\s*\(").search
 _OF_AGENTS: Final = re.compile(r"(?<![\w.])(mcp|llm)\b(?!\s*\()").search
+_OF_A2A: Final = re.compile(r"(?<![\w.])a2a\b(?!\s*\()").search
 
 EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendTLS, _authorities_that_verify_nothing),
@@ -100,5 +114,6 @@ EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], 
     (Buffer, _nothing_is_set),
     (Timeouts, _nothing_is_set),
     (Authorization, _rule_without_values),
+    (Traffic, _agents_before_routing),
 )
 """As the rows of `advice`."""

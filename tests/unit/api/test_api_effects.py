@@ -17,6 +17,7 @@ PROVIDER = "spec: {ai: {provider: {%s}}}"
 POLICY = "spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: g}], %s}"
 OF_MCP = POLICY % "backend: {mcp: {authorization: {action: %s, policy: {matchExpressions: ['%s']}}}}"
 RULE = "traffic: {authorization: {action: %s, policy: {matchExpressions: ['%s']}}}"
+EARLY = RULE.replace("traffic: {", "traffic: {phase: PreRouting, ")
 
 
 def told(kind: str, text: str) -> list[str]:
@@ -119,6 +120,14 @@ def told(kind: str, text: str) -> list[str]:
         ("GatewayPolicy", POLICY % RULE % ("Allow", "has(llm.provider)"), ""),
         ("GatewayPolicy", POLICY % RULE % ("Deny", 'request.path == "/mcp.tool"'), ""),
         ("GatewayPolicy", POLICY % RULE % ("Deny", "has(jwt.mcp)"), ""),
+        ("GatewayPolicy", POLICY % RULE % ("Deny", 'a2a.method == "tasks/cancel"'), ""),
+        (
+            "GatewayPolicy",
+            POLICY % EARLY % ("Deny", 'a2a.method == "tasks/cancel"'),
+            "spec.traffic.authorization.policy.matchExpressions[0]: reads a2a, which has no value in the phase PreRout",
+        ),
+        ("GatewayPolicy", POLICY % EARLY % ("Allow", 'a2a.method == "tasks/cancel"'), ""),
+        ("GatewayPolicy", POLICY % EARLY % ("Deny", 'request.path == "/a2a"'), ""),
     ],
 )
 def test_what_is_told(kind: str, text: str, beginning: str) -> None:
