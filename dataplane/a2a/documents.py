@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn
 
 MAX_FIELDS: Final = 4096
 """Fields of one protobuf message that are looked at."""
@@ -13,9 +13,6 @@ MAX_NUMBER: Final = (1 << 29) - 1
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _FIXED: Final = {FIXED64: 8, FIXED32: 4}
-
-
-Value = TypeVar("Value", int, bytes)
 
 
 class Unreadable(Exception):
@@ -53,14 +50,14 @@ def write(value: Any) -> bytes:
         raise Unreadable(f"cannot be written as JSON: {str(error)[:80]}") from None
 
 
-def fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Numbers and values of a protobuf message, in their order: integers, bytes for all that has a length, None for what
-    has a fixed size, of which A2A has none here. Raises `Unreadable`."""
+def fields(message: bytes, most: int = MAX_FIELDS) -> Iterator[tuple[int, Any]]:
+    """Numbers and values of a protobuf message, in their order: integers, bytes for all that has a length, None for
+    what has a fixed size, of which A2A has none here. Raises `Unreadable`."""
     at, size, count = 0, len(message), 0
     while at < size:
         count += 1
-        if count > MAX_FIELDS:
-            raise Unreadable(f"a message with more than {MAX_FIELDS} fields")
+        if count > most:
+            raise Unreadable(f"a message with more than {most} fields")
         key, at = _varint(message, at)
         kind, number = key & 7, key >> 3
         if not 1 <= number <= MAX_NUMBER:
@@ -87,20 +84,33 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     raise Unreadable("a number that does not end")
 
 
-def field(message: bytes, *path: int, kind: type[Value] = bytes) -> Value | None:
-    """The value at a path of field numbers, the last one where a field is there several times (protobuf's own rule for
-    single fields); None: it is not there. A value of another kind is an unknown field, for parsers too. Raises
+def field(message: bytes, *path: int, most: int = MAX_FIELDS) -> bytes | None:
+    """What has a length, at a path of field numbers; the last one where a field is there several times (protobuf's own
+    rule for single fields); None: it is not there. A value of another kind is an unknown field, for parsers too. Raises
     `Unreadable`."""
-    *outer, last = path
-    for number in outer:
-        message = part(message, number)
-    found: Value | None = None
-    for number, value in fields(message):
-        if number == last and type(value) is kind:
+    found = None
+    for value in _values(message, path, most):
+        if isinstance(value, bytes):
             found = value
     return found
 
 
-def part(message: bytes, wanted: int) -> bytes:
+def number(message: bytes, *path: int, most: int = MAX_FIELDS) -> int | None:
+    """The same of an integer."""
+    found = None
+    for value in _values(message, path, most):
+        if isinstance(value, int):
+            found = value
+    return found
+
+
+def _values(message: bytes, path: tuple[int, ...], most: int) -> Iterator[Any]:
+    *outer, last = path
+    for each in outer:
+        message = part(message, each, most)
+    return (value for number, value in fields(message, most) if number == last)
+
+
+def part(message: bytes, wanted: int, most: int = MAX_FIELDS) -> bytes:
     """A message within another. Parsers merge parts of it that come apart; so are they here. Raises `Unreadable`."""
-    return b"".join(value for number, value in fields(message) if number == wanted and isinstance(value, bytes))
+    return b"".join(value for number, value in fields(message, most) if number == wanted and isinstance(value, bytes))

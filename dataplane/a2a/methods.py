@@ -69,7 +69,7 @@ _SPELLED: Final = {name.casefold(): name for name in (*NAMES, *KNOWN)}
 
 
 def is_misspelled(name: str) -> bool:
-    """Whether lenient readers may take a `method` of JSON-RPC for one of A2A's that it is not: other letters, spaces."""
+    """Whether lenient readers may take a `method` of JSON-RPC for one of A2A's: it has other letters, or spaces."""
     return name not in NAMES and name not in KNOWN and name.strip().casefold() in _SPELLED
 
 
@@ -96,9 +96,11 @@ _WORDS: Final = {
 
 
 def in_usual_letters(path: str) -> str:
-    """A path as readers understand it that do not look at the case of letters (ASP.NET)."""
+    """A path as readers understand it that look neither at the case of letters (ASP.NET) nor at dots and spaces at the
+    end (Windows), or that resolve escapes twice."""
     return "/".join(
-        ":".join(_WORDS.get(part.casefold(), part) for part in segment.split(":")) for segment in _segments(path)
+        ":".join(_WORDS.get(part.rstrip(" .\t\r\n").casefold(), part) for part in segment.split(":"))
+        for segment in _segments(unquote(path))
     )
 
 

@@ -77,16 +77,21 @@ def one_skill(of_message: str | None, of_request: str | None) -> str | None:
     return of_message if of_message is not None else of_request
 
 
+MAX_METADATA: Final = 1024
+"""Entries of metadata that are looked at."""
+MAX_ENTRY: Final = 16
+"""Fields of one of them, which has a name and a value."""
+
 SKILLS: Final = ("skillId", "skill_id", "skill")
 
 
 def _skill(struct: bytes) -> str | None:
     """The skill in a `google.protobuf.Struct`, which is a map of name (1) to value (2), of which 3 is text."""
     found: dict[str, str | None] = {}
-    for number, entry in fields(struct):
-        name = text(field(entry, 1)) if number == 1 and isinstance(entry, bytes) else None
+    for number, entry in fields(struct, MAX_METADATA):
+        name = text(field(entry, 1, most=MAX_ENTRY)) if number == 1 and isinstance(entry, bytes) else None
         if name in SKILLS:
-            found[name] = _text_value(part(entry, 2))
+            found[name] = _text_value(part(entry, 2, MAX_ENTRY))
     if len(found) > 1:
         raise Unreadable(f"{' and '.join(sorted(found))} at once")
     return next(iter(found.values()), None)
@@ -94,9 +99,9 @@ def _skill(struct: bytes) -> str | None:
 
 def _text_value(value: bytes) -> str | None:
     """The text of a `google.protobuf.Value`: one of several fields, of which the last counts."""
-    if len({number for number, _ in fields(value)}) > 1:
+    if len({number for number, _ in fields(value, MAX_ENTRY)}) > 1:
         raise Unreadable("a value of two kinds at once")
-    return text(field(value, 3))
+    return text(field(value, 3, most=MAX_ENTRY))
 
 
 def _of_name(name: str | None) -> str | None:

@@ -5,11 +5,12 @@ A watcher takes content and holds a bounded part of it; what it cannot read is l
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Final, Protocol
 
 from dataplane.a2a import methods
 from dataplane.a2a.call import Call
-from dataplane.a2a.documents import Unreadable, field, parse
+from dataplane.a2a.documents import Unreadable, number, parse
 from dataplane.a2a.protobuf_calls import FRAME
 from dataplane.http.sse import EventReader, EventTooLarge
 
@@ -19,7 +20,12 @@ MAX_PART: Final = 65_536
 """Bytes of one event, or one message of a stream, that are looked at."""
 
 MAX_LINES: Final = 8192
-"""Lines of one piece of a stream that are looked at: events have a few hundred bytes each."""
+"""Lines, or messages of gRPC, of one piece of a stream that are counted: events have a few hundred bytes each."""
+
+MAX_FRAMES: Final = 32
+"""Messages of gRPC in one piece of a stream that are looked at, the last ones."""
+MAX_LOOK: Final = 256
+"""Fields of one of them, and of each part, that are looked at."""
 
 STATES: Final = (
     *("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required"),
@@ -108,37 +114,55 @@ _STATES_AT: Final = {
 class _Frames:
     """Messages of gRPC."""
 
-    __slots__ = ("_call", "_held", "_skip")
+    __slots__ = ("_call", "_held", "_is_over", "_skip")
 
     def __init__(self, call: Call) -> None:
-        self._call, self._held, self._skip = call, bytearray(), 0
+        self._call, self._held, self._skip, self._is_over = call, bytearray(), 0, False
 
     def content(self, data: bytes) -> None:
+        if self._is_over:
+            return
         skipped = min(self._skip, len(data))
         self._skip -= skipped
         self._held += data[skipped:]
-        at = 0
-        while len(self._held) - at >= FRAME:
-            size = FRAME + int.from_bytes(self._held[at + 1 : at + FRAME], "big")
-            if size > MAX_PART:
-                self._skip = max(at + size - len(self._held), 0)
-                at = min(at + size, len(self._held))
-                continue
-            if len(self._held) - at < size:
-                break
-            if not self._held[at]:
-                self._note(bytes(self._held[at + FRAME : at + size]))
-            at += size
-        del self._held[:at]
+        for found in reversed(self._messages()):
+            if self._notes(found):
+                break  # the last one that says a state counts
 
-    def _note(self, message: bytes) -> None:
+    def _messages(self) -> list[bytes]:
+        """The last ones that are here whole; they are held no longer."""
+        held, at, count, found = self._held, 0, 0, deque[tuple[int, int]](maxlen=MAX_FRAMES)
+        while len(held) - at >= FRAME:
+            count += 1
+            size = FRAME + int.from_bytes(held[at + 1 : at + FRAME], "big")
+            if size > MAX_PART:
+                self._skip = max(at + size - len(held), 0)
+                at = min(at + size, len(held))
+                continue
+            if len(held) - at < size:
+                break
+            if count > MAX_LINES:
+                self._is_over = True  # all others would wait while they are read
+                held.clear()
+                return []
+            if not held[at]:
+                found.append((at + FRAME, at + size))
+            at += size
+        messages = [bytes(held[start:end]) for start, end in found]
+        del held[:at]
+        return messages
+
+    def _notes(self, message: bytes) -> bool:
+        """Whether a message says a state, which is noted."""
         try:
             for path in _STATES_AT[self._call.method or ""]:
-                number = field(message, *path, kind=int)
-                if number is not None and 1 <= number <= len(STATES):
-                    self._call.state = STATES[number - 1]
+                state = number(message, *path, most=MAX_LOOK)
+                if state is not None and 1 <= state <= len(STATES):
+                    self._call.state = STATES[state - 1]
+                    return True
         except Unreadable:
-            return
+            return False
+        return False
 
     def end(self) -> None:
         """A message that did not end is none."""

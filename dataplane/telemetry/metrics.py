@@ -237,6 +237,13 @@ METRICS = (
     ),
     Metric("mirrors_total", "counter", "Copies for mirrors, by outcome", ("outcome",), 16),
     Metric(
+        "a2a_requests_total",
+        "counter",
+        "Calls of A2A agents ended, by method, last state of the task and outcome: answered, error, denied, failed",
+        ("method", "state", "outcome"),
+        512,
+    ),
+    Metric(
         "mcp_requests_total",
         "counter",
         "Messages of MCP clients, by method, target, tool and outcome",

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dataplane.telemetry import agent_outcomes
 from dataplane.telemetry.connections import ConnectionRecorder
 from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, grpc_label, method_label
 from dataplane.telemetry.troubles import Troubles
@@ -86,6 +87,8 @@ class Recorder:
         slots[listener.response_bytes] += x.response_bytes
         if x.grpc is not None:
             slots[listener.statuses.get(x.grpc.status) or self._new_status(x, listener, x.grpc.status)] += 1
+        if x.agent_call is not None:
+            slots[self.metrics.counter("a2a_requests_total", *agent_outcomes.labels(x.agent_call, x))] += 1
 
     def connected(self, bind: str) -> None:
         total, active = self._bind(bind)

@@ -145,6 +145,32 @@ def a2a(params: bytes) -> bytes:
     return request(method=b"POST", lines=b"Content-Type: application/json\r\n", body=body)
 
 
+def over_grpc(method: bytes, message: bytes) -> bytes:
+    """A call of gRPC, one message."""
+    body = b"\0" + len(message).to_bytes(4, "big") + message
+    lines = b"Content-Type: application/grpc\r\nTE: trailers\r\n"
+    return request(b"/lf.a2a.v1.A2AService/" + method, method=b"POST", lines=lines, body=body)
+
+
+def counted(number: int, value: bytes) -> bytes:
+    """A field of protobuf with a length."""
+    size, length = len(value), b""
+    while size > 0x7F:
+        size, length = size >> 7, length + bytes([size & 0x7F | 0x80])
+    return bytes([number << 3 | 2]) + length + bytes([size]) + value
+
+
+def frames(message: bytes) -> Source:
+    """An answer of messages of gRPC without end."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\n\r\n"
+    many = (b"\0" + len(message).to_bytes(4, "big") + message) * max(1, MIB // (len(message) + 5))
+    return lambda: chain((head,), repeat(many))
+
+
+ENTRIES: Final = counted(2, counted(6, counted(1, counted(2, b"\x08\x01" * 200)) * 4000))
+PARTS: Final = counted(2, counted(5, b"") * 4000)
+TASK: Final = counted(1, counted(3, b"\x08\x02" * 4000))
+
 SENT: Final = a2a(b'{"message":{"messageId":"m","role":"user","parts":[]}}')
 
 ROWS: Final = (
@@ -254,6 +280,12 @@ ROWS: Final = (
     Row("A2A params with 4,000 keys", CLIENT, H1, again(a2a(NAMES[:46_000] + b'0":1}')), A2A_JUDGED),
     Row("A2A params, a million levels deep", CLIENT, H1, again(a2a(NESTED)), A2A_JUDGED),
     Row("A2A texts of 2 MB", CLIENT, H1, again(a2a(b'{"a":"' + rb"\u0041" * 300_000 + b'"}')), A2A_JUDGED),
+    Row(
+        "A2A metadata of gRPC with a million fields", CLIENT, H1, again(over_grpc(b"SendMessage", ENTRIES)), A2A_JUDGED
+    ),
+    Row("A2A messages of gRPC with 4,000 parts", CLIENT, H1, again(over_grpc(b"SendMessage", PARTS)), A2A_JUDGED),
+    Row("A2A messages of gRPC without end", ENDPOINT, H1, frames(TASK), EVIL_A2A, asks=SENT),
+    Row("A2A messages of gRPC, empty, without end", ENDPOINT, H1, frames(b""), EVIL_A2A, asks=SENT),
     Row("A2A states without end", ENDPOINT, H1, stream(STATE), EVIL_A2A, asks=SENT),
     Row("A2A events of lines without end", ENDPOINT, H1, stream(b"data: a\n"), EVIL_A2A, asks=SENT),
     Row("A2A results of 190,000 elements", ENDPOINT, H1, json(result(COMMAS)), EVIL_A2A, asks=SENT * 4),

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def card(web: int, far: int) -> types.AgentCard:
         description="of the tests",
         version="1",
         supported_interfaces=interfaces,
-        capabilities=types.AgentCapabilities(streaming=True, push_notifications=True),
+        capabilities=types.AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=True),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
         skills=[types.AgentSkill(id="s", name="s", description="s", tags=["s"])],
@@ -113,6 +114,7 @@ async def agent() -> AsyncIterator[tuple[int, int]]:
         task_store=InMemoryTaskStore(),
         agent_card=described,
         push_config_store=InMemoryPushNotificationConfigStore(),
+        extended_agent_card=described,
     )
     a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), far)
     a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), far)
@@ -177,14 +179,31 @@ async def verdicts(url: str, binding: str, version: str) -> list[Any]:
         seen.append(await attempt(client.create_task_push_notification_config(push)))
         found = types.GetTaskPushNotificationConfigRequest(task_id=task, id="c")
         seen.append(await attempt(client.get_task_push_notification_config(found)))
+        every = types.ListTaskPushNotificationConfigsRequest(task_id=task)
+        seen.append(await attempt(client.list_task_push_notification_configs(every)))
         gone = types.DeleteTaskPushNotificationConfigRequest(task_id=task, id="c")
         seen.append(await attempt(client.delete_task_push_notification_config(gone)))
         seen.append(types.TaskState.Name((await client.get_task(types.GetTaskRequest(id=task))).status.state))
+        seen.append(await attempt(client.get_extended_agent_card(types.GetExtendedAgentCardRequest())))
+        seen.append(await asyncio.wait_for(attempt(_first(client, task)), PATIENCE))
         seen.append(types.TaskState.Name((await client.cancel_task(types.CancelTaskRequest(id=task))).status.state))
         seen.append(await attempt(client.cancel_task(types.CancelTaskRequest(id=task))))
         seen.append(await attempt(client.get_task(types.GetTaskRequest(id="no-such-task"))))
+        whole = ClientFactory(replace(config, streaming=False)).create(described)
+        seen.append([summary(event) for event in await asyncio.wait_for(_sent(whole, "hello"), PATIENCE)])
         await client.close()
+        await whole.close()
         return seen
+
+
+async def _first(client: Any, task: str) -> types.StreamResponse:
+    """The first event of a task that was begun before."""
+    events = client.subscribe(types.SubscribeToTaskRequest(id=task))
+    try:
+        found: types.StreamResponse = await anext(events)
+        return found
+    finally:
+        await events.aclose()
 
 
 async def _sent(client: Any, text: str) -> list[types.StreamResponse]:
@@ -228,8 +247,14 @@ async def _looks(proxy: Proxy) -> None:
         ("message/stream", "input-required"),
         ("tasks/cancel", "canceled"),
     ):
-        for path in ("/rpc", "/lf.a2a.v1.A2AService/"):
+        for path in ("/rpc", "/lf.a2a.v1.A2AService/", "/a2a.v1.A2AService/", "/(v1/)?(message|tasks)"):
             await proxy.logged(rf"http\.path={path}.* a2a\.method={method} .*a2a\.task\.state={state}")
+    for method in (
+        *("agent/getAuthenticatedExtendedCard", "message/send", "tasks/get", "tasks/resubscribe"),
+        *(f"tasks/pushNotificationConfig/{verb}" for verb in ("set", "get", "list", "delete")),
+    ):
+        for path in ("/rpc", "/lf.a2a.v1.A2AService/", "/a2a.v1.A2AService/", "/(v1/)?(message|tasks|card|extended)"):
+            await proxy.logged(rf"http\.path={path}.* a2a\.method={method} ")
 
 
 async def _denies(url: str) -> None:

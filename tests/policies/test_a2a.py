@@ -20,6 +20,7 @@ from tests.fakes.policy_run import text_of
 AGENT = "backends: [{a2a: {host: 127.0.0.1, port: 9000}}]"
 JSON = ("content-type", "application/json")
 EVENTS = ("content-type", "text/event-stream")
+GRPC_TYPE = ("content-type", "application/grpc")
 CLIENT = "gw.example:8080"
 
 
@@ -167,9 +168,10 @@ def test_every_spelling_of_a_url_leads_through_the_gateway(url: str, wanted: str
         if wanted is None:
             assert (seen.answer.status, seen.reason) == (502, "AgentCardInvalid")
         else:
-            assert seen.answer.body == json.dumps(card, separators=(",", ":")).replace(
-                json.dumps(url), json.dumps(wanted)
-            ).encode()
+            assert (
+                seen.answer.body
+                == json.dumps(card, separators=(",", ":")).replace(json.dumps(url), json.dumps(wanted)).encode()
+            )
 
 
 @pytest.mark.parametrize(
@@ -458,7 +460,8 @@ def test_what_a_call_names(
 def test_each_method_of_grpc_names_its_task(kind: str, carrier: Carrier) -> None:
     """Requests are made by the SDK's own classes: fields have other numbers in each of them."""
     route = """policies: {transformation: {request: {set: [
-        {name: x-task, value: a2a.task.id}, {name: x-context, value: a2a.contextId}, {name: x-skill, value: a2a.skill}]}}}
+        {name: x-task, value: a2a.task.id}, {name: x-context, value: a2a.contextId},
+        {name: x-skill, value: a2a.skill}]}}}
     """
     run = proxy(carrier, route)
     for service, name, message, wanted in grpc_requests(kind):
@@ -485,7 +488,7 @@ def grpc_requests(kind: str) -> list[tuple[str, str, bytes, tuple[str | None, ..
             (f"Create{CONFIG}", a2a_pb2.TaskPushNotificationConfig(tenant="t", id="c", task_id="t1"), about),
             (f"Get{CONFIG}", a2a_pb2.GetTaskPushNotificationConfigRequest(tenant="t", id="c", task_id="t1"), about),
             (f"List{CONFIG}s", a2a_pb2.ListTaskPushNotificationConfigsRequest(tenant="t", task_id="t1"), about),
-            (f"Delete{CONFIG}", a2a_pb2.DeleteTaskPushNotificationConfigRequest(tenant="t", id="c", task_id="t1"), about),
+            (f"Delete{CONFIG}", a2a_pb2.DeleteTaskPushNotificationConfigRequest(id="c", task_id="t1"), about),
         ]
     else:
         service = "a2a.v1.A2AService"
@@ -521,7 +524,7 @@ CONFIG = "TaskPushNotificationConfig"
         (grpc("GetTask", b"\x12\x02t1\x15abcd"), "t1", None),
         (grpc("GetTask", b"\x92\x80\x80\x00\x02t1"), "t1", None),
         (grpc("SendMessage", b"\x12\x04\x1a\x02t1" + b"\x12\x02\x32\x00"), "t1", None),
-        (grpc("SendMessage", b"\x12\x13\x32\x11\x0a\x0f\x0a\x07skillId\x12\x04\x1a\x02tr" + b"\x12\x02\x32\x00"), None, "tr"),
+        (grpc("SendMessage", b"\x12\x13\x32\x11\x0a\x0f\x0a\x07skillId\x12\x04\x1a\x02tr\x12\x02\x32\x00"), None, "tr"),
     ],
 )
 def test_a_message_of_grpc_is_read_as_parsers_do(
@@ -568,6 +571,9 @@ RPC = b'{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}'
         rest("POST", "/Message:Send", MESSAGE),
         rest("POST", "/v1/message:SEND", MESSAGE),
         rest("GET", "/.WELL-KNOWN/agent-card.json"),
+        rest("POST", "/message:send%20", MESSAGE),
+        rest("POST", "/message:send.", MESSAGE),
+        rest("POST", "/%256Dessage:send", MESSAGE),
         rest("GET", "/Tasks"),
         rest("GET", "/ExtendedAgentCard"),
         grpc("SendMessage", service="LF.A2A.V1.A2AService"),
@@ -727,6 +733,35 @@ def test_hostile_answers_pass_and_say_nothing(response: Response, carrier: Carri
     assert "a2a.task" not in seen.line
 
 
+@pytest.mark.parametrize(
+    ("task", "shown"),
+    [
+        ('"a b"', ' a2a.task.id="a b" '),
+        ('"a\\n reason=no"', ' a2a.task.id="a\\n reason=no" '),
+        ('"\\ud800"', ' a2a.task.id="\\ud800" '),
+        ('"' + "x" * 9000 + '"', "x" * 8192 + "...+808"),
+        ("7", " a2a.method=tasks/get "),
+        ('["a"]', " a2a.method=tasks/get "),
+        ("null", " a2a.method=tasks/get "),
+    ],
+)
+@pytest.mark.parametrize("route", ["", allowing("a2a.method == 'tasks/get'")])
+def test_what_clients_name_cannot_write_a_line(task: str, shown: str, route: str, carrier: Carrier) -> None:
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": %b}}' % task.encode()
+    seen = proxy(carrier, route).carry(Request("POST", "/", [JSON], body), answering(result({})))
+    assert seen.answer.status == 200
+    assert shown in seen.line
+    assert " reason=" not in seen.line.replace('\\n reason=no"', "")
+    assert len(seen.line) < 10_000
+
+
+def test_half_a_character_is_no_header(carrier: Carrier) -> None:
+    route = "policies: {transformation: {request: {set: [{name: x-task, value: a2a.task.id}]}}}"
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "\\ud800"}}'
+    request = Request("POST", "/", [JSON, ("x-task", "client")], body)
+    assert "x-task" not in proxy(carrier, route).carry(request, answering(result({}))).received.headers
+
+
 def test_a_large_request_streams_and_its_method_is_in_the_log(carrier: Carrier) -> None:
     run = proxy(carrier)
     asked = run.begin(Request("POST", "/", [JSON]))
@@ -762,3 +797,48 @@ def test_a_service_is_an_agent_where_its_port_says_so() -> None:
 def test_an_address_that_is_none_is_refused(address: dict[str, Any]) -> None:
     with pytest.raises(Refused):
         compiler.check_backend(backend_pb2.Backend(a2a=backend_pb2.StaticBackend(**address)))
+
+
+def counted(run: Run) -> dict[tuple[str, ...], int]:
+    series = run.memory.metrics.series()
+    return {each.labels: values[0] for each, values in series if each.metric.name == "a2a_requests_total" and values[0]}
+
+
+def test_the_metric_has_method_state_and_outcome(carrier: Carrier) -> None:
+    run = proxy(carrier, allowing("a2a.method == 'tasks/cancel'", action="Deny"))
+    run.carry(rpc("message/stream"), ANSWERS[3][0])
+    run.carry(rpc("SendMessage"), answering(result(task("completed"))))
+    run.carry(rpc("message/send"), answering(result(task("completed"))))
+    run.carry(rpc("tasks/get"), answering({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}}))
+    run.carry(rest("GET", "/tasks/t1"), Response(404, [JSON], b"{}"))
+    run.carry(rpc("tasks/cancel"))
+    run.carry(rpc("custom/method"), answering(result({})))
+    run.carry(get("/other"))
+    run.carry(grpc("GetTask", b"\x12\x02t1"), Response(200, [GRPC_TYPE], frame(b""), [("grpc-status", "5")], False))
+    asked = run.send(rpc("tasks/list"))
+    run.arrival.reset()
+    assert asked.answer.status == 502
+    assert counted(run) == {
+        ("message/stream", "failed", "answered"): 1,
+        ("message/send", "completed", "answered"): 2,
+        ("tasks/get", "", "error"): 3,
+        ("tasks/cancel", "", "denied"): 1,
+        ("other", "", "answered"): 1,
+        ("", "", "answered"): 1,
+        ("tasks/list", "", "failed"): 1,
+    }
+
+
+def test_the_metric_has_a_call_that_its_client_left(carrier: Carrier) -> None:
+    run = proxy(carrier)
+    asked = run.send(rpc("message/stream"))
+    run.arrival.head(Response(200, [EVENTS], sized=False))
+    run.arrival.content(event(result(task("working"))))
+    asked.cancel()
+    assert counted(run) == {("message/stream", "working", "failed"): 1}
+
+
+def test_other_backends_are_not_in_the_metric(carrier: Carrier) -> None:
+    run = carrier.proxy(text_of("backends: [{host: '127.0.0.1:9000'}]"))
+    run.carry(rpc("message/send"), answering(result(task("completed"))))
+    assert counted(run) == {}

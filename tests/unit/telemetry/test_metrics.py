@@ -156,6 +156,7 @@ MOST_SERIES = {
     "backend_pending_requests": 256,
     "backend_connections_closed_total": 256,
     "mirrors_total": 16,
+    "a2a_requests_total": 512,
     "mcp_requests_total": 1024,
     "build_info": 1,
     "workers_restarted_total": 8,

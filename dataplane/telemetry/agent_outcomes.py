@@ -1,0 +1,30 @@
+"""Calls of A2A agents as labels of their metric: few values each, whatever clients and agents say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dataplane.a2a import methods
+
+if TYPE_CHECKING:
+    from dataplane.a2a import Call
+    from dataplane.exchange import Exchange
+
+ANSWERED, ERROR, DENIED, FAILED = "answered", "error", "denied", "failed"
+_DENIALS: Final = frozenset(("AuthorizationDenied", "AgentCallUnreadable"))
+_BAD: Final = 400
+
+
+def labels(call: Call, x: Exchange) -> tuple[str, str, str]:
+    """Method, last state of the task, and outcome. States are those of a table already."""
+    method = call.method or ""
+    return method if not method or method in methods.KNOWN else "other", call.state or "", _outcome(call, x)
+
+
+def _outcome(call: Call, x: Exchange) -> str:
+    if x.reason:
+        return DENIED if x.reason in _DENIALS else FAILED
+    if not x.status or (x.grpc is not None and x.grpc.status is None):
+        return FAILED  # the client left, or the answer did not end
+    is_error = call.error is not None or x.status >= _BAD or (x.grpc is not None and x.grpc.status != 0)
+    return ERROR if is_error else ANSWERED
