@@ -21,7 +21,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dataplane.backends import registry
-from dataplane.bootstrap import WorkerSettings
 from dataplane.chain.filter import Env, Row
 from dataplane.link import messages
 from dataplane.link.buckets import Buckets
@@ -38,6 +37,7 @@ from dataplane.proxy.usage import usage
 from dataplane.proxy.waiting import StepFuture
 from dataplane.server import admission
 from dataplane.server.acceptor import Acceptor
+from dataplane.settings import WorkerSettings
 from dataplane.table.applier import Applier
 from dataplane.table.current import Current
 from dataplane.table.store import Change

@@ -18,7 +18,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from dataplane import fork_server
-from dataplane.bootstrap import Drain
 from dataplane.chain.filter import Row
 from dataplane.filters import registry
 from dataplane.link import messages
@@ -26,6 +25,7 @@ from dataplane.link.channel import Channel
 from dataplane.link.messages import Message
 from dataplane.link.shared import Region
 from dataplane.serving import Host, Serving
+from dataplane.settings import Drain
 from dataplane.table import collection
 from dataplane.telemetry import process_log
 

@@ -26,7 +26,7 @@ from dataplane.agent.resources import FILE, XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.stdio_servers import StdioServers
 from dataplane.agent.workers import Pace, Workers
-from dataplane.bootstrap import Address, Settings, WorkerSettings, version
+from dataplane.settings import Address, Settings, WorkerSettings, version
 from dataplane.telemetry import process_log
 from dataplane.telemetry.metrics import Metrics
 from gatewright.api.schema.log_level import LogLevels, parse_log_level

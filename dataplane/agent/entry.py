@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dataplane import bootstrap
 from dataplane.agent import forks, process
 from dataplane.agent.reader_process import COMMAND, ReaderProcess
 from dataplane.agent.stdio_servers import socket_path
+from dataplane.bootstrap.parse import parse
+from dataplane.settings import Settings, version
 from dataplane.telemetry import process_log
 from gatewright.api.schema.log_level import parse_log_level
 
@@ -45,14 +46,14 @@ def main(words: Sequence[str], worker_command: Sequence[str], begun: Begun | Non
 
 
 def _main(words: Sequence[str], starter: Starter, reader: Reader, stdio: Path) -> int:
-    settings = bootstrap.parse(words, os.environ)
+    settings = parse(words, os.environ)
     first = None
     if settings.file is not None:
         process_log.configure(settings.logging.format, "agent")
         first = _first_reading(settings.file, reader)
         if first is None and settings.xds is None:
             return BAD_CONFIGURATION
-        settings = bootstrap.parse(words, os.environ, None if first is None else first.defaults)
+        settings = parse(words, os.environ, None if first is None else first.defaults)
     try:
         levels = parse_log_level(settings.logging.level, process_log.MODULES)
     except ValueError as error:
@@ -75,16 +76,14 @@ def _first_reading(file: Path, reader: Reader) -> Loaded | None:
         return None
 
 
-async def _run(
-    settings: bootstrap.Settings, starter: Starter, first: Loaded | None, reader: Reader, stdio: Path
-) -> int:
+async def _run(settings: Settings, starter: Starter, first: Loaded | None, reader: Reader, stdio: Path) -> int:
     gc.disable()  # nothing that is loaded is garbage; looking through it takes a tenth of the start
     lives = await process.start_all(settings.workers, starter)
     for warning in settings.warnings:
         log.warning("%s", warning)
     sources = {"file": settings.file, "xds": settings.xds}
     given = {name: value for name, value in sources.items() if value is not None}
-    log.info("gatewright-proxy %s", bootstrap.version(), extra={"fields": {"workers": settings.workers, **given}})
+    log.info("gatewright-proxy %s", version(), extra={"fields": {"workers": settings.workers, **given}})
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from dataplane.bootstrap import Defaults
 from dataplane.link.commands import Command
 from dataplane.link.messages import Record
+from dataplane.settings import Defaults
 
 Stamp = tuple[int, ...]
 """What differs when a file does; () when it cannot be looked at."""

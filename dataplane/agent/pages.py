@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from dataplane.agent import visitors
-from dataplane.bootstrap import Address
 from dataplane.net import tcp
+from dataplane.settings import Address
 
 log = logging.getLogger("dataplane.agent.pages")
 
@@ -76,7 +76,7 @@ def where(server: asyncio.Server, address: Address) -> str:
 
 
 def places(server: asyncio.Server, address: Address) -> list[tuple[str, int]]:
-    """Its hosts and ports, as `bootstrap.WorkerSettings.own_pages` has them."""
+    """Its hosts and ports, as `settings.WorkerSettings.own_pages` has them."""
     return [(address.path, 0)] if address.path else [sock.getsockname()[:2] for sock in server.sockets]
 
 

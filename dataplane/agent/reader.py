@@ -18,9 +18,9 @@ from typing import Any, BinaryIO
 
 from dataplane.agent.file_contents import Contents
 from dataplane.agent.file_reading import MEMORY, Loaded, Place, Reading
-from dataplane.bootstrap import Defaults
 from dataplane.link.commands import Command
 from dataplane.link.messages import RESOURCE, Record
+from dataplane.settings import Defaults
 from gatewright.api.standalone import standalone
 from gatewright.api.standalone.config import Config
 from gatewright.api.standalone.resources import StdioServer

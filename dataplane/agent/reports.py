@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dataplane.agent import dump, troubles
 from dataplane.agent.journey import Journey
 from dataplane.agent.pages import Answer, Routes
-from dataplane.bootstrap import Settings, version
+from dataplane.settings import Settings, version
 from dataplane.telemetry import metrics, process_log
 from dataplane.telemetry.metrics import Metrics
 from gatewright.api.schema.log_level import LogLevels, parse_log_level

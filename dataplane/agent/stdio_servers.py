@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Final
 
 from dataplane.agent.fork_start import environment
-from dataplane.bootstrap import Logging
 from dataplane.link import commands
 from dataplane.link.commands import Command
+from dataplane.settings import Logging
 
 log = logging.getLogger("dataplane.agent")
 

@@ -20,11 +20,11 @@ from dataplane.agent import commit
 from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
-from dataplane.bootstrap import WorkerSettings
 from dataplane.link import buckets, ended, evictions, last_served, loads, locks, messages, renewed, used
 from dataplane.link.commits import Commits
 from dataplane.link.messages import Record, Trouble, WantedBind
 from dataplane.link.shared import Region
+from dataplane.settings import WorkerSettings
 from dataplane.telemetry.metrics import SECTIONS, Metrics
 
 log = logging.getLogger("dataplane.agent.workers")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import grpc
 
-from dataplane.bootstrap import Address, XdsAccess
+from dataplane.settings import Address, XdsAccess
 from gatewright import files
 
 TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")

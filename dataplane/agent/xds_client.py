@@ -22,8 +22,8 @@ from google.protobuf.message import DecodeError
 from dataplane.agent import xds_access
 from dataplane.agent.backoff import Backoff, Gathering
 from dataplane.agent.xds_stream import METHOD, Request, Response, State, XdsStream
-from dataplane.bootstrap import LOCAL, Address, XdsAccess
 from dataplane.link.messages import Record
+from dataplane.settings import LOCAL, Address, XdsAccess
 from dataplane.telemetry.metrics import Metrics
 
 log = logging.getLogger("xds")

@@ -25,7 +25,7 @@ from dataplane.agent.agent import Agent
 from dataplane.agent.process import WorkerProcess
 from dataplane.agent.reader import LocalReader
 from dataplane.agent.workers import Pace
-from dataplane.bootstrap import Address, Drain, Logging, Pages, SessionKey, Settings
+from dataplane.settings import Address, Drain, Logging, Pages, SessionKey, Settings
 from dataplane.telemetry import process_log
 from tests.fakes.memory_workers import MemoryWorkers
 from tests.harness.ports import reserve

@@ -35,11 +35,11 @@ from dataplane.agent.sockets import Place, Sockets
 from dataplane.agent.workers import Pace, Workers
 from dataplane.agent.xds_client import XdsClient
 from dataplane.agent.xds_stream import State, XdsStream
-from dataplane.bootstrap import Address, Drain, SessionKey, WorkerSettings
 from dataplane.chain.filter import Row
 from dataplane.link.channel import Channel
 from dataplane.link.messages import Record
 from dataplane.link.shared import Region
+from dataplane.settings import Address, Drain, SessionKey, WorkerSettings
 from dataplane.table.current import Current
 from dataplane.table.table import Table
 from dataplane.telemetry.metrics import Metrics

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from dataplane.bootstrap import Address, Drain
+from dataplane.settings import Address, Drain
 from tests.fakes.certificates import Authority, Issued
 from tests.fakes.memory_agent import agent, config
 from tests.fakes.proxy_process import running

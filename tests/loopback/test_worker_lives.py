@@ -20,8 +20,8 @@ from dataplane.agent.process import Launch, WorkerProcess, by_command, start_all
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
-from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link.messages import RESOURCE, Record
+from dataplane.settings import Drain, SessionKey, WorkerSettings
 from dataplane.telemetry.metrics import Metrics
 from tests.fakes import control_plane
 from tests.fakes.proxy_process import get, origin, running

@@ -79,7 +79,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "FIRST_PORT: Final = 40000",
     ): "ports of listeners that are in no file: any that nobody names, and nothing shows them",
     (
-        "dataplane/bootstrap.py",
+        "dataplane/bootstrap/words.py",
         "value = float(match[1]) * _UNIT[match[2]] if match else -1.0",
         "value = float(match[1]) * _UNIT[match[2]] if match else -2.0",
     ): "any negative number is refused, and no text of the error tells which",

@@ -16,7 +16,7 @@ import yaml
 from controlplane.cli import parser
 from controlplane.deploy.pods import USER
 from controlplane.deploy.request import CONTROLLER, REGISTRY, REPOSITORY
-from dataplane import bootstrap
+from dataplane.bootstrap.parse import parse
 from tests.conftest import ROOT
 
 MANIFESTS = ROOT / "manifests"
@@ -26,9 +26,9 @@ def accepted(words: list[str]) -> bool:
     """Whether the program takes these arguments; it ends with a usage message otherwise."""
     program, *rest = words
     if program.endswith("gatewright-proxy"):
-        bootstrap.parse(rest, {})
+        parse(rest, {})
     elif rest[0] == "proxy":
-        bootstrap.parse(rest[1:], {})
+        parse(rest[1:], {})
     else:
         parser.build().parse_args(rest)
     return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dataplane.agent.file_reading import Loaded
-from dataplane.bootstrap import Defaults
 from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.credentials.api_keys import ApiKeys
 from dataplane.credentials.jwt import Token
@@ -14,6 +13,7 @@ from dataplane.http.body import Room
 from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record
 from dataplane.proxy.replay import BodyCopy
+from dataplane.settings import Defaults
 from dataplane.table.store import Change, SecretRecord
 from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.objects.secret import Secret

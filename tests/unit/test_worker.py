@@ -15,13 +15,13 @@ import pytest
 import uvloop
 
 from dataplane import serving, worker
-from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link import buckets, codec, last_served, locks, messages
 from dataplane.link.channel import Channel
 from dataplane.link.commits import Commits
 from dataplane.link.messages import RESOURCE, Message, Record
 from dataplane.link.shared import Region
 from dataplane.proxy.waiting import StepFuture
+from dataplane.settings import Drain, SessionKey, WorkerSettings
 from dataplane.telemetry import metrics
 from dataplane.telemetry.access_log import INTERVAL
 from dataplane.telemetry.metrics import SECTIONS

@@ -15,8 +15,8 @@ import pytest
 
 from dataplane import worker
 from dataplane.agent.workers import Pace
-from dataplane.bootstrap import Address, Drain, Pages
 from dataplane.link import messages
+from dataplane.settings import Address, Drain, Pages
 from tests.fakes.memory_agent import MemoryAgent, agent, ask, config, log_levels_restored, settings, until
 from tests.fakes.moved_loop import moved
 from tests.fakes.proxy_process import origin

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dataplane.agent.xds_stream import ENDPOINTS_KEY, QUESTION, STATE_KEY, Request, Response
-from dataplane.bootstrap import Address, Drain
 from dataplane.link.messages import ENDPOINT, RESOURCE
+from dataplane.settings import Address, Drain
 from tests.fakes import control_plane
 from tests.fakes.memory_agent import MemoryAgent, agent, ask, config
 from tests.fakes.proxy_process import origin

@@ -7,19 +7,19 @@ from importlib import metadata
 
 import pytest
 
-from dataplane import bootstrap
-from dataplane.bootstrap import Address, Defaults, Drain, Settings, WorkerSettings
+from dataplane.bootstrap import parse as command_line
+from dataplane.settings import Address, Defaults, Drain, Settings, WorkerSettings
 
 KEY = "0123456789abcdef" * 4
 
 
 def parse(*argv: str, env: dict[str, str] | None = None, file: Defaults | None = None) -> Settings:
-    return bootstrap.parse(["-f", "config.yaml", *argv], {"SESSION_KEY": KEY, **(env or {})}, file)
+    return command_line.parse(["-f", "config.yaml", *argv], {"SESSION_KEY": KEY, **(env or {})}, file)
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *argv: str, env: dict[str, str] | None = None) -> str:
     with pytest.raises(SystemExit) as ended:
-        bootstrap.parse(argv, env or {})
+        command_line.parse(argv, env or {})
     assert ended.value.code == 2
     return capsys.readouterr().err.rpartition("error: ")[2]
 
@@ -144,7 +144,7 @@ def test_a_wrong_session_key_is_not_shown(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_without_a_session_key_one_is_made_and_the_operator_is_told() -> None:
-    one, other = (bootstrap.parse(["-f", "x"], {}) for _ in range(2))
+    one, other = (command_line.parse(["-f", "x"], {}) for _ in range(2))
     assert len(one.session_key.value) == 32
     assert one.session_key.value != other.session_key.value
     assert "SESSION_KEY" in one.warnings[0]
@@ -152,14 +152,14 @@ def test_without_a_session_key_one_is_made_and_the_operator_is_told() -> None:
 
 def test_no_repr_shows_the_session_key() -> None:
     file = Defaults(session_key=KEY)
-    settings = bootstrap.parse(["-f", "x"], {}, file)
+    settings = command_line.parse(["-f", "x"], {}, file)
     assert settings.session_key.value.hex() == KEY
     for text in (repr(settings), repr(file)):
         assert KEY not in text and repr(settings.session_key.value) not in text
 
 
 def test_the_zone_comes_from_the_environment() -> None:
-    assert bootstrap.parse(["-f", "x"], {"GATEWRIGHT_ZONE": "zone-a"}, Defaults()).zone == "zone-a"
+    assert command_line.parse(["-f", "x"], {"GATEWRIGHT_ZONE": "zone-a"}, Defaults()).zone == "zone-a"
     assert parse().zone == ""
 
 
@@ -225,14 +225,14 @@ def test_the_version_is_that_of_what_is_installed(
     for find, found in ((lambda name: f"{name}-1.2.3", "gatewright-1.2.3"), (never_installed, "unknown")):
         monkeypatch.setattr(metadata, "version", find)
         with pytest.raises(SystemExit):
-            bootstrap.parse(["--version"], {})
+            command_line.parse(["--version"], {})
         assert capsys.readouterr().out == f"gatewright-proxy {found}\n"
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_help_and_version_end_well(capsys: pytest.CaptureFixture[str], flag: str) -> None:
     with pytest.raises(SystemExit) as ended:
-        bootstrap.parse([flag], {})
+        command_line.parse([flag], {})
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert "gatewright-proxy" in text

@@ -13,8 +13,8 @@ from dataplane.agent.process import WorkerProcess, by_command
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
-from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link import messages
+from dataplane.settings import Drain, SessionKey, WorkerSettings
 from dataplane.telemetry.metrics import Metrics
 from tests.harness.patience import PATIENCE
 

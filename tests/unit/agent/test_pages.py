@@ -13,7 +13,7 @@ import pytest
 
 from dataplane.agent import pages
 from dataplane.agent.pages import Answer, Routes
-from dataplane.bootstrap import Address
+from dataplane.settings import Address
 
 
 async def echo(query: Mapping[str, str]) -> Answer:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from dataplane.agent.stdio_servers import StdioServers
-from dataplane.bootstrap import Logging
 from dataplane.link.commands import Command, read, written
+from dataplane.settings import Logging
 
 COMMAND = Command("d1", "own", sys.executable, ("-c", "pass"), {"A": "secret"}, keeps_one=True)
 

@@ -14,10 +14,10 @@ from dataplane.agent.process import start_all
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
-from dataplane.bootstrap import Drain, SessionKey, WorkerSettings
 from dataplane.link import last_served, messages
 from dataplane.link.last_served import LastServed
 from dataplane.link.messages import RESOURCE, Message, Record
+from dataplane.settings import Drain, SessionKey, WorkerSettings
 from dataplane.telemetry.metrics import Metrics
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_workers import ScriptedWorker, ScriptedWorkers, obedient, silent

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from dataplane import bootstrap
 from dataplane.agent import xds_access
 from dataplane.agent.xds_access import Unusable
-from dataplane.bootstrap import LOCAL, Address, Settings, XdsAccess
+from dataplane.bootstrap import parse as command_line
+from dataplane.settings import LOCAL, Address, Settings, XdsAccess
 
 TOKEN = "a-token-of-this-proxy"
 GATEWAY = ("--gateway", "default/web")
 
 
 def parse(*argv: str, **environment: str) -> Settings:
-    return bootstrap.parse([*argv, *GATEWAY], {"SESSION_KEY": "ab" * 32, **environment})
+    return command_line.parse([*argv, *GATEWAY], {"SESSION_KEY": "ab" * 32, **environment})
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *argv: str, **environment: str) -> str:

@@ -14,8 +14,8 @@ import pytest
 from dataplane.agent import xds_access, xds_client
 from dataplane.agent.xds_client import XdsClient
 from dataplane.agent.xds_stream import Request, Response, XdsStream
-from dataplane.bootstrap import Address
 from dataplane.link.messages import RESOURCE, TYPE_URLS, Record
+from dataplane.settings import Address
 from dataplane.telemetry.metrics import Metrics
 from tests.fakes.moved_loop import moved
 

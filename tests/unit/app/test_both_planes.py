@@ -17,7 +17,7 @@ from controlplane import app as app_
 from controlplane.cli import controller, exits
 from controlplane.cli.__main__ import main
 from controlplane.settings import Settings
-from dataplane.bootstrap import Address, Drain
+from dataplane.settings import Address, Drain
 from tests.fakes.memory_agent import MemoryAgent, agent, ask, config
 from tests.fakes.proxy_process import origin
 from tests.fakes.web_objects import OBJECTS, route

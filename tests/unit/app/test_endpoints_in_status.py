@@ -15,7 +15,7 @@ import pytest
 
 from controlplane.cli import exits
 from controlplane.xds import reports
-from dataplane.bootstrap import Address, Drain
+from dataplane.settings import Address, Drain
 from tests.fakes.certificates import Authority
 from tests.fakes.memory_agent import MemoryAgent, agent, ask, config
 from tests.fakes.web_objects import OBJECTS, route

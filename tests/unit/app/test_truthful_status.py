@@ -16,9 +16,9 @@ from controlplane import app as app_
 from controlplane.cli import exits
 from controlplane.cli.__main__ import main
 from controlplane.settings import Settings
-from dataplane.bootstrap import Address, Drain
 from dataplane.chain.filter import Refused
 from dataplane.filters import registry
+from dataplane.settings import Address, Drain
 from tests.fakes import memory_workers
 from tests.fakes.memory_agent import agent, ask, config
 from tests.fakes.web_objects import OBJECTS, route

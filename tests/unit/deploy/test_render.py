@@ -15,7 +15,7 @@ import yaml
 from controlplane.deploy.names import OURS
 from controlplane.deploy.render import API_VERSIONS, rendered
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
-from dataplane import bootstrap
+from dataplane.bootstrap.parse import parse
 from gatewright.api.objects.gateway_parameters import GatewayParametersSpec
 from gatewright.api.standalone import standalone
 from tests.conftest import ROOT
@@ -213,7 +213,7 @@ def test_the_proxy_takes_what_it_is_started_with(name: str) -> None:
     assert container["command"] == ["gatewright-proxy"]
     arguments = [each.replace("$(POD_NAME)", "web-1") for each in container["args"]]
     environment = {each["name"]: each.get("value", "") for each in container["env"]} | {"SESSION_KEY": "ab" * 32}
-    settings = bootstrap.parse(arguments, environment)
+    settings = parse(arguments, environment)
     request = CASES[name]
     assert (settings.gateway, settings.instance) == (f"{request.namespace}/{request.name}", "web-1")
     assert settings.xds_access.tls and str(settings.xds) == DEFAULTS.xds

@@ -19,7 +19,7 @@ from controlplane.xds.tokens import CredentialError, Tokens
 from dataplane.agent import file_source, xds_access
 from dataplane.agent.file_contents import Contents
 from dataplane.agent.reader import LocalReader
-from dataplane.bootstrap import XdsAccess
+from dataplane.settings import XdsAccess
 from gatewright import files
 from gatewright.api.standalone.secrets import Content, Unreadable
 

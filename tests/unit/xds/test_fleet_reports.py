@@ -23,8 +23,8 @@ from controlplane.xds.stream import Stream
 from dataplane.agent import troubles
 from dataplane.agent.xds_client import LONGEST_GATHERING, XdsClient
 from dataplane.agent.xds_stream import XdsStream
-from dataplane.bootstrap import Address
 from dataplane.link.messages import Record, Trouble
+from dataplane.settings import Address
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.troubles import FORGET, Troubles
 from gatewright.wire.external import discovery_pb2
