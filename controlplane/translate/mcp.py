@@ -67,10 +67,17 @@ class McpView:
     """`McpBackend` of the wire."""
     targets: tuple[tuple[str, BackendKey], ...]
     """Names and what they lead to; of one that is not there the key that it would have."""
+    selectors: tuple[str, ...]
+    """Names of selectors."""
     parts: Mapping[str, Part]
     """Targets with hosts, by name."""
     policies: tuple[bytes, ...] = ()
     """The backend's own."""
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """What policies may name of it: a target, or all that a selector has found."""
+        return (*(name for name, _ in self.targets), *self.selectors)
 
     @property
     def backends(self) -> tuple[BackendKey, ...]:
@@ -114,13 +121,15 @@ def service_view(service: Service) -> McpService | None:
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """One target as it was found. `key` of a static one with a host: None."""
+    """One target as it was found. `key` of a static one with a host: None; `selector`: the name of that which found
+    it."""
 
     name: str
     key: BackendKey | None
     path: str | None
     protocol: str | None
     static: McpTarget | None = None
+    selector: str = ""
 
 
 def view(
@@ -138,12 +147,14 @@ def view(
     for each in servers:
         backend = each.key or BackendKey("gatewaybackend", key.namespace, key.name, part=each.name)
         targets.append((each.name, backend))
-        found.append(lowered.McpServer(each.name, backend.resource, each.path, each.protocol))
+        found.append(lowered.McpServer(each.name, backend.resource, each.path, each.protocol, each.selector))
         if each.static is not None and each.static.host is not None:
             made = lowered.of_servers(policies, own_policies.get(each.name, {}))
             parts[each.name] = Part(each.static.host, each.static.port, tuple(map(_bytes, made)))
     message = lowered.mcp_backend(model, found).SerializeToString(deterministic=True)
-    return McpView(message, tuple(targets), parts, tuple(map(_bytes, lowered.of_endpoint(policies)))), problems
+    selectors = tuple(each.name for each in model.targets if each.selector is not None)
+    own = tuple(map(_bytes, lowered.of_endpoint(policies)))
+    return McpView(message, tuple(targets), selectors, parts, own), problems
 
 
 def _bytes(policy: policy_pb2.Policy) -> bytes:
@@ -157,7 +168,7 @@ def _servers(key: ObjectKey, model: MCPBackend, lookups: Lookups, problems: list
         if target.static is not None:
             found = [_static(key, target.name, target.static, lookups, problems)]
         elif target.selector is not None:
-            found = _selected(key, target.selector, lookups, taken, problems)
+            found = _selected(key, target.name, target.selector, lookups, taken, problems)
             if not found:
                 problems.append(f"target {target.name}: no Service with an MCP port is selected")
         for each in found:
@@ -183,7 +194,7 @@ def _static(key: ObjectKey, name: str, target: McpTarget, lookups: Lookups, prob
 
 
 def _selected(
-    key: ObjectKey, selector: McpSelector, lookups: Lookups, taken: set[str], problems: list[str]
+    key: ObjectKey, selector_name: str, selector: McpSelector, lookups: Lookups, taken: set[str], problems: list[str]
 ) -> list[_Server]:
     """Ports of the Services that are selected, sorted by namespace and name. A name that several would have gets the
     namespace in front of it."""
@@ -205,6 +216,7 @@ def _selected(
             BackendKey("service", service.namespace, service.name, port.number),
             each.path,
             port.protocol,
+            selector=selector_name,
         )
         for name, (service, each, port) in zip(names, found, strict=True)
     ]

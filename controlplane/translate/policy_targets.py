@@ -220,7 +220,7 @@ def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target:
     if view is None:
         return Missing(f"GatewayBackend {key} does not exist")
     users = _users(context, targets, "gatewaybackend", key)
-    parts = [] if view.mcp is None else [name for name, _ in view.mcp.targets]
+    parts = () if view.mcp is None else view.mcp.sections
     if target.section is not None and parts and target.section not in parts:
         return _no_section(key, target, "target", parts, users)
     if target.section is not None and not parts:

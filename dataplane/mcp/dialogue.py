@@ -91,7 +91,7 @@ class Dialogue:
 
     def cancel(self, message: Message) -> None:
         """A client's `notifications/cancelled` that is sent: nobody waits any more."""
-        cancelled = _id(messages.object_of(message.params).get("requestId"))
+        cancelled = messages.id_of(messages.object_of(message.params).get("requestId"))
         listener = self._waiting.get(cancelled) if cancelled is not None else None
         if listener is not None:
             self.forget(listener)
@@ -167,7 +167,7 @@ class Dialogue:
         if message.is_request:
             return newest or self._stream
         if message.method == "notifications/progress":
-            token = _id(messages.object_of(_params(message)).get("progressToken"))
+            token = messages.id_of(messages.object_of(_params(message)).get("progressToken"))
             concerned = self._waiting.get(self._tokens[token]) if token in self._tokens else None
             if concerned is not None:
                 return concerned
@@ -186,7 +186,7 @@ def envelope(message: Message) -> bytes:
     token, withdrawn = _token(message), messages.object_of(_params(message)).get("requestId")
     if token is not None:
         params["_meta"] = {"progressToken": token}
-    if withdrawn is not None and _id(withdrawn) is not None:
+    if withdrawn is not None and messages.id_of(withdrawn) is not None:
         params["requestId"] = withdrawn
     return messages.encode(Message("2.0", message.id, message.method, messages.raw(params)))
 
@@ -201,14 +201,4 @@ def _token(message: Message) -> Id | None:
     meta = messages.object_of(_params(message)).get("_meta")
     if meta is None or bytes(meta)[:1] != b"{":
         return None
-    return _id(messages.object_of(meta).get("progressToken"))
-
-
-def _id(raw: Raw | None) -> Id | None:
-    if raw is None or len(bytes(raw)) > _LONGEST:
-        return None
-    value = messages.value_of(raw, _LONGEST)
-    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
-
-
-_LONGEST: Final = 1024
+    return messages.id_of(messages.object_of(meta).get("progressToken"))

@@ -9,7 +9,8 @@ from dataplane.chain.calls import CallFailed
 from dataplane.chain.filter import Env, Refused
 from dataplane.http import grpc
 from dataplane.mcp import guardrails
-from dataplane.mcp.guardrails import REQUEST, Failed, Processor
+from dataplane.mcp.guardrails import REQUEST, Processor
+from dataplane.mcp.verdicts import Failed
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import mcp_pb2, traffic_pb2

@@ -1,4 +1,4 @@
-"""Processors of MCP messages: which are asked about a message, what is sent to them, what their verdicts mean.
+"""Processors of MCP messages: which are asked about a message, and what is sent to them.
 
 Pure, but for `Asks`, who asks one processor (`guardrail_calls`). Processors act in their order, each on what the ones
 before it made of the message; the first that rejects ends it.
@@ -6,54 +6,22 @@ before it made of the message; the first that rejects ends it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from google.protobuf import json_format
-from google.protobuf.message import DecodeError
-from google.protobuf.struct_pb2 import Struct
+from google.protobuf.struct_pb2 import Struct, Value
 
+from dataplane.mcp import verdicts
+from dataplane.mcp.verdicts import FAILED, Failed, Outcome, Rejected
 from gatewright.wire.external import ext_mcp_pb2
 
 REQUEST, RESPONSE = 1, 2
 """Phases, as bits: `Full` is both, `Off` neither."""
 
-CODES: Final = {
-    ext_mcp_pb2.AuthorizationError.UNKNOWN: -32603,
-    ext_mcp_pb2.AuthorizationError.PERMISSION_DENIED: -32001,
-    ext_mcp_pb2.AuthorizationError.RESOURCE_EXHAUSTED: -32003,
-    ext_mcp_pb2.AuthorizationError.INVALID: -32600,
-}
-"""JSON-RPC's codes for those of an error."""
-FAILED: Final = -32603
-MAX_REASON: Final = 1024
-"""Characters of a reason that clients get."""
-MAX_METADATA: Final = 65_536
-"""Bytes of metadata that a verdict leaves."""
-
-_OF_THE_CONNECTION: Final = frozenset(
-    (
-        *("host", "content-length", "connection", "transfer-encoding"),
-        *("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"),
-    )
-)
-"""Headers that no verdict changes: they are about the connection or the session with a server, or repeat what the
-message says."""
-
-
-class Failed(Exception):
-    """A processor gave no verdict. The text is for the log."""
-
-
-class Rejected(Exception):
-    """A processor rejects the message: the JSON-RPC error that the client gets. `who`: the processor, for the log."""
-
-    def __init__(self, code: int, text: str, data: Any = None, who: str = "") -> None:
-        super().__init__(who)
-        self.code, self.text, self.data, self.who = code, text, data, who
-
+MAX_LEVELS: Final = 24
+"""Of a value that a processor gets: protobuf reads 100 levels of messages, and each of these is three."""
 
 Metadata = Callable[[Any], Mapping[str, Any]]
 """Values of a context of expressions that a processor gets; one that fails is absent."""
@@ -114,16 +82,6 @@ class Message:
     """Pseudo-headers and headers, names in lower case."""
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What became of a message: its content, headers to set and to remove, and what verdicts leave for expressions."""
-
-    content: bytes | None
-    headers: dict[str, bytes] = field(default_factory=dict)
-    removed: set[str] = field(default_factory=set)
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-
 class Asks(Protocol):
     """Asks a processor and gives its answer. Raises `Failed`."""
 
@@ -135,6 +93,9 @@ def concerned(processors: Sequence[Processor], method: str, phase: int) -> tuple
     return tuple(each for each in processors if each.phases(method) & phase)
 
 
+_VERDICTS: Final[dict[int, Any]] = {REQUEST: ext_mcp_pb2.McpRequestResult, RESPONSE: ext_mcp_pb2.McpResponseResult}
+
+
 async def judge(
     processors: Iterable[Processor], phase: int, message: Message, context: Any, asks: Asks, may_change: bool = True
 ) -> Outcome:
@@ -144,11 +105,12 @@ async def judge(
     for processor in processors:
         told = _told(processor, phase, message, outcome.content, context)
         try:
-            verdict = _read(phase, await asks(processor, phase, told))
-            _apply(verdict, outcome, processor, may_change)
+            verdict = verdicts.read(_VERDICTS[phase], await asks(processor, phase, told))
+            verdicts.apply(verdict, outcome, processor.backend, may_change)
         except Failed as error:
             if not processor.fail_open:
-                raise Rejected(FAILED, "guardrail failed", who=f"{processor.backend}: {error}") from None
+                who = f"{processor.backend}: {error}"
+                raise Rejected(FAILED, "guardrail failed", who=who, metadata=outcome.metadata) from None
     return outcome
 
 
@@ -156,9 +118,8 @@ def _told(processor: Processor, phase: int, message: Message, content: bytes | N
     made: Any = ext_mcp_pb2.McpRequest() if phase == REQUEST else ext_mcp_pb2.McpResponse()
     made.service_names.extend(message.targets)
     made.method = message.method
-    metadata = processor.metadata(context)
-    if metadata:
-        json_format.ParseDict(dict(metadata), made.metadata_context)
+    for name, value in processor.metadata(context).items():
+        _put(made.metadata_context, name, value)
     if phase == RESPONSE:
         made.mcp_response = content or b"null"
     else:
@@ -171,83 +132,20 @@ def _told(processor: Processor, phase: int, message: Message, content: bytes | N
     return found
 
 
-def _read(phase: int, data: bytes) -> Any:
-    kind: Any = ext_mcp_pb2.McpRequestResult if phase == REQUEST else ext_mcp_pb2.McpResponseResult
-    try:
-        verdict = kind.FromString(data)
-    except DecodeError:
-        raise Failed("an answer that is not readable") from None
-    if verdict.WhichOneof("result") is None:
-        raise Failed("an answer without a verdict")
-    return verdict
-
-
-def _apply(verdict: Any, outcome: Outcome, processor: Processor, may_change: bool) -> None:
-    """Raises `Rejected`, or `Failed` for a verdict that cannot be carried out; then nothing of it was."""
-    kind = verdict.WhichOneof("result")
-    metadata = _metadata(verdict.metadata)
-    if kind == "error":
-        outcome.metadata |= metadata
-        raise _rejected(verdict.error, processor)
-    if kind == "mutated" and may_change:
-        if not _is_object(verdict.mutated):
-            raise Failed("a message that is no JSON object")
-        outcome.content = verdict.mutated
-    outcome.metadata |= metadata
-    if may_change:
-        for name in verdict.header_mutation.remove:
-            _remove(outcome, name.lower())
-        for header in verdict.header_mutation.set:
-            _set(outcome, header.key.lower(), header.value)
-
-
-def _rejected(error: Any, processor: Processor) -> Rejected:
-    data = None
-    if error.mcp_error:
-        try:
-            data = json.loads(error.mcp_error)
-        except (ValueError, RecursionError):
-            data = None  # the verdict stands, whatever is beside it
-    text = error.reason[:MAX_REASON] or "rejected by a guardrail"
-    return Rejected(CODES.get(error.code, FAILED), text, data, f"{processor.backend}: {error.reason[:200]}")
-
-
-def _metadata(struct: Struct) -> dict[str, Any]:
-    if not struct.fields:
-        return {}
-    if struct.ByteSize() > MAX_METADATA:
-        raise Failed(f"metadata of more than {MAX_METADATA} bytes")
-    found: dict[str, Any] = json_format.MessageToDict(struct)
-    return found
-
-
-def _is_object(data: bytes) -> bool:
-    try:
-        return isinstance(json.loads(data), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _remove(outcome: Outcome, name: str) -> None:
-    if _is_theirs(name):
-        outcome.headers.pop(name, None)
-        outcome.removed.add(name)
-
-
-def _set(outcome: Outcome, name: str, value: bytes) -> None:
-    if not _is_theirs(name):
+def _put(struct: Struct, name: str, value: Any) -> None:
+    """One value; one that no `Struct` can have, or that not every processor could read, is absent."""
+    made = Value()
+    if not _has_levels(value, MAX_LEVELS):
         return
-    if any((byte < 0x20 and byte != 0x09) or byte == 0x7F for byte in value):
-        raise Failed(f"a value of {name[:40]} that no header can have")
-    outcome.removed.discard(name)
-    outcome.headers[name] = value
+    try:
+        json_format.ParseDict(value, made)
+    except (json_format.ParseError, OverflowError):
+        return
+    struct.fields[name].CopyFrom(made)
 
 
-_NAME: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.!#$%&'*+^`|~")
-
-
-def _is_theirs(name: str) -> bool:
-    """A header that a verdict may change. Raises `Failed` for what is no name."""
-    if not name or not _NAME.issuperset(name):
-        raise Failed("a header whose name is none")
-    return name not in _OF_THE_CONNECTION
+def _has_levels(value: Any, most: int) -> bool:
+    """Whether it has `most` levels at most."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return not isinstance(value, list) or (most > 0 and all(_has_levels(each, most - 1) for each in value))

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from dataplane.mcp import messages, modern, names, versions
-from dataplane.mcp.messages import Malformed, Object
+from dataplane.mcp.messages import Id, Malformed, Object
 from dataplane.mcp.methods import Method
 
 NAME: Final = "gatewright"
@@ -159,6 +159,22 @@ def related(raw: Raw | UnsetType, change: Callable[[str], str]) -> Raw | UnsetTy
         return raw
     task["taskId"] = messages.raw(change(name))
     meta[RELATED] = messages.raw(task)
+    fields["_meta"] = messages.raw(meta)
+    return messages.raw(fields)
+
+
+TOKEN: Final = "progressToken"
+"""Key that names what progress is of: in `_meta` of the request, and in the notices."""
+
+
+def token_renamed(raw: Raw | UnsetType, change: Callable[[Id], str]) -> Raw | UnsetType:
+    """Params of a request, with another token for its progress; the same where it wants none."""
+    fields = messages.object_of(raw)
+    meta = messages.object_of(fields.get("_meta", UNSET))
+    token = messages.id_of(meta.get(TOKEN))
+    if token is None:
+        return raw
+    meta[TOKEN] = messages.raw(change(token))
     fields["_meta"] = messages.raw(meta)
     return messages.raw(fields)
 

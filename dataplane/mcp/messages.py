@@ -203,6 +203,18 @@ def text_of(raw: Raw | None) -> str | None:
         return None
 
 
+MAX_ID: Final = 1024
+"""Bytes of an id, or of a token of progress, that a message names."""
+
+
+def id_of(raw: Raw | None) -> Id | None:
+    """An id that was scanned; None for anything else. Raises `Malformed` for a number that is none."""
+    if raw is None or len(bytes(raw)) > MAX_ID:
+        return None
+    value = value_of(raw, MAX_ID)
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
 def value_of(raw: Raw | None, most: int) -> Any:  # Any: JSON
     """A value as a whole, of at most `most` bytes. Raises `Malformed`: reading takes ten times as long as scanning."""
     if raw is None:

@@ -37,6 +37,8 @@ class TargetPlan:
     above: Settings = NO_SETTINGS
     """What the MCP backend says itself; it wins over the Backend of a target, unless that is a part of it."""
     rules_above: Rules | None = None
+    selector: str = ""
+    """Name of the selector that found it: policies for that are for it too."""
 
 
 @dataclass(slots=True)
@@ -84,4 +86,5 @@ def plan(message: backend_pb2.McpBackend) -> McpPlan:
 def _target(target: backend_pb2.McpTarget) -> TargetPlan:
     is_sse = target.protocol == backend_pb2.MCP_PROTOCOL_SSE
     is_stdio = target.protocol == backend_pb2.MCP_PROTOCOL_STDIO
-    return TargetPlan(target.name, target.backend, (target.path or _PATHS[is_sse]).encode(), is_sse, is_stdio)
+    path = (target.path or _PATHS[is_sse]).encode()
+    return TargetPlan(target.name, target.backend, path, is_sse, is_stdio, selector=target.selector)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.chain import expressions
-from dataplane.chain.rules import DENY, Rule, decision
+from dataplane.chain.rules import ALLOW, DENY, Rule, decision
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -85,6 +85,11 @@ class McpPolicies:
         return self._decided()[1]
 
     @property
+    def for_escaped(self) -> Decide:
+        """What is denied or required, whatever is allowed (`spellings.Spelling`)."""
+        return self._decided()[2]
+
+    @property
     def reads_arguments(self) -> bool:
         return any(expressions.reads(rule.programs, ARGUMENTS) for rule in self.rules)
 
@@ -92,6 +97,7 @@ class McpPolicies:
         if not self._decisions:
             self._decisions.append(decision(self.rules, str))
             self._decisions.append(decision(tuple(_listing(self.rules)), str))
+            self._decisions.append(decision([rule for rule in self.rules if rule.action != ALLOW], str))
         return self._decisions
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import binascii
 import os
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -16,6 +18,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 NONCE = 12
 MAX_SEALED = 8192
 """Characters of a sealed text."""
+
+_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_is_text = re.compile(r"[A-Za-z0-9_-]+").fullmatch
+_LAST: Final = (_ALPHABET, "", _ALPHABET[::16], _ALPHABET[::4])
+"""What the last character may be, by length: decoding passes over bits that are left, and over what is not of the
+alphabet, and one text would have many spellings."""
 
 
 class Sealer:
@@ -33,7 +41,7 @@ class Sealer:
 
     def open(self, text: str, purpose: bytes) -> bytes | None:
         """What was sealed for the same purpose; None for everything else."""
-        if not 0 < len(text) <= MAX_SEALED or not text.isascii():
+        if len(text) > MAX_SEALED or not _is_text(text) or text[-1] not in _LAST[len(text) % 4]:
             return None
         try:
             sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed
@@ -38,30 +38,94 @@ def check_values(value: Any) -> None:
             left.extend(each)
 
 
-_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//([^/?#]*))?([^?#]*)(.*)", re.DOTALL)
+class Spelling(NamedTuple):
+    """A name as a server may read it. `is_escaped`: with characters escaped that no URI can have, and nothing else
+    changed; what is allowed without them is not denied for that, what is denied or required counts."""
+
+    name: str
+    is_escaped: bool = False
+
+
+_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):([^?#]*)(.*)", re.DOTALL)
 _DROPPED: Final = re.compile(r"[\t\r\n]")
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
+_PORTS: Final = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443", "ftp": ":21", "file": ""}
+"""Schemes of which WHATWG URL knows more than others do, with the port that they need not say."""
+
+
+def spelled(kind: str, name: str) -> Iterable[Spelling]:
+    """The names that an item may be known by: the one that it has, and where a server may read it as another one,
+    those. Raises `Malformed`."""
+    if kind != "resource" or (len(name) <= MAX_NAME and _is_plain(name)):
+        return (Spelling(name),)
+    if len(name) > MAX_NAME:
+        raise Malformed(INVALID_PARAMS, f"a URI has more than {MAX_NAME} characters")
+    read = normal(name)
+    found = dict.fromkeys((name, read, normal(_decoded(name))))
+    escaped = dict.fromkeys((_escaped(read), _rooted(_escaped(read))))
+    return (*map(Spelling, found), *(Spelling(each, True) for each in escaped if each not in found))
+
+
+_is_plain: Final = re.compile(
+    r"(?:file://|(?!file:)[a-z][a-z0-9+-]*://[a-z0-9-][a-z0-9.-]*)(?:/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+"
+).fullmatch
+"""Most URIs: everybody reads them as they stand."""
 
 
 def normal(uri: str) -> str:
-    """A URI as those read it who make it normal (RFC 3986 6.2.2, and WHATWG URL of tabs and line ends): scheme and host
-    in lower case, percent codes decoded, no dot segments. What is no URI stays."""
-    found = _URI.fullmatch(_DROPPED.sub("", uri).strip())
+    """A URI as those read it who make it normal (RFC 3986 6.2.2, and WHATWG URL of tabs and line ends, backslashes,
+    slashes that are missing or too many, ports and `localhost`): scheme and host in lower case, no dot segments, no
+    escapes of what needs none. What is no URI stays."""
+    found = _URI.fullmatch(_DROPPED.sub("", uri).strip().strip(_TRIMMED))
     if found is None:
         return uri
-    scheme, _, host, path, rest = found.groups()
-    authority = "" if host is None else f"//{_decoded(host).lower()}"
-    return f"{scheme.lower()}:{authority}{_without_dots(_decoded(path))}{_decoded(rest)}"
+    scheme, hierarchy, rest = found[1].lower(), _plain(found[2]), _plain(found[3])
+    host, path = _parted(scheme, hierarchy)
+    authority = "" if host is None else f"//{host.lower()}"
+    return f"{scheme}:{authority}{_without_dots(path)}{rest}"
 
 
-def spelled(kind: str, name: str) -> Iterable[str]:
-    """The names that an item may be known by: the one that it has, and where a server may read it as another one, that.
-    Raises `Malformed`."""
-    if kind != "resource":
-        return (name,)
-    if len(name) > MAX_NAME:
-        raise Malformed(INVALID_PARAMS, f"a URI has more than {MAX_NAME} characters")
-    other = normal(name)
-    return (name,) if other == name else (name, other)
+def _parted(scheme: str, hierarchy: str) -> tuple[str | None, str]:
+    """Host and path; None: there is no host."""
+    port = _PORTS.get(scheme)
+    if port is not None:
+        hierarchy = hierarchy.replace("\\", "/")
+        if scheme != "file":
+            hierarchy = "//" + hierarchy.lstrip("/")
+        elif not hierarchy.startswith("//"):
+            hierarchy = "///" + hierarchy.removeprefix("/")
+    if not hierarchy.startswith("//"):
+        return None, hierarchy
+    host, slash, path = hierarchy[2:].partition("/")
+    if port:
+        host = host.removesuffix(port)
+    elif scheme == "file" and host.lower() == "localhost":
+        host = ""
+    return host, slash + path
+
+
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_ESCAPES: Final = {f"%{code:02X}": chr(code) if chr(code) in _UNRESERVED else f"%{code:02X}" for code in range(256)}
+_NONE_OF_A_URI: Final = re.compile(r"[^A-Za-z0-9%:/?#\[\]@!$&'()*+,;=._~-]+")
+
+
+def _plain(text: str) -> str:
+    """Without escapes of what needs none; others in upper case."""
+    return text if "%" not in text else _ESCAPE.sub(lambda found: _ESCAPES[found[0].upper()], text)
+
+
+def _escaped(text: str) -> str:
+    """With what a URI cannot have escaped."""
+    return _NONE_OF_A_URI.sub(lambda found: "%" + found[0].encode().hex("%").upper(), text)
+
+
+def _rooted(uri: str) -> str:
+    """With the path of a root, where a host is all that it has."""
+    return _HOST_ALONE.sub(r"\g<0>/", uri, count=1)
+
+
+_HOST_ALONE: Final = re.compile(r"^(?:https?|wss?|ftp)://[^/?#]+(?=[?#]|$)")
 
 
 def _decoded(text: str) -> str:

@@ -132,7 +132,7 @@ def _with_own(
     swap: Swap, key: str, position: tuple[str, str, str, tuple[str, ...]], record: BackendRecord, target: TargetPlan
 ) -> TargetPlan:
     """A target with what the policies of its backend say of connecting to it, those that name it alone included."""
-    place = (*position[:3], (target.name,))
+    place = (*position[:3], (target.selector, target.name))
     own, rules, _ = policies.of_backend(swap.of.interns, swap.of.store, place, ())
     if not record.inline or target.backend.startswith(f"{key}/"):  # a part of it has them already
         return replace(target, own=own, rules=rules)

@@ -87,6 +87,14 @@ def test_a_tool_that_is_denied_is_called_in_no_spelling(body: str, carrier: Carr
         "file:///a/\nb",
         " file:///a/b",
         "fi\tle:///a/b",
+        "file:/a/b",
+        "file:a/b",
+        "file://localhost/a/b",
+        "FILE://LocalHost/a/b",
+        "file:\\\\\\a\\b",
+        "file:///x\\..\\a\\b",
+        "\u0001file:///a/b\u001f",
+        "file:///x%2f..%2fa%2Fb",
     ],
 )
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
@@ -94,6 +102,56 @@ def test_a_resource_that_is_denied_is_read_in_no_spelling(method: str, uri: str,
     client = opened(carrier, DENY)
     assert client.error(method, {"uri": uri})[:2] == (200, -32602)
     assert method not in client.toys["127.0.0.1:9001"].methods_got()
+
+
+SAME = [
+    # what a rule names, and what some servers read as that
+    ("http://h.example/x", "HTTP://H.Example:80/x"),
+    ("https://h.example/x", "https:h.example/x"),
+    ("https://h.example/x", "https:\\\\h.example\\x"),
+    ("https://h.example/x", "https:////h.example:443/x"),
+    ("http://h.example/", "http://h.example"),
+    ("http://h.example/?a=b", "http://h.example?a=b"),
+    ("note://a/b%20c", "note://a/b c"),
+    ("note://a/b c", "note://a/b%20c"),
+    ("note://a/%E6%97%A5", "note://a/\u65e5"),
+    ("note://a/\u65e5", "note://a/%e6%97%a5"),
+    ("note://a/b%2Fc", "note://a/b%2fc"),
+    ("note://a/b", "NOTE://A/c/%2E%2E/b"),
+]
+
+
+@pytest.mark.parametrize(("named", "asked"), SAME)
+@pytest.mark.parametrize("action", ["Deny", "Require"])
+def test_whoever_reads_two_uris_as_one_gets_neither(action: str, named: str, asked: str, carrier: Carrier) -> None:
+    operator = "==" if action == "Deny" else "!="
+    client = opened(carrier, rule(f'mcp.resource.name {operator} "{named}"', action=action))
+    for uri in (named, asked):
+        assert client.error("resources/read", {"uri": uri}) == (200, -32602, f"Unknown resource: {uri}")
+    assert "resources/read" not in client.toys["127.0.0.1:9001"].methods_got()
+
+
+@pytest.mark.parametrize(
+    "asked", ["file:///pub/../a", "file:///pub/..\\a", "file:///pub/%2e%2e/a", "file:///pub/..%2fa"]
+)
+def test_what_is_allowed_leads_nowhere_else(asked: str, carrier: Carrier) -> None:
+    client = opened(carrier, rule('mcp.resource.name.startsWith("file:///pub/")'))
+    assert client.error("resources/read", {"uri": asked})[:2] == (200, -32602)
+
+
+@pytest.mark.parametrize("uri", ["file:///a", "note://a/\u65e5\u672c", "note://a/b c", "http://h.example", "toy:a\\b"])
+def test_what_is_allowed_by_its_own_name_is_read(uri: str, carrier: Carrier) -> None:
+    client = opened(carrier, rule("mcp.resource.name == r'%s'" % uri))  # noqa: UP031  # quotes within
+    client.toys["127.0.0.1:9001"].resources = [uri]
+    assert client.result("resources/read", {"uri": uri})["contents"][0]["uri"] == uri
+
+
+def test_a_method_that_is_too_long_to_be_compared_is_refused(carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    before = len(client.run.arrivals)
+    assert client.error("x/" + "y" * 8190)[1] == -32601 and len(client.run.arrivals) == before + 1
+    assert client.error("x/" + "y" * 8191) == (404, -32601, "Method not found")
+    assert len(client.run.arrivals) == before + 1
 
 
 def test_a_completion_about_it_neither(carrier: Carrier) -> None:

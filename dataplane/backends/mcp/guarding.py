@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import calls
+from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, events
 from dataplane.backends.mcp.relay import JSON, STREAM, Rewrite, kind_of, passed_lines, relay, whole
-from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed, events
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dataplane.chain.reply import Reply
-    from dataplane.mcp.guardrails import Outcome, Rejected
+    from dataplane.mcp.verdicts import Outcome, Rejected
 
 REQUEST, RESPONSE = 1, 2
 """As `mcp/guardrails`, which is loaded where there are some."""
@@ -62,7 +62,7 @@ def reads_any_answers(visit: Visit) -> bool:
 
 
 async def request(visit: Visit, message: Message, body: bytes) -> tuple[Message, bytes]:
-    """The message as processors have it. Raises `guardrails.Rejected`."""
+    """The message as processors have it. Raises `verdicts.Rejected`."""
     concerned = _concerned(visit, message, REQUEST)
     if not concerned:
         return message, body
@@ -75,7 +75,7 @@ async def request(visit: Visit, message: Message, body: bytes) -> tuple[Message,
 
 
 async def item(visit: Visit, message: Message, target: str, params: Object) -> Object:
-    """The params of a request to one target. Raises `guardrails.Rejected`."""
+    """The params of a request to one target. Raises `verdicts.Rejected`."""
     concerned = _concerned(visit, message, REQUEST)
     if not concerned:
         return params
@@ -93,16 +93,25 @@ async def _judged(
     targets: tuple[str, ...],
     content: bytes | None,
 ) -> Outcome:
-    from dataplane.mcp import guardrails
+    from dataplane.mcp import guardrails, verdicts
 
     shown = guardrails.Message(str(message.method), targets, content, _headers(visit) if phase == REQUEST else ())
-    outcome = await guardrails.judge(
-        concerned, phase, shown, visit.x, visit.policies.guardrails, may_change=content is not None
-    )
-    if outcome.metadata:
-        known: Any = (visit.x.attributes or {}).get("mcpGuardrails") or {}
-        visit.x.leave("mcpGuardrails", {**known, **outcome.metadata})
+    try:
+        outcome = await guardrails.judge(
+            concerned, phase, shown, visit.x, visit.policies.guardrails, may_change=content is not None
+        )
+    except verdicts.Rejected as rejected:
+        _leave(visit, rejected.metadata)
+        raise
+    _leave(visit, outcome.metadata)
     return outcome
+
+
+def _leave(visit: Visit, metadata: dict[str, Any]) -> None:
+    """What verdicts say for expressions that come later."""
+    if metadata:
+        known: Any = (visit.x.attributes or {}).get("mcpGuardrails") or {}
+        visit.x.leave("mcpGuardrails", {**known, **metadata})
 
 
 def _headers(visit: Visit) -> tuple[tuple[str, bytes], ...]:
@@ -128,7 +137,7 @@ def _pass_headers(visit: Visit, outcome: Outcome) -> None:
 
 
 async def result(visit: Visit, message: Message, targets: tuple[str, ...], found: Raw) -> Raw:
-    """The result of a request as processors have it. Raises `guardrails.Rejected`."""
+    """The result of a request as processors have it. Raises `verdicts.Rejected`."""
     concerned = _concerned(visit, message, RESPONSE)
     if not concerned:
         return found
@@ -152,7 +161,7 @@ async def relay_shown(
     visit: Visit, opened: Opened, rewrite: Rewrite | None, message: Message, target: str, lines: bytes = b""
 ) -> None:
     """Pass an answer on, its result as processors have it; without any, where none of them is shown results of this
-    method. `rewrite`: how its messages become ours after that. Raises `guardrails.Rejected`."""
+    method. `rewrite`: how its messages become ours after that. Raises `verdicts.Rejected`."""
     kind = kind_of(opened)
     if opened.answer.status != _OK:
         await _relay_failure(visit, opened, target, lines)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.relay import relay, relay_rewritten
 from dataplane.backends.mcp.sending import OK, asked, rewriting
-from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
+from dataplane.backends.mcp.upstreams import Upstreams, together
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.mcp import errors, merging, messages, modern, sessions, versions
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed, Message, Object

@@ -81,11 +81,7 @@ def _addressed(visit: Visit, kind: str, name: str, params: Object, key: str) -> 
 
 def _denied(visit: Visit, kind: str, found: _Addressed, arguments: Any = None) -> str | None:
     """Why rules refuse an item, whichever way its server may read its name; None: they do not."""
-    for name in spellings.spelled(kind, found.name):
-        visit.item(kind, found.target.name, name, arguments)
-        denied = visit.policies.for_calls(visit.x)  # type: ignore[arg-type]  # the exchange is the context
-        if denied is not None:
-            break
+    denied = visit.refuses(kind, found.target.name, found.name, arguments)
     visit.item(kind, found.target.name, found.name, arguments)
     return denied
 

@@ -13,17 +13,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp.answers import MAX_ANSWER, Deadline, Opened, TargetFailed, events
 from dataplane.backends.mcp.relay import STREAM, Rewrite, kind_of, rewrite_of
 from dataplane.backends.mcp.sending import OK, passed_on
-from dataplane.backends.mcp.upstreams import (
-    LIST_SECONDS,
-    MAX_ANSWER,
-    Opened,
-    TargetFailed,
-    Upstreams,
-    events,
-    together,
-)
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.sse import Event, EventReader, EventTooLarge, write
@@ -65,18 +58,6 @@ class _Hearing:
         return Filter(self.granted.flags, tuple(self.share.shown[uri] for uri in self.granted.uris))
 
 
-class _Deadline:
-    """Ends a call whose server takes too long (`carriers.Sleeper`)."""
-
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
-        self.is_met = False
-
-    def wake(self, now: float) -> None:
-        if not self.is_met:
-            self._opened.call.cancel()
-
-
 async def listen(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """Raises `Malformed`, `TargetFailed`."""
     plan = visit.plan
@@ -104,7 +85,7 @@ async def listen(visit: Visit, upstreams: Upstreams, message: Message, body: byt
     return None
 
 
-SLICE: Final = 16
+SLICE: Final = 8
 """URIs that rules are asked about in one turn of the loop: each may have thousands of characters."""
 
 
@@ -148,7 +129,7 @@ async def _begun(
 
 async def _acknowledged(visit: Visit, opened: Opened, share: _Share, message: Message) -> _Hearing | Message:
     calls = visit.x.context.calls
-    deadline = _Deadline(opened)
+    deadline = Deadline(opened)
     calls.wake_at(calls.clock() + LIST_SECONDS, deadline)
     reader, first, rest = EventReader(MAX_ANSWER), None, list[Event]()
     try:

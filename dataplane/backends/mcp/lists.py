@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.relay import JSON, kind_of, relay
-from dataplane.backends.mcp.upstreams import LIST_SECONDS, TargetFailed, Upstreams, together
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.mcp import merging, messages, sessions
 from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.methods import METHODS, Method

@@ -15,8 +15,8 @@ from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.http.rules import WHOLE_BODY
 
 if TYPE_CHECKING:
+    from dataplane.backends.mcp.answers import Answering
     from dataplane.backends.mcp.typing import McpExchange
-    from dataplane.backends.mcp.upstreams import Answering
     from dataplane.carriers import Consumer
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding, hello, items, listening, lists
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
-from dataplane.backends.mcp.upstreams import TargetFailed, Upstreams, together
+from dataplane.backends.mcp.upstreams import Upstreams, together
 from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import errors, merging, messages, modern, names, sessions, spellings, versions
 from dataplane.mcp.endpoints import QUERY
@@ -44,19 +45,22 @@ async def post(visit: Visit, body: bytes) -> Reply | None:
             return await client_posts.post(visit, body, stream)
     if not visit.takes_stream:
         return errors.refused("McpNotAcceptable")
-    if not (visit.head.get(b"content-type") or b"").lower().startswith(b"application/json"):
+    if not visit.has_json:
         return errors.refused("McpContentType")
     return await served(visit, body)
 
 
 async def served(visit: Visit, body: bytes) -> Reply | None:
     """A message, whichever transport brought it."""
+    message = None
     try:
         message = messages.read(body)
         if visit.is_judged:
             body = messages.encode(message)  # what is judged is what is sent: nothing else beside it
         return await _message(visit, message, body)
     except Malformed as error:
+        if error.request_id is None and message is not None and message.is_request:
+            error.request_id = message.request_id
         return errors.malformed(error)
 
 
@@ -90,7 +94,7 @@ _DENIED: Final = frozenset({"McpDenied", "McpRejected"})
 async def _guarded(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
     if visit.policies.guardrails is None:
         return await _served(visit, message, body, is_first)
-    from dataplane.mcp.guardrails import Rejected  # with protobuf's JSON: not where there are none
+    from dataplane.mcp.verdicts import Rejected  # with protobuf's JSON: not where there are none
 
     try:
         if message.is_request and not (visit.plan.several and _is_addressed(str(message.method))):
@@ -113,7 +117,7 @@ async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -
         if message.is_response:
             return await _respond(visit, upstreams, message, body)
         if not message.is_request:
-            return await _notify(visit, upstreams, str(message.method), body)
+            return await _notify(visit, upstreams, message, body)
         if message.method == "server/discover" and visit.plan.several:
             return await hello.discover(visit, upstreams, message, body)
         form = METHODS.get(str(message.method), OTHER).form
@@ -170,8 +174,10 @@ async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
     return None
 
 
-async def _notify(visit: Visit, upstreams: Upstreams, method: str, body: bytes) -> Reply | None:
-    """A notification is for all servers: what it is about is known to one of them, the others pass it over."""
+async def _notify(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    """A notification is for all servers: what it is about is known to one of them, the others pass it over. Progress is
+    for the one that asked, since tokens of servers may be alike."""
+    method = str(message.method)
     if not method.startswith("notifications/") and (visit.policies.rules or visit.policies.guardrails is not None):
         raise Malformed(INVALID_REQUEST, "a request needs an id")  # nobody would be asked about it
     targets = [each for each in visit.plan.targets if not _is_lost(upstreams, each)]
@@ -180,12 +186,25 @@ async def _notify(visit: Visit, upstreams: Upstreams, method: str, body: bytes) 
         return None
     if not visit.plan.several:
         return await acknowledged(visit, await upstreams.post(visit.plan.targets[0], body))
+    if method == "notifications/progress":
+        body, targets = _progressed(message, targets)
     found = await together(visit, [notified(upstreams, target, body) for target in targets])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and not visit.plan.fail_open:
         raise failures[0]
     visit.out.whole(ACCEPTED, b"", b"")
     return None
+
+
+def _progressed(message: Message, targets: list[TargetPlan]) -> tuple[bytes, list[TargetPlan]]:
+    """Progress of what a server has asked for, with the token that it gave; for nobody where that is none of ours."""
+    params = messages.object_of(message.params)
+    found = names.untagged(messages.id_of(params.get(merging.TOKEN)))
+    if found is None:
+        return b"", []
+    params[merging.TOKEN] = messages.raw(found[1])
+    body = messages.notification(str(message.method), messages.raw(params))
+    return body, [each for each in targets if each.name == found[0]]
 
 
 def _is_lost(upstreams: Upstreams, target: TargetPlan) -> bool:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.upstreams import MAX_ANSWER, Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, events
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head, lines_without
@@ -32,6 +32,7 @@ Tag = Callable[[str, messages.Id], str]
 """Target and id of a request that it has for the client, to the id that the client sees."""
 _CANCELLED: Final = "notifications/cancelled"
 _RELATED: Final = merging.RELATED.encode()
+_TOKEN: Final = merging.TOKEN.encode()
 
 
 def kind_of(opened: Opened) -> bytes:
@@ -46,7 +47,7 @@ def passed_lines(head: Head) -> bytes:
 
 async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
     """Pass an answer on as it is; `lines`: further headers. A client that takes no JSON gets it as an event."""
-    call, answer, _ = opened
+    call, answer = opened.call, opened.answer
     kind = kind_of(opened)
     if answer.status == _OK and kind == JSON and not visit.takes_json:
         visit.give(await whole(opened), lines)
@@ -110,8 +111,10 @@ class Rewrite:
         message = messages.read(text)
         is_other = self.renames and _RELATED in text and self._related(message)
         if message.is_request:
-            if self.tag is not None:
-                message.id, is_other = self.tag(self.target, message.request_id or 0), True
+            if self.renames and _TOKEN in text:
+                message.params = merging.token_renamed(message.params, partial(names.tagged, self.target))
+            if self.tag is not None and message.request_id is not None:
+                message.id, is_other = self.tag(self.target, message.request_id), True
         elif message.is_response:
             change = _RESULTS.get(self.method) if self.renames else None
             if change is not None and message.request_id == self.request_id and message.result is not UNSET:
@@ -192,16 +195,10 @@ _RESULTS: Final[dict[str, Callable[[Raw, str], Raw]]] = {
 def _request_renamed(params: Raw | object, target: str, tag: Tag) -> Raw:
     """A server withdraws a request that it had for the client."""
     fields = messages.object_of(_object(params))
-    raw = fields.get("requestId")
-    if raw is None:
-        return messages.raw(fields)
-    value = messages.value_of(raw, _ID)
-    if isinstance(value, str | int) and not isinstance(value, bool):
-        fields["requestId"] = messages.raw(tag(target, value))
+    request_id = messages.id_of(fields.get("requestId"))
+    if request_id is not None:
+        fields["requestId"] = messages.raw(tag(target, request_id))
     return messages.raw(fields)
-
-
-_ID: Final = 1024
 
 
 def _object(params: Raw | object) -> Raw:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp.answers import Opened, TargetFailed
 from dataplane.backends.mcp.relay import Rewrite, relay, relay_rewritten, rewrite_of
-from dataplane.backends.mcp.upstreams import LIST_SECONDS, Opened, TargetFailed, Upstreams
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams
 from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import sessions
 from dataplane.mcp.messages import Id, Message

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.relay import kind_of, relay, relay_events, rewrite_of
-from dataplane.backends.mcp.upstreams import Opened, TargetFailed, Upstreams, together
+from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.relay import STREAM, kind_of, relay, relay_events, rewrite_of
+from dataplane.backends.mcp.upstreams import Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.mcp import endpoints, errors, versions
 from dataplane.mcp.messages import INTERNAL_ERROR
@@ -14,12 +15,12 @@ from dataplane.mcp.messages import INTERNAL_ERROR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dataplane.backends.mcp.answers import Opened
     from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import TargetPlan
 
 _OK: Final = 200
 _NO_SUCCESS: Final = 300
-_NOT_ALLOWED: Final = 405
 
 
 async def get(visit: Visit, body: bytes) -> Reply | None:
@@ -71,41 +72,38 @@ def _failed(visit: Visit, failed: TargetFailed) -> Reply | None:
 
 
 async def _merged(visit: Visit, upstreams: Upstreams, last: bytes | None) -> Reply | None:
-    """All streams as one. With the id of an event: the stream of the target that it names goes on, alone."""
+    """All streams as one. It begins with the first of them: a server may begin its own with the first event. With the
+    id of an event: the stream of the target that it names goes on, alone. Raises `TargetFailed`."""
     targets, theirs = _resumed(visit, last)
-    found = await together(visit, [_open(upstreams, target, theirs) for target in targets])
+    is_closed = not visit.plan.fail_open
+    found = await together(visit, [_joined(visit, upstreams, each, theirs) for each in targets], is_closed)
     failures = [each for each in found if isinstance(each, TargetFailed)]
-    opened = [each for each in found if isinstance(each, Opened)]
-    streams = [
-        (target, each)
-        for target, each in zip(targets, found, strict=True)
-        if isinstance(each, Opened) and each.answer.status == _OK and kind_of(each) == b"text/event-stream"
-    ]
+    if failures and (is_closed or len(failures) == len(found) or (visit.out.has_begun and True not in found)):
+        raise failures[0]
+    if not visit.out.has_begun:
+        return errors.refused("McpNoStream", headers=b"allow: POST, DELETE\r\n")
+    visit.out.end()
+    return None
+
+
+async def _joined(visit: Visit, upstreams: Upstreams, target: TargetPlan, last: bytes | None) -> bool:
+    """Pass what one server says on the stream of all. False: it has none. Raises `TargetFailed`."""
+    opened = await upstreams.get(target, last)
     try:
-        if failures and (not visit.plan.fail_open or len(failures) == len(found)):
-            raise failures[0]
-        if not streams:
-            return errors.refused("McpNoStream", headers=b"allow: POST, DELETE\r\n")
-        visit.out.head(_OK, EVENTS)
-        ended = await together(visit, [relay_stream(visit, target, each) for target, each in streams])
-        lost = [each for each in ended if isinstance(each, TargetFailed)]
-        if lost and (len(lost) == len(ended) or not visit.plan.fail_open):
-            raise lost[0]
-        visit.out.end()
-        return None
+        if opened.answer.status != _OK or kind_of(opened) != STREAM:
+            return False
+        if not visit.out.has_begun:
+            visit.out.head(_OK, EVENTS)
+        await relay_stream(visit, target, opened)
+        return True
     finally:
-        for each in opened:
-            each.call.cancel()
+        opened.call.cancel()
 
 
 def _resumed(visit: Visit, last: bytes | None) -> tuple[Sequence[TargetPlan], bytes | None]:
     name, mark, theirs = (last or b"").partition(b":")
     target = visit.plan.by_name.get(name.decode("latin-1")) if mark else None
     return ((target,), theirs) if target is not None else (visit.plan.targets, None)
-
-
-async def _open(upstreams: Upstreams, target: TargetPlan, last: bytes | None) -> Opened:
-    return await upstreams.get(target, last)
 
 
 async def relay_stream(visit: Visit, target: TargetPlan, opened: Opened) -> None:

@@ -4,103 +4,43 @@ forgotten them, opened where there are none yet.
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from dataplane.backends.mcp import calls
+from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.http.sse import Event, EventReader, EventTooLarge
 from dataplane.mcp import messages, versions
 from dataplane.mcp.messages import Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
+    from collections.abc import Coroutine, Sequence
 
-    from dataplane.chain.calls import CallAnswer
     from dataplane.mcp.plans import TargetPlan
 
 HELLO_SECONDS: Final = 15.0
-"""For the head of a server's answer to `initialize`."""
+"""For a server's answer to `initialize`."""
 START_SECONDS: Final = 60.0
 """The same, of a server that is started for it."""
 LIST_SECONDS: Final = 30.0
-"""For the head of its answer to a list, and to what all servers are asked."""
+"""For its answer to a list, and to what all servers are asked; of one that passes as it is, for the head."""
 GOODBYE_SECONDS: Final = 5.0
-MAX_ANSWER: Final = 4 * 1024 * 1024
-"""Bytes of an answer that is read whole."""
-MAX_ANSWERS: Final = 16 * 1024 * 1024
-"""Bytes of all answers that are read for one request."""
+"""For its answer to the end of a session."""
 NOT_FOUND: Final = 404
 
 _TAKES: Final = b"accept: application/json, text/event-stream\r\n"
 _JSON: Final = b"content-type: application/json\r\n"
 
 
-class TargetFailed(Exception):
-    """A target gave no answer. The text is for the log."""
-
-    def __init__(self, target: str, text: str) -> None:
-        super().__init__(f"{target}: {text}")
-        self.target = target
-
-
-class Labelled(Protocol):
-    """An endpoint."""
-
-    @property
-    def label(self) -> str: ...
-
-
-class Answering(Protocol):
-    """A call whose answer has begun."""
-
-    @property
-    def endpoint(self) -> Labelled | None:
-        """Who answers; None: nobody that a session could be pinned to."""
-        ...
-
-    async def receive(self) -> bytes:
-        """As `chain.calls.CallStream`."""
-        ...
-
-    def cancel(self) -> None: ...
-
-
-class Opened(NamedTuple):
-    """Whoever has it cancels the call in the end."""
-
-    call: Answering
-    answer: CallAnswer
-    target: str
-    """Its name."""
-
-
-SLICE: Final = 16_384
-"""Bytes of events that are looked at in one turn of the loop: thousands of them may be there at once."""
-MANY: Final = 64
-"""Events of them: rules may be asked about each."""
-
-
-async def events(reader: EventReader, data: bytes) -> AsyncIterator[Event]:
-    """Events that end in `data`, in slices. Raises `EventTooLarge`."""
-    for start in range(0, len(data), SLICE):
-        for count, event in enumerate(reader.feed(data[start : start + SLICE]), 1):
-            yield event
-            if not count % MANY:
-                await asyncio.sleep(0)
-        if len(data) > SLICE:
-            await asyncio.sleep(0)
-
-
 class Upstreams:
     def __init__(self, visit: Visit) -> None:
         self.visit = visit
-        self._bytes_left = MAX_ANSWERS
+        self._answers: Answers | None = None
+        """Made with the first that is read."""
         self._fresh: dict[str, UpstreamSession] = {}
         """Opened by this request."""
 
@@ -170,10 +110,13 @@ class Upstreams:
     ) -> Opened:
         x = self.visit.x
         self.visit.out.taken()
+        clock = x.context.calls.clock
+        until = clock() + seconds
         if target.is_sse:
             from dataplane.backends.mcp.legacy import requests  # it is above this file
 
-            return await requests.asked(self.visit, target, known, method, body, seconds)
+            opened = await requests.asked(self.visit, target, known, method, body, seconds)
+            return opened._replace(until=clock() + seconds)
         lines = self.visit.passing + self.visit.name_line + lines
         if known.session_id:
             lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
@@ -182,7 +125,7 @@ class Upstreams:
             request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
             call = calls.call(x, plan, request, seconds, is_idempotent)
             try:
-                return Opened(call, await call.head(), target.name)
+                return Opened(call, await call.head(), target.name, until)
             except BaseException:
                 call.cancel()
                 raise
@@ -216,7 +159,7 @@ class Upstreams:
             if found is not None:
                 return self._remembered(session, found)
         said = b"" if session is None else session.hello
-        hello = msgspec.Raw(said or _anonymous(self.visit.version(), self.visit.plan.stateless))
+        hello = msgspec.Raw(said or _anonymous(self.visit.version()))
         opened = await self.hello(target, messages.request("initialize", "gw-initialize", hello))
         try:
             if opened.answer.status != _OK:
@@ -239,33 +182,10 @@ class Upstreams:
         return made
 
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
-        """The response to a request, read whole, from JSON or a stream of events. Other messages of the stream are left
-        out. Raises `TargetFailed`, also for more bytes than are read of one answer, or of all of them."""
-        content_type = (opened.answer.head.get(b"content-type") or b"").lower()
-        is_stream = content_type.startswith(b"text/event-stream")
-        reader, parts, size = EventReader(MAX_ANSWER), [], 0
-        try:
-            while data := await opened.call.receive():
-                size += len(data)
-                self._bytes_left -= len(data)
-                if size > MAX_ANSWER or self._bytes_left < 0:
-                    raise TargetFailed(target, f"its answer has more than {MAX_ANSWER} bytes, or all have too many")
-                if not is_stream:
-                    parts.append(data)
-                    continue
-                async for event in events(reader, data):
-                    if not event.data:
-                        continue  # the first event of a stream that can be resumed is an id alone (MCP 2025-11-25)
-                    message = messages.read(event.data)
-                    if message.is_response and message.request_id == request_id:
-                        return message
-            if is_stream:
-                raise TargetFailed(target, "its stream ended without an answer")
-            return messages.read(b"".join(parts))
-        except CallFailed as error:
-            raise TargetFailed(target, str(error)) from None
-        except (Malformed, EventTooLarge) as error:
-            raise TargetFailed(target, f"its answer is not readable: {error}") from None
+        """As `Answers.read`."""
+        if self._answers is None:
+            self._answers = Answers(self.visit.x.context.calls)
+        return await self._answers.read(opened, request_id, target)
 
     def leave(self) -> None:
         """End what was opened for this request alone, in the background."""
@@ -282,28 +202,31 @@ class Upstreams:
 _OK: Final = 200
 
 
-def _anonymous(version: str, is_stateless: bool) -> bytes:
-    """The `initialize` parameters for a client that has not sent its own in this session: see `_introduction`."""
-    return _introduction(version if version in versions.KNOWN else versions.UNSPOKEN, is_stateless)
+def _anonymous(version: str) -> bytes:
+    """The `initialize` parameters for a client without a session: see `_introduction`."""
+    return _introduction(version if version in versions.KNOWN else versions.UNSPOKEN)
 
 
 @cache
-def _introduction(version: str, is_stateless: bool) -> bytes:
-    """Of a client of which only the revision is known. Without a session its capabilities are not, so servers may ask
-    for what clients answer by themselves, with an error where they cannot. Roots are asked for beside requests, where
-    such a client receives nothing. One for each revision that is known."""
+def _introduction(version: str) -> bytes:
+    """Of a client of which only the revision is known. Its capabilities are not, so servers may ask for what clients
+    answer by themselves, with an error where they cannot. Roots are asked for beside requests, where such a client
+    receives nothing. One for each revision that is known."""
     able: dict[str, object] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
     return messages.encode(
         {
             "protocolVersion": version,
-            "capabilities": able if is_stateless else {},
+            "capabilities": able,
             "clientInfo": {"name": "gatewright", "version": "1"},
         }
     )
 
 
-async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Run them beside each other; a `TargetFailed` is a result."""
+async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]], until_failure: bool = False) -> list[Any]:
+    """Run them beside each other; a `TargetFailed` is a result. `until_failure`: the first of these ends the waiting;
+    what is not there then is None, and ends with the exchange."""
+    if not works:
+        return []
     x = visit.x
     results: list[Any] = [None] * len(works)
     left, done = len(works), x.context.make_future()
@@ -318,7 +241,8 @@ async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]]) -> l
             results[index] = TargetFailed("one of them", f"its answer is not readable: {error}")
         finally:
             left -= 1
-            if not left and not done.done():
+            is_over = not left or (until_failure and isinstance(results[index], TargetFailed))
+            if is_over and not done.done():
                 done.set_result(None)
 
     for index, work in enumerate(works):

@@ -67,8 +67,14 @@ class Visit:
         return self.x.context.wall_clock()
 
     def version(self) -> str:
-        """The revision that the client names; "" when it names none."""
-        return (self.head.get(VERSION) or b"").decode("latin-1")
+        """The revision that the client names; "" when it names none. Several are none that is known: a server might
+        take another one of them."""
+        return b", ".join(self.head.get_all(VERSION)).decode("latin-1")
+
+    @property
+    def has_json(self) -> bool:
+        """Whether the request says that its content is JSON."""
+        return (self.head.get(b"content-type") or b"").partition(b";")[0].strip(b" \t").lower() == accept.JSON
 
     def new_session(self, hello: bytes) -> Session:
         if len(hello) > sessions.MAX_HELLO:
@@ -135,15 +141,22 @@ class Visit:
         x.attributes = {key: value for key, value in (attributes or {}).items() if not key.startswith("mcp.")}
         x.leave("mcp", self._described)
         try:
-            for each in spellings.spelled(kind, name):
-                self.item(kind, target, each)
-                if self.policies.for_calls(x) is not None:  # type: ignore[arg-type]  # the exchange is the context
-                    return True
-            return False
+            return self.refuses(kind, target, name) is not None
         except Malformed:
             return True  # too long to be judged
         finally:
             self._described, x.attributes = described, attributes
+
+    def refuses(self, kind: str, target: str, name: str, arguments: Any = None) -> str | None:
+        """Why rules refuse an item, whichever way its server may read its name; None: they do not. Raises
+        `Malformed`."""
+        context: Any = self.x
+        for each in spellings.spelled(kind, name):
+            self.item(kind, target, each.name, arguments)
+            denied = (self.policies.for_escaped if each.is_escaped else self.policies.for_calls)(context)
+            if denied is not None:
+                return denied
+        return None
 
     def no_item(self, kind: str) -> None:
         """None is any more."""

@@ -23,19 +23,25 @@ _PROTOCOLS: Final = {
 
 
 class McpServer(NamedTuple):
-    """A target, and what it leads to: the key of a Backend. `protocol`: as the API has it."""
+    """A target, and what it leads to: the key of a Backend. `protocol`: as the API has it; `selector`: the name of that
+    which found it."""
 
     name: str
     backend: str
     path: str | None = None
     protocol: str | None = None
+    selector: str = ""
 
 
 def mcp_backend(model: MCPBackend, servers: Iterable[McpServer]) -> backend_pb2.McpBackend:
     return backend_pb2.McpBackend(
         targets=[
             backend_pb2.McpTarget(
-                name=each.name, backend=each.backend, path=each.path or "", protocol=_PROTOCOLS[each.protocol]
+                name=each.name,
+                backend=each.backend,
+                path=each.path or "",
+                protocol=_PROTOCOLS[each.protocol],
+                selector=each.selector,
             )
             for each in servers
         ],

@@ -74,16 +74,18 @@ class McpBackend(_message.Message):
     def __init__(self, targets: _Optional[_Iterable[_Union[McpTarget, _Mapping]]] = ..., stateless: _Optional[bool] = ..., fail_open: _Optional[bool] = ...) -> None: ...
 
 class McpTarget(_message.Message):
-    __slots__ = ("name", "backend", "path", "protocol")
+    __slots__ = ("name", "backend", "path", "protocol", "selector")
     NAME_FIELD_NUMBER: _ClassVar[int]
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SELECTOR_FIELD_NUMBER: _ClassVar[int]
     name: str
     backend: str
     path: str
     protocol: McpProtocol
-    def __init__(self, name: _Optional[str] = ..., backend: _Optional[str] = ..., path: _Optional[str] = ..., protocol: _Optional[_Union[McpProtocol, str]] = ...) -> None: ...
+    selector: str
+    def __init__(self, name: _Optional[str] = ..., backend: _Optional[str] = ..., path: _Optional[str] = ..., protocol: _Optional[_Union[McpProtocol, str]] = ..., selector: _Optional[str] = ...) -> None: ...
 
 class Endpoint(_message.Message):
     __slots__ = ("key", "backend", "address", "port", "zones")

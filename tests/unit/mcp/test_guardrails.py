@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.mcp import guardrails
-from dataplane.mcp.guardrails import REQUEST, RESPONSE, Failed, Message, Outcome, Processor, Rejected
+from dataplane.mcp import guardrails, verdicts
+from dataplane.mcp.guardrails import REQUEST, RESPONSE, Message, Processor
 from dataplane.mcp.policies import NO_POLICIES, McpPolicies
+from dataplane.mcp.verdicts import Failed, Outcome, Rejected
 from gatewright.wire.external import ext_mcp_pb2 as pb
 
 METHODS = {"tools/call": REQUEST, "tools/*": RESPONSE, "*/list": 0, "*": REQUEST | RESPONSE}
@@ -58,18 +59,22 @@ async def test_headers_that_are_told(allowed: tuple[str, ...], disallowed: tuple
     assert [header.key for header in told.requests[0].headers] == seen
 
 
-def passes(**more: Any) -> pb.McpRequestResult:
-    kind: Any = pb.McpRequestResult
-    made: pb.McpRequestResult = kind(**{"pass": pb.Pass()}, **more)
+def verdict_of(metadata: dict[str, Any] | None = None, **more: Any) -> pb.McpRequestResult:
+    made = pb.McpRequestResult(**more)
+    made.metadata.update(metadata or {})
     return made
 
 
+def passes(**more: Any) -> pb.McpRequestResult:
+    return verdict_of(**{"pass": pb.Pass()}, **more)
+
+
 def changes(content: bytes, **more: Any) -> pb.McpRequestResult:
-    return pb.McpRequestResult(mutated=content, **more)
+    return verdict_of(mutated=content, **more)
 
 
-def rejects(code: Any, reason: str = "", error: bytes = b"") -> pb.McpRequestResult:
-    return pb.McpRequestResult(error=pb.AuthorizationError(code=code, reason=reason, mcp_error=error))
+def rejects(code: Any, reason: str = "", error: bytes = b"", **more: Any) -> pb.McpRequestResult:
+    return verdict_of(error=pb.AuthorizationError(code=code, reason=reason, mcp_error=error), **more)
 
 
 class Told:
@@ -112,11 +117,14 @@ async def test_the_first_that_rejects_ends_it(code: str, number: int) -> None:
     assert len(told.requests) == 2
 
 
-@pytest.mark.parametrize("error", [b"{", b"[" * 100_000, b"\xff"])
+NO_JSON: list[bytes] = [b"{", b"[" * 100_000, b"\xff", b'"\\ud800"', b"NaN", b'"' + b"x" * 70_000 + b'"']
+
+
+@pytest.mark.parametrize("error", NO_JSON)
 async def test_a_rejection_stands_whatever_is_beside_it(error: bytes) -> None:
     with pytest.raises(Rejected) as caught:
         await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(1, "x" * 5000, error)))
-    assert (len(caught.value.text), caught.value.data) == (guardrails.MAX_REASON, None)
+    assert (len(caught.value.text), caught.value.data) == (verdicts.MAX_REASON, None)
 
 
 BROKEN: list[Any] = [
@@ -126,9 +134,21 @@ BROKEN: list[Any] = [
     changes(b"{"),
     changes(b"[]"),
     changes(b"[" * 100_000),
+    changes(b""),
+    changes(b'{"a": NaN}'),
+    changes(b'{"a": "\\ud800"}'),
+    changes(b'{"a": "\xff"}'),
+    changes(b'\xef\xbb\xbf{"a": 1}'),
+    changes('{"a": 1}'.encode("utf-16")),
     passes(header_mutation=pb.HeaderMutation(set=[pb.Header(key="a b", value=b"1")])),
     passes(header_mutation=pb.HeaderMutation(set=[pb.Header(key="a", value=b"1\r\nb: 2")])),
     passes(header_mutation=pb.HeaderMutation(remove=[""])),
+    passes(header_mutation=pb.HeaderMutation(set=[pb.Header(key="b", value=b"1"), pb.Header(key="a b", value=b"1")])),
+    passes(header_mutation=pb.HeaderMutation(remove=["b", ""])),
+    changes(b'{"name": "y"}', header_mutation=pb.HeaderMutation(remove=[""])),
+    passes(metadata={"a": float("nan")}),
+    passes(metadata={"a": "x" * 70_000}),
+    changes(b'{"name": "y"}', metadata={"a": float("inf")}),
 ]
 
 
@@ -139,7 +159,7 @@ async def test_one_that_fails(broken: Any) -> None:
     assert outcome == Outcome(CALL.content)
     with pytest.raises(Rejected) as caught:
         await guardrails.judge([CLOSED, OPEN], REQUEST, CALL, None, Told(broken, passes()))
-    assert (caught.value.code, caught.value.text) == (guardrails.FAILED, "guardrail failed")
+    assert (caught.value.code, caught.value.text) == (verdicts.FAILED, "guardrail failed")
 
 
 async def test_headers_and_metadata_of_verdicts() -> None:
@@ -158,11 +178,21 @@ async def test_headers_and_metadata_of_verdicts() -> None:
     assert outcome.metadata == {"a": "2", "b": "3"}
 
 
-async def test_metadata_that_is_too_large_is_a_failure() -> None:
-    verdict = passes()
-    verdict.metadata.update({"a": "x" * 70_000})
-    with pytest.raises(Rejected):
-        await guardrails.judge([CLOSED], REQUEST, CALL, None, Told(verdict))
+@pytest.mark.parametrize("metadata", [{"a": "x" * 70_000}, {"a": float("nan")}])
+async def test_a_rejection_stands_whatever_metadata_is_beside_it(metadata: dict[str, Any]) -> None:
+    with pytest.raises(Rejected) as caught:
+        await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(1, "no", metadata=metadata)))
+    assert (caught.value.text, caught.value.metadata) == ("no", {})
+
+
+async def test_what_verdicts_say_is_there_also_of_a_message_that_is_rejected() -> None:
+    told = Told(passes(metadata={"a": "1", "b": "1"}), rejects(1, "no", metadata={"b": "2"}))
+    with pytest.raises(Rejected) as caught:
+        await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, told)
+    assert caught.value.metadata == {"a": "1", "b": "2"}
+    with pytest.raises(Rejected) as caught:
+        await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, Told(passes(metadata={"a": "1"}), Failed("gone")))
+    assert caught.value.metadata == {"a": "1"}
 
 
 async def test_a_message_for_several_targets_is_not_changed() -> None:
@@ -188,6 +218,22 @@ async def test_metadata_of_expressions_is_told() -> None:
     assert dict(told.requests[0].metadata_context)["user"] == "ann"
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [value]
+    return value
+
+
+async def test_metadata_that_a_processor_could_not_read_is_absent() -> None:
+    """Else a client that chooses a value could make a processor fail, and pass it where it fails open."""
+    values = {"deep": nested(25), "flat": nested(24), "large": 10**400, "b": {"a": [1, "x"]}}
+    told = Told(passes())
+    processor = Processor("b", (("*", 3),), metadata=lambda context: values)
+    await guardrails.judge([processor], REQUEST, CALL, None, told)
+    assert set(told.requests[0].metadata_context.fields) == {"flat", "b"}
+
+
 def test_who_is_concerned() -> None:
     one, other = Processor("1", (("tools/call", REQUEST),)), Processor("2", (("*", RESPONSE),))
     assert guardrails.concerned((one, other), "tools/call", REQUEST) == (one,)
@@ -201,3 +247,5 @@ def test_a_backend_without_policies_leaves_those_of_its_route() -> None:
     assert NO_POLICIES.over(route) is route
     assert McpPolicies(guardrails="own").over(route).guardrails == "own"
     assert NO_POLICIES.over(None).guardrails is None
+    bad = McpPolicies(refused="bad")
+    assert McpPolicies(guardrails="own").over(bad).refused == bad.over(route).refused == "bad", "either fails closed"

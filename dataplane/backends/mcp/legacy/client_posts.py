@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import posts
+from dataplane.backends.mcp.answers import MAX_ANSWER, Answering
 from dataplane.backends.mcp.legacy import mail as mails
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE, texts
 from dataplane.backends.mcp.legacy.reached import Gone
 from dataplane.backends.mcp.outlet import give_all
-from dataplane.backends.mcp.upstreams import MAX_ANSWER, Answering
 from dataplane.backends.mcp.visit import SESSION
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN
@@ -41,7 +41,7 @@ def stream_of(visit: Visit) -> bytes | None:
 
 
 async def post(visit: Visit, body: bytes, sealed: bytes) -> Reply | None:
-    if not (visit.head.get(b"content-type") or b"").lower().startswith(b"application/json"):
+    if not visit.has_json:
         return errors.refused("McpContentType")
     try:
         message = messages.read(body)

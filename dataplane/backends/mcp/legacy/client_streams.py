@@ -11,8 +11,9 @@ import secrets
 from copy import copy
 from typing import TYPE_CHECKING, Final
 
+from dataplane.backends.mcp.answers import MAX_ANSWER, TargetFailed
 from dataplane.backends.mcp.relay import kind_of
-from dataplane.backends.mcp.upstreams import MAX_ANSWER, TargetFailed, Upstreams
+from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import EVENTS
 from dataplane.chain.calls import CallFailed
 from dataplane.http.sse import Event, EventReader, EventTooLarge, comment, write

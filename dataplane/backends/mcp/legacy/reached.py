@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.upstreams import MAX_ANSWER, events
+from dataplane.backends.mcp.answers import MAX_ANSWER, events
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.sse import Event, EventReader, EventTooLarge
 from dataplane.mcp.dialogue import envelope

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from dataplane.backends.mcp import calls
+from dataplane.backends.mcp.answers import Labelled, Opened, TargetFailed
 from dataplane.backends.mcp.legacy import server_streams
 from dataplane.backends.mcp.legacy.reached import PEER_SECONDS, Far, Gone, Heard, Near, Reached
-from dataplane.backends.mcp.upstreams import Labelled, Opened, TargetFailed
 from dataplane.backends.mcp.visit import SESSION
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head

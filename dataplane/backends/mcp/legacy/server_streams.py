@@ -12,7 +12,8 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.upstreams import HELLO_SECONDS, MAX_ANSWER, Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, events
+from dataplane.backends.mcp.upstreams import HELLO_SECONDS
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.sse import Event, EventReader, EventTooLarge
 from dataplane.mcp import endpoints
