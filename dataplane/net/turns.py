@@ -112,12 +112,15 @@ class Turns:
             self._is_called = True
             self._call_soon(self._run)
 
-    def begin(self) -> None:
-        """Somebody has more than one thing to do: the share of this turn counts from here, if it does not yet."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._end = self._clock() + SHARE
-            self._end_later()
+    def begin(self) -> bool:
+        """Somebody has more than one thing to do: the share of this turn counts from here, if it does not yet. Whether
+        it begins with this call, so that nothing of it is used."""
+        if self._has_begun:
+            return False
+        self._has_begun = True
+        self._end = self._clock() + SHARE
+        self._end_later()
+        return True
 
     def compute(self, *sources: str) -> int:
         """Something is about to compute for long, for these peers. Which turn this is: what does so in one turn for one

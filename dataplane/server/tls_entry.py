@@ -6,7 +6,9 @@ random learns nothing. What goes wrong later gets OpenSSL's alert, a log line wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from dataplane.net.sources import source_of
@@ -15,6 +17,8 @@ from dataplane.table.binds import choose
 from dataplane.tls.client_hello import NotTls, read
 
 if TYPE_CHECKING:
+    from OpenSSL import SSL
+
     from dataplane.server.entry import Entry
     from dataplane.tls.transport import TlsTransport
 
@@ -50,17 +54,23 @@ def step(entry: Entry) -> int:
     context = listener.tls.context()
     if context is None:
         return _refuse(entry, UNUSABLE if listener.tls_settings.refused else NO_CERTIFICATE, name)
-    from dataplane.tls.contexts import accepting  # here: most workers do without OpenSSL
-    from dataplane.tls.transport import TlsTransport
-
-    shared = entry.context
-    source = source_of(entry.peer.address)
-    secure = TlsTransport(accepting(context), _Owner(entry), shared.handshakes, shared.writes.turns, str(source))
+    accepting, transport = _openssl()
+    shared, source = entry.context, str(source_of(entry.peer.address))
+    secure = transport(accepting(context), _Owner(entry), shared.handshakes, shared.writes.turns, source)
     entry.secure = secure
     secure.sni = name
     data, entry.data = entry.data, b""
     secure.start(entry.transport, data)
     return MORE
+
+
+@cache
+def _openssl() -> tuple[Callable[[SSL.Context], SSL.Connection], type[TlsTransport]]:
+    """What is loaded by the first handshake: most workers do without OpenSSL."""
+    from dataplane.tls.contexts import accepting
+    from dataplane.tls.transport import TlsTransport
+
+    return accepting, TlsTransport
 
 
 class _Owner:

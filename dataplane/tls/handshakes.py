@@ -43,8 +43,7 @@ class Handshakes:
         """Take a step of `one`: now if that may be, else when it is its turn."""
         turns = self._turns
         if not self._waiting:
-            turns.begin()
-            if not turns.is_spent():
+            if turns.begin() or not turns.is_spent():
                 one.step()
                 return
             turns.add(self)
