@@ -101,7 +101,7 @@ class Proxy:
     def workers(self) -> list[int]:
         """Process ids."""
         command = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in cpu.tree(self.process.pid)}
-        return [pid for pid, line in command.items() if b"\0dataplane.worker\0" in line]
+        return [pid for pid, line in command.items() if b"\0dataplane.worker_entry\0" in line]
 
 
 class Swaps:

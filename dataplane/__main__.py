@@ -6,18 +6,22 @@ before anybody has looked at the command line; where that cannot be used, the se
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import sys
-from collections.abc import Sequence
 
 from dataplane.agent import fork_start
+
+TYPE_CHECKING = False  # `typing` takes as long to load as all above; type checkers know this name
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_FILES = 1_048_576
 
 STDERR = 2
 
-WORKER = (sys.executable, "-P", "-m", "dataplane.worker")
+WORKER = (sys.executable, "-P", "-m", "dataplane.worker_entry")
 """-P: the current folder is a user's, and may hold what looks like a module."""
 
 
@@ -26,6 +30,7 @@ def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORK
     _hold_standard_files()
     _allow_files()
     begun = fork_start.begin(worker_command)
+    gc.disable()  # until the agent is loaded (`agent/entry`)
     from dataplane.agent import entry
 
     return entry.main(list(sys.argv[1:] if argv is None else argv), worker_command, begun)

@@ -77,7 +77,6 @@ def _first_reading(file: Path, reader: Reader) -> Loaded | None:
 
 
 async def _run(settings: Settings, starter: Starter, first: Loaded | None, reader: Reader, stdio: Path) -> int:
-    gc.disable()  # nothing that is loaded is garbage; looking through it takes a tenth of the start
     lives = await process.start_all(settings.workers, starter)
     for warning in settings.warnings:
         log.warning("%s", warning)
@@ -89,7 +88,7 @@ async def _run(settings: Settings, starter: Starter, first: Loaded | None, reade
 
     agent = Agent(settings, starter, first, Pace(), lives, reader, stdio)
     gc.freeze()
-    gc.enable()
+    gc.enable()  # disabled by `__main__`: nothing that is loaded is garbage, and looking through it takes a tenth
     try:
         return await agent.run()
     finally:

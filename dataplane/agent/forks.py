@@ -12,7 +12,6 @@ import logging
 import os
 import signal
 import socket
-import subprocess
 from collections import deque
 from collections.abc import Sequence
 
@@ -80,7 +79,7 @@ class _Server:
     """One life of the server. It notes when its workers begin and end, and that nobody can say so any more."""
 
     def __init__(self, begun: Begun) -> None:
-        self._process, self._control = begun
+        self._process, self._control = begun.process, socket.socket(fileno=begun.control)
         self._control.setblocking(False)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._asked: deque[_Fork] = deque()
@@ -106,11 +105,9 @@ class _Server:
         self._control.close()
         while self._fds:
             os.close(self._fds.popleft())
-        try:
-            self._process.wait(LAST_WORDS)
-        except subprocess.TimeoutExpired:
+        if not self._process.wait(LAST_WORDS):
             self._process.kill()
-            self._process.wait()
+            self._process.wait(LAST_WORDS)
 
     def _readable(self) -> None:
         try:

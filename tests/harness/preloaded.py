@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAINS = {
     "dataplane": "dataplane.__main__",
     "dataplane.worker": "dataplane.worker",
+    "dataplane.worker_entry": "dataplane.worker",
     "dataplane.agent.reader_entry": "dataplane.agent.reader",
     "controlplane": "controlplane.__main__",
     "controlplane.cli": "controlplane.cli.__main__",
@@ -336,10 +337,17 @@ class _Subprocess:
         return _ForkingPopen(words, **options)
 
 
-STARTING = ("dataplane.agent.reader_process", "dataplane.agent.fork_start", "controlplane.sources.aside")
+STARTING = ("dataplane.agent.reader_process", "controlplane.sources.aside")
 """Modules that start processes of ours."""
 
 
 def _fork_instead() -> None:
     for name in STARTING:
         importlib.import_module(name).subprocess = _Subprocess()  # type: ignore[attr-defined]
+    fork_start = importlib.import_module("dataplane.agent.fork_start")
+
+    def spawn(words: Sequence[str], kept: int) -> Any:
+        options = {"stdin": subprocess.DEVNULL, "env": fork_start.environment(), "pass_fds": (kept,)}
+        return fork_start.Process(_Subprocess().Popen(words, **options).pid)
+
+    fork_start.spawn = spawn  # type: ignore[attr-defined]

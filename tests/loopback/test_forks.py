@@ -187,6 +187,39 @@ async def test_a_server_that_was_begun_ahead_is_asked_and_one_that_nobody_asks_e
     assert not servers() and not is_alive(unasked)
 
 
+def test_a_server_has_nothing_open_but_the_standard_files_and_where_it_is_asked() -> None:
+    """Its input is empty, and what this process was given is not handed on."""
+    given, kept = os.pipe()
+    os.set_inheritable(given, True)
+    shown = "import os; print(sorted(os.path.realpath(f'/proc/self/fd/{each}') for each in os.listdir('/proc/self/fd')))"
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    try:
+        code = f"import os; os.dup2({writing}, 1); {shown}"
+        process = fork_start.spawn([sys.executable, "-S", "-c", code], writing)
+        os.close(writing)
+        with os.fdopen(reading) as answer:
+            found = answer.read()
+        assert process.wait(PATIENCE) and process.wait(0.0)
+        process.kill()  # it has ended, and its number may be another's
+        assert f"pipe:[{os.stat(given).st_ino}]" not in found and "'/dev/null'" in found, found
+        assert "socket:" not in found
+    finally:
+        for each in (given, kept):
+            os.close(each)
+        ours.close()
+        theirs.close()
+
+
+def test_a_process_that_does_not_end_is_waited_for_so_long_and_no_longer() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = fork_start.spawn([sys.executable, "-S", "-c", "import time; time.sleep(1000)"], theirs.fileno())
+        assert not process.wait(0.0)
+        process.kill()
+        assert process.wait(PATIENCE) and not theirs.get_inheritable()
+
+
 async def test_without_a_server_each_worker_loads_by_itself() -> None:
     launch = OneByOne(REAL)
     lives = await start_all(2, launch)

@@ -44,6 +44,15 @@ def test_every_module_opens_with_what_it_is() -> None:
     assert [str(path) for path in modules() if not opens_with_text(path)] == []
 
 
+def test_a_fork_server_is_begun_before_anything_is_loaded_that_takes_long() -> None:
+    """What stands before it is waited for by everybody: `socket`, `subprocess` and `typing` take as long as Python."""
+    late = ("socket", "subprocess", "typing", "collections", "enum", "re", "asyncio", "dataplane.agent.entry")
+    code = f"import sys, dataplane.__main__; print(*(name for name in {late!r} if name in sys.modules))"
+    run = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = [{str(ROOT)!r}]; {code}"],
+        capture_output=True, text=True, check=True)  # fmt: skip
+    assert run.stdout.split() == []
+
+
 @pytest.mark.parametrize("module", ["dataplane.worker"])
 def test_worker_loads_nothing_heavy(module: str) -> None:
     code = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"

@@ -1,0 +1,23 @@
+"""The program of workers and of their fork server: loads what `worker` needs without collecting garbage.
+
+Nothing that is loaded is garbage, and looking through it takes a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+
+def main() -> None:
+    """See `worker.main`."""
+    gc.disable()
+    from dataplane import worker
+
+    gc.enable()
+    worker.main()
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(0)
