@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from controlplane.deploy.merge import MergeError, merged
 from controlplane.deploy.merge_keys import SPECS
+from controlplane.deploy.names import GATEWAY_NAME
 from controlplane.deploy.request import Json, Layer, RenderingError
 from gatewright.api.objects.gateway_parameters import GatewayParametersSpec, KubernetesResourceOverlay
 from gatewright.api.text.problem import path_text
@@ -23,6 +24,14 @@ WITHOUT_SPEC: Final = ("ServiceAccount",)
 """Kinds of which an overlay's `spec` is about the object's own fields."""
 _ENVELOPE: Final = ("apiVersion", "kind", "metadata")
 """Of these: not to be overlaid."""
+KEPT: Final = {
+    "Deployment": (
+        (("spec", "selector", "matchLabels", GATEWAY_NAME), "Pods of another Gateway would be taken for this one's"),
+        (("spec", "template", "metadata", "labels", GATEWAY_NAME), "the Pods would be taken for another Gateway's"),
+        (("spec", "template", "spec", "serviceAccountName"), "the controller knows the proxies of a Gateway by it"),
+    ),
+}
+"""Of a kind: values that no overlay may change, and why."""
 
 
 def asks_for(layers: Sequence[Layer], kind: str) -> bool:
@@ -72,7 +81,17 @@ def _one(body: Json, overlay: KubernetesResourceOverlay, place: _Place, identity
         result["metadata"]["annotations"] = {**body["metadata"]["annotations"], **(metadata.annotations or {})}
     if overlay.spec is not None:
         _merge_spec(result, overlay.spec, place)
+    for path, why in KEPT.get(str(body["kind"]), ()):
+        if _at(result, path) != _at(body, path):
+            raise place.error(path_text(path), f"cannot be changed: {why}")
     return result
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    """None where an overlay left something else than maps."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _merge_spec(result: Json, spec: Json, place: _Place) -> None:

@@ -8,7 +8,7 @@ rules:
 - Only objects with our label and a name that we give, whose controller is the Gateway, are removed, and only if they
   are still the ones that we saw: labels and owners are copied with what somebody makes of one of ours. Objects of a
   Gateway that is gone are left to the cluster's garbage collector.
-- An object that is as wanted is not written.
+- An object that is as wanted is not written. One that somebody changes back each time is written less and less often.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
 from controlplane.kube import differences, paths
 from controlplane.kube.access import APPLY, ApiError
+from controlplane.kube.contests import Contests
 from controlplane.kube.owned import KINDS, Live, LiveChange, Owned, addresses, are_unready, owner, slim
 from controlplane.kube.pending import Pending
 from controlplane.kube.reflector import Reads, Reflector
@@ -46,6 +47,8 @@ QUIET: Final = 0.005
 """Seconds that a change waits for others."""
 NEEDED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret", "Service")
 """Kinds of which a Pod finds what it needs, so they are made before its Deployment."""
+LONGEST_REST: Final = 0.5
+"""Seconds that a Gateway's turn lasts longer because somebody undid what was written; else it has another turn."""
 KEY_BYTES: Final = 32
 """Of a session key."""
 
@@ -76,6 +79,10 @@ class Requests(Reads, Protocol):
 
 class Foreign(Exception):
     """An object of a wanted name exists and was not made for the Gateway."""
+
+
+class Contested(Exception):
+    """Somebody changes an object back each time."""
 
 
 Report = Callable[[Mapping[str, Outcome | None]], Awaitable[None]]
@@ -117,6 +124,7 @@ class Deployer:
         self._told: dict[ObjectKey, Outcome] = {}
         self._settled: dict[WantedKey, tuple[str, str]] = {}
         """Of objects that the API server made something else of: digests of what was applied and what came of it."""
+        self._contests: Contests[WantedKey] = Contests()
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -263,6 +271,9 @@ class Deployer:
         except Foreign:
             why = f"{key} exists and was not made for this Gateway; it is left as it is"
             return [Condition("Programmed", False, "Invalid", why)]
+        except Contested:
+            why = f"{key} is changed by somebody else each time that it was applied, so it is applied less often"
+            return [Condition("Programmed", False, "Pending", why)]
         except ApiError as error:
             return [_refused(key, error)]
         except (OSError, TimeoutError) as error:
@@ -279,16 +290,26 @@ class Deployer:
             raise Foreign
         if wanted.random_key:
             if live is None:
+                await self._wait_for_others(key, body)
                 await self._create(key, {**body, "stringData": {wanted.random_key: secrets.token_hex(KEY_BYTES)}})
             return
         if live is None or not self._is_settled(key, live, body):
+            await self._wait_for_others(key, body)
             await self._apply(key, body, force=is_known)
+
+    async def _wait_for_others(self, key: WantedKey, body: Json) -> None:
+        """Before the same is written again, which somebody undid. Raises Contested where that goes on."""
+        loop, mark = asyncio.get_running_loop(), _mark(body)
+        rest = self._contests.rest(key, mark, loop.time())
+        if rest > LONGEST_REST:
+            raise Contested
+        await asyncio.sleep(rest)
+        self._contests.wrote(key, mark, loop.time())
 
     def _is_settled(self, key: WantedKey, live: Json, body: Json) -> bool:
         if differences.is_as_wanted(live, body):
             return True
-        mark = str(body["metadata"]["annotations"][differences.APPLIED])
-        return self._settled.get(key) == (mark, differences.settled(live))
+        return self._settled.get(key) == (_mark(body), differences.settled(live))
 
     async def _read(self, key: WantedKey) -> Json | None:
         """One that the watch has not, or not yet."""
@@ -310,8 +331,7 @@ class Deployer:
         if differences.is_as_wanted(made, body):
             self._settled.pop(key, None)
         else:
-            mark = str(body["metadata"]["annotations"][differences.APPLIED])
-            self._settled[key] = mark, differences.settled(made)
+            self._settled[key] = _mark(body), differences.settled(made)
 
     async def _create(self, key: WantedKey, body: Json) -> None:
         collection = _path(key).rpartition("/")[0]
@@ -363,6 +383,11 @@ class Deployer:
     def problems(self) -> list[str]:
         """Kinds that cannot be read now."""
         return [f"{each.info.plural}: {each.trouble}" for each in self.reflectors.values() if each.trouble]
+
+
+def _mark(body: Json) -> str:
+    """The digest of an object as `differences.marked` gives it."""
+    return str(body["metadata"]["annotations"][differences.APPLIED])
 
 
 def _refused(key: WantedKey, error: ApiError) -> Condition:

@@ -2,7 +2,8 @@
 
 Of each object the latest counts, and one write at a time is under way. A write waits for a moment of quiet, because a
 burst of routes changes one Gateway's status with each of them, and for half a second at most while the burst lasts;
-where nothing but counts of attached routes change, `bursts` says how long.
+where nothing but counts of attached routes change, `bursts` says how long, and where somebody undoes what was written
+`contests`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from controlplane.kube.bursts import LONGEST, QUIET, Bursts, changes, has_counts, only_counts_differ
+from controlplane.kube.contests import Contests
 from controlplane.translate.statuses import StatusKey, StatusWrite
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
@@ -38,6 +40,8 @@ class _Entry:
     was_count: bool = False
     """The same of the write under way."""
     failures: int = 0
+    is_contested: bool = False
+    """Somebody undid it when it was written before."""
     is_under_way: bool = False
     taken_for: str = ""
     """The version of the fact that the write under way was made of."""
@@ -71,6 +75,7 @@ class Schedule:
         """The newest version that was reported of an object, and those that our writes made after it, in order.
         Forgotten when the object is reported with what it should have."""
         self._bursts = Bursts()
+        self._contests: Contests[StatusKey] = Contests()
         self._random = random
 
     def __len__(self) -> int:
@@ -87,13 +92,13 @@ class Schedule:
             return
         if entry is None:
             entry = self._entries[key] = _Entry(write)
-            self._start(key, entry, now, self._is_count(key, write, now))
+            self._start(key, entry, write, now, is_count=self._is_count(key, write, now))
         elif entry.is_stale and entry.is_under_way:
             entry.is_stale, entry.is_anew = False, True
             self._changed(key, entry, write, now)
         elif entry.is_stale:
             entry.failures, entry.is_stale = 0, False
-            self._start(key, entry, now, is_count=False)
+            self._start(key, entry, write, now, is_count=False)
         elif write.body != entry.write.body:
             self._changed(key, entry, write, now)
         entry.write = write
@@ -108,15 +113,21 @@ class Schedule:
         burst.note(now, changes(burst.body, write.body))
         return True
 
-    def _start(self, key: StatusKey, entry: _Entry, now: float, is_count: bool) -> None:
+    def _start(self, key: StatusKey, entry: _Entry, write: StatusWrite, now: float, *, is_count: bool) -> None:
         """It begins to wait."""
         burst = self._bursts.of(key, now) if is_count else None
         entry.since, entry.is_count = now, burst is not None
         entry.quiet, entry.longest = (QUIET, LONGEST) if burst is None else (burst.quiet(now), burst.longest(now))
+        contest = self._contests.wait(key, write.body, now)
+        if contest:
+            entry.quiet = entry.longest = contest
+        entry.is_contested = contest > 0.0
         entry.wait(now)
 
     def _changed(self, key: StatusKey, entry: _Entry, write: StatusWrite, now: float) -> None:
         """Another one is wanted while it waits."""
+        if entry.is_contested and write.body != entry.write.body:
+            entry.is_contested, entry.quiet, entry.longest = False, QUIET, now - entry.since + LONGEST
         if write.body != entry.write.body and only_counts_differ(entry.write.body, write.body):
             burst = self._bursts.of(key, now)
             if burst is not None:
@@ -168,6 +179,7 @@ class Schedule:
         """A write has succeeded, and the object has this version now."""
         entry = self._entries[key]
         self._versions[key].append(version)
+        self._contests.wrote(key, write.body, now)
         burst = self._bursts.wrote(key, write.body, entry.since, now, is_count=entry.was_count)
         if entry.is_stale:
             self.dropped(key)
@@ -213,5 +225,5 @@ class Schedule:
 
     def _again(self, key: StatusKey, entry: _Entry, now: float, is_count: bool) -> None:
         entry.is_under_way = False
-        self._start(key, entry, now, is_count)
+        self._start(key, entry, entry.write, now, is_count=is_count)
         heapq.heappush(self._heap, (entry.due, key))

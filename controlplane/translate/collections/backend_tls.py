@@ -24,9 +24,7 @@ class BackendTLS:
         )
         self._by_target = self.verdicts.index("target", lambda _, each: _targets(each))
         targets = graph.groups("targets of backend TLS policies", self._by_target)
-        firsts = graph.map(
-            "backend TLS policies that count", targets, self._firsts, backend_tls.undecided, keeps=False
-        )
+        firsts = graph.map("backend TLS policies that count", targets, self._firsts, backend_tls.undecided, keeps=False)
         self.policies = TLSPolicies(self._parts, self.verdicts, firsts)
 
     def _verdict(self, context: Context, key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from controlplane.deploy.names import GATEWAY_NAME as NAME
 from controlplane.deploy.names import OURS
 from controlplane.deploy.render import API_VERSIONS, rendered
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
@@ -249,6 +253,28 @@ REFUSED = [
         with_layers("{serviceAccount: {spec: {spec: x}}}", "{serviceAccount: {spec: {kind: y}}}"),
         "own: spec.serviceAccount.spec.kind",
     ),
+    (
+        with_layers("{}", "{deployment: {spec: {template: {spec: {serviceAccountName: default}}}}}"),
+        "own: spec.deployment.spec.template.spec.serviceAccountName: cannot be changed: the controller knows",
+    ),
+    (
+        with_layers(
+            """
+deployment:
+  spec:
+    selector: {matchLabels: {gateway.networking.k8s.io/gateway-name: other}}
+    template: {metadata: {labels: {gateway.networking.k8s.io/gateway-name: other}}}
+"""
+        ),
+        'class: spec.deployment.spec.selector.matchLabels["gateway.networking.k8s.io/gateway-name"]: cannot be changed',
+    ),
+    (
+        with_layers("{deployment: {spec: {template: {metadata: {labels: {$patch: replace, a: b}}}}}}"),
+        'class: spec.deployment.spec.template.metadata.labels["gateway.networking.k8s.io/gateway-name"]: cannot be',
+    ),
+    (with_layers("{deployment: {spec: {$patch: delete}}}"), "class: spec.deployment.spec.selector."),
+    (with_layers("{deployment: {spec: {template: 5}}}"), "class: spec.deployment.spec.template.metadata.labels"),
+    (with_layers("{deployment: {spec: {$patch: merge}}}"), 'class: spec.deployment.spec["$patch"]: must be delete or'),
 ]
 
 
@@ -257,6 +283,84 @@ def test_what_cannot_be_rendered_is_refused_with_its_place(request_: Request, te
     with pytest.raises(RenderingError) as refused:
         rendered(request_, DEFAULTS, "c")
     assert text in str(refused.value)
+
+
+VALUES = st.recursive(
+    st.sampled_from([None, True, 0, -1, "", "x", "web", "delete", "replace", "merge", "other"]),
+    lambda below: (
+        st.lists(below, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *(
+                        "$patch",
+                        "$retainKeys",
+                        "$deleteFromPrimitiveList/finalizers",
+                        "$setElementOrder/containers",
+                        "name",
+                    ),
+                    *(
+                        "apiVersion",
+                        "kind",
+                        "metadata",
+                        "namespace",
+                        "labels",
+                        "ownerReferences",
+                        "selector",
+                        "matchLabels",
+                    ),
+                    *(
+                        "template",
+                        "spec",
+                        "containers",
+                        "serviceAccountName",
+                        "volumes",
+                        "hostPath",
+                        "ports",
+                        "port",
+                        "data",
+                    ),
+                    *(
+                        "gateway.networking.k8s.io/gateway-name",
+                        "app.kubernetes.io/managed-by",
+                        "minReplicas",
+                        "secrets",
+                    ),
+                ]
+            ),
+            below,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+KINDS = ["deployment", "service", "serviceAccount", "podDisruptionBudget", "horizontalPodAutoscaler"]
+
+
+@given(st.dictionaries(st.sampled_from(KINDS), st.dictionaries(st.just("spec"), VALUES, max_size=1), max_size=5))
+def test_no_overlay_leads_to_objects_that_are_not_the_gateway_s(overlays: dict[str, Any]) -> None:
+    """Whatever stands in it: it is refused with its place, or name, namespace, owner and labels are ours."""
+    try:
+        spec = GatewayParametersSpec.model_validate(overlays)
+    except ValidationError:
+        return
+    try:
+        objects = rendered(replace(WEB, layers=(Layer("own", spec),)), DEFAULTS, "c")
+    except RenderingError as error:
+        assert str(error).startswith("own: spec.")
+        return
+    plain = {each.key: each.body for each in rendered(WEB, DEFAULTS, "c")}
+    for key, body in ((each.key, each.body) for each in objects):
+        kind, metadata = body["kind"], body["metadata"]
+        assert (kind, metadata["namespace"], metadata["name"]) == key and key.namespace == "shop"
+        assert metadata["name"] == ("web-session-key" if kind == "Secret" else "web")
+        assert body["apiVersion"] == API_VERSIONS[kind]
+        assert metadata["ownerReferences"] == plain[objects[0].key]["metadata"]["ownerReferences"]
+        assert metadata["labels"].items() >= plain[objects[0].key]["metadata"]["labels"].items()
+        if kind == "Deployment":
+            assert body["spec"]["selector"]["matchLabels"][NAME] == "web"
+            assert body["spec"]["template"]["metadata"]["labels"][NAME] == "web"
+            assert body["spec"]["template"]["spec"]["serviceAccountName"] == "web"
 
 
 def test_nothing_changes_the_request_and_the_same_request_gives_the_same() -> None:

@@ -167,6 +167,30 @@ async def test_what_somebody_changes_is_put_back_and_what_is_removed_is_made_aga
         await world.holds(lambda: world.has("ConfigMap"))
 
 
+class Stubborn(Server):
+    """Somebody takes the ports of a Service away as often as they are applied."""
+
+    applied = 0
+
+    def put(self, path: str, value: Any) -> None:
+        super().put(path, value)
+        if path == PATHS["Service"] and value["spec"]["ports"]:
+            self.applied += 1
+            undone = {**value, "spec": {**value["spec"], "ports": []}}
+            asyncio.get_running_loop().call_later(0.002, super().put, path, undone)  # behind the answer
+
+
+async def test_what_somebody_changes_each_time_is_put_back_less_and_less_often() -> None:
+    async with leading(World(Stubborn())) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: "changed by somebody else each time" in world.failure)
+        assert world.failure.startswith("Programmed Pending: Service shop/web ")
+        assert world.server.applied in (5, 6)  # after 50, 100, 200 and 400 ms
+        assert world.has("Deployment")
+        world.want(wanted(80, 81))  # what is new is applied at once
+        await world.holds(lambda: world.server.applied > 6)
+
+
 async def test_what_is_no_longer_wanted_is_removed() -> None:
     async with leading() as world:
         world.want(wanted(80))
