@@ -93,7 +93,7 @@ def spawn(words: Sequence[str], kept: int) -> Process:
     ]
     os.set_inheritable(kept, True)
     try:
-        return Process(os.posix_spawn(words[0], words, environment(), file_actions=actions))
+        return Process(os.posix_spawn(words[0], [*words], environment(), file_actions=actions))
     finally:
         os.set_inheritable(kept, False)
 

@@ -191,7 +191,7 @@ def test_a_server_has_nothing_open_but_the_standard_files_and_where_it_is_asked(
     """Its input is empty, and what this process was given is not handed on."""
     given, kept = os.pipe()
     os.set_inheritable(given, True)
-    shown = "import os; print(sorted(os.path.realpath(f'/proc/self/fd/{each}') for each in os.listdir('/proc/self/fd')))"
+    shown = "print(sorted(os.path.realpath(f'/proc/self/fd/{each}') for each in os.listdir('/proc/self/fd')))"
     ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
     try:
