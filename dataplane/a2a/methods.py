@@ -97,10 +97,10 @@ _WORDS: Final = {
 
 def in_usual_letters(path: str) -> str:
     """A path as readers understand it that look neither at the case of letters (ASP.NET) nor at dots and spaces at the
-    end (Windows), or that resolve escapes twice."""
+    end (Windows). Escapes are resolved, so whoever resolves those of the answer has resolved them twice."""
     return "/".join(
         ":".join(_WORDS.get(part.rstrip(" .\t\r\n").casefold(), part) for part in segment.split(":"))
-        for segment in _segments(unquote(path))
+        for segment in _segments(path)
     )
 
 

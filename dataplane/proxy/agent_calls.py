@@ -137,6 +137,7 @@ class AgentCall:
         self._understood(calls.glance(facts))
 
     def _understood(self, call: Call) -> None:
+        call.state = call.error = None  # what came of an earlier try says nothing of this one
         self._call = self._x.agent_call = call
         if call.method == methods.CARD and call.binding == calls.REST:
             self._rewrite = cards.rewritten

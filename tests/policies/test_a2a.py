@@ -308,6 +308,7 @@ def test_other_backends_pass_cards_as_they_are(carrier: Carrier) -> None:
 
 # --- policies by method
 
+CONFIG = "TaskPushNotificationConfig"
 MESSAGE = {"message": {"messageId": "m", "taskId": "t1", "contextId": "c1", "metadata": {"skillId": "translate"}}}
 
 
@@ -349,13 +350,43 @@ CALLS = [
     (rpc("CreateTaskPushNotificationConfig"), "tasks/pushNotificationConfig/set"),
     (get("/.well-known/agent-card.json"), "agent/getCard"),
     (rpc("custom/method"), "custom/method"),
+    (rest("POST", "/v1/tasks/t1:subscribe"), "tasks/resubscribe"),
+    (rest("HEAD", "/tasks/t1"), "tasks/get"),
+    (rest("GET", "/tasks/a:b"), "tasks/get"),
+    (rest("POST", "/tasks/a:b:cancel"), "tasks/cancel"),
+    (rest("GET", "/v1/card"), "agent/getAuthenticatedExtendedCard"),
+    (get("/.well-known/agent.json"), "agent/getCard"),
+    *(
+        (request, method)
+        for method, new, old in (
+            # method, its name in gRPC and JSON-RPC of 1.0, in gRPC of 0.3
+            ("message/send", "SendMessage", "SendMessage"),
+            ("message/stream", "SendStreamingMessage", "SendStreamingMessage"),
+            ("tasks/get", "GetTask", "GetTask"),
+            ("tasks/list", "ListTasks", ""),
+            ("tasks/cancel", "CancelTask", "CancelTask"),
+            ("tasks/resubscribe", "SubscribeToTask", "TaskSubscription"),
+            ("tasks/pushNotificationConfig/set", f"Create{CONFIG}", f"Create{CONFIG}"),
+            ("tasks/pushNotificationConfig/get", f"Get{CONFIG}", f"Get{CONFIG}"),
+            ("tasks/pushNotificationConfig/list", f"List{CONFIG}s", f"List{CONFIG}"),
+            ("tasks/pushNotificationConfig/delete", f"Delete{CONFIG}", f"Delete{CONFIG}"),
+            ("agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard", "GetAgentCard"),
+        )
+        for request in (
+            rpc(new),
+            rpc(method),
+            grpc(new),
+            *([grpc(old, service="a2a.v1.A2AService")] if old else []),
+        )
+    ),
 ]
 
 
 @pytest.mark.parametrize(("request_", "method"), CALLS, ids=lambda value: getattr(value, "target", value))
 def test_a_rule_by_method_holds_in_every_binding(request_: Request, method: str, carrier: Carrier) -> None:
     rule = f"a2a.method == '{method}'"
-    assert proxy(carrier, allowing(rule)).carry(request_, answering(OLD)).reason == ""
+    answer = Response(200, [JSON], b"") if request_.method == "HEAD" else answering(OLD)
+    assert proxy(carrier, allowing(rule)).carry(request_, answer).reason == ""
     denied = proxy(carrier, allowing(rule, action="Deny")).carry(request_)
     assert (denied.reason, denied.reached) == ("AuthorizationDenied", ())
     assert f" a2a.method={method} " in denied.line
@@ -509,9 +540,6 @@ def grpc_requests(kind: str) -> list[tuple[str, str, bytes, tuple[str | None, ..
             (f"Delete{CONFIG}", a2a_v0_3_pb2.DeleteTaskPushNotificationConfigRequest(name=one), about),
         ]
     return [(service, name, value.SerializeToString(), wanted) for name, value, wanted in made]
-
-
-CONFIG = "TaskPushNotificationConfig"
 
 
 @pytest.mark.parametrize(
@@ -784,6 +812,19 @@ def test_each_try_is_observed(carrier: Carrier) -> None:
     run.arrival.answer(answering(result(task("working"))))
     assert json.loads(asked.answer.body) == result(task("working"))
     assert " a2a.task.state=working " in run.new_lines()[0]
+
+
+def test_a_failed_try_says_nothing_of_the_next(carrier: Carrier) -> None:
+    run = proxy(carrier, "policies: {retry: {codes: [503], backoff: 1ms}}")
+    asked = run.send(rpc("message/send", MESSAGE))
+    failure = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603}, "result": task("failed")}
+    run.arrival.answer(Response(503, [JSON], json.dumps(failure).encode()))
+    run.advance(1.0)
+    run.arrival.answer(answering(result({"kind": "message"})))
+    assert asked.answer.status == 200
+    (line,) = run.new_lines()
+    assert "a2a.method=message/send" in line and "a2a.error.code" not in line and "a2a.task.state" not in line
+    assert counted(run) == {("message/send", "", "answered"): 1}
 
 
 def test_a_service_is_an_agent_where_its_port_says_so() -> None:

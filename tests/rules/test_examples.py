@@ -14,7 +14,7 @@ from controlplane.cli.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = [ROOT / "docs/policies.md", *sorted((ROOT / "docs/policies").glob("*.md"))]
+PAGES = [ROOT / "docs/policies.md", ROOT / "docs/a2a.md", *sorted((ROOT / "docs/policies").glob("*.md"))]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/gateway.yaml"))
 FILES = sorted([*(ROOT / "examples/standalone").glob("*.yaml"), *(ROOT / "examples").glob("*/config.yaml")])
 
