@@ -30,7 +30,7 @@ def read(facts: Facts) -> Call:
         if facts.grpc_kind == NOT_GRPC:
             raise Unreadable("a method of gRPC, in another content than gRPC's")  # Connect takes JSON there
         return protobuf_calls.read(facts, *of_grpc)
-    known = methods.of_rest(facts.verb.upper(), facts.path)
+    known = methods.of_rest(facts.verb, facts.path)
     if not facts.body or (facts.grpc_kind != NOT_GRPC and facts.body[0] <= 1):  # a frame, of another service of gRPC
         return _of_path(known)
     body = parse(facts.body)
@@ -42,6 +42,7 @@ def read(facts: Facts) -> Call:
         return call or (_of_path(known) if known is None else _of_rest(known, body))
     if call.method != known[0] or (known[1] is not None and call.task not in (None, known[1])):
         raise Unreadable("a body of one call, at the path of another")
+    call.task = call.task if call.task is not None else known[1]
     return call
 
 
@@ -51,7 +52,7 @@ def by_path(verb: bytes, path: bytes) -> str | None:
     of_grpc = methods.of_grpc(text)
     if of_grpc is not None:
         return of_grpc[1]
-    known = methods.of_rest(verb.decode().upper(), text)
+    known = methods.of_rest(verb.decode(), text)
     return None if known is None else known[0]
 
 
@@ -133,6 +134,8 @@ def _named(call: Call, params: dict[str, Any], is_old: bool) -> None:
     where they have a `taskId`."""
     _exact(params)
     message = _one(params, "message", "request")  # `request`: the field of 0.3's protobuf
+    if call.method in (methods.SEND, methods.STREAM) and not isinstance(message, dict):
+        message = {}  # nothing else of their parameters names a task
     if isinstance(message, dict):
         _exact(message)
         call.task, call.context = _text(message, "taskId", "task_id"), _text(message, "contextId", "context_id")

@@ -60,9 +60,9 @@ class Way:
     def _target(self, url: str) -> str:
         if not _is_authority(url):
             raise BadCard("a URL that is none")
-        host, colon, port = self.authority.rpartition(":")
+        _, colon, port = self.authority.rpartition(":")
         is_whole = colon and port.isdigit() and not self.authority.endswith("]")
-        return self.authority if is_whole and host else f"{self.authority}:{_PORTS[self.scheme]}"
+        return self.authority if is_whole else f"{self.authority}:{_PORTS[self.scheme]}"
 
     def _prefixes(self) -> tuple[str, str]:
         """What stands before the part of the path that is the same for both: the rule's prefix, and what a rewrite made

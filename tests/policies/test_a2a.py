@@ -125,6 +125,25 @@ def test_a_rewritten_prefix_is_put_back(carrier: Carrier) -> None:
     assert json.loads(seen.answer.body)["url"] == "http://gw.example:8080/agents/a/rpc"
 
 
+def test_a_prefix_is_one_of_whole_segments(carrier: Carrier) -> None:
+    route = """
+    matches: [{path: {type: PathPrefix, value: /agents/a}}]
+    policies: {urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /v1}}}
+    """
+    card = {
+        "supportedInterfaces": [{"url": f"http://agent{path}"} for path in ("/v1", "/v1/rpc", "/v10/rpc", "/other")]
+    }
+    seen = proxy(carrier, route).carry(get("/agents/a/.well-known/agent-card.json"), answering(card))
+    urls = [each["url"] for each in json.loads(seen.answer.body)["supportedInterfaces"]]
+    assert urls == [f"http://{CLIENT}{path}" for path in ("/agents/a", "/agents/a/rpc", "/v10/rpc", "/other")]
+
+
+def test_an_answer_with_a_card_under_another_name_is_not_passed(carrier: Carrier) -> None:
+    answer = answering({"jsonrpc": "2.0", "id": 1, "Result": OLD})
+    seen = proxy(carrier).carry(rpc("GetExtendedAgentCard"), answer)
+    assert (seen.answer.status, seen.reason) == (502, "AgentCardInvalid")
+
+
 def test_policies_see_the_rewritten_card(carrier: Carrier) -> None:
     route = "policies: {transformation: {response: {set: [{name: x-url, value: 'json(response.body).url'}]}}}"
     seen = proxy(carrier, route).carry(get("/.well-known/agent-card.json"), answering(OLD))
@@ -455,6 +474,17 @@ def test_what_is_sent_is_what_was_judged(path: str, kind: str, target: str, reas
     assert bool(seen.reached) is (not reason)
 
 
+def in_message(name: bytes, value: bytes) -> bytes:
+    """A `SendMessageRequest` of 1.0 whose message has this in its metadata."""
+    found = value
+    for tag in (b"\x1a", b"\x12"):
+        found = tag + bytes([len(found)]) + found
+    found = b"\x0a" + bytes([len(name)]) + name + found
+    for tag in (b"\x0a", b"\x32", b"\x12"):
+        found = tag + bytes([len(found)]) + found
+    return found
+
+
 NAMED = [
     # request, task, context, skill
     (rpc("message/send", MESSAGE), "t1", "c1", "translate"),
@@ -471,6 +501,10 @@ NAMED = [
     (grpc("GetTask", b"\x12\x02t2"), "t2", None, None),
     (grpc("GetTask", b"\x0a\x08tasks/t2", "a2a.v1.A2AService"), "t2", None, None),
     (grpc("GetTaskPushNotificationConfig", b"\x12\x02t2\x1a\x01c"), "t2", None, None),
+    (grpc("SendMessage", in_message(b"skill", b"tr")), None, None, "tr"),
+    (grpc("GetTask", b"\x0a\x08other/t2", "a2a.v1.A2AService"), None, None, None),
+    (rpc("tasks/cancel", {}, "/tasks/t2:cancel"), "t2", None, None),
+    (rest("POST", "/message:send", {"id": "t1"}), None, None, None),
 ]
 
 
@@ -633,6 +667,13 @@ RPC = b'{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}'
         grpc("GetTask", b"\x02\x02t1"),
         grpc("GetTask", b"\x12\x02\xff\xfe"),
         grpc("SendMessage", b"\x12\x16\x32\x14\x0a\x12\x0a\x07skillId\x12\x07\x1a\x02tr\x22\x01\x20"),
+        grpc("SendMessage", in_message(b"skillId", b"a") + in_message(b"skill", b"a")),
+        grpc("GetTask", b"\x12\x03t1"),
+        Request("POST", "/lf.a2a.v1.A2AService/GetTask", [GRPC_TYPE], b"\1\0\0\0\4\x12\x02t1"),
+        Request("POST", "/lf.a2a.v1.A2AService/GetTask", [GRPC_TYPE], frame(b"\x12\x02t1") * 2),
+        Request("POST", "/lf.a2a.v1.A2AService/GetTask", [("content-type", "application/grpc+json")], frame(b"")),
+        Request("POST", "/lf.a2a.v1.A2AService/GetTask", [("content-type", "application/grpc-web-text")], b"AAAA!AAA="),
+        Request("POST", "/", [JSON], b'{"jsonrpc": "2.0", "method": "message/send", "params": {"x": NaN}}'),
     ],
     ids=repr,
 )
@@ -689,6 +730,7 @@ ANSWERS = [
     (answering(result(task("completed", kind="task"))), "completed"),
     (answering(result({"task": task("TASK_STATE_INPUT_REQUIRED")})), "input-required"),
     (answering(task("TASK_STATE_CANCELED")), "canceled"),
+    (answering(result({"task": task("TASK_STATE_CANCELLED")})), "canceled"),
     (
         Response(
             200,
@@ -732,6 +774,45 @@ def test_the_state_in_messages_of_grpc(carrier: Carrier) -> None:
     assert seen.answer.body == update
     assert " a2a.method=message/stream " in seen.line
     assert " a2a.task.state=completed " in seen.line
+
+
+def grpc_update(state: int) -> bytes:
+    """A message of a stream of 1.0: news of a task."""
+    return frame(b"\x1a\x08\x0a\x02t9\x1a\x02\x08" + bytes([state]))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "state"),
+    [
+        ([grpc_update(2) + grpc_update(3)], "completed"),
+        ([grpc_update(3), frame(b"\x22\x02ab")], "completed"),
+        ([grpc_update(2) + frame(b"x" * 70_000), frame(b"")], "working"),
+        ([frame(b"x" * 70_000) + grpc_update(4)], "failed"),
+        ([frame(b"x" * 70_000)[:9], frame(b"x" * 70_000)[9:] + grpc_update(4)], "failed"),
+        ([b"\1" + grpc_update(3)[1:] + grpc_update(2)], "working"),  # compressed
+        ([grpc_update(99) + grpc_update(0)], None),
+        ([grpc_update(5) + frame(b"") * 31], "canceled"),
+        ([grpc_update(5) + frame(b"") * 9000, grpc_update(3)], None),  # too many to look at
+    ],
+)
+def test_the_last_state_in_a_stream_of_grpc(pieces: list[bytes], state: str | None, carrier: Carrier) -> None:
+    response = Response(200, [GRPC_TYPE], pieces, [("grpc-status", "0")], False)
+    seen = proxy(carrier).carry(grpc("SubscribeToTask", b"\x12\x02t9"), response)
+    assert seen.answer.body == b"".join(pieces)
+    assert (f" a2a.task.state={state} " in seen.line) if state else (" a2a.task.state=" not in seen.line)
+
+
+@pytest.mark.parametrize("method", ["GetTask", "CancelTask"])
+def test_the_state_of_a_task_of_grpc(method: str, carrier: Carrier) -> None:
+    response = Response(200, [GRPC_TYPE], frame(b"\x0a\x02t9\x1a\x02\x08\x05"), [("grpc-status", "0")], False)
+    assert " a2a.task.state=canceled " in proxy(carrier).carry(grpc(method, b"\x12\x02t9"), response).line
+    sent = Response(200, [GRPC_TYPE], frame(b"\x0a\x08\x0a\x02t9\x1a\x02\x08\x06"), [("grpc-status", "0")], False)
+    assert " a2a.task.state=input-required " in proxy(carrier).carry(grpc("SendMessage"), sent).line
+
+
+def test_a_method_that_is_no_text_is_left_out(carrier: Carrier) -> None:
+    seen = proxy(carrier).carry(Request("POST", "/", [JSON], b'{"method": "\\q", "params": {'), answering({}))
+    assert (seen.answer.status, seen.reason) == (200, "") and "a2a.method" not in seen.line
 
 
 @pytest.mark.parametrize(
@@ -847,7 +928,7 @@ def counted(run: Run) -> dict[tuple[str, ...], int]:
 
 def test_the_metric_has_method_state_and_outcome(carrier: Carrier) -> None:
     run = proxy(carrier, allowing("a2a.method == 'tasks/cancel'", action="Deny"))
-    run.carry(rpc("message/stream"), ANSWERS[3][0])
+    run.carry(rpc("message/stream"), ANSWERS[-1][0])
     run.carry(rpc("SendMessage"), answering(result(task("completed"))))
     run.carry(rpc("message/send"), answering(result(task("completed"))))
     run.carry(rpc("tasks/get"), answering({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}}))
