@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,13 +24,14 @@ from starlette.applications import Starlette
 from dataplane.a2a import Call, Facts, Unreadable, methods
 from dataplane.a2a.calls import read
 from dataplane.http.uri import canonical_path
+from tests.fakes.event_streams import end_watchers
 from tests.harness.patience import PATIENCE
 
 Executed = list[tuple[str, str]]
 """Method and task of what a server was asked to do."""
 
 
-class Recorder(RequestHandler):  # type: ignore[misc]  # the SDK's types are not complete
+class Recorder(RequestHandler):
     """It executes nothing, and says what it would have."""
 
     def __init__(self) -> None:
@@ -53,11 +54,11 @@ class Recorder(RequestHandler):  # type: ignore[misc]  # the SDK's types are not
     async def on_message_send(self, params: Any, context: Any) -> Any:
         raise self.noted("message/send", params)
 
-    async def on_message_send_stream(self, params: Any, context: Any) -> AsyncIterator[Any]:
+    async def on_message_send_stream(self, params: Any, context: Any) -> AsyncGenerator[Any, None]:
         raise self.noted("message/stream", params)
         yield
 
-    async def on_subscribe_to_task(self, params: Any, context: Any) -> AsyncIterator[Any]:
+    async def on_subscribe_to_task(self, params: Any, context: Any) -> AsyncGenerator[Any, None]:
         raise self.noted("tasks/resubscribe", params)
         yield
 
@@ -117,8 +118,15 @@ def executed(verb: str, path: str, content_type: str, version: str, body: bytes)
 
     serve: Callable[..., Awaitable[None]] = SERVER
     with contextlib.suppress(Exception):  # what it answers, and how it fails, is its own matter
-        asyncio.run(asyncio.wait_for(serve(scope, receive, send), PATIENCE))
+        asyncio.run(served(serve(scope, receive, send)))
     return list(RECORDER.executed)
+
+
+async def served(work: Awaitable[None]) -> None:
+    try:
+        await asyncio.wait_for(work, PATIENCE)
+    finally:
+        end_watchers()
 
 
 CORES = (
