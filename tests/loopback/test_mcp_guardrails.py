@@ -233,6 +233,24 @@ async def test_requests_and_results_are_shown(service: str, events: bool) -> Non
         assert events is False or [each.get("method") for each in made.events] == ["notifications/message", None]
 
 
+@pytest.mark.parametrize(
+    ("fields", "seen"),
+    [
+        ('allowedRequestHeaders: [X-A, ":PATH"]', {"x-a": b"1", ":path": b"/mcp"}),
+        ("allowedRequestHeaders: [X-A, X-SECRET], disallowedRequestHeaders: [x-Secret]", {"x-a": b"1"}),
+        ("allowedRequestHeaders: [X-B]", {}),
+    ],
+)
+async def test_case_of_header_names_means_nothing(fields: str, seen: dict[str, bytes]) -> None:
+    processor = Processor()
+    row = f'{{remote: {{host: "%s", {fields}}}, methods: {{tools/call: Request, "*": "Off"}}}}'
+    async with world((processor, row)) as made:
+        await made.post("initialize")
+        await made.post("tools/call", {"name": "add"})
+        ((_, request),) = processor.asked
+        assert {header.key: header.value for header in request.headers} == seen
+
+
 @pytest.mark.parametrize("events", [False, True])
 async def test_what_processors_make_of_messages(events: bool) -> None:
     mutation = pb.HeaderMutation(set=[pb.Header(key="x-user", value=b"ann")], remove=["x-a"])

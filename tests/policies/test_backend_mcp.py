@@ -116,6 +116,23 @@ def test_rules_that_read_arguments_may_match_in_lists(
     assert client.error("tools/call", {"name": "add", "arguments": rejected})[2] == "Unknown tool: add"
 
 
+@pytest.mark.parametrize("arguments", [1.5, 1, "x", [1], [["a", 1]], True])
+@pytest.mark.parametrize("action", ["Deny", "Allow"])
+def test_arguments_that_are_no_object_are_refused_where_rules_read_them(
+    action: str, arguments: Any, carrier: Carrier
+) -> None:
+    client = opened(carrier, rule("mcp.tool.arguments.a == 1 || mcp.tool.arguments.size() > 0", action=action))
+    params = {"name": "add", "arguments": arguments}
+    assert client.error("tools/call", params) == (400, -32602, "params.arguments: must be an object")
+    assert "tools/call" not in client.toys["127.0.0.1:9001"].methods_got()
+
+
+def test_arguments_that_are_null_are_none(carrier: Carrier) -> None:
+    params = {"name": "add", "arguments": None}
+    assert opened(carrier, rule("mcp.tool.arguments.a == 1", action="Deny")).result("tools/call", params)
+    assert opened(carrier, rule("mcp.tool.arguments.a == 1")).error("tools/call", params)[2] == "Unknown tool: add"
+
+
 LOOK_ALIKES = [
     ("tools/call", {"name": "add", "Name": "drop"}),
     ("tools/call", {"name": "add", "arguments": {"a": 1}, "Arguments": {"a": 2}}),
@@ -180,6 +197,9 @@ def test_lists_of_one_server_keep_what_else_it_says(carrier: Carrier) -> None:
     first = client.result("tools/list")
     assert [tool["name"] for tool in first["tools"]] == ["add"] and first["nextCursor"] == "2"
     assert client.names() == ["add", "drop"]
+    more = {"_meta": {"a": 1}, "ttlMs": 5}
+    client.toys["127.0.0.1:9001"].methods["tools/list"] = lambda params: {**more, "tools": [{"name": "sub"}]}
+    assert client.result("tools/list") == {**more, "tools": []}
 
 
 def test_other_backends_know_nothing_of_it(carrier: Carrier) -> None:

@@ -361,7 +361,8 @@ def test_a_dead_server_fails_the_session(carrier: Carrier) -> None:
     one.down = True
     assert client.error("tools/list")[:2] == (502, -32603)
     one.down = False
-    assert client.request("tools/list").status == 404, "the session has ended with it"
+    assert client.toys[SECOND].sessions == [], "the session has ended with it, at the other one too"
+    assert client.request("tools/list").status == 404
 
 
 def test_with_fail_open_the_healthy_servers_go_on_and_the_lost_one_comes_back(carrier: Carrier) -> None:

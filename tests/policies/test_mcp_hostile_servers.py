@@ -71,6 +71,8 @@ def test_what_is_no_answer_to_a_list_is_none_of_its_parts(wrong: Response, carri
     one.answer(wrong)
     two.answer(client.toys[SECOND](two.received))
     assert waits.answer.status == 502 and response(waits.answer)["id"] == 5
+    client.run.serve(client.answering)
+    assert client.toys[FIRST].sessions == client.toys[SECOND].sessions == []
     assert client.request("ping").status == 404, "the session has failed"
 
 

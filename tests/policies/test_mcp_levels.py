@@ -206,6 +206,15 @@ def test_a_policy_of_a_selector_reaches_all_that_it_found_and_no_other() -> None
     assert times(objects + policy(PART % "own", TIME)) == {"80": None, "81": None, "own": 7.0}
 
 
+def test_a_name_that_is_taken_gets_the_namespace_in_front() -> None:
+    own = "{name: tools-80, static: {host: 10.0.0.3, port: 9001}}"
+    objects = SELECTED.replace("    - {name: all,", f"    - {own}\n    - {{name: all,")
+    expected: dict[str, float | None] = {"tools-80": None, "80": None, "81": None}
+    assert times(objects) == expected
+    assert times(objects + policy(PART % "default-tools-80", TIME)) == expected | {"80": 7.0}
+    assert times(objects + policy(PART % "tools-80", TIME)) == expected | {"tools-80": 7.0}
+
+
 def test_a_backend_whose_selectors_find_nothing_says_so() -> None:
     proxy = BothPlanes(OBJECTS.replace("OWN", "").replace("TARGET", "{name: all, selector: {services: {}}}"))
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})

@@ -105,6 +105,14 @@ def test_no_answer_of_whatever_status_has_a_notice_of_what_is_denied(
     assert response(asked.answer)["result"] == {}
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "text/html", "application/xml", ""])
+def test_an_answer_that_cannot_be_judged_is_none(kind: str, carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    asked = call(client, "tools/call", {"name": "add"})
+    client.run.arrival.answer(Response(200, [("content-type", kind)] if kind else (), updated(SECRET)))
+    assert asked.answer.status == 502 and b"secret" not in asked.answer.body
+
+
 def test_an_error_passes_as_it_is(carrier: Carrier) -> None:
     client = opened(carrier, DENY)
     asked = call(client, "tools/call", {"name": "add"})

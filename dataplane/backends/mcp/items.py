@@ -87,12 +87,14 @@ def _denied(visit: Visit, kind: str, found: _Addressed, arguments: Any = None) -
 
 
 def _arguments(visit: Visit, params: Object, message: Message) -> Any:
-    """As expressions read them, and from now on the server; None where none does. Raises `Malformed`, also for names
-    that the server may take for others."""
+    """As expressions read them, and from now on the server; None where none does, or there are none. Raises
+    `Malformed`, also for names that the server may take for others."""
     try:
         if not visit.policies.reads_arguments or "arguments" not in params:
             return None
         value = messages.value_of(params["arguments"], MAX_ARGUMENTS)
+        if value is not None and not isinstance(value, dict):
+            raise Malformed(INVALID_PARAMS, "must be an object")
         spellings.check_values(value)
         params["arguments"] = messages.raw(value)
         return value

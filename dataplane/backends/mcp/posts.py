@@ -123,20 +123,21 @@ async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -
         form = METHODS.get(str(message.method), OTHER).form
         return await _FORMS[form](visit, upstreams, message, body)
     except TargetFailed as failed:
-        return _failed(visit, message, failed)
+        return _failed(visit, upstreams, message, failed)
     finally:
         if visit.plan.stateless and not visit.is_modern:
             upstreams.leave()
 
 
-def _failed(visit: Visit, message: Message, failed: TargetFailed) -> Reply | None:
-    """A target that was needed gave no answer; with failureMode FailClosed the session ends with it."""
+def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: TargetFailed) -> Reply | None:
+    """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers."""
     if visit.out.has_begun:
         visit.out.lost()
         return None
     session = visit.session
     if session is not None and visit.plan.several and not visit.plan.fail_open:
         visit.x.context.mcp_memory.end(session.number)
+        upstreams.part()
     text = f"MCP server {failed.target} is not available"
     return errors.error("McpTargetFailed", INTERNAL_ERROR, text, message.request_id, str(failed))
 

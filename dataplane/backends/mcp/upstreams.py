@@ -18,7 +18,7 @@ from dataplane.mcp.messages import Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Iterable, Sequence
 
     from dataplane.mcp.plans import TargetPlan
 
@@ -190,7 +190,14 @@ class Upstreams:
     def leave(self) -> None:
         """End what was opened for this request alone, in the background."""
         fresh, self._fresh = self._fresh, {}
-        known = [each for each in fresh.values() if each.session_id]
+        self._leave_later(fresh.values())
+
+    def part(self) -> None:
+        """End what the session has at all servers, in the background."""
+        self._leave_later([self.of(target.name) for target in self.visit.plan.targets])
+
+    def _leave_later(self, sessions: Iterable[UpstreamSession | None]) -> None:
+        known = [each for each in sessions if each is not None and each.session_id]
         if known:
             self.visit.x.context.spawn(self._leave(known))
 
