@@ -161,11 +161,26 @@ NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c
         records(message(suites=b"\x13")),
         records(b"\x01" + vector(3, b"\x03\x03")),
         records(b"\x01" + vector(3, message()[4:] + b"x")),
+        records(b"\x01" + vector(3, b"\x03\x03" + b"r" * 32 + b"\0" + vector(2, b"\x13\x01") + b"\0")),  # no method
+        records(message(extension(21, b"\0" * MAX_RECORD)), 2 * MAX_RECORD),  # whole, in a record that is too long
     ],
 )
 def test_what_is_no_hello_is_refused(data: bytes) -> None:
     with pytest.raises(NotTls):
         read(data)
+
+
+@pytest.mark.parametrize(
+    ("at", "byte"),
+    [(0, 21), (1, 2), (2, 5), (5, 2), (6, 1)],
+    ids=["type of the record", "version", "minor version", "type of the message", "its length"],
+)
+def test_one_that_is_whole_is_refused_for_any_byte_of_its_head(at: int, byte: int) -> None:
+    whole = bytearray(records(message(sni(b"a.example"))))
+    assert read(bytes(whole)) == b"a.example"
+    whole[at] = byte
+    with pytest.raises(NotTls):
+        read(bytes(whole))
 
 
 def test_so_many_extensions_and_protocols_are_read() -> None:
