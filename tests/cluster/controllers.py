@@ -120,6 +120,11 @@ class Controller:
         return self._metric("gatewright_controller_status_writes_pending")
 
     @property
+    def written(self) -> float:
+        """Statuses that were written."""
+        return self._metric('gatewright_controller_status_writes_total{outcome="written"}')
+
+    @property
     def is_settled(self) -> bool:
         """Whether a proxy has acknowledged, and nothing is to be written."""
         return self._metric("gatewright_controller_xds_acks_total") > 0 and self.writes_pending == 0
