@@ -241,9 +241,11 @@ class Deployer:
             return None
         objects = wanted.objects if wanted is not None else ()
         found: list[Condition] = []
+        there = await self._looks([each.key for each in objects if each.key not in self.live.objects])
         for needed in (True, False):
             together = [each for each in objects if (each.key.kind in NEEDED_BY_PODS) is needed]
-            found += await self._attempts({each.key: self._ensure(gateway, each) for each in together})
+            works = {each.key: self._ensure(gateway, each, there.get(each.key)) for each in together}
+            found += await self._attempts(works)
         kept = {each.key for each in objects}
         unwanted = {key: body for key, body in self._made(gateway).items() if key not in kept}
         found += await self._attempts({key: self._remove(key, body) for key, body in unwanted.items()})
@@ -260,7 +262,7 @@ class Deployer:
         await self._tell([gateway])
 
     async def _attempts(self, works: Mapping[WantedKey, Coroutine[Any, Any, None]]) -> list[Condition]:
-        """All at a time: a proxy waits for its objects, and each takes two requests."""
+        """All at a time."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._attempt(key, work)) for key, work in works.items()]
         return [each for task in tasks for each in task.result()]
@@ -280,12 +282,15 @@ class Deployer:
             return [Condition("Programmed", False, "Pending", f"{key}: {error or type(error).__name__}")]
         return []
 
-    async def _ensure(self, gateway: ObjectKey, wanted: WantedObject) -> None:
+    async def _ensure(self, gateway: ObjectKey, wanted: WantedObject, there: Json | Exception | None) -> None:
+        """`there`: what a look found, of one that the watch has not, or not yet."""
         key, body = wanted.key, differences.marked(wanted.body)
         live = self.live.objects.get(key)
         is_known = live is not None
+        if isinstance(there, Exception):
+            raise there
         if live is None:
-            live = await self._read(key)
+            live = there
         if live is not None and owner(live) != gateway:
             raise Foreign
         if wanted.random_key:
@@ -311,14 +316,20 @@ class Deployer:
             return True
         return self._settled.get(key) == (_mark(body), differences.settled(live))
 
-    async def _read(self, key: WantedKey) -> Json | None:
-        """One that the watch has not, or not yet."""
+    async def _looks(self, keys: Sequence[WantedKey]) -> dict[WantedKey, Json | Exception | None]:
+        """All at a time: a proxy waits for its objects."""
+        async with asyncio.TaskGroup() as group:
+            tasks = {key: group.create_task(self._look(key)) for key in keys}
+        return {key: task.result() for key, task in tasks.items()}
+
+    async def _look(self, key: WantedKey) -> Json | Exception | None:
+        """An object as it is; why that is not known."""
         try:
             return slim(key.kind, await self._access.request("GET", _path(key)))
         except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            return None
+            return None if error.status == HTTPStatus.NOT_FOUND else error
+        except (OSError, TimeoutError) as error:
+            return error
 
     async def _apply(self, key: WantedKey, body: Json, *, force: bool) -> None:
         """`force`: it was seen to be ours. Without, what somebody else made at this very moment stays theirs."""

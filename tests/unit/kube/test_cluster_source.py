@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -144,6 +145,23 @@ async def test_a_watch_that_ends_goes_on_where_it_was() -> None:
         assert (sink.taken, server.asked.count(("GET", SERVICES))) == (2, 1)  # nothing twice, nothing listed anew
 
 
+@pytest.mark.parametrize("status", [404, 410])
+async def test_a_watch_that_is_refused_for_its_age_begins_with_a_list(status: int) -> None:
+    """An API server says so in its first line, or with the status of its answer; 404 when the definition is new."""
+    server = ApiServer()
+    server.define(SERVICES)
+    async with following(server, "Service") as (source, sink):
+        await turns(lambda: sink.idles == 1 and ("WATCH", SERVICES) in server.asked)
+        server.put(SERVICES, service("a"))
+        await turns(lambda: sink.names() == ["a"])
+        server.refuse.append(ApiError(status, "Gone", "too old resource version"))
+        server.cut()
+        await turns(lambda: server.asked.count(("GET", SERVICES)) == 2)
+        assert source.reflectors["Service"].relists == 1 and source.problems() == []
+        server.put(SERVICES, service("b"))
+        await turns(lambda: sink.names() == ["a", "b"])
+
+
 async def test_bookmarks_save_a_quiet_kind_from_being_listed_anew() -> None:
     server = ApiServer()
     server.define(SERVICES)
@@ -268,6 +286,31 @@ async def test_a_namespace_that_gets_or_loses_the_labels_comes_or_goes_with_its_
         await turns(lambda: sink.names() == [])
         assert server.asked.count(("GET", SERVICES)) == 1  # nothing is listed anew but what is inside
         assert source.problems() == []
+
+
+class Losing(ApiServer):
+    """A namespace loses its label between two pages of what is in it."""
+
+    async def read(self, path: str, **query: Any) -> bytes:
+        if "/namespaces/" in path and "continue" in query:
+            self.put(NAMESPACES, space("late"))
+            for _ in range(50):  # the watch of namespaces reports it meanwhile
+                await asyncio.sleep(0)
+        return await super().read(path, **query)
+
+
+async def test_a_namespace_that_loses_the_labels_while_it_is_looked_into_goes_all_the_same() -> None:
+    server = Losing()
+    server.put(NAMESPACES, space("late"))
+    server.define(SERVICES)
+    for number in range(600):
+        server.put(SERVICES, inside(f"s{number}", "late"))
+    async with following(server, "Namespace", "Service", selector="team=edge") as (source, sink):
+        await turns(lambda: sink.idles >= 1)
+        server.put(NAMESPACES, space("late", team="edge"))
+        await turns(lambda: len(sink.names()) == 500)
+        await turns(lambda: sink.names() == [])
+        assert len(source.reflectors["Service"]) == 0
 
 
 async def test_random_histories_of_namespaces_end_as_a_fresh_start() -> None:

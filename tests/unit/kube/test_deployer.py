@@ -138,7 +138,8 @@ class Slow(Server):
 
 
 async def test_what_a_pod_needs_is_made_at_a_time_and_before_it() -> None:
-    async with leading(World(Slow(4))) as world:
+    """All are looked for at a time, the Pod's Deployment too."""
+    async with leading(World(Slow(5))) as world:
         world.want(wanted(80))
         await world.holds(lambda: world.has("Deployment"))
         await world.idle()
