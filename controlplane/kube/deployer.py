@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT, name_of
+from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT
 from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
 from controlplane.kube import differences, paths
@@ -183,7 +183,7 @@ class Deployer:
         """What is another outcome than before."""
         changed: dict[str, Outcome | None] = {}
         for gateway in gateways:
-            made = self._made(gateway)
+            made = self.live.of(gateway)
             services = [body for key, body in made.items() if key.kind == "Service"]
             found = Outcome(addresses(services), self._failed.get(gateway), are_unready(made.values()))
             if found == self._told.get(gateway, Outcome()):
@@ -195,11 +195,6 @@ class Deployer:
                 self._told[gateway] = changed[str(gateway)] = found
         if changed:
             await self._report(changed)
-
-    def _made(self, gateway: ObjectKey) -> dict[WantedKey, Json]:
-        """Under the names that we give objects. Whoever writes others beside the Gateway can copy our labels and the
-        owner: their addresses are none of the Gateway's, and they are not ours to remove."""
-        return {key: body for key, body in self.live.of(gateway).items() if key.name == name_of(key.kind, gateway.name)}
 
     # Acting
 
@@ -247,7 +242,7 @@ class Deployer:
             works = {each.key: self._ensure(gateway, each, there.get(each.key)) for each in together}
             found += await self._attempts(works)
         kept = {each.key for each in objects}
-        unwanted = {key: body for key, body in self._made(gateway).items() if key not in kept}
+        unwanted = {key: body for key, body in self.live.of(gateway).items() if key not in kept}
         found += await self._attempts({key: self._remove(key, body) for key, body in unwanted.items()})
         await self._note_failures(gateway, found)
         return found[0].message if found else None

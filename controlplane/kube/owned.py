@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
+from controlplane.deploy.names import name_of
 from controlplane.deploy.render import API_VERSIONS
 from controlplane.deploy.request import WantedKey
 from controlplane.kube.events import CHANGES, REMOVED, Item, opened, tree
@@ -57,6 +58,14 @@ def owner(body: Json) -> ObjectKey | None:
         if each.get("controller") and (group, each.get("kind")) == (GATEWAY_API_GROUP, "Gateway"):
             return ObjectKey(str(metadata.get("namespace") or ""), str(each.get("name")))
     return None
+
+
+def made_for(key: WantedKey, body: Json) -> ObjectKey | None:
+    """The Gateway that an object was made for by us: it owns it, and it has the name that we give. Whoever writes
+    others beside the Gateway can copy our labels and the owner: their addresses are none of the Gateway's, they are not
+    ours to remove, and there may be any number of them."""
+    gateway = owner(body)
+    return gateway if gateway is not None and key.name == name_of(key.kind, gateway.name) else None
 
 
 class Owned:
@@ -130,7 +139,7 @@ def slim(kind: str, value: Json) -> Json:
 
 
 class Live:
-    """All of them, and by Gateway."""
+    """All that were made for Gateways (`made_for`), and by Gateway."""
 
     def __init__(self) -> None:
         self.objects: dict[WantedKey, Json] = {}
@@ -141,17 +150,16 @@ class Live:
         concerned: set[ObjectKey] = set()
         for key, body in changes:
             before = self.objects.pop(key, None)
-            if before is not None and (gateway := owner(before)) is not None:
+            if before is not None and (gateway := made_for(key, before)) is not None:
                 kept = self._of[gateway]
                 kept.discard(key)
                 if not kept:
                     del self._of[gateway]
                 concerned.add(gateway)
-            if body is not None:
+            if body is not None and (gateway := made_for(key, body)) is not None:
                 self.objects[key] = body
-                if (gateway := owner(body)) is not None:
-                    self._of.setdefault(gateway, set()).add(key)
-                    concerned.add(gateway)
+                self._of.setdefault(gateway, set()).add(key)
+                concerned.add(gateway)
         return concerned
 
     def of(self, gateway: ObjectKey) -> dict[WantedKey, Json]:

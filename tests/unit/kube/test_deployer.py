@@ -213,7 +213,8 @@ async def test_what_somebody_made_of_one_of_ours_is_never_removed(kind: str) -> 
         source = world.server.objects[PATHS["Deployment"]]["web"]
         copied = {**source, "kind": kind, "metadata": {**source["metadata"], "name": "web-copy", "uid": "2"}}
         world.server.put(PATHS[kind], copied)
-        await world.holds(lambda: len(world.deployer.live.of(WEB)) == 6)
+        await world.holds(lambda: len(world.deployer.reflectors[kind]) == len(world.server.objects[PATHS[kind]]))
+        assert len(world.deployer.live.objects) == 5, "nothing is kept of it"
         world.want(wanted())
         await world.holds(lambda: not world.has("Service"))
         world.elsewhere.add(WEB)
@@ -363,8 +364,8 @@ async def test_a_copy_of_what_was_made_says_nothing_about_the_gateway() -> None:
         world.server.put(PATHS["Deployment"], copied(deployment, status={"replicas": 1}))
         world.server.put(PATHS["Service"], copied(addressed(service, "10.6.6.6")))
         world.server.put(PATHS["Service"], addressed(service, "10.0.0.1"))
-        seen = ("Deployment", "shop", "copy"), ("Service", "shop", "copy")
-        await world.holds(lambda: all(WantedKey(*each) in world.deployer.live.of(WEB) for each in seen))
+        seen = [world.deployer.reflectors[each] for each in ("Deployment", "Service")]
+        await world.holds(lambda: [len(each) for each in seen] == [2, 2])
         await world.holds(lambda: world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),))})
         await world.idle()
         assert world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),))}

@@ -121,6 +121,22 @@ async def test_the_status_of_a_gateway_does_not_wait_for_answers_about_routes() 
         await running
 
 
+async def test_who_leads_again_writes_what_was_under_way_when_the_lease_was_lost() -> None:
+    world = World(Hanging())
+    first = asyncio.create_task(world.writer.run(world.feed))
+    world.put("HTTPRoute", ROUTES, "r1")
+    await world.holds(lambda: ("PATCH", f"{ROUTES}/r1/status") in world.server.asked)
+    first.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await first
+    assert len(world.writer) == 0
+    second = asyncio.create_task(world.writer.run(world.feed))
+    await world.holds(lambda: world.server.asked.count(("PATCH", f"{ROUTES}/r1/status")) == 2)
+    second.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await second
+
+
 async def test_what_changes_before_its_own_write_came_back_is_no_conflict() -> None:
     async with writing() as world:
         before = world.version
@@ -178,5 +194,5 @@ async def test_an_object_that_is_gone_is_no_trouble(caplog: pytest.LogCaptureFix
         version = world.version
         world.server.delete(ROUTES, "cart")
         world.want(1, version)
-        await world.holds(lambda: len(world.writer) == 0)
-        assert caplog.text == ""
+        await world.holds(lambda: ("PATCH", f"{ROUTES}/cart/status") in world.server.asked and not len(world.writer))
+        assert caplog.text == "" and world.writer.failures == 0
