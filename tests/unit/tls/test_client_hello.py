@@ -162,6 +162,10 @@ NAMES = extension(0, vector(2, b"\0" + vector(2, b"a.b") + b"\0" + vector(2, b"c
         records(b"\x01" + vector(3, b"\x03\x03")),
         records(b"\x01" + vector(3, message()[4:] + b"x")),
         records(b"\x01" + vector(3, b"\x03\x03" + b"r" * 32 + b"\0" + vector(2, b"\x13\x01") + b"\0")),  # no method
+        records(
+            message(extension(0, vector(2, b"\0" + vector(2, b"a.b") + b".c")))
+        ),  # a name that is longer than it is
+        records(b"\x01" + vector(3, message()[4:-2] + b"\0\x05" + b"\0\x64\0\0")) + b"early data",
         records(message(b"\0\x64\0\x05ab")),  # an extension that is longer than all of them
         records(message(b"\0\x64\0\x05ab")) + b"early data",
         records(message(extension(21, b"\0" * MAX_RECORD)), 2 * MAX_RECORD),  # whole, in a record that is too long
