@@ -47,7 +47,9 @@ GOOD = [
     (v2(command=0x20, family=0x77, block=b"abc"), "", 0),
     (v2(family=0x00, block=b"abc"), "", 0),
     (v2(family=0x12, block=tcp4()), "", 0),
+    (v2(family=0x22, block=tcp6()), "", 0),
     (v2(family=0x31, block=bytes(216)), "", 0),
+    (v2(family=0x32, block=bytes(216)), "", 0),
 ]
 
 
