@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from controlplane.kube.bursts import ENDS, LONGEST, LONGEST_OF_COUNTS, QUIET, QUIETS, Bursts, only_counts_differ
+from controlplane.kube.bursts import (
+    ENDS,
+    LONGEST,
+    LONGEST_OF_COUNTS,
+    QUIET,
+    QUIETS,
+    Burst,
+    Bursts,
+    changes,
+    only_counts_differ,
+)
 from controlplane.kube.schedule import SECOND_LOOK, Schedule
 from controlplane.translate.statuses import StatusKey, StatusWrite
 
@@ -346,6 +356,33 @@ def test_only_statuses_with_listeners_have_bursts() -> None:
     bursts = Bursts()
     assert bursts.wrote(("HTTPRoute", "shop", "cart"), {"parents": []}, 0.0, 0.0, is_count=False) is None
     assert len(bursts) == 0
+
+
+def several(*attached: int) -> dict[str, Any]:
+    return {"listeners": [{"name": f"l{number}", "attachedRoutes": each} for number, each in enumerate(attached)]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (body(1), body(2), 1),
+        (body(1), body(8), 7),
+        (body(8), body(1), 7),
+        (several(1, 5), several(4, 3), 3),  # each route may be at both
+        (several(1, 5), several(1, 5), 1),  # one came and one went
+        ({"listeners": [{"name": "a"}]}, {"listeners": [{"name": "a", "attachedRoutes": 2}]}, 2),
+    ],
+)
+def test_how_many_routes_came_and_went_at_least(one: dict[str, Any], other: dict[str, Any], expected: int) -> None:
+    assert changes(one, other) == expected
+
+
+def test_a_thousand_routes_are_a_thousand_however_many_come_at_a_time() -> None:
+    """A busy controller reads several at once; then there is as little left of a thousand."""
+    burst = Burst(0.0, 0.0, body(1))
+    for number in range(1, 100):
+        burst.note(number * 0.1, 10)
+    assert (burst.changes, burst.longest(10.0)) == (991, Burst(0.0, 0.0, body(1), changes=991).longest(10.0))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.deploy.names import MANAGED_BY, PRODUCT
 from controlplane.deploy.render import rendered
 from controlplane.deploy.request import Defaults, Request, ServicePort, WantedKey
 from controlplane.derive import Change, Outlet
@@ -21,6 +22,7 @@ from tests.fakes.api_server import ApiServer
 from tests.harness.waiting import until
 
 WEB = ObjectKey("shop", "web")
+SERVICE = WantedKey("Service", "shop", "web")
 PATHS = {
     kind: f"/{'apis' if info.group else 'api'}/{info.group + '/' if info.group else ''}{info.versions[0]}"
     f"/namespaces/shop/{info.plural}"
@@ -147,6 +149,33 @@ async def test_what_a_pod_needs_is_made_at_a_time_and_before_it() -> None:
         assert len(world.writes()) == 5
 
 
+class Asked(Server):
+    """Notes how it was asked to apply."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forced: list[tuple[str, str]] = []
+
+    async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Any:
+        if content == APPLY:
+            assert (query["fieldManager"], query["fieldValidation"]) == ("gatewright", "Strict")
+            self.forced.append((path.rpartition("/")[0], query["force"]))
+        return await super().request(method, path, body, content, query)
+
+
+async def test_fields_of_others_are_taken_from_them_only_where_the_object_is_ours() -> None:
+    """What somebody makes in the moment between our look and our write is refused by the API server, not taken over."""
+    server = Asked()
+    async with leading(World(server)) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        assert [force for _, force in server.forced] == ["false"] * 4
+        world.want(wanted(80, 81))
+        await world.holds(lambda: len(server.forced) == 5)
+        assert server.forced[-1] == (PATHS["Service"], "true")
+
+
 async def test_it_is_known_when_every_gateway_was_looked_at() -> None:
     async with leading() as empty:
         await empty.holds(empty.deployer.looked.is_set)
@@ -155,6 +184,7 @@ async def test_it_is_known_when_every_gateway_was_looked_at() -> None:
     async with leading(world):
         await world.holds(world.deployer.looked.is_set)
         assert world.has("Deployment")
+    assert not world.deployer.looked.is_set(), "by whoever leads, and it leads no more"
 
 
 async def test_what_somebody_changes_is_put_back_and_what_is_removed_is_made_again() -> None:
@@ -202,6 +232,58 @@ async def test_what_is_no_longer_wanted_is_removed() -> None:
         world.elsewhere.add(WEB)
         world.want(None)
         await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
+
+
+class Removing(Server):
+    """Notes what it was asked to remove."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.removed: list[tuple[str, Any]] = []
+
+    async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Any:
+        if method == "DELETE":
+            self.removed.append((path, body["preconditions"]))
+        return await super().request(method, path, body, content, query)
+
+
+@pytest.mark.parametrize(
+    ("labels", "more"),
+    [({}, {}), ({MANAGED_BY: PRODUCT}, {"deletionTimestamp": "2026-01-01T00:00:00Z"})],
+    ids=["its label was taken away", "it is being removed"],
+)
+async def test_what_was_let_go_or_is_going_is_not_removed_again(labels: dict[str, str], more: dict[str, str]) -> None:
+    server = Removing()
+    async with leading(World(server)) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        found = server.objects[PATHS["Service"]]["web"]
+        world.want(None)
+        await world.idle()
+        server.put(PATHS["Service"], {**found, "metadata": {**found["metadata"], "labels": labels, **more}})
+        await world.holds(lambda: world.deployer.live.objects[SERVICE]["metadata"]["labels"] == labels)
+        world.elsewhere.add(WEB)
+        world.deployer.look_for_moved()
+        await world.holds(lambda: not any(world.has(kind) for kind in PATHS if kind != "Service"))
+        await world.idle()
+        assert world.has("Service") and f"{PATHS['Service']}/web" not in [path for path, _ in server.removed]
+
+
+async def test_what_is_removed_is_what_was_seen() -> None:
+    """Another object of that name, or another content, is not."""
+    server = Removing()
+    async with leading(World(server)) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        found = server.objects[PATHS["Service"]]["web"]
+        server.put(PATHS["Service"], {**found, "metadata": {**found["metadata"], "uid": "5"}})
+        version = server.objects[PATHS["Service"]]["web"]["metadata"]["resourceVersion"]
+        await world.holds(lambda: world.deployer.live.of(WEB)[SERVICE]["metadata"].get("uid") == "5")
+        await world.idle()
+        world.want(wanted())
+        await world.holds(lambda: not world.has("Service"))
+        assert server.removed == [(f"{PATHS['Service']}/web", {"uid": "5", "resourceVersion": version})]
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
