@@ -15,7 +15,7 @@ from controlplane.deploy.request import Defaults, Request, ServicePort, WantedKe
 from controlplane.derive import Change, Outlet
 from controlplane.kube.access import APPLY, ApiError
 from controlplane.kube.deployer import Deployer
-from controlplane.kube.owned import KINDS
+from controlplane.kube.owned import KINDS, owner
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.wanted import Outcome, Wanted
 from tests.fakes.api_server import ApiServer
@@ -174,6 +174,24 @@ async def test_fields_of_others_are_taken_from_them_only_where_the_object_is_our
         world.want(wanted(80, 81))
         await world.holds(lambda: len(server.forced) == 5)
         assert server.forced[-1] == (PATHS["Service"], "true")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, WEB),
+        ({"controller": False}, None),
+        ({"kind": "HTTPRoute"}, None),
+        ({"apiVersion": "example.com/v1"}, None),
+        ({"apiVersion": "gateway.networking.k8s.io/v2"}, WEB),
+        ({"name": "other"}, ObjectKey("shop", "other")),
+    ],
+)
+def test_an_object_belongs_to_the_gateway_that_controls_it(change: dict[str, Any], expected: ObjectKey | None) -> None:
+    body = wanted().objects[0].body
+    (reference,) = body["metadata"]["ownerReferences"]
+    metadata = {**body["metadata"], "ownerReferences": [{"kind": "Pod", "controller": False}, {**reference, **change}]}
+    assert owner({**body, "metadata": metadata}) == expected
 
 
 async def test_it_is_known_when_every_gateway_was_looked_at() -> None:

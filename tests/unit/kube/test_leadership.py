@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
@@ -58,6 +59,20 @@ async def turns(holds: Callable[[], bool]) -> None:
 
 def holder(server: ApiServer) -> object:
     return server.objects[LEASES]["gatewright"]["spec"]["holderIdentity"]
+
+
+async def test_who_takes_over_waits_for_the_others_but_not_for_who_is_gone() -> None:
+    server, clock = ApiServer(), Clock()
+    gone = leases.wanted(None, "gatewright", "system", "gone", datetime(2026, 1, 1, tzinfo=UTC))
+    gone["metadata"]["annotations"] = {leases.CONTROLLERS: "gone one other"}
+    server.put(LEASES, gone)
+    one = Candidate(server, "one", clock)
+    await turns(lambda: one.leadership.watched.holder == "gone")
+    assert one.leadership.before == ()
+    clock.now += leases.DURATION + 1
+    await turns(lambda: one.works == 1)
+    assert one.leadership.before == ("other",)
+    await one.end()
 
 
 async def test_one_of_two_leads_and_the_other_follows_at_once_when_it_ends() -> None:
