@@ -810,6 +810,66 @@ def test_the_state_of_a_task_of_grpc(method: str, carrier: Carrier) -> None:
     assert " a2a.task.state=input-required " in proxy(carrier).carry(grpc("SendMessage"), sent).line
 
 
+def events(*values: Any) -> Response:
+    return Response(200, [EVENTS], [event(value) for value in values], sized=False)
+
+
+FAULT = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "no"}}
+
+
+@pytest.mark.parametrize(
+    ("response", "shown"),
+    [
+        (events(result({"artifactUpdate": {"taskId": "t9", "contextId": "c9"}})), " a2a.task.id=t9 "),
+        (events(result({"message": {"taskId": "t9", "contextId": "c9"}})), " a2a.task.id=t9 "),
+        (events(result({"kind": "artifact-update", "taskId": "t9", "contextId": "c9"})), " a2a.task.id=t9 "),
+        (events(result({"msg": {"taskId": "t9", "contextId": "c9"}})), " a2a.task.id=t9 "),  # REST of 0.3
+        (events(result(task("working")), FAULT), " a2a.task.state=working a2a.error.code=-32603 "),
+        (events(FAULT), " a2a.error.code=-32603 "),
+        (events(result(task("working")), result({"taskId": "t9", "status": {"state": "failed"}})), " context=c9"),
+        (Response(200, [("content-type", "application/a2a+json")], json.dumps(task("working")).encode()), "=working "),
+        (Response(200, [("content-type", "Application/JSON; a=b")], json.dumps(task("working")).encode()), "=working "),
+    ],
+)
+def test_what_answers_say_is_in_the_log(response: Response, shown: str, carrier: Carrier) -> None:
+    seen = proxy(carrier, log="{context: a2a.contextId}").carry(rpc("message/stream"), response)
+    assert shown in f"{seen.line} "
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        answering({"jsonrpc": "2.0", "id": 1, "error": {"code": True}}),
+        answering(result({"id": "t" * 257, "status": {"state": "working"}})),
+        answering(result({"id": "", "taskId": "", "contextId": ""})),
+        Response(200, [("content-type", "application/notjson")], json.dumps(result(task("working"))).encode()),
+        Response(200, [("content-type", "text/plain")], json.dumps(result(task("working"))).encode()),
+    ],
+)
+def test_what_is_no_name_or_code_is_not_in_the_log(response: Response, carrier: Carrier) -> None:
+    line = proxy(carrier).carry(rpc("message/send"), response).line
+    assert "a2a.task.id" not in line and "a2a.error" not in line
+
+
+def test_the_log_has_the_call_that_was_sent(carrier: Carrier) -> None:
+    """A step behind the rule has written another one."""
+    body = json.dumps(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t7"}}))
+    rule = {"action": "Deny", "policy": {"matchExpressions": ["a2a.method == 'tasks/cancel'"]}}
+    route = (
+        f"policies: {{authorization: {json.dumps(rule)}, transformation: {{request: {{body: {json.dumps(body)}}}}}}}"
+    )
+    seen = proxy(carrier, route).carry(rpc("message/send"), answering(result({})))
+    assert json.loads(seen.received.body)["method"] == "tasks/get"
+    assert " a2a.method=tasks/get a2a.task.id=t7 " in seen.line
+
+
+def test_the_card_over_grpc_passes_as_it_is(carrier: Carrier) -> None:
+    content = frame(b"\x0a\x01a")
+    response = Response(200, [GRPC_TYPE], content, [("grpc-status", "0")], False)
+    seen = proxy(carrier).carry(grpc("GetExtendedAgentCard"), response)
+    assert (seen.answer.body, seen.reason) == (content, "")
+
+
 def test_a_method_that_is_no_text_is_left_out(carrier: Carrier) -> None:
     seen = proxy(carrier).carry(Request("POST", "/", [JSON], b'{"method": "\\q", "params": {'), answering({}))
     assert (seen.answer.status, seen.reason) == (200, "") and "a2a.method" not in seen.line
