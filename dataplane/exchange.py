@@ -55,6 +55,7 @@ class Exchange(Variables):
     """
 
     __slots__ = (
+        "asked_authority",
         "asked_host",
         "asked_target",
         "attempt",
@@ -154,6 +155,8 @@ class Exchange(Variables):
     host: bytes
     asked_host: bytes
     authority: bytes
+    asked_authority: bytes
+    """The client's, where a step has set another one (`host_set`); else not there."""
     scheme: bytes
     version: bytes
     request: Head

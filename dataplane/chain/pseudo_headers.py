@@ -56,6 +56,8 @@ def write_authority(x: Exchange, value: bytes) -> bool:
 
 def set_authority(x: Exchange, authority: bytes, host: bytes) -> None:
     """Change all that says whom the request is for; `host`: the authority's, canonical. hostRewrite leaves it then."""
+    if not x.host_set:
+        x.asked_authority = x.authority
     x.authority, x.host, x.host_set = authority, host, True
     x.request.set(b"host", authority)
 

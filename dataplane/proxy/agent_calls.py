@@ -252,7 +252,7 @@ class AgentCall:
         head = x.request
         authority = head.get(b"x-forwarded-host") or b""
         if not _is_authority(authority):
-            authority = x.authority if not x.host_set else x.asked_host
+            authority = x.authority if not x.host_set else x.asked_authority
         scheme = (head.get(b"x-forwarded-proto") or x.scheme).strip().lower()
         return Way(
             "https" if scheme == b"https" else "http",

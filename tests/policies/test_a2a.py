@@ -863,6 +863,50 @@ def test_the_log_has_the_call_that_was_sent(carrier: Carrier) -> None:
     assert " a2a.method=tasks/get a2a.task.id=t7 " in seen.line
 
 
+def test_a_card_leads_to_the_host_that_was_asked_for(carrier: Carrier) -> None:
+    """A step has written another host, and taken out what the gateway says of the client's."""
+    route = """policies:
+      urlRewrite: {hostname: inner.example}
+      headerModifiers: {request: {remove: [x-forwarded-host, x-forwarded-proto]}}
+    """
+    seen = proxy(carrier, route).carry(get("/.well-known/agent-card.json"), answering(OLD))
+    assert seen.received.authority == "inner.example"
+    assert json.loads(seen.answer.body)["url"] == f"http://{CLIENT}/rpc"
+
+
+@pytest.mark.parametrize("request_", [get("/.well-known/agent-card.json"), rpc("GetExtendedAgentCard")])
+def test_a_card_that_is_asked_for_again_is_rewritten(request_: Request, carrier: Carrier) -> None:
+    """The connection that was kept had been closed."""
+    run = proxy(carrier)
+    assert run.ask(get("/other"), answering({})).status == 200
+    asked = run.send(request_)
+    run.arrival.refuse()
+    run.arrival.answer(answering(OLD))
+    assert json.loads(asked.answer.body)["url"] == f"http://{CLIENT}/rpc"
+
+
+def test_an_answer_without_content_has_no_card(carrier: Carrier) -> None:
+    seen = proxy(carrier).carry(rpc("GetExtendedAgentCard"), Response(204))
+    assert (seen.answer.status, seen.reason) == (204, "")
+
+
+def test_of_a_large_request_a_bounded_part_is_looked_at(carrier: Carrier) -> None:
+    body = b'{"params": {"x": "%b"}, "jsonrpc": "2.0", "id": 1, "method": "message/send"}' % (b"x" * 100_000)
+    seen = proxy(carrier).carry(Request("POST", "/", [JSON], [body[:70_000], body[70_000:]]), answering({}))
+    assert seen.received.body == body and "a2a.method" not in seen.line
+
+
+def test_trailers_end_a_call_and_its_answer(carrier: Carrier) -> None:
+    run = proxy(carrier)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t1"}}).encode()
+    asked = run.send(Request("POST", "/", [JSON], [body], [("x-end", "1")], CLIENT, sized=False))
+    run.arrival.reset()
+    assert asked.answer.status == 502
+    assert " a2a.method=tasks/get " in run.new_lines()[0]
+    answer = Response(200, [JSON], [json.dumps(result(task("working"))).encode()], [("x-end", "1")], False)
+    assert " a2a.task.state=working " in run.carry(rpc("tasks/get"), answer).line
+
+
 def test_the_card_over_grpc_passes_as_it_is(carrier: Carrier) -> None:
     content = frame(b"\x0a\x01a")
     response = Response(200, [GRPC_TYPE], content, [("grpc-status", "0")], False)
