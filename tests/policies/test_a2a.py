@@ -458,6 +458,7 @@ def test_no_spelling_of_a_call_gets_past_a_rule(request_: Request, carrier: Carr
         # a path that is made another method's: it is not what was judged
         ("/t", "replacePrefixMatch: /tasks", "/t/t1:cancel", "AgentCallUnreadable"),
         ("/end", "replaceFullPath: /tasks/t1:cancel", "/end", "AgentCallUnreadable"),
+        ("/a", "replaceFullPath: /tasks/t1:cancel", "/a/message:send", "AgentCallUnreadable"),
         ("/rpc", "replaceFullPath: /v1/rpc", "/rpc", ""),
     ],
 )
@@ -999,6 +1000,13 @@ def test_each_try_is_observed(carrier: Carrier) -> None:
     assert " a2a.task.state=working " in run.new_lines()[0]
 
 
+def test_expressions_know_that_it_is_an_agent(carrier: Carrier) -> None:
+    run = proxy(carrier, log="{protocol: backend.protocol, binding: a2a.binding}")
+    assert run.carry(rpc("tasks/get"), answering({})).line.endswith(" protocol=a2a binding=JSONRPC")
+    assert run.carry(get("/tasks")).line.endswith(" protocol=a2a binding=HTTP+JSON")
+    assert run.carry(grpc("GetTask")).line.endswith(" protocol=a2a binding=GRPC")
+
+
 def test_a_failed_try_says_nothing_of_the_next(carrier: Carrier) -> None:
     run = proxy(carrier, "policies: {retry: {codes: [503], backoff: 1ms}}")
     asked = run.send(rpc("message/send", MESSAGE))
@@ -1061,7 +1069,8 @@ def test_the_metric_has_a_call_that_its_client_left(carrier: Carrier) -> None:
     run.arrival.head(Response(200, [EVENTS], sized=False))
     run.arrival.content(event(result(task("working"))))
     asked.cancel()
-    assert counted(run) == {("message/stream", "working", "failed"): 1}
+    run.send(rpc("tasks/get")).cancel()  # before there was an answer
+    assert counted(run) == {("message/stream", "working", "failed"): 1, ("tasks/get", "", "failed"): 1}
 
 
 def test_other_backends_are_not_in_the_metric(carrier: Carrier) -> None:
