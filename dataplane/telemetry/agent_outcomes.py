@@ -24,7 +24,7 @@ def labels(call: Call, x: Exchange) -> tuple[str, str, str]:
 def _outcome(call: Call, x: Exchange) -> str:
     if x.reason:
         return DENIED if x.reason in _DENIALS else FAILED
-    if not x.status or (x.grpc is not None and x.grpc.status is None):
-        return FAILED  # the client left, or the answer did not end
+    if x.grpc is not None and x.grpc.status is None:
+        return FAILED  # it did not end as gRPC's answers do
     is_error = call.error is not None or x.status >= _BAD or (x.grpc is not None and x.grpc.status != 0)
     return ERROR if is_error else ANSWERED

@@ -88,7 +88,10 @@ def test_log_fields() -> None:
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)
     log.close()
-    fields = set(json.loads(b"".join(written))) - {"level", "time", "scope"}
+    line = json.loads(b"".join(written))
+    of_the_call = ["a2a.method", "a2a.task.id", "a2a.task.state", "a2a.error.code"]
+    assert [line[name] for name in of_the_call] == ["tasks/get", "t", "failed", -32001]
+    fields = set(line) - {"level", "time", "scope"}
     assert {name for cells in table("Access log") for name in cells[0].split(", ")} == fields
 
 
