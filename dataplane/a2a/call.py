@@ -40,7 +40,7 @@ def facts(method: bytes, path: bytes, head: Head, body: bytes) -> Facts:
         body,
         tuple(head.get_all(b"content-type")),
         tuple(head.get_all(b"content-encoding")),
-        b"\r\nx-" in head.low and any(head.get(name) is not None for name in _OVERRIDES),
+        b"-method" in head.low and any(head.get(name) is not None for name in _OVERRIDES),
     )
 
 

@@ -25,6 +25,10 @@ Known = tuple[str, str | None]
 def read(facts: Facts) -> Call:
     """The call of a request whose body is here whole. Raises `Unreadable`."""
     _has_one_meaning(facts)
+    return _read(facts)
+
+
+def _read(facts: Facts) -> Call:
     of_grpc = methods.of_grpc(facts.path)
     if of_grpc is not None:
         if facts.grpc_kind == NOT_GRPC:
@@ -70,6 +74,8 @@ def _has_one_meaning(facts: Facts) -> None:
         raise Unreadable("a compressed body")
     if facts.overrides:
         raise Unreadable("a header with another HTTP method")
+    if methods.may_be_known(facts.path) is None:
+        return
     usual, verb = methods.in_usual_letters(facts.path), facts.verb.encode()
     if by_path(verb, usual.encode("latin-1", "replace")) != by_path(verb, facts.path.encode("latin-1")):
         raise Unreadable("a path of A2A in other letters")
@@ -78,7 +84,7 @@ def _has_one_meaning(facts: Facts) -> None:
 def glance(facts: Facts) -> Call:
     """The same for logs, of a body that may not be all here: what cannot be read is absent."""
     try:
-        return read(facts)
+        return _read(facts)
     except Unreadable:
         of_grpc = methods.of_grpc(facts.path)
         if of_grpc is not None:

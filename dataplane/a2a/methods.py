@@ -6,6 +6,7 @@ taking another one. JSON-RPC methods that are in no table keep the name that the
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import unquote
 
@@ -73,9 +74,15 @@ def is_misspelled(name: str) -> bool:
     return name not in NAMES and name not in KNOWN and name.strip().casefold() in _SPELLED
 
 
+may_be_known = re.compile(r"%|tasks|card|:send|:stream|agent\.json|a2aservice", re.IGNORECASE).search
+"""Whether a path may be one of A2A's, in any letters; most paths of JSON-RPC are none, and need not be taken apart."""
+
+
 def of_grpc(path: str) -> tuple[str, str] | None:
     """(service, method) of a gRPC path; None: it is none of A2A's. Read by its end, as paths of REST are: what stands
     before it may be taken away on the way to the agent."""
+    if may_be_known(path) is None:
+        return None
     *_, service, name = ("", "", *_segments(path))
     return (service, NAMES[name]) if service in SERVICES and name in NAMES else None
 
@@ -113,7 +120,7 @@ def of_rest(verb: str, path: str) -> tuple[str, str | None] | None:
 
     Paths are read by their end, since what stands before it is the agent's choice: a version, a tenant, a prefix."""
     verb = "GET" if verb == "HEAD" else verb
-    segments = _segments(path)
+    segments = _segments(path) if may_be_known(path) is not None else []
     if not segments:
         return None
     *before, last = segments
