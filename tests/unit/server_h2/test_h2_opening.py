@@ -108,7 +108,7 @@ def test_who_has_begun_well_has_time() -> None:
 
 
 def test_a_connection_of_http2_alone_needs_no_http1() -> None:
-    """As it will be where TLS has agreed on HTTP/2: the plan's other row begins."""
+    """A row begins a connection by itself, too: the plan's other one here."""
     proxy = Http1Endpoints()
     plan = proxy.connect().protocol.plan
     client = FrameClient(proxy, opening=b"")
@@ -119,3 +119,4 @@ def test_a_connection_of_http2_alone_needs_no_http1() -> None:
     other.send(PREFACE + OPENING + headers(1, GET))
     assert proxy.upstream.received.startswith(b"GET / HTTP/1.1\r\n")
     assert other.high_water == proxy.context.limits.write_buffer
+    assert other.protocol in proxy.context.connections
