@@ -89,7 +89,7 @@ class Memory:
 
     def of(self, number: bytes, now: float) -> Remembered:
         found = self._known.get(number)
-        if found is None or (now - found.seen > IDLE and not found.at_work):
+        if found is None:
             found = self._known[number] = Remembered(now)
         found.seen = now
         self._known.move_to_end(number)

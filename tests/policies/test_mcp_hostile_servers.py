@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from dataplane.backends.mcp import answers
 from dataplane.http.sse import EventReader
 from tests.carriers import Carrier, Request, Response
 from tests.carriers.contract import Arrival, Conversation
 from tests.fakes.mcp_toys import BOTH, HELLO, Client, Toy, response
-from tests.policies.test_mcp import FIRST, SECOND, of_one, of_two, open_two
+from tests.policies.test_mcp import FIRST, SECOND, TWO, of_one, of_two, open_two
 from tests.policies.test_mcp_notices import EVENTS, event
 
 JSON = [("content-type", "application/json")]
@@ -398,6 +399,40 @@ def test_a_cursor_of_a_server_is_given_back_to_it_alone_and_as_it_was(carrier: C
     assert again.received.authority == FIRST and last_of(again)["params"] == {"cursor": odd, "other": 1}
     again.answer(Response(200, JSON, result(tools=[{"name": "c"}])))
     assert response(waits.answer)["result"] == {"tools": [{"name": "one_c"}]}
+
+
+@pytest.mark.parametrize(("size", "counts"), [(answers.MAX_ANSWER - 1000, True), (answers.MAX_ANSWER, False)])
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_answer_that_is_read_has_its_bound(size: int, counts: bool, streams: bool, carrier: Carrier) -> None:
+    client = open_two(carrier, more=OPEN)
+    waits = asked(client, "tools/list")
+    one, two = client.run.arrivals[-2:]
+    two.answer(client.toys[SECOND](two.received))
+    filler = b"x" * (size // 64)
+    one.head(EVENTS if streams else Response(200, JSON))
+    lines = [b": " + filler + b"\n"] * 64 if streams else [b" " * len(filler)] * 64
+    for line in lines:
+        if not one.is_cancelled:
+            one.content(line)
+    if not one.is_cancelled:
+        one.content(event({"id": 5, "result": TOOLS}) if streams else result(5, **TOOLS))
+    if not one.is_cancelled:
+        one.end()
+    names = [each["name"] for each in response(waits.answer)["result"]["tools"]]
+    assert names == (["one_x"] if counts else []) + ["two_add", "two_sub"]
+
+
+def test_all_answers_that_are_read_for_one_request_have_one_bound(carrier: Carrier) -> None:
+    targets = ", ".join(f"{{name: t{n}, static: {{host: 127.0.1.{n}, port: 9001}}}}" for n in range(6))
+    text = TWO.replace("targets:", f"targets: [{targets}]\n          failureMode: FailOpen").partition(
+        "          - {name: one"
+    )[0]
+    client = Client(carrier.proxy(text), {f"127.0.1.{n}:9001": Toy() for n in range(6)})
+    client.initialize()
+    waits = asked(client, "tools/list")
+    for each in client.run.arrivals[-6:]:
+        each.answer(Response(200, JSON, result(5, **TOOLS) + b" " * 3_000_000))
+    assert len(response(waits.answer)["result"]["tools"]) == answers.MAX_ANSWERS // 3_000_000
 
 
 def test_of_cursors_that_are_too_long_to_keep_the_list_ends(carrier: Carrier) -> None:

@@ -146,6 +146,12 @@ def test_what_is_allowed_by_its_own_name_is_read(uri: str, carrier: Carrier) -> 
     assert client.result("resources/read", {"uri": uri})["contents"][0]["uri"] == uri
 
 
+def test_the_log_has_the_name_that_the_client_gave(carrier: Carrier) -> None:
+    client = opened(carrier, DENY)
+    client.request("resources/read", {"uri": "FILE:///a/./c"})
+    assert " mcp.resource.uri=FILE:///a/./c " in client.run.log_lines()[-1]
+
+
 def test_a_method_that_is_too_long_to_be_compared_is_refused(carrier: Carrier) -> None:
     client = opened(carrier, DENY)
     before = len(client.run.arrivals)

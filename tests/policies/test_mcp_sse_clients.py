@@ -10,6 +10,7 @@ import pytest
 from dataplane.backends.mcp.legacy import client_streams, holder
 from dataplane.http.sse import EventReader
 from dataplane.mcp import dialogue
+from dataplane.mcp.sessions import IDLE
 from tests.carriers import Answer, Carrier, Request, Response, Run
 from tests.carriers.contract import Conversation
 from tests.fakes.mcp_sse_toys import EVENTS, SseClient, SseToy, event
@@ -98,6 +99,19 @@ def test_messages_are_posted_and_answers_come_on_the_stream(streams: bool, carri
     client.leaves()
     assert toy.sessions == [], "the session ends with the stream"
     assert client.posted({"id": 9, "method": "ping"}).status == 404
+
+
+def test_a_session_is_used_as_long_as_its_stream_is_open(carrier: Carrier) -> None:
+    client = opened(carrier, toy := Toy())
+    client.starts()
+    for _ in range(3):
+        client.run.advance(IDLE - 1)
+        client.serve()
+    client.run.advance(2 * IDLE)
+    client.serve()
+    assert len(toy.sessions) == 1 and client.asks("tools/list")["result"]["tools"], "nobody has asked for long"
+    client.leaves()
+    assert toy.sessions == []
 
 
 def test_both_sides_may_speak_it(carrier: Carrier) -> None:

@@ -178,6 +178,17 @@ async def test_headers_and_metadata_of_verdicts() -> None:
     assert outcome.metadata == {"a": "2", "b": "3"}
 
 
+async def test_the_last_word_about_a_header_counts() -> None:
+    sets, removes = pb.HeaderMutation(set=[pb.Header(key="a", value=b"1")]), pb.HeaderMutation(remove=["A"])
+    for first, second, headers, removed in (
+        (sets, removes, {}, {"a"}),
+        (removes, sets, {"a": b"1"}, set()),
+    ):
+        told = Told(passes(header_mutation=first), passes(header_mutation=second))
+        outcome = await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, told)
+        assert (outcome.headers, outcome.removed) == (headers, removed)
+
+
 @pytest.mark.parametrize("metadata", [{"a": "x" * 70_000}, {"a": float("nan")}])
 async def test_a_rejection_stands_whatever_metadata_is_beside_it(metadata: dict[str, Any]) -> None:
     with pytest.raises(Rejected) as caught:
