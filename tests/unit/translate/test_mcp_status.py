@@ -90,3 +90,25 @@ def test_a_path_that_is_none_leaves_out_its_service_and_nothing_else(path: str) 
         and (mcp := resource_pb2.Resource.FromString(message.content).backend.mcp).targets
     )
     assert [(each.name, each.path) for each in sent.targets] == [("search-80", "/tools")]
+
+
+@pytest.mark.parametrize(
+    ("target", "service", "said"),
+    [
+        ("missing}, port: 80", "", "target one: Service default/missing does not exist"),
+        ("tools}, port: 81", "ports: [{port: 80}]", "target one: Service default/tools has no port 81"),
+        (
+            "tools}, port: 80",
+            "type: ExternalName, externalName: a.example",
+            "target one: Service default/tools is of type ExternalName, which has no endpoints",
+        ),
+        ("tools}, port: 80", "ports: [{port: 80}]", ""),
+    ],
+)
+def test_a_service_that_cannot_be_a_target_is_named(target: str, service: str, said: str) -> None:
+    made = f"apiVersion: v1\nkind: Service\nmetadata: {{name: tools, namespace: default}}\nspec: {{{service}}}\n---\n"
+    objects = [made] if service else []
+    one = f"{{name: one, static: {{backendRef: {{name: {target}}}}}"
+    body = world(CLASS, GATEWAY, *objects, BACKEND % one).program.status("GatewayBackend", "default", "tools")
+    (found,) = [each for each in (body or {})["conditions"] if each["type"] == "ResolvedRefs"]
+    assert (found["status"], found["message"]) == ("False" if said else "True", said)
