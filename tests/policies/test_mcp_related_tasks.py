@@ -59,6 +59,7 @@ def test_what_names_no_task_fails_or_passes_and_breaks_nothing(meta: str, carrie
     assert waits.answer.ended and waits.answer.status in (200, 502)
     if waits.answer.status == 200:
         assert json.loads(waits.answer.body) == json.loads(body)
+    client.run.serve(client.answering)
 
 
 def test_with_one_server_it_passes_as_it_is(carrier: Carrier) -> None:
