@@ -286,6 +286,21 @@ def test_a_burst_without_end_is_written_again_and_again() -> None:
     assert len(times) <= 6 * MOST
 
 
+def test_a_burst_that_was_slow_and_goes_on_without_end_is_written_again_when_a_thousand_are_over() -> None:
+    """A wait that was right for half a thousand in four minutes is too long for what comes then."""
+    slow = spaced(0.48, 480)
+    times = [*slow, *(slow[-1] + 0.02 + each for each in spaced(0.02, 6000))]
+    clock = Clock()
+    clock.run(counted(times))
+    written = [at for at, _ in clock.written]
+    thousandth = times[1000]
+    later = [at for at in written if at > thousandth]
+    assert sum(at <= thousandth for at in written) <= MOST
+    assert later[0] <= thousandth + LONGEST_OF_COUNTS + 1.0
+    assert max(after - before for before, after in itertools.pairwise(later)) <= 2 * LONGEST_OF_COUNTS
+    assert len(written) <= 6 * MOST + MOST
+
+
 def test_a_condition_does_not_wait_for_the_end_of_a_burst_of_counts() -> None:
     """The refusal of a proxy is in the status within two seconds, whatever else changes."""
     changes = [(at, body(number, "True" if at < 20.0 else "False")) for number, at in enumerate(spaced(0.02, 2000))]
