@@ -35,7 +35,9 @@ MOST_WRITES: Final = 15
 MOST_CHANGES: Final = 1000
 """Routes attached or detached, for which there are at most so many writes."""
 ENDS: Final = 0.5
-"""Seconds without a change after which the next one begins anew."""
+"""Seconds without a change after which counts are written, whatever is left."""
+OVER: Final = 2.0
+"""Seconds without a change after which the next one begins anew: a creator on a busy machine may pause for one."""
 QUIETS: Final = (QUIET, 0.035, 0.045, 0.075, 0.120, 0.225)
 """Moments of quiet that a write of counts may wait for, before the end of a burst."""
 _COUNT: Final = "attachedRoutes"
@@ -63,7 +65,7 @@ class Burst:
     """Of counts alone, and the one that it began with: conditions that change meanwhile take nothing from these."""
 
     def is_over(self, now: float) -> bool:
-        return now - self.changed >= ENDS
+        return now - self.changed >= OVER
 
     def note(self, now: float, changes: int = 1) -> None:
         """Counts have changed."""
@@ -135,7 +137,7 @@ class Bursts:
         burst = self.of(key, now)
         if burst is None:
             if key not in self._bursts:
-                self._looks.append((now + ENDS, key))
+                self._looks.append((now + OVER, key))
             burst = self._bursts[key] = Burst(since, now, body)
         burst.body = body
         burst.writes += is_count
@@ -147,7 +149,7 @@ class Bursts:
             if self._bursts[key].is_over(now):
                 del self._bursts[key]
             else:
-                self._looks.append((now + ENDS, key))
+                self._looks.append((now + OVER, key))
 
 
 def has_counts(body: Json) -> bool:

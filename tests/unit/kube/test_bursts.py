@@ -15,6 +15,7 @@ from controlplane.kube.bursts import (
     ENDS,
     LONGEST,
     LONGEST_OF_COUNTS,
+    OVER,
     QUIET,
     QUIETS,
     Burst,
@@ -145,6 +146,16 @@ def test_a_thousand_routes_that_come_unevenly_cost_fifteen_writes_at_most(seed: 
     clock.run(counted(times))
     assert len(clock.written) <= MOST, [at for at, _ in clock.written]
     assert clock.refused == 0
+    assert clock.written[-1][1] == body(1000)
+
+
+def test_a_creator_that_pauses_for_a_second_goes_on_with_what_is_left() -> None:
+    draw = random.Random(1)
+    gaps = [0.8 if number in (300, 600, 900) else draw.expovariate(1 / 0.018) for number in range(1000)]
+    times = [*itertools.accumulate(gaps)]
+    clock = Clock(lambda: draw.uniform(0.01, 0.2), lambda: draw.uniform(0.01, 0.2))
+    clock.run(counted(times))
+    assert len(clock.written) <= MOST
     assert clock.written[-1][1] == body(1000)
 
 
@@ -330,7 +341,7 @@ def test_a_write_during_which_counts_changed_was_early() -> None:
 def test_after_a_rest_everything_begins_anew() -> None:
     clock = Clock()
     uneven = [number * 0.03 for number in range(60)]
-    later = uneven[-1] + ENDS + 0.1
+    later = uneven[-1] + OVER + 0.1
     clock.run(counted([*uneven, later]))
     assert clock.written[-1] == (pytest.approx(later + QUIET), body(61))
 
@@ -364,7 +375,7 @@ def test_what_is_remembered_of_bursts_is_bounded_by_the_last_moments() -> None:
     for number in range(10_000):
         now = number * 0.01
         bursts.wrote(("Gateway", "shop", str(number)), body(1), now, now, is_count=False)
-    assert len(bursts) <= ENDS / 0.01 + 2
+    assert len(bursts) <= OVER / 0.01 + 2
 
 
 def test_only_statuses_with_listeners_have_bursts() -> None:
