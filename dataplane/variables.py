@@ -549,7 +549,7 @@ class Variables:
         from dataplane.a2a.calls import facts, read
         from gatewright.cel.functions import json_text
 
-        asked = facts(self.method, self.path, self.request, body or b"")
+        asked = facts(self.method, self.path, self.query, self.request, body or b"")
         try:
             if body and body[0] > 1:  # no frame of gRPC
                 json_text.limit(body, self._rules().max_json_keys)

@@ -21,6 +21,8 @@ class Facts:
     content_types: tuple[bytes, ...] = ()
     encodings: tuple[bytes, ...] = ()
     """Values of `content-encoding`."""
+    query: str = ""
+    """What stands behind the path and "?"."""
     overrides: bool = False
     """It has a header by which some frameworks take another HTTP method than the one that it came with."""
 
@@ -33,13 +35,14 @@ class Facts:
 _OVERRIDES = (b"x-http-method-override", b"x-http-method", b"x-method-override")
 
 
-def facts(method: bytes, path: bytes, head: Head, body: bytes) -> Facts:
+def facts(method: bytes, path: bytes, query: bytes, head: Head, body: bytes) -> Facts:
     return Facts(
         method.decode(),
         path.decode("latin-1"),
         body,
         tuple(head.get_all(b"content-type")),
         tuple(head.get_all(b"content-encoding")),
+        query.decode("latin-1"),
         b"-method" in head.low and any(head.get(name) is not None for name in _OVERRIDES),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from dataplane.a2a import methods, protobuf_calls
 from dataplane.a2a.call import GRPC, JSON_RPC, REST, Call, Facts, facts
@@ -17,6 +18,11 @@ from dataplane.a2a.protobuf_calls import FRAME, SKILLS, one_skill
 from dataplane.http.grpc import NOT_GRPC
 
 __all__ = ["FRAME", "GRPC", "JSON_RPC", "REST", "Call", "Facts", "by_path", "facts", "glance", "read"]
+
+MAX_PARAMETERS: Final = 1000
+"""Parameters of a query that is read."""
+_PARAMETERS: Final = frozenset(("id", "taskId", "task_id", "contextId", "context_id"))
+_FOLDED_PARAMETERS: Final = frozenset(name.casefold() for name in _PARAMETERS)
 
 Known = tuple[str, str | None]
 """A method and the id of its task, as a path of REST says them."""
@@ -35,6 +41,8 @@ def _read(facts: Facts) -> Call:
             raise Unreadable("a method of gRPC, in another content than gRPC's")  # Connect takes JSON there
         return protobuf_calls.read(facts, *of_grpc)
     known = methods.of_rest(facts.verb, facts.path)
+    if known is not None and facts.verb != "POST":
+        return _without_content(facts, known)
     if not facts.body or (facts.grpc_kind != NOT_GRPC and facts.body[0] <= 1):  # a frame, of another service of gRPC
         return _of_path(known)
     body = parse(facts.body)
@@ -47,6 +55,27 @@ def _read(facts: Facts) -> Call:
     if call.method != known[0] or (known[1] is not None and call.task not in (None, known[1])):
         raise Unreadable("a body of one call, at the path of another")
     call.task = call.task if call.task is not None else known[1]
+    return call
+
+
+def _without_content(facts: Facts, known: Known) -> Call:
+    """A call of REST that has parameters in its query, and no content."""
+    if facts.body:
+        raise Unreadable("content of a call that has none")
+    call = _of_path(known)
+    try:
+        pairs = parse_qsl(facts.query, keep_blank_values=True, max_num_fields=MAX_PARAMETERS)
+    except ValueError:
+        raise Unreadable(f"more than {MAX_PARAMETERS} parameters") from None
+    about = [(name, value) for name, value in pairs if name.casefold() in _FOLDED_PARAMETERS]
+    named = dict(about)
+    if len(named) != len(about):
+        raise Unreadable("a parameter that is there twice")
+    if not named.keys() <= _PARAMETERS:
+        raise Unreadable("a parameter in other letters than the protocol's")
+    if any(named.get(name, call.task) != call.task for name in ("id", "taskId", "task_id")) and call.task is not None:
+        raise Unreadable("a query about one task, at the path of another")
+    call.context = _text(named, "contextId", "context_id")
     return call
 
 

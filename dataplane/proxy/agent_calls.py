@@ -132,7 +132,8 @@ class AgentCall:
             self._understand()
 
     def _understand(self) -> None:
-        facts = calls.facts(self.method, self.target.partition(b"?")[0], self._x.request, bytes(self._sent))
+        path, _, query = self.target.partition(b"?")
+        facts = calls.facts(self.method, path, query, self._x.request, bytes(self._sent))
         self._sent.clear()
         self._understood(calls.glance(facts))
 

@@ -506,6 +506,10 @@ NAMED = [
     (grpc("GetTask", b"\x0a\x08other/t2", "a2a.v1.A2AService"), None, None, None),
     (rpc("tasks/cancel", {}, "/tasks/t2:cancel"), "t2", None, None),
     (rest("POST", "/message:send", {"id": "t1"}), None, None, None),
+    (rest("GET", "/tasks?pageSize=1&contextId=c1"), None, "c1", None),
+    (rest("GET", "/v1/tasks?context_id=c%31"), None, "c1", None),
+    (rest("GET", "/tasks/t1?id=t1&historyLength=1"), "t1", None, None),
+    (rpc("tasks/list", {"contextId": "c1"}, "/rpc?contextId=c2"), None, "c1", None),
 ]
 
 
@@ -658,6 +662,15 @@ RPC = b'{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}'
         # another HTTP method than the request's
         Request("POST", "/tasks/t/pushNotificationConfigs/c", [("x-http-method-override", "DELETE")]),
         Request("GET", "/tasks/t", [("X-Method-Override", "POST")]),
+        # parameters that are read elsewhere, or by some
+        rest("GET", "/tasks", {"contextId": "c1"}),
+        rest("DELETE", "/tasks/t/pushNotificationConfigs/c", {}),
+        rest("GET", "/tasks?contextId=a&contextId=b"),
+        rest("GET", "/tasks?contextId=a&context_id=a"),
+        rest("GET", "/tasks?ContextID=a"),
+        rest("GET", "/tasks/t1?id=t2"),
+        rest("GET", "/tasks/t1?taskId=t2"),
+        rest("GET", "/tasks?" + "a&" * 1001),
         # one task here, another there
         rpc("tasks/get", {"id": "a", "taskId": "b"}),
         rpc("tasks/pushNotificationConfig/get", {"id": "a", "taskId": "b"}),

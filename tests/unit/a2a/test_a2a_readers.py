@@ -28,7 +28,7 @@ from tests.fakes.event_streams import end_watchers
 from tests.harness.patience import PATIENCE
 
 Executed = list[tuple[str, str]]
-"""Method and task of what a server was asked to do."""
+"""Method of what a server was asked to do, and the task; the context, where tasks are listed."""
 
 
 class Recorder(RequestHandler):
@@ -46,7 +46,8 @@ class Recorder(RequestHandler):
         raise self.noted("tasks/get", params)
 
     async def on_list_tasks(self, params: Any, context: Any) -> Any:
-        raise self.noted("tasks/list", None)
+        self.executed.append(("tasks/list", params.context_id))
+        raise UnsupportedOperationError()
 
     async def on_cancel_task(self, params: Any, context: Any) -> Any:
         raise self.noted("tasks/cancel", params)
@@ -87,7 +88,7 @@ SERVER = Starlette(
 )
 
 
-def executed(verb: str, path: str, content_type: str, version: str, body: bytes) -> Executed:
+def executed(verb: str, path: str, content_type: str, version: str, body: bytes, query: str = "") -> Executed:
     """What the SDK makes of a request."""
     RECORDER.executed.clear()
     headers = [(b"host", b"a"), (b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
@@ -100,7 +101,7 @@ def executed(verb: str, path: str, content_type: str, version: str, body: bytes)
         "scheme": "http",
         "path": unquote(path),
         "raw_path": path.encode(),
-        "query_string": b"",
+        "query_string": query.encode(),
         "root_path": "",
         "headers": headers,
         "client": ("127.0.0.1", 1),
@@ -200,7 +201,10 @@ def told(facts: Facts) -> Call | None:
         ("application/json", "application/grpc", "text/plain", "application/json; charset=utf-16")
     ),
     version=st.sampled_from(("1.0", "", "0.3")),
-    body=bodies(),
+    body=st.one_of(st.just(b""), bodies()),
+    query=st.sampled_from(
+        ("", "", "contextId=c1", "context_id=c1", "contextId=c1&contextId=c2", "ContextId=c1", "id=t2")
+    ),
 )
 @example(
     "POST",
@@ -208,22 +212,29 @@ def told(facts: Facts) -> Call | None:
     "application/grpc",
     "1.0",
     b'{"jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": {"id": "t1"}}',
+    "",
 )
-@example("POST", "/tasks/t1:cancel", "application/json", "1.0", b"{}")
-@example("POST", "/v1/tasks/t1:cancel", "application/json", "", b"")
-@example("POST", "/v1/tasks/t1:subscribe", "", "0.3", b'{"jsonrpc": "2.0", "method": "TaskSubscription", "params": {}}')
-@example("POST", "/message:send", "application/json", "1.0", b'{"id": "t1"}')
-@example("GET", "/tenant/tasks/t1", "application/json", "1.0", b"")
+@example("POST", "/tasks/t1:cancel", "application/json", "1.0", b"{}", "")
+@example("POST", "/v1/tasks/t1:cancel", "application/json", "", b"", "")
+@example(
+    "POST", "/v1/tasks/t1:subscribe", "", "0.3", b'{"jsonrpc": "2.0", "method": "TaskSubscription", "params": {}}', ""
+)
+@example("POST", "/message:send", "application/json", "1.0", b'{"id": "t1"}', "")
+@example("GET", "/v1/card", "text/plain", "", b'{"taskId": "t2"}', "")
+@example("GET", "/tasks", "", "1.0", b'{"contextId": "c2"}', "")
+@example("GET", "/tasks", "", "1.0", b"", "contextId=c1")
+@example("GET", "/tenant/tasks/t1", "application/json", "1.0", b"", "")
 def test_what_a_server_executes_is_what_policies_know(
-    verb: str, path: str, content_type: str, version: str, body: bytes
+    verb: str, path: str, content_type: str, version: str, body: bytes, query: str
 ) -> None:
     sent = canonical_path(path.encode())
     if sent is None:
         return  # refused before any policy
-    call = told(Facts(verb, sent.decode(), body, (content_type.encode(),)))
-    for method, task in executed(verb, sent.decode(), content_type, version, body):
+    call = told(Facts(verb, sent.decode(), body, (content_type.encode(),), query=query))
+    for method, about in executed(verb, sent.decode(), content_type, version, body, query):
         if call is not None:
-            assert (call.method, call.task or "") == (method, task)
+            known = call.context if method == "tasks/list" else call.task
+            assert (call.method, known or "") == (method, about)
 
 
 def test_servers_execute_some_of_them() -> None:
