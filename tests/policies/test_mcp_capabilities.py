@@ -102,7 +102,7 @@ def test_a_cancellation_reaches_the_servers(several: bool, carrier: Carrier) -> 
 
 def test_what_any_server_can_do_the_endpoint_can_do(carrier: Carrier) -> None:
     abilities = [
-        {"tools": {}, "logging": {}, "experimental": {"a": {"x": 1}}, "unknown": {}},
+        {"tools": {"listChanged": False}, "logging": {}, "experimental": {"a": {"x": 1}}, "unknown": {}},
         {
             "tools": {"listChanged": True},
             "prompts": {"listChanged": False},
@@ -132,6 +132,24 @@ def test_what_any_server_can_do_the_endpoint_can_do(carrier: Carrier) -> None:
             result = {"protocolVersion": "2025-06-18", "capabilities": able}
             each.answer(Response(200, JSON, json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode()))
         assert response(asked.answer)["result"]["capabilities"] == expected
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("text/event-stream", "text/event-stream"),
+        ("text/event-stream, */*", "application/json"),
+        ("application/*;q=0.5,text/event-stream", "application/json"),
+        ("text/event-stream, application/json;q=0", "text/event-stream"),
+        ("text/event-stream, text/*", "text/event-stream"),
+        ("TEXT/Event-Stream ;q=0.1, Application/JSON", "application/json"),
+    ],
+)
+def test_an_answer_is_json_where_the_client_takes_it(accept: str, kind: str, carrier: Carrier) -> None:
+    client = open_two(carrier)
+    answer = client.post({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, accept)
+    assert (answer.status, answer.headers["content-type"]) == (200, kind)
+    assert len(response(answer)["result"]["tools"]) == 3
 
 
 def test_of_servers_of_two_revisions_those_that_both_have_are_named(carrier: Carrier) -> None:

@@ -206,6 +206,12 @@ def test_a_policy_of_a_selector_reaches_all_that_it_found_and_no_other() -> None
     assert times(objects + policy(PART % "own", TIME)) == {"80": None, "81": None, "own": 7.0}
 
 
+@pytest.mark.parametrize("protocol", ["Gatewright.dev/MCP", "gatewright.dev/mcp"])
+def test_case_of_the_protocol_of_a_port_means_nothing(protocol: str) -> None:
+    assert list(times(SELECTED.replace("gatewright.dev/mcp}", f"{protocol}}}"))) == ["81", "80"]
+    assert list(times(SELECTED.replace("gatewright.dev/mcp}]", f"{protocol}, protocol: UDP}}]"))) == []
+
+
 def test_a_name_that_is_taken_gets_the_namespace_in_front() -> None:
     own = "{name: tools-80, static: {host: 10.0.0.3, port: 9001}}"
     objects = SELECTED.replace("    - {name: all,", f"    - {own}\n    - {{name: all,")

@@ -88,11 +88,7 @@ async def _part(
     cursor: str | None,
 ) -> _Part | Message:
     """What one target answers; an error of JSON-RPC as its message. Of a server that lacks the method, nothing."""
-    mine = params
-    if visit.plan.several:
-        mine = {name: value for name, value in params.items() if name != "cursor"}
-        if cursor is not None:
-            mine["cursor"] = messages.raw(cursor)
+    mine = params if cursor is None else {**params, "cursor": messages.raw(cursor)}
     sent = Message("2.0", message.id, message.method, messages.raw(mine) if mine else UNSET)
     opened = await upstreams.post(target, messages.encode(sent), LIST_SECONDS)
     try:
