@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from typing import Any
 
 import pytest
 
+from dataplane.mcp import sessions
 from tests.carriers import Carrier, Request, Response
 from tests.fakes.mcp_toys import BOTH, HELLO, Client, Toy, response
 from tests.fakes.policy_run import problems
@@ -126,6 +128,20 @@ def test_a_cursor_goes_on_without_servers_that_are_gone(carrier: Carrier) -> Non
         client.run = other
         found = client.result("tools/list", {"cursor": cursor})
         assert found == {"tools": [{"name": name, "inputSchema": {}} for name in expected]}
+
+
+@pytest.mark.parametrize(("size", "kept"), [(4_000, True), (sessions.MAX_HELLO + 1, False)])
+def test_what_a_client_says_of_itself_may_be_too_long_to_be_kept(size: int, kept: bool, carrier: Carrier) -> None:
+    """It has a session all the same; a server that forgets it hears nothing of it then."""
+    client, toy = of_one(carrier)
+    hello = {**HELLO, "more": random.Random(1).randbytes(size // 2).hex()}
+    answer = client.request("initialize", hello)
+    assert answer.status == 200 and toy.got[0]["params"] == hello
+    client.session = answer.headers["mcp-session-id"] or ""
+    toy.sessions.clear()
+    assert client.names() == ["add"]
+    (again,) = [each for each in toy.got[1:] if each["method"] == "initialize"]
+    assert again["params"] == (hello if kept else {})
 
 
 # --- messages
