@@ -165,6 +165,40 @@ def test_of_servers_of_two_revisions_those_that_both_have_are_named(carrier: Car
     assert found["supportedVersions"] == [MODERN] and "[one]\nuse it\n\n[two]\nuse it" in found["instructions"]
 
 
+@pytest.mark.parametrize(
+    ("meta", "code"),
+    [
+        ({"io.modelcontextprotocol/protocolVersion": "2025-06-18"}, -32020),
+        ({"io.modelcontextprotocol/protocolVersion": 7}, -32020),
+        ({}, -32602),
+        (None, -32602),
+        ([], -32602),
+    ],
+)
+@pytest.mark.parametrize("method", ["tools/list", "server/discover", "experimental/thing"])
+def test_a_body_says_the_revision_of_its_header(method: str, meta: Any, code: int, carrier: Carrier) -> None:
+    client = of_two(carrier, Toy(is_modern=True), Toy(is_modern=True))
+    client.headers = [("mcp-protocol-version", MODERN), ("mcp-method", method)]
+    answer = client.request(method, {} if meta is None else {"_meta": meta})
+    assert (answer.status, response(answer)["error"]["code"]) == (400, code)
+    assert response(answer)["id"] == client.number and not client.run.arrivals
+
+
+def test_params_that_a_server_refuses_are_no_sign_of_its_revision(carrier: Carrier) -> None:
+    client = of_two(carrier, Toy(is_modern=True), Toy(is_modern=True))
+    answers = [
+        {"result": {"supportedVersions": [MODERN], "capabilities": {}}},
+        {"error": {"code": -32602, "message": "no clientInfo"}},
+    ]
+    meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": meta}).encode()
+    lines = [("accept", BOTH), *JSON, ("mcp-protocol-version", MODERN), ("mcp-method", "server/discover")]
+    asked = client.run.send(Request("POST", "/mcp", lines, body))
+    for each, answer in zip(client.run.arrivals, answers, strict=True):
+        each.answer(Response(200, JSON, json.dumps({"jsonrpc": "2.0", "id": 1, **answer}).encode()))
+    assert asked.answer.status == 400 and response(asked.answer)["error"]["code"] == -32602
+
+
 @pytest.mark.parametrize(("several", "status"), [(True, 404), (False, 200)])
 def test_a_method_that_nobody_routes_in_the_revision_without_sessions(
     several: bool, status: int, carrier: Carrier

@@ -207,6 +207,17 @@ def test_a_stream_that_nobody_uses_is_ended_in_time(carrier: Carrier) -> None:
     assert server.stream.is_cancelled
 
 
+def test_a_stream_that_a_client_listens_to_is_used(carrier: Carrier) -> None:
+    client, server = opened(carrier)
+    asked = client.begin("GET", ("accept", "text/event-stream"))
+    for _ in range(3):
+        client.run.advance(IDLE + holder.SWEEP)
+    assert not server.stream.is_cancelled
+    server.says(method="notifications/message", params={"data": "late"})
+    assert b"late" in asked.answer.body
+    leave(client)
+
+
 # --- hostile and broken servers
 
 
