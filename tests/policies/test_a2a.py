@@ -662,6 +662,7 @@ RPC = b'{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}'
         # another HTTP method than the request's
         Request("POST", "/tasks/t/pushNotificationConfigs/c", [("x-http-method-override", "DELETE")]),
         Request("GET", "/tasks/t", [("X-Method-Override", "POST")]),
+        Request("GET", "/tasks/t", [("x-http-method", "POST")]),
         # parameters that are read elsewhere, or by some
         rest("GET", "/tasks", {"contextId": "c1"}),
         rest("DELETE", "/tasks/t/pushNotificationConfigs/c", {}),
@@ -1017,6 +1018,8 @@ def test_expressions_know_that_it_is_an_agent(carrier: Carrier) -> None:
     run = proxy(carrier, log="{protocol: backend.protocol, binding: a2a.binding}")
     assert run.carry(rpc("tasks/get"), answering({})).line.endswith(" protocol=a2a binding=JSONRPC")
     assert run.carry(get("/tasks")).line.endswith(" protocol=a2a binding=HTTP+JSON")
+    listed = proxy(carrier, log="{context: a2a.contextId}").carry(get("/tasks?contextId=c1"))
+    assert listed.line.endswith(" context=c1")
     assert run.carry(grpc("GetTask")).line.endswith(" protocol=a2a binding=GRPC")
 
 
