@@ -167,6 +167,7 @@ def frames(message: bytes) -> Source:
     return lambda: chain((head,), repeat(many))
 
 
+WELL_KNOWN: Final = b"/.well-known/agent-card.json"
 ENTRIES: Final = counted(2, counted(6, counted(1, counted(2, b"\x08\x01" * 200)) * 4000))
 PARTS: Final = counted(2, counted(5, b"") * 4000)
 TASK: Final = counted(1, counted(3, b"\x08\x02" * 4000))
@@ -286,6 +287,9 @@ ROWS: Final = (
     Row("A2A messages of gRPC with 4,000 parts", CLIENT, H1, again(over_grpc(b"SendMessage", PARTS)), A2A_JUDGED),
     Row("A2A messages of gRPC without end", ENDPOINT, H1, frames(TASK), EVIL_A2A, asks=SENT),
     Row("A2A messages of gRPC, empty, without end", ENDPOINT, H1, frames(b""), EVIL_A2A, asks=SENT),
+    Row("A2A messages whose answers nobody reads", CLIENT, H1, again(SENT), A2A_JUDGED, manner={"reads": 0}),
+    Row("A2A messages over 32 connections", CLIENT, H1, again(SENT), A2A_JUDGED, connections=32),
+    Row("A2A cards, a million levels deep", ENDPOINT, H1, json(NESTED), EVIL_A2A, asks=request(WELL_KNOWN) * 8),
     Row("A2A states without end", ENDPOINT, H1, stream(STATE), EVIL_A2A, asks=SENT),
     Row("A2A events of lines without end", ENDPOINT, H1, stream(b"data: a\n"), EVIL_A2A, asks=SENT),
     Row("A2A results of 190,000 elements", ENDPOINT, H1, json(result(COMMAS)), EVIL_A2A, asks=SENT * 4),
