@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.kube import access
 from controlplane.kube.access import Access, ApiError, Found, NoCluster
 
 
@@ -122,3 +123,31 @@ async def test_what_renews_a_token_belongs_to_the_configuration_that_it_came_fro
     world = World(Configuration("old"), found)
     await world.access.read("/api")
     assert world.first.configuration.refresh_api_key_hook is print
+
+
+class Endless(Answer):
+    """An event that does not end."""
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        yield b"{}\n"
+        while True:
+            yield b"x" * 100
+
+    def close(self) -> None:
+        self.is_released = True
+
+
+async def test_an_event_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "LONGEST_LINE", 1000)
+    answer = Endless(200)
+
+    async def request(*_: Any, **__: Any) -> Endless:
+        return answer
+
+    world = World(Configuration("new"))
+    monkeypatch.setattr(world.first, "request", request)
+    found = []
+    with pytest.raises(ValueError, match="an event of more than 1000 bytes"):
+        async for lines in world.access.lines("/api"):
+            found += lines
+    assert found == [b"{}"] and answer.is_released

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,30 @@ async def test_the_leader_replaces_it_and_the_other_follows(server: ApiServer) -
     await other.secret.look(replace=False)
     assert leader.used[-1].signing == other.used[-1].signing != leader.used[0].signing
     assert leader.used[0].signing in leader.used[-1].certificates
+
+
+class Refusing(ApiServer):
+    """Takes no other content of what is there."""
+
+    status = 409
+
+    async def request(self, method: str, path: str, *more: Any, **rest: Any) -> Any:
+        if method == "PUT":
+            raise ApiError(self.status, "", "no")
+        return await super().request(method, path, *more, **rest)
+
+
+async def test_one_that_cannot_be_replaced_is_trouble_unless_somebody_was_faster() -> None:
+    server = Refusing()
+    server.define(PATH)
+    leader = Controller(server)
+    await leader.secret.load()
+    leader.now += LIFETIME - RENEW + DAY
+    await leader.secret.look(replace=True)
+    server.status = 403
+    with pytest.raises(ApiError, match="403"):
+        await leader.secret.look(replace=True)
+    assert len(leader.used) == 1, "what is not in the Secret is used by nobody"
 
 
 async def test_a_secret_of_another_form_is_not_written_over(server: ApiServer) -> None:

@@ -240,6 +240,24 @@ async def test_a_slow_sink_is_not_told_more_than_it_takes() -> None:
         assert sink.idles < 10  # what came meanwhile is one batch
 
 
+async def test_kinds_that_wait_for_each_other_are_one_publication() -> None:
+    server = ApiServer()
+    for path in (SERVICES, NAMESPACES):
+        server.define(path)
+    async with following(server, "Service", "Namespace") as (_, sink):
+        await turns(lambda: sink.idles == 1 and {("WATCH", SERVICES), ("WATCH", NAMESPACES)} <= {*server.asked})
+        sink.hold.clear()
+        server.put(SERVICES, service("a"))
+        server.put(NAMESPACES, space("shop"))
+        for _ in range(50):  # both are read, and the second waits for the first
+            await asyncio.sleep(0)
+        sink.hold.set()
+        await turns(lambda: sink.names() == ["a"] and sink.names("Namespace") == ["shop"])
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert sink.idles == 2
+
+
 NAMESPACES = "/api/v1/namespaces"
 
 

@@ -53,6 +53,23 @@ def test_nothing_is_replaced_before_it_is_time() -> None:
     assert authorities.rotated(first, START + LIFETIME - RENEW - DAY) is first
 
 
+def test_what_has_expired_is_trusted_no_more_when_another_one_signs() -> None:
+    first, old = authorities.created(START), authorities.created(START - 2 * LIFETIME)
+    now = START + LIFETIME - RENEW + DAY
+    both = authorities.rotated(first, now)
+    _, following = both.certificates
+    kept = Authority((first.signing, old.signing, following), first.key, both.next_key)
+    assert authorities.rotated(kept, now + 2 * SPREAD).certificates == (following, first.signing)
+
+
+def test_no_certificate_is_valid_longer_than_its_authority() -> None:
+    authority = authorities.created(START)
+    issued = authorities.issued(authority, NAMES, START + LIFETIME - OF_A_CONTROLLER / 4)
+    found = x509.load_pem_x509_certificate(issued.certificate)
+    assert found.not_valid_after_utc == authority.signing.not_valid_after_utc
+    assert issued.renew_at < found.not_valid_after_utc
+
+
 def test_years_of_rotation_break_no_trust() -> None:
     """Looked at every six hours for three years: whoever trusts what was there a day ago trusts what is issued now, and
     whoever has the newest bundle trusts what was issued within a certificate's life."""
