@@ -125,23 +125,23 @@ async def test_what_renews_a_token_belongs_to_the_configuration_that_it_came_fro
     assert world.first.configuration.refresh_api_key_hook is print
 
 
-class Endless(Answer):
-    """An event that does not end."""
+class Long(Answer):
+    """An event that does not end for long."""
 
     async def iter_any(self) -> AsyncIterator[bytes]:
         yield b"{}\n"
-        while True:
+        for _ in range(100):
             yield b"x" * 100
 
     def close(self) -> None:
         self.is_released = True
 
 
-async def test_an_event_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_event_that_is_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "LONGEST_LINE", 1000)
-    answer = Endless(200)
+    answer = Long(200)
 
-    async def request(*_: Any, **__: Any) -> Endless:
+    async def request(*_: Any, **__: Any) -> Long:
         return answer
 
     world = World(Configuration("new"))
