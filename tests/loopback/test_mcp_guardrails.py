@@ -257,7 +257,9 @@ async def test_what_processors_make_of_messages(events: bool) -> None:
     first = mutates({"name": "add", "arguments": {"a": 2}}, header_mutation=mutation)
     verdict = first(None)
     verdict.metadata.update({"user": "ann"})
-    processor = Processor(lambda _: verdict, mutates({"content": []}))
+    result = mutates({"content": []})(None)
+    result.metadata.update({"more": "of the result"})
+    processor = Processor(lambda _: verdict, lambda _: result)
     fields = '{remote: {host: "%s"}, methods: {tools/call: Full}}'
     async with world((processor, fields), events=events) as made:
         await made.post("initialize")

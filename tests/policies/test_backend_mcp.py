@@ -62,6 +62,9 @@ def test_lists_leave_out_what_no_rule_allows_and_calls_of_it_are_rejected(carrie
     assert client.toys["127.0.0.1:9001"].methods_got().count("tools/call") == 1
     line = next(line for line in client.run.log_lines() if "McpDenied" in line)
     assert "no Allow rule matches" in line
+    series = client.run.memory.metrics.series()
+    found = {each.labels: values[0] for each, values in series if each.metric.name == "mcp_requests_total"}
+    assert found[("tools/call", "one", "", "denied")] == 1, "names that clients make up are in no metric"
 
 
 def test_a_server_without_a_stream_says_so_whatever_rules_there_are(carrier: Carrier) -> None:

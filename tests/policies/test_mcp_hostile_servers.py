@@ -113,6 +113,41 @@ def test_what_a_server_says_while_a_list_is_made_is_no_part_of_it(carrier: Carri
     assert names == ["one_first", "two_add", "two_sub"] and one.is_cancelled
 
 
+@pytest.mark.parametrize("method", ["tools/call", "tasks/get"])
+def test_a_server_answers_no_request_that_another_one_got(method: str, carrier: Carrier) -> None:
+    """Clients know their requests by ids alone, whichever stream brings an answer."""
+    client = open_two(carrier)
+    params = {"name": "one_add"} if method == "tools/call" else {"taskId": "one+t"}
+    waits = asked(client, method, params)
+    client.run.arrival.head(EVENTS)
+    for answer in ({"result": {"content": ["stolen"]}}, {"error": {"code": 1, "message": "stolen"}}):
+        client.run.arrival.content(event({"id": 6, **answer}))
+    client.run.arrival.content(event({"id": 5, "result": {"content": []}}))
+    client.run.arrival.end()
+    assert b"stolen" not in waits.answer.body and response(waits.answer)["result"] == {"content": []}
+    waits = asked(client, method, params)
+    client.run.arrival.answer(Response(200, JSON, result(6, content=["stolen"])))
+    assert waits.answer.status == 502
+    client.run.serve(client.answering)
+
+
+def test_nor_on_the_stream_of_what_it_has_to_say_unless_that_goes_on(carrier: Carrier) -> None:
+    client = open_two(carrier)
+    for last, passes in ((b"", False), (b"one:3", True)):
+        lines = [("accept", "text/event-stream"), ("mcp-session-id", client.session)]
+        before = len(client.run.arrivals)
+        listens = client.run.send(
+            Request("GET", "/mcp", [*lines, *([("last-event-id", last.decode())] if last else [])])
+        )
+        one, *others = client.run.arrivals[before:]
+        for each in others:
+            each.answer(Response(405))
+        one.head(EVENTS)
+        one.content(event({"id": 5, "result": {"content": ["late"]}}) + event({"method": "notifications/message"}))
+        assert b"notifications/message" in listens.answer.body and (b"late" in listens.answer.body) is passes
+        one.end()
+
+
 # --- answers that do not come
 
 

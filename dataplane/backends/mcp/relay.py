@@ -97,7 +97,8 @@ async def whole(opened: Opened) -> bytes:
 class Rewrite:
     """How messages of one target become those of the endpoint. `renames`, with several: ids of its events name it, and
     so do resources. `tag` makes the ids of its requests ours, so that answers find it; None: they stay. `hides`, with
-    rules: notices of items that they refuse are left out."""
+    rules: notices of items that they refuse are left out. `is_resumed`: of a stream that goes on where it was broken
+    off."""
 
     target: str
     request_id: messages.Id | None
@@ -105,6 +106,7 @@ class Rewrite:
     renames: bool
     tag: Tag | None
     hides: Callable[[str, str, str], bool] | None
+    is_resumed: bool = False
 
     def message(self, text: bytes) -> bytes | None:
         """None: it is not for this client. Raises `Malformed`."""
@@ -116,6 +118,8 @@ class Rewrite:
             if self.tag is not None and message.request_id is not None:
                 message.id, is_other = self.tag(self.target, message.request_id), True
         elif message.is_response:
+            if not self._is_asked(message):
+                return None
             change = _RESULTS.get(self.method) if self.renames else None
             if change is not None and message.request_id == self.request_id and message.result is not UNSET:
                 message.result, is_other = change(message.result, self.target), True
@@ -127,6 +131,12 @@ class Rewrite:
                 return None
             is_other = True
         return messages.encode(message) if is_other else text
+
+    def _is_asked(self, message: Message) -> bool:
+        """Whether an answer is one that this server was asked for: clients know their requests by ids alone, and
+        another one of several servers may have been asked with that. On a stream that goes on it may be that of any of
+        its own."""
+        return not self.renames or self.is_resumed or message.request_id in (self.request_id, None)
 
     def _related(self, message: Message) -> bool:
         """Name the task that it belongs to as clients see it. Raises `Malformed`."""

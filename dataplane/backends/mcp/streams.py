@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import guarding
@@ -94,7 +95,7 @@ async def _joined(visit: Visit, upstreams: Upstreams, target: TargetPlan, last: 
             return False
         if not visit.out.has_begun:
             visit.out.head(_OK, EVENTS)
-        await relay_stream(visit, target, opened)
+        await relay_stream(visit, target, opened, last is not None)
         return True
     finally:
         opened.call.cancel()
@@ -106,9 +107,9 @@ def _resumed(visit: Visit, last: bytes | None) -> tuple[Sequence[TargetPlan], by
     return ((target,), theirs) if target is not None else (visit.plan.targets, None)
 
 
-async def relay_stream(visit: Visit, target: TargetPlan, opened: Opened) -> None:
+async def relay_stream(visit: Visit, target: TargetPlan, opened: Opened, is_resumed: bool = False) -> None:
     """What a server says beside answers, as the client may have it. Raises `TargetFailed`."""
-    rewrite = rewrite_of(visit, target.name)
+    rewrite = replace(rewrite_of(visit, target.name), is_resumed=is_resumed)
     if guarding.reads_any_answers(visit):
         await guarding.relay_unasked(visit, opened, rewrite, target.name)
     else:
