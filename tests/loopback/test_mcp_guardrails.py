@@ -32,7 +32,9 @@ def mutates(content: Any, **more: Any) -> Verdict:
 
 def rejects(_: Any) -> Any:
     error = pb.AuthorizationError(code="PERMISSION_DENIED", reason="not today", mcp_error=b'{"rule": 7}')
-    return pb.McpRequestResult(error=error)
+    verdict = pb.McpRequestResult(error=error)
+    verdict.metadata.update({"user": "eve"})
+    return verdict
 
 
 class Processor:
@@ -289,6 +291,7 @@ async def test_the_first_that_rejects_ends_it(accept: str) -> None:
         assert second.asked == [] and made.servers[0].got[-1]["method"] != "tools/call"
         line = made.proxy.log_lines()[-1]
         assert " http.status=200 " in line and " reason=McpRejected " in line and "not today" in line
+        assert line.endswith("user=eve"), "what it says of the client is known all the same"
 
 
 @pytest.mark.parametrize("events", [False, True])
@@ -450,7 +453,14 @@ class Erring(Refusing):
         return super().answer(head, message).replace(b'"result": {"content"', b'"error":  {"content"')
 
 
-@pytest.mark.parametrize(("kind", "status"), [(Failing, 502), (Refusing, 502), (Erring, 403)])
+class Texting(Failing):
+    def answer(self, head: str, message: Any) -> bytes:
+        found = super().answer(head, message)
+        is_call = message and message["method"] == "tools/call"
+        return found.replace(b"application/json", b"text/plain") if is_call else found
+
+
+@pytest.mark.parametrize(("kind", "status"), [(Failing, 502), (Texting, 502), (Refusing, 502), (Erring, 403)])
 async def test_no_result_gets_past_by_another_status(kind: type[Server], status: int) -> None:
     fields = '{remote: {host: "%s"}, methods: {tools/call: Response}}'
     async with world((Processor(), fields), kind=kind) as made:

@@ -121,7 +121,7 @@ class Rewrite:
             if not self._is_asked(message):
                 return None
             change = _RESULTS.get(self.method) if self.renames else None
-            if change is not None and message.request_id == self.request_id and message.result is not UNSET:
+            if change is not None and message.result is not UNSET:
                 message.result, is_other = change(message.result, self.target), True
         elif message.method == _CANCELLED:
             if self.tag is not None:
