@@ -43,3 +43,13 @@ def test_innocent_line_passes(root: Path, tmp_path: Path, line: str) -> None:
     file = tmp_path / "file.txt"
     file.write_text(line)
     assert hygiene(root, str(file)).stdout == ""
+
+
+def test_files_of_tests_with_one_name_are_named(root: Path, tmp_path: Path) -> None:
+    files = [tmp_path / folder / "test_plans.py" for folder in ("one", "other")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("")
+    assert (
+        hygiene(root, *map(str, files)).stdout == f"{files[1]}:1: a name that another file of tests has: {files[0]}\n"
+    )
