@@ -98,12 +98,12 @@ class Burst:
     @property
     def _rest(self) -> int:
         """Changes that are left of a thousand."""
-        return MOST_CHANGES - self.changes % MOST_CHANGES
+        return -self.changes % MOST_CHANGES
 
     def _left(self) -> int:
         """Writes beside the last."""
-        allowed = MOST_WRITES * max(MOST_CHANGES, self.changes) // MOST_CHANGES
-        return max(0, allowed - 1 - self.writes)
+        thousands = math.ceil(self.changes / MOST_CHANGES)
+        return max(0, MOST_WRITES * thousands - 1 - self.writes)
 
     def _expected(self, now: float) -> int:
         """Writes of a rest that goes on as before: one each time that the changes have lasted twice as long."""
