@@ -149,17 +149,14 @@ def test_a_thousand_routes_that_come_unevenly_cost_fifteen_writes_at_most(seed: 
     assert clock.written[-1][1] == body(1000)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_writes_that_are_left_of_a_thousand_are_for_its_end(seed: int) -> None:
-    """With a pause of 0.1 to 0.3 s after every twentieth, there is no telling the end before that."""
-    draw = random.Random(seed)
-    gaps = [draw.uniform(0.1, 0.3) if number % 20 == 10 else draw.expovariate(1 / 0.008) for number in range(1000)]
-    times = [*itertools.accumulate(gaps)]
-    clock = Clock(lambda: draw.uniform(0.01, 0.1), lambda: draw.uniform(0.01, 0.1))
-    clock.run(counted(times))
-    assert len(clock.written) <= MOST
-    assert clock.written[-1][1] == body(1000)
-    assert clock.written[-1][0] <= times[-1] + 0.13
+def test_the_writes_that_are_left_of_a_thousand_are_for_its_end() -> None:
+    """With a hundred pauses there is no telling the end before that."""
+
+    def quiet(changes: int) -> float:
+        return Burst(0.0, 20.0, body(1), changes, [100] * len(QUIETS), writes=9).quiet(20.0)
+
+    assert [quiet(changes) for changes in (500, 900, 999, 1000)] == [ENDS, ENDS, QUIET, QUIET]
+    assert Burst(0.0, 20.0, body(1), 1000, writes=14).longest(20.0) == 0.0, "the last one, whatever follows"
 
 
 def test_a_creator_that_pauses_for_a_second_goes_on_with_what_is_left() -> None:
