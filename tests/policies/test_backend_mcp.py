@@ -55,6 +55,8 @@ def uris(client: Client) -> list[str]:
 def test_lists_leave_out_what_no_rule_allows_and_calls_of_it_are_rejected(carrier: Carrier) -> None:
     client = opened(carrier, rule('mcp.tool.name in ["add", "sub"]'))
     assert client.names() == ["add", "sub"]
+    listed = client.run.log_lines()[-1]
+    assert " mcp.method.name=tools/list " in listed and "gen_ai.tool.name" not in listed, "a list is about no item"
     assert client.result("tools/call", {"name": "add"})
     assert client.error("tools/call", {"name": "drop"}) == (200, -32602, "Unknown tool: drop")
     assert uris(client) == [], "a rule about tools matches no resource"
