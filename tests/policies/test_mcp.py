@@ -371,6 +371,10 @@ def test_with_fail_open_the_healthy_servers_go_on_and_the_lost_one_comes_back(ca
     one.down = True
     client.initialize()
     assert client.names() == ["two_add"]
+    before = len(client.run.arrivals)
+    assert client.post({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}).status == 202
+    (told,) = client.run.arrivals[before:]
+    assert told.received.authority == SECOND, "the lost one hears of it when it begins anew"
     assert client.error("tools/call", {"name": "one_add"})[:2] == (502, -32603)
     one.down = False
     assert client.names() == ["one_add", "two_add"]

@@ -212,6 +212,11 @@ def test_case_of_the_protocol_of_a_port_means_nothing(protocol: str) -> None:
     assert list(times(SELECTED.replace("gatewright.dev/mcp}]", f"{protocol}, protocol: UDP}}]"))) == []
 
 
+def test_a_service_without_endpoints_of_its_own_is_not_selected() -> None:
+    outside = "spec: {type: ExternalName, externalName: a.example, ports: [{name: mcp, port: 81,"
+    assert list(times(SELECTED.replace("spec: {ports: [{name: mcp, port: 81,", outside))) == ["80"]
+
+
 def test_a_name_that_is_taken_gets_the_namespace_in_front() -> None:
     own = "{name: tools-80, static: {host: 10.0.0.3, port: 9001}}"
     objects = SELECTED.replace("    - {name: all,", f"    - {own}\n    - {{name: all,")
