@@ -31,9 +31,12 @@ def main(argv: Sequence[str] | None = None, worker_command: Sequence[str] = WORK
     _allow_files()
     begun = fork_start.begin(worker_command)
     gc.disable()  # until the agent is loaded (`agent/entry`)
-    from dataplane.agent import entry
+    try:
+        from dataplane.agent import entry
 
-    return entry.main(list(sys.argv[1:] if argv is None else argv), worker_command, begun)
+        return entry.main(list(sys.argv[1:] if argv is None else argv), worker_command, begun)
+    finally:
+        gc.enable()  # where it did not come to that
 
 
 def _hold_standard_files() -> None:
