@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cluster.choice import Unavailable, first
-from tests.cluster.controllers import SHOP, created, gateway, install, install_crds, route, token_of_controller
+from tests.cluster.controllers import (
+    SHOP,
+    Controller,
+    created,
+    gateway,
+    install,
+    install_crds,
+    route,
+    token_of_controller,
+)
 from tests.cluster.kube import ApiServer
 from tests.harness.ports import reserve
 
@@ -44,6 +54,16 @@ def server(cluster: ApiServer) -> ApiServer:
 @pytest.fixture(scope="package")
 def token(server: ApiServer) -> str:
     return token_of_controller(server)
+
+
+@pytest.fixture
+def controller(server: ApiServer, token: str, tmp_path: Path) -> Iterator[Controller]:
+    """A controller of this cluster that is ready."""
+    made = Controller(server, token, tmp_path, "controller")
+    try:
+        yield made.await_ready()
+    finally:
+        made.process.stop()
 
 
 @pytest.fixture

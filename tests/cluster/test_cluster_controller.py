@@ -43,15 +43,6 @@ pytestmark = pytest.mark.needs("go")
 
 
 @pytest.fixture
-def controller(server: ApiServer, token: str, tmp_path: Path) -> Iterator[Controller]:
-    made = Controller(server, token, tmp_path, "controller")
-    try:
-        yield made.await_ready()
-    finally:
-        made.process.stop()
-
-
-@pytest.fixture
 def names(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[str]:
     """A name for the objects of one test, which are gone after it."""
     name = f"t{abs(hash(request.node.name)) % 10**8}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,15 +30,6 @@ OURS, THEIRS = "gatewright.dev/controller", "example.com/controller"
 LONGEST = 32_768
 """Characters of a message, by Gateway API."""
 POLICIES = "/apis/gatewright.dev/v1alpha1/namespaces/shop/gatewaypolicies"
-
-
-@pytest.fixture
-def controller(server: ApiServer, token: str, tmp_path: Path) -> Iterator[Controller]:
-    made = Controller(server, token, tmp_path, "controller")
-    try:
-        yield made.await_ready()
-    finally:
-        made.process.stop()
 
 
 @pytest.fixture
