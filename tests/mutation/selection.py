@@ -61,6 +61,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         "telemetry",
         POLICIES,
     ),
+    "dataplane.a2a": ("a2a", "proxy", POLICIES, REPRS),
     "dataplane.agent": ("agent", "xds", "link", "telemetry", "test_worker.py", CORPUS, REPRS),
     "dataplane.backends": ("mcp", "upstream", POLICIES, REPRS),
     "dataplane.chain": ("chain", "filters", "proxy", "server", POLICIES, OPERATIONS, REPRS),

@@ -121,6 +121,9 @@ def assert_bound(path: str, bound: str, crd: Any, model: Any) -> None:
         return  # the CRD leaves it to Kubernetes' own check of selectors
     if bound == "pattern" and crd == r"^[!-~]+([\t ]?[!-~]+)*$":
         return  # experimental; ours refuses control characters and allows what RFC 9110 calls obs-text
+    if bound == "maxItems" and path.endswith(".retry.codes"):
+        assert (crd, model) == (None, 600 - 400)  # each code once, of which there are no more
+        return
     assert model == crd, f"{path}: {bound}"
 
 
