@@ -95,6 +95,10 @@ class Reflector(Generic[_F]):
         if patience is not None:
             patience.reschedule(0.0)
 
+    def left(self, namespace: str) -> list[_F]:
+        """What is not known any more because its namespace is not read; told by whoever asks."""
+        return self._known.left(namespace)
+
     async def run(self) -> None:
         """Follows until cancelled."""
         wait = FIRST_WAIT

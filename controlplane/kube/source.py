@@ -82,10 +82,7 @@ class ClusterSource:
 
     async def _tell(self, facts: Sequence[Fact]) -> None:
         assert self._sink is not None
-        for name, is_read in self._spaces.take(each for each in facts if each.key.kind == NAMESPACE).items():
-            for reflector in self.reflectors.values():
-                if reflector.info.namespaced:
-                    reflector.look_into(name, is_read=is_read)
+        facts = [*facts, *self._moved(facts)]
         self._waiting += 1
         async with self._one_at_a_time:
             self._waiting -= 1
@@ -93,3 +90,14 @@ class ClusterSource:
             # Others that wait have seen more already: one publication for all of them.
             if self._is_complete and not self._waiting:
                 await self._sink.idle()
+
+    def _moved(self, facts: Sequence[Fact]) -> list[Fact]:
+        """Follow Namespaces that are read from now on, or no more. What was in the latter goes at once, of all kinds: a
+        route whose Gateway goes before it would be said to have none. What was read before is told before, in turn."""
+        gone: list[Fact] = []
+        for name, is_read in self._spaces.take(each for each in facts if each.key.kind == NAMESPACE).items():
+            for reflector in self.reflectors.values():
+                if reflector.info.namespaced:
+                    gone += () if is_read else reflector.left(name)
+                    reflector.look_into(name, is_read=is_read)
+        return gone

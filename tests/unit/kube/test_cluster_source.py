@@ -31,6 +31,8 @@ class Sink:
         self.world: dict[ObjectKey, Fact] = {}
         self.idles = 0
         self.taken = 0
+        self.gone: list[list[str]] = []
+        """Of each time that something went: of which kinds that was."""
         self._is_called = False
         self.hold = asyncio.Event()
         self.hold.set()
@@ -39,6 +41,7 @@ class Sink:
         async with self._alone():
             await self.hold.wait()
             self.taken += len(facts)
+            self.gone += [found] if (found := sorted(fact.key.kind for fact in facts if fact.model is None)) else []
             for fact in facts:
                 if fact.model is None:
                     self.world.pop(fact.key, None)
@@ -304,6 +307,29 @@ async def test_a_namespace_that_gets_or_loses_the_labels_comes_or_goes_with_its_
         await turns(lambda: sink.names() == [])
         assert server.asked.count(("GET", SERVICES)) == 1  # nothing is listed anew but what is inside
         assert source.problems() == []
+
+
+async def test_a_namespace_goes_with_all_its_objects_at_once() -> None:
+    """Also what others have read of it and could not tell yet: it comes before."""
+    server = ApiServer()
+    server.define(SERVICES)
+    server.define(ROUTES)
+    server.put(NAMESPACES, space("shop", team="edge"))
+    server.put(SERVICES, inside("a", "shop"))
+    route = {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "spec": {}}
+    server.put(ROUTES, {**route, "metadata": {"name": "r", "namespace": "shop"}})
+    async with following(server, "Namespace", "Service", "HTTPRoute", selector="team=edge") as (_, sink):
+        await turns(lambda: sink.idles >= 1)
+        sink.hold.clear()
+        for number in range(3):
+            server.put(SERVICES, inside("a", "shop", 81 + number))
+            await asyncio.sleep(0)
+        server.put(NAMESPACES, space("shop"))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        sink.hold.set()
+        await turns(lambda: sink.names() == sink.names("HTTPRoute") == [])
+        assert sink.gone == [["HTTPRoute", "Service"]]
 
 
 class Losing(ApiServer):
