@@ -38,11 +38,13 @@ async def asking(records: Records, port: int | None = None) -> AsyncIterator[Loo
 
 SHOP: Records = {"shop.test": (77, ("192.0.2.1", "192.0.2.2", "2001:db8::1"))}
 ASK = """
-import asyncio, logging
+import asyncio, logging, os, resource
 from tests.unit.upstream.test_look_ups import SHOP, asking
 
 
 async def main():
+    limits = [resource.getrlimit(each) for each in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS, resource.RLIMIT_NPROC)]
+    logging.debug("limits %s, files %s", limits, os.listdir("/proc/self/fd"))
     async with asking(SHOP) as names:
         found = await names.look_up("shop.test", 443)
         print(*sorted(found.addresses), found.ttl)
