@@ -141,7 +141,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker is told of the settings."""
+    """What a worker gets of the settings."""
 
     gateway: str
     instance: str

@@ -546,7 +546,8 @@ class Variables:
 
     def _read_agent_call(self, body: bytes | None) -> AgentCall:
         from dataplane.a2a import Unreadable  # not before an expression asks for it
-        from dataplane.a2a.calls import facts, read
+        from dataplane.a2a.call import facts
+        from dataplane.a2a.calls import read
         from gatewright.cel.functions import json_text
 
         asked = facts(self.method, self.path, self.query, self.request, body or b"")

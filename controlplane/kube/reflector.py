@@ -96,7 +96,7 @@ class Reflector(Generic[_F]):
             patience.reschedule(0.0)
 
     def left(self, namespace: str) -> list[_F]:
-        """What is not known any more because its namespace is not read; told by whoever asks."""
+        """What is not known any more because its namespace is not read; whoever asks passes it on."""
         return self._known.left(namespace)
 
     async def run(self) -> None:

@@ -93,7 +93,7 @@ class ClusterSource:
 
     def _moved(self, facts: Sequence[Fact]) -> list[Fact]:
         """Follow Namespaces that are read from now on, or no more. What was in the latter goes at once, of all kinds: a
-        route whose Gateway goes before it would be said to have none. What was read before is told before, in turn."""
+        route whose Gateway goes before it would be said to have none. What was read before goes on before it."""
         gone: list[Fact] = []
         for name, is_read in self._spaces.take(each for each in facts if each.key.kind == NAMESPACE).items():
             for reflector in self.reflectors.values():

@@ -12,12 +12,10 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from dataplane.a2a import methods, protobuf_calls
-from dataplane.a2a.call import GRPC, JSON_RPC, REST, Call, Facts, facts
+from dataplane.a2a.call import GRPC, JSON_RPC, REST, Call, Facts
 from dataplane.a2a.documents import Unreadable, parse
-from dataplane.a2a.protobuf_calls import FRAME, SKILLS, one_skill
+from dataplane.a2a.protobuf_calls import SKILLS, one_skill
 from dataplane.http.grpc import NOT_GRPC
-
-__all__ = ["FRAME", "GRPC", "JSON_RPC", "REST", "Call", "Facts", "by_path", "facts", "glance", "read"]
 
 MAX_PARAMETERS: Final = 1000
 """Parameters of a query that is read."""

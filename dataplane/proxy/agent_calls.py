@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from dataplane.a2a import BadCard, Call, Way, calls, cards, methods, results
+from dataplane.a2a.call import GRPC, REST, facts
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.messages import ResponseHead
@@ -133,16 +134,16 @@ class AgentCall:
 
     def _understand(self) -> None:
         path, _, query = self.target.partition(b"?")
-        facts = calls.facts(self.method, path, query, self._x.request, bytes(self._sent))
+        asked = facts(self.method, path, query, self._x.request, bytes(self._sent))
         self._sent.clear()
-        self._understood(calls.glance(facts))
+        self._understood(calls.glance(asked))
 
     def _understood(self, call: Call) -> None:
         call.state = call.error = None  # what came of an earlier try says nothing of this one
         self._call = self._x.agent_call = call
-        if call.method == methods.CARD and call.binding == calls.REST:
+        if call.method == methods.CARD and call.binding == REST:
             self._rewrite = cards.rewritten
-        elif call.method == methods.EXTENDED_CARD and call.binding != calls.GRPC:
+        elif call.method == methods.EXTENDED_CARD and call.binding != GRPC:
             self._rewrite = cards.rewritten_answer
 
     # --- from the carrier (`carriers.Consumer`)

@@ -214,8 +214,7 @@ def _context(method: int, settings: TlsSettings) -> SSL.Context:
     context = SSL.Context(method)
     context.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION)
     context.clear_mode(SSL._lib.SSL_MODE_ENABLE_PARTIAL_WRITE)  # type: ignore[attr-defined]  # BIOs take all at once
-    context.set_mode(SSL.MODE_RELEASE_BUFFERS)
-    context.set_mode(NO_AUTO_CHAIN)
+    context.set_mode(SSL.MODE_RELEASE_BUFFERS | NO_AUTO_CHAIN)
     context.set_min_proto_version(least)
     context.set_max_proto_version(most)
     unknown = [suite for suite in settings.suites if suite not in SUITES_1_2 and suite not in SUITES_1_3]
