@@ -151,6 +151,22 @@ def test_of_several_suites_the_first_one_of_the_server_is_spoken() -> None:
         assert client.tls.get_cipher_name() == SUITES_1_2[names[0]]
 
 
+@pytest.mark.parametrize("kind", ["ECDSA", "RSA"])
+def test_without_a_list_of_suites_aes_of_128_bits_is_spoken_in_1_2(kind: str) -> None:
+    context = client_context(AUTHORITY)
+    context.set_max_proto_version(SSL.TLS1_2_VERSION)
+    context.set_cipher_list(f"ECDHE-{kind}-AES256-GCM-SHA384:ECDHE-{kind}-AES128-GCM-SHA256".encode())
+    client = connect(proxy(), context)
+    assert client.tls.get_cipher_name() == f"ECDHE-{kind}-AES128-GCM-SHA256" and answers(client)
+
+
+def test_without_a_list_of_suites_aes_of_128_bits_is_spoken_in_1_3() -> None:
+    context = client_context(AUTHORITY)
+    context.set_tls13_ciphersuites(b"TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256")
+    client = connect(proxy(), context)
+    assert client.tls.get_cipher_name() == "TLS_AES_128_GCM_SHA256" and answers(client)
+
+
 def test_without_a_suite_in_common_the_handshake_fails_with_openssls_reason() -> None:
     context = client_context(AUTHORITY)
     context.set_max_proto_version(SSL.TLS1_2_VERSION)
