@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from dataplane import variables
 from dataplane.http.heads import Head
 from dataplane.http.messages import Peer
-from dataplane.variables import Variables
+from dataplane.variables import Variables, place
 from gatewright.cel.values import Timestamp
 
 
@@ -45,8 +44,8 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_all_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variables, "POD_NAME", "pod-1")
-    monkeypatch.setattr(variables, "POD_NAMESPACE", "")
+    monkeypatch.setattr(place, "POD_NAME", "pod-1")
+    monkeypatch.setattr(place, "POD_NAMESPACE", "")
     x = Moment(
         listener=LISTENER,
         plan=ROUTE,
@@ -164,9 +163,9 @@ def test_what_a_backend_is(key: str, kind: str, name: str) -> None:
 
 
 def test_the_namespace_is_that_of_the_pod_before_that_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variables, "POD_NAMESPACE", "pods")
+    monkeypatch.setattr(place, "POD_NAMESPACE", "pods")
     assert Moment(listener=LISTENER).env_namespace == "pods"
-    monkeypatch.setattr(variables, "POD_NAMESPACE", "")
+    monkeypatch.setattr(place, "POD_NAMESPACE", "")
     assert Moment(listener=LISTENER).env_namespace == "ns"
 
 
