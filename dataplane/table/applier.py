@@ -1,7 +1,7 @@
 """From a state's changes to the next table: only what changed is made anew, in slices, published by one assignment.
 
 The worker runs `apply` to its end before it begins with the next state, and gives the loop a turn at each yield. What
-a state is changing is in a `Swap`; what outlives it is here. Exchanges see nothing of this but `current.table`.
+a state is changing is in a `Swap`; what outlives it is in `Kept`. Exchanges see nothing of this but `current.table`.
 
 A resource is judged whole before anything is changed, so that a bad one leaves its last good version untouched. Memory
 is given back in slices as well (`remains`): what the old table alone held after the swap, the rest of a table that an
@@ -12,22 +12,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 
-from dataplane.chain.filter import Env, Refused, Row
+from dataplane.chain.filter import Refused
 from dataplane.table import endpoints, listeners, policies, routes
-from dataplane.table.binds import ListenerPlan
-from dataplane.table.carryover import Carryover
 from dataplane.table.collection import Pause
-from dataplane.table.current import Current
-from dataplane.table.intern import Interns
+from dataplane.table.kept import Kept
 from dataplane.table.outcome import Outcome
-from dataplane.table.parted import Container
-from dataplane.table.plans import BackendPlan, ListenerPolicies
-from dataplane.table.remains import Remains
-from dataplane.table.router import Router
-from dataplane.table.security import TlsPlan
-from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Store, decode
+from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, decode
 from dataplane.table.swap import Swap
 from dataplane.table.table import Table
 from dataplane.table.watching import watches
@@ -36,7 +27,6 @@ from dataplane.upstream.health import Watched
 SLICE = 0.001
 """Seconds of work between two yields."""
 
-Load = Callable[[str], Iterator[None]]
 Handler = Callable[[Swap, str, "bytes | None"], None]
 Groups = dict[str, deque[Change]]
 
@@ -44,48 +34,10 @@ ENDPOINT, UNKNOWN = "/endpoint", "/unknown"
 """Groups of changes whose names do not begin with a kind; no kind looks like these."""
 
 
-def _nothing(_kind: str) -> Iterator[None]:
-    yield from ()
+class Applier(Kept):
+    """One per worker."""
 
-
-class Applier:
-    """One per worker. `rows`: the registry of policies, in order. `env.carryover` is replaced by the table's own."""
-
-    def __init__(
-        self, rows: Iterable[Row], env: Env, current: Current | None = None, zone: str = "", load: Load = _nothing
-    ) -> None:
-        """`zone`: where this proxy runs; "": nobody has said. `load`: the code of a kind of backends, in steps, before
-        a table has one."""
-        self.current = Current() if current is None else current
-        self.zone = zone
-        self.load = load
-        self.carryover = Carryover()
-        self.store = Store()
-        self.outcome = Outcome()
-        """Of the last state that was applied."""
-        self.interns = Interns(rows, replace(env, carryover=self.carryover, secret=self.store.secret))
-        self.interns.secret_digest = self.store.secret_digest
-        self.routers: dict[str, Router] = {}
-        """By key of listener."""
-        self.listener_plans: dict[str, ListenerPlan] = {}
-        self.listener_policies: dict[str, ListenerPolicies] = {}
-        """Those of the current table, by key of listener; none for a listener without."""
-        self.security: dict[str, TlsPlan] = {}
-        """Of listeners that have TLS, by key."""
-        self.backends: Container[str, BackendPlan] = {}
-        """Those of the current table."""
-        self.waiting: dict[str, bytes] = {}
-        """Newest version of routes that wait for endpoints, by key."""
-        self.blocked: dict[str, dict[str, None]] = {}
-        """Keys of these routes by backend."""
-        self.refused: dict[str, str] = {}
-        """Reason by key of what was refused when it was last sent."""
-        self.conflicts: dict[str, dict[str, str]] = {}
-        """By bind: listeners that share a hostname with an earlier one."""
-        self.remains = Remains()
-        """Of old tables, freed with the next state or by `tidy`."""
-        self.clock = self._clock = env.clock
-        self._applying = False
+    _is_applying = False
 
     def apply(self, changes: Iterable[Change]) -> Iterator[None]:
         """Apply all changes of a state as one. Yields about every millisecond of work; `outcome` holds afterwards.
@@ -94,10 +46,10 @@ class Applier:
         A generator that is dropped before its end leaves this object unusable. Raises RuntimeError when the state
         before is not done.
         """
-        if self._applying:
+        if self._is_applying:
             raise RuntimeError("a state is being applied")
-        self._applying = True
-        clock = self._clock
+        self._is_applying = True
+        clock = self.clock
         until = clock() + SLICE
         work = self._work(changes)
         del changes  # what was worked off is nobody's
@@ -114,17 +66,17 @@ class Applier:
                     until = clock() + SLICE
         finally:
             pause.end()
-        self._applying = False
+        self._is_applying = False
 
     def tidy(self) -> bool:
         """Free for one slice what is left of old tables; whether there is more. For between states (`remains.wake`)."""
-        until = self._clock() + SLICE
-        return any(self._clock() >= until for _ in self.remains.drop())
+        until = self.clock() + SLICE
+        return any(self.clock() >= until for _ in self.remains.drop())
 
     def take_back(self, watched: Watched) -> None:
         """What is shown of endpoints that no health policy covers any more. Called now and then; acts when the table of
         the newest state serves."""
-        if self.interns.has_dropped and not self._applying:
+        if self.interns.has_dropped and not self._is_applying:
             self.interns.has_dropped = False
             if watched:
                 watched.forget(watches(self.store, self.interns, self.backends))

@@ -1,6 +1,6 @@
 """What one state is changing: notes that `endpoints`, `listeners` and `routes` leave for the swap at its end.
 
-Made by the applier for each state and dropped with it. The applier is where things are kept; this is what is under way.
+Made by the applier for each state and dropped with it. What outlives it is in `Kept`; this is what is under way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataplane.table.parted import Container
 from dataplane.table.plans import NO_LISTENER_POLICIES, BackendPlan, ListenerPolicies
 
 if TYPE_CHECKING:
-    from dataplane.table.applier import Applier
+    from dataplane.table.kept import Kept
     from dataplane.upstream.endpoint import Endpoint
 
 
@@ -38,8 +38,8 @@ class Swap:
         "unblocked",
     )
 
-    def __init__(self, applier: Applier) -> None:
-        self.of = applier
+    def __init__(self, kept: Kept) -> None:
+        self.of = kept
         self.refused: dict[str, str] = {}
         self.notes: dict[str, str] = {}
         """Reasons of what was entered and refuses what it covers, until they are told."""

@@ -177,9 +177,9 @@ def test_what_is_shown_is_taken_back_when_the_table_without_the_policy_serves(ca
     asked(run, BAD)
     assert shown() == [30]
     seen = []
-    applier._clock = lambda: seen.append(shown()) or float(len(seen))  # type: ignore[func-returns-value]  # each step is late
+    applier.clock = lambda: seen.append(shown()) or float(len(seen))  # type: ignore[func-returns-value]  # each step is late
     run.load(text_of(f"backends: [{{host: '{NAME}:9000'}}]"))
-    applier._clock = lambda: 0.0
+    applier.clock = lambda: 0.0
     assert len(seen) > 3 and seen == [[30]] * len(seen)
     assert shown() == [0]
 
