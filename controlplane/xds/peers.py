@@ -169,10 +169,9 @@ class Hub:
         """Until the other end leaves, we do not lead any more, or it calls anew."""
         batch: list[Change[AnswerKey, Answer]] = []
         ended = asyncio.ensure_future(self._ended.wait())
-        reading: asyncio.Future[Any] | None = None
+        reading = asyncio.ensure_future(call.read())
         try:
             while True:
-                reading = asyncio.ensure_future(call.read())
                 await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
                 if not reading.done() or self._calls.get(origin) is not mark:
                     await call.abort(grpc.StatusCode.UNAVAILABLE, NOT_LEADING)
@@ -186,10 +185,10 @@ class Hub:
                     self._settle(origin)
                     self._fleet.hear(origin, batch)
                     batch = []
+                reading = asyncio.ensure_future(call.read())
         finally:
             ended.cancel()
-            if reading is not None:
-                reading.cancel()
+            reading.cancel()
 
     async def _read(self, message: bytes, origin: str, call: Call) -> tuple[list[Change[AnswerKey, Answer]], bool]:
         try:

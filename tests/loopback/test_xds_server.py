@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import grpc
@@ -20,12 +21,14 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Snapshots
-from controlplane.xds import Fleet, SocketError, XdsServer, XdsSettings, methods
+from controlplane.xds import Fleet, SocketError, XdsServer, XdsSettings, methods, service_accounts
 from controlplane.xds.node import Identity, Peer
+from controlplane.xds.service_accounts import Reviewed, ServiceAccounts
 from controlplane.xds.session import Session
 from gatewright.wire.external import client_status_pb2, discovery_pb2
 from gatewright.wire.v1 import resource_pb2, secret_pb2
 from tests.harness.patience import PATIENCE
+from tests.unit.xds.test_service_accounts import WEB, token
 
 pytestmark = pytest.mark.leaves("gRPC closes what it opened in threads of its own, later")
 
@@ -38,13 +41,13 @@ GATEWAY = "shop/web"
 class Client:
     """A proxy's side of one delta stream."""
 
-    def __init__(self, channel: grpc.aio.Channel, node_id: str = "shop/web/one") -> None:
+    def __init__(self, channel: grpc.aio.Channel, node_id: str = "shop/web/one", **metadata: str) -> None:
         open_stream = channel.stream_stream(
             methods.DELTA_AGGREGATED_RESOURCES,
             request_serializer=Request.SerializeToString,
             response_deserializer=Response.FromString,
         )
-        self.call = open_stream()
+        self.call = open_stream(metadata=tuple(metadata.items()))
         self.node_id = node_id
         self.held: dict[str, str] = {}
         self.removed: list[str] = []
@@ -243,6 +246,43 @@ async def test_proxy_that_is_not_allowed(tmp_path: Path) -> None:
         assert (controller.server.numbers.streams["forbidden"], controller.server.numbers.streams["accepted"]) == (1, 1)
     finally:
         await controller.server.stop()
+
+
+class ApiServer:
+    """Knows the token of a Gateway's proxies, until it does not. Answers are kept no time, and tokens are asked about
+    again at once."""
+
+    def __init__(self) -> None:
+        self.username = WEB
+        self.day = 1000.0
+        self.moments = count(-1e12, 100.0)
+        self.accounts = ServiceAccounts(self, lambda _: WEB, lambda: self.day, lambda: next(self.moments))
+
+    async def review(self, token: str, audience: str) -> Reviewed:
+        return Reviewed(self.username)
+
+
+@pytest.mark.parametrize("expires", [True, False], ids=["expires", "is withdrawn"])
+async def test_a_proxy_whose_token_is_no_longer_good_is_left(expires: bool, tmp_path: Path) -> None:
+    """It may come back with another one: where the token has expired it has one, and counts as connected meanwhile."""
+    api = ApiServer()
+    controller = Controller(tmp_path / "xds.sock", tcp=("127.0.0.1", 0), resources_over_tcp=True)
+    controller.server = XdsServer(controller.snapshots, controller.fleet, controller.settings, accounts=api.accounts)
+    await controller.server.start()
+    try:
+        async with tcp_channel(controller) as channel:
+            client = Client(channel, authorization=f"Bearer {token(expires=4000.0)}")
+            await client.subscribe()
+            await client.state()
+            if expires:
+                api.day = 4000.0
+            else:
+                api.username = ""
+            reason = service_accounts.EXPIRED if expires else service_accounts.UNKNOWN
+            assert await client.code() == (grpc.StatusCode.UNAVAILABLE, reason)
+    finally:
+        await controller.server.stop()
+    assert controller.fleet.view(GATEWAY).connected == int(expires)
 
 
 # Listeners

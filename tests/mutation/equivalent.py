@@ -84,11 +84,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "value = float(match[1]) * _UNIT[match[2]] if match else -2.0",
     ): "any negative number is refused, and no text of the error tells which",
     (
-        "dataplane/chain/calls.py",
-        "max_body: int = 1024 * 1024,",
-        "max_body: int = (1024 + 1024),",
-    ): "the signature of a protocol: the default is that of the class that has the method",
-    (
         "controlplane/sources/tree.py",
         "if len(claims.files.get(file, ())) > 1:",
         "if (len(claims.files.get(file, ())) >= 1):",
@@ -378,6 +373,21 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "node.col_offset = node.end_col_offset = 0",
         "node.col_offset = node.end_col_offset = 1",
     ): "a node's line is its place in the expression; nothing reads its column",
+    (
+        "dataplane/fork_server.py",
+        "continue",
+        "break",
+    ): "what else was ready is so at the next question to the kernel as well",
+    (
+        "gatewright/cel/plan.py",
+        "self.line = 1",
+        "self.line = 2",
+    ): "whoever emits a node of the expression sets its line before; only the `return` at the end has this one",
+    (
+        "gatewright/files.py",
+        "_CHUNK: Final = 64 * 1024",
+        "_CHUNK: Final = (64 + 1024)",
+    ): "the size of pieces in which a file is read whose size is not known; whatever it is, they are joined",
     (
         "gatewright/cel/operators.py",
         "return math.copysign(math.inf, left) * math.copysign(1.0, right)",

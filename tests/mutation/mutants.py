@@ -72,6 +72,11 @@ def mutants(file: str, text: str) -> list[Mutant]:
     return sorted(visitor.found, key=lambda mutant: (mutant.start, mutant.end, mutant.kind))
 
 
+def _is_bare(last: ast.stmt) -> bool:
+    """The end of a function that only says what others are like: `...`."""
+    return isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant) and last.value.value is ...
+
+
 class _Visitor(ast.NodeVisitor):
     """Walks what may be given faults, and collects them."""
 
@@ -91,7 +96,7 @@ class _Visitor(ast.NodeVisitor):
         self._all(node.body)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        if node.name == "__repr__":
+        if node.name == "__repr__" or _is_bare(node.body[-1]):
             return
         was, self.is_initialiser = self.is_initialiser, node.name == "__init__"
         self._all((*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None), *node.body))

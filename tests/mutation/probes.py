@@ -80,6 +80,15 @@ def _reading(text: str, name: str) -> Iterator[Place]:
                     yield first.lineno, first.col_offset
 
 
+def runs_at_import(text: str, line: int) -> bool:
+    """Whether what stands on this line is executed when its module is imported, and in no function."""
+    return not any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body[0].lineno <= line <= (node.end_lineno or node.lineno)
+        for node in ast.walk(ast.parse(text))
+    )
+
+
 def place(text: str, offset: int) -> Place:
     """Where an octet of the UTF-8 of a text is."""
     starts = [0]

@@ -25,6 +25,8 @@ SERVER = "tests/loopback/test_xds_server.py"
 CONTROLLER = "tests/loopback/test_controller_app.py"
 WATCHES = "tests/loopback/test_cluster_watches.py"
 STREAMS = tuple(f"tests/loopback/test_{name}.py" for name in ("udp_routes", "tcp_routes", "tls_passthrough"))
+GUARDRAILS = "tests/loopback/test_mcp_guardrails.py"
+CALLOUTS = "tests/loopback/test_callouts.py"
 TLS = tuple(f"tests/loopback/test_{name}.py" for name in ("tls_clients", "tls_to_backends"))
 """Datagrams, streams and TLS end to end, in the test's process: the parts alone say little of the whole."""
 MERGES = "tests/histories/test_policy_merges.py"
@@ -63,14 +65,14 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "dataplane.a2a": ("a2a", "proxy", POLICIES, REPRS),
     "dataplane.agent": ("agent", "xds", "link", "telemetry", "test_worker.py", CORPUS, REPRS),
-    "dataplane.backends": ("mcp", "upstream", POLICIES, REPRS),
+    "dataplane.backends": ("mcp", "upstream", POLICIES, GUARDRAILS, REPRS),
     "dataplane.chain": ("chain", "filters", "proxy", "server", POLICIES, OPERATIONS, REPRS),
     "dataplane.credentials": ("credentials", "filters", POLICIES, CORPUS, REPRS),
-    "dataplane.filters": ("filters", "chain", "credentials", "server", "table", POLICIES, REPRS),
+    "dataplane.filters": ("filters", "chain", "credentials", "server", "table", POLICIES, CALLOUTS, REPRS),
     "dataplane.http": ("http", "proxy", "server", "upstream", "chain", POLICIES, CORPUS),
     "dataplane.http.h2": ("http_h2", "server_h2", "upstream", POLICIES, CORPUS),
     "dataplane.link": ("link", "agent", "test_worker.py", "filters", POLICIES, CORPUS),
-    "dataplane.mcp": ("mcp", POLICIES, REPRS),
+    "dataplane.mcp": ("mcp", POLICIES, GUARDRAILS, REPRS),
     "dataplane.net": ("net", "agent", "server", "upstream"),
     "dataplane.proxy": ("proxy", "server", "server_h2", "upstream", "chain", "filters", POLICIES, CORPUS),
     "dataplane.server": (
@@ -83,6 +85,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         "net",
         POLICIES,
         CORPUS,
+        "tests/hostile/test_overspending.py",
         *STREAMS,
     ),
     "dataplane.server.raw": ("server", "net", "table", *STREAMS, POLICIES),

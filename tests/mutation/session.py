@@ -22,7 +22,7 @@ from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.index import FOLDER, Index, file_of
 from tests.mutation.mutants import Mutant, of_files
 from tests.mutation.planted import module_of
-from tests.mutation.probes import MODULE, Wanted
+from tests.mutation.probes import MODULE, Wanted, runs_at_import
 from tests.mutation.run import FAILED, NO_VERDICT, TESTS_FAILED, UNPROVEN, Fault, Outcome, Record, run
 from tests.mutation.selection import PLANES, ROOT
 
@@ -167,29 +167,32 @@ def certain(mutant: Mutant, tests: Sequence[Path | str], seconds: float, root: P
 
 
 def _all_asked(chosen: Sequence[Mutant], pool: ThreadPoolExecutor, is_quick: bool) -> dict[Mutant, Outcome]:
-    """In no order, and the likeliest tests about all faults before others: so a run that is interrupted (Ctrl+C) says
-    something of all packages."""
+    """In no order, and each fault to the end before the next: so a run that is interrupted (Ctrl+C) has a smaller
+    sample of all packages, with verdicts that are as good."""
     mixed = random.Random(len(chosen)).sample(chosen, len(chosen))
     outcomes: dict[Mutant, Outcome] = {}
     try:
-        for is_first in (True,) if is_quick else (True, False):
-            left = [mutant for mutant in mixed if is_first or not outcomes[mutant].is_killed]
-            for mutant, outcome in zip(left, pool.map(partial(_asked, is_first=is_first), left), strict=True):
-                outcomes[mutant] = outcome
+        for mutant, outcome in zip(mixed, pool.map(partial(_asked, is_quick=is_quick), mixed), strict=True):
+            outcomes[mutant] = outcome
     except KeyboardInterrupt:
         pool.shutdown(wait=False, cancel_futures=True)
         print(f"interrupted: {len(outcomes)} of {len(chosen)} were asked")
     return outcomes
 
 
-def _asked(mutant: Mutant, is_first: bool) -> Outcome:
-    """Ask tests about it; print what became of it."""
+def _asked(mutant: Mutant, is_quick: bool) -> Outcome:
+    """Ask tests about it, the likeliest before others; print what became of it."""
     began = time.monotonic()
-    tests, seconds = _tests(mutant, is_first)
-    outcome = _confirmed(mutant, certain(mutant, tests, seconds)) if tests else Outcome(0, "")
-    word = "?       " if is_first and not outcome.is_killed else _word(outcome)
-    print(f"{word} {time.monotonic() - began:5.0f} s  {shown(mutant)}{_by(outcome)}", flush=True)
+    outcome = _pass(mutant, is_first=True)
+    if not outcome.is_killed and not is_quick:
+        outcome = _pass(mutant, is_first=False)
+    print(f"{_word(outcome)} {time.monotonic() - began:5.0f} s  {shown(mutant)}{_by(outcome)}", flush=True)
     return outcome
+
+
+def _pass(mutant: Mutant, is_first: bool) -> Outcome:
+    tests, seconds = _tests(mutant, is_first)
+    return _confirmed(mutant, certain(mutant, tests, seconds)) if tests else Outcome(0, "")
 
 
 def _tests(mutant: Mutant, is_first: bool) -> tuple[Sequence[str], float]:
@@ -200,14 +203,18 @@ def _tests(mutant: Mutant, is_first: bool) -> tuple[Sequence[str], float]:
 
 
 def _askable(mutant: Mutant) -> set[str]:
-    """Those that execute the statement. Of one that runs when the module is imported, those that execute anything of
-    the module, and all of the package: others may read what the module defines."""
+    """Those that execute the statement. Of one that runs when the module is imported, those that read a name which it
+    defines, and those that execute anything of the module; where there are none, all of the package too: others may
+    read what the module defines."""
     index = _index()
     found = index.of(mutant.file, mutant.line)
-    if found:
+    if found and not runs_at_import((ROOT / mutant.file).read_text(), mutant.line):
         return found
+    executing = index.of(mutant.file, MODULE)
+    if found:
+        return found | executing
     files = {str(path.relative_to(ROOT)) for path in selection.files(package_of(mutant))}
-    return index.of(mutant.file, MODULE) | {test for test in index.seconds if file_of(test) in files}
+    return executing | {test for test in index.seconds if file_of(test) in files}
 
 
 def _ranks(file: str) -> Callable[[str], tuple[bool, int]]:

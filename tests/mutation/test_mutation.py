@@ -44,6 +44,13 @@ class Toy:
         assert self.a == 1
         log.info("%d", 1)
         raise ValueError(f"{1 + 1}")
+
+class Like(Protocol):
+    def check(self, most: int = 1, text: str = "") -> bool: ...
+
+    def ask(self, most: int = 1) -> bool:
+        """A docstring."""
+        ...
 '''
 
 
@@ -115,6 +122,12 @@ def test_a_sample_is_of_all_packages_and_the_same_for_a_seed() -> None:
     assert chosen == session.sample(found, 200, seed=5) != session.sample(found, 200, seed=6)
     assert {session.package_of(mutant) for mutant in chosen} == {session.package_of(mutant) for mutant in found}
     assert 190 <= len(chosen) <= 240 and len({(mutant.file, mutant.line) for mutant in chosen}) == len(chosen)
+
+
+@pytest.mark.parametrize(("line", "at_import"), [(1, True), (3, True), (4, False), (5, False), (6, True)])
+def test_what_is_executed_at_import(line: int, at_import: bool) -> None:
+    text = "A = 1\nclass C:\n    async def f(self, a=A):\n        if a:\n            return 1\n    b = 2\n"
+    assert probes.runs_at_import(text, line) is at_import
 
 
 def test_every_module_has_tests_to_ask_and_those_named_after_it_are_first() -> None:

@@ -393,3 +393,14 @@ def test_a_worker_with_requests_of_its_own_gives_way_as_well(two: list[Worker]) 
     far.done()  # it sees that others wait
     one.connector.advance(2 * LOOK)
     assert waits[0].up is not None
+
+
+def test_of_an_endpoint_that_is_gone_nothing_is_kept(two: list[Worker]) -> None:
+    """Endpoints come and go as long as a proxy lives."""
+    one, _ = two
+    first = one.ask()
+    first.done()
+    assert one.gate.pools == {one.pool}
+    for _step in one.pool.retire():
+        pass
+    assert one.gate.pools == set() and not one.gate.free_idle()

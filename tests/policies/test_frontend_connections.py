@@ -178,6 +178,20 @@ class TestAge:
         proxy.upstream.answer(OK)
         assert b"\r\nconnection: close\r\n" in client.take() and not client.open
 
+    def test_what_a_client_does_not_read_keeps_its_connection_for_a_while_only(self) -> None:
+        """A transport is closed when all is sent; to a client that reads nothing, that would be never."""
+        proxy = memory("{maxConnectionDuration: 30s}")
+        client = proxy.connect()
+        ask(proxy, client)
+        client.protocol.pause_writing()
+        client.close = lambda: None  # type: ignore[method-assign]
+        proxy.advance(31)
+        del client.close  # type: ignore[method-assign]
+        proxy.advance(560)
+        assert client.open
+        proxy.advance(10)
+        assert client.aborted and not client.open
+
     def test_ends_a_connection_of_http_2_gracefully(self) -> None:
         proxy = memory("{maxConnectionDuration: 30s}")
         client = FrameClient(proxy)

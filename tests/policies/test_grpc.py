@@ -224,6 +224,16 @@ def test_grpc_web_becomes_grpc() -> None:
     assert " grpc.status=5 " in web.line() and web.line().rstrip().endswith(" said=5")
 
 
+def test_trailers_of_a_grpc_web_call_end_it() -> None:
+    """A call has none, but a client of HTTP/1.1 may send some behind its chunks: they go no further."""
+    proxy = MemoryProxy(H2)
+    client = proxy.connect()
+    head = wire(b"application/grpc-web", b"").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    client.send(head + b"%x\r\n%b\r\n0\r\nx-end: 1\r\n\r\n" % (len(MESSAGE), MESSAGE))
+    (request,) = Endpoint2(proxy.upstream).requests
+    assert (request.content, request.done) == (MESSAGE, True)
+
+
 def test_grpc_web_text_becomes_grpc() -> None:
     """Pieces with their own padding both ways: no message waits for another."""
     body = b64encode(MESSAGE[:4]) + b64encode(MESSAGE[4:])

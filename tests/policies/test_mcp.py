@@ -392,6 +392,15 @@ def test_one_server_of_two_that_forgets_its_session_is_asked_again(carrier: Carr
     assert (one.methods_got().count("initialize"), two.methods_got().count("initialize")) == (1, 2)
 
 
+def test_what_one_server_says_beside_a_list_stays_where_a_rule_shortens_it(carrier: Carrier) -> None:
+    listed = {"tools": [{"name": "add", "inputSchema": {}}, {"name": "sub", "inputSchema": {}}], "_meta": {"a": 1}}
+    rule = "{authorization: {action: Deny, policy: {matchExpressions: ['mcp.tool.name == \"sub\"']}}}"
+    text = (ONE % "").replace("    - name: mcp\n", f"    - name: mcp\n      policies: {{mcp: {rule}}}\n")
+    client = Client(carrier.proxy(text), {FIRST: Toy(methods={"tools/list": lambda _: listed})})
+    client.initialize()
+    assert client.result("tools/list") == {"tools": listed["tools"][:1], "_meta": {"a": 1}}
+
+
 # --- the revision without sessions
 
 META = {"_meta": {"io.modelcontextprotocol/protocolVersion": MODERN}}

@@ -112,6 +112,7 @@ def test_a_session_is_used_as_long_as_its_stream_is_open(carrier: Carrier) -> No
     assert len(toy.sessions) == 1 and client.asks("tools/list")["result"]["tools"], "nobody has asked for long"
     client.leaves()
     assert toy.sessions == []
+    assert any("http.path=/sse" in line and "mcp.method.name=stream" in line for line in client.run.log_lines())
 
 
 def test_both_sides_may_speak_it(carrier: Carrier) -> None:

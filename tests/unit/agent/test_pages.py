@@ -142,9 +142,11 @@ async def test_where_pages_are(tmp_path: Path) -> None:
     unix, tcp = Address(path=str(tmp_path / "admin.sock")), Address("127.0.0.1", 0)
     async with served(unix) as server:
         assert pages.where(server, unix) == f"unix:{tmp_path}/admin.sock" == str(unix)
+        assert pages.places(server, unix) == [(f"{tmp_path}/admin.sock", 0)]
     async with served(tcp) as server:
         port = server.sockets[0].getsockname()[1]
         assert port != 0 and pages.where(server, tcp) == f"127.0.0.1:{port}"
+        assert pages.places(server, tcp) == [("127.0.0.1", port)]
 
 
 async def test_a_port_in_use_is_an_os_error() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gatewright.cel.budget import START
 from gatewright.cel.errors import Fault, TooMany
+from gatewright.cel.functions import json_text
 from gatewright.cel.remembered import LONG, SHORT, TEXTS, Remembered
 
 calls: list[str] = []
@@ -60,6 +62,14 @@ def test_the_oldest_makes_room(parse: Remembered[str, dict[str, int]]) -> None:
     assert len(calls) == TEXTS + 1
     parse(text("0"))
     assert len(calls) == TEXTS + 2
+
+
+def test_json_of_a_text_is_parsed_once_and_that_of_bytes_is_not_kept() -> None:
+    """A text is what several expressions ask about. Bytes are a body, of which there may be many, and large ones."""
+    written = f"[{'1,' * SHORT}1]"
+    assert json_text.parse(list(START), written) is json_text.parse(list(START), written)
+    content = written.encode()
+    assert json_text.parse(list(START), content) is not json_text.parse(list(START), content)
 
 
 def test_what_clients_sent_is_not_in_its_repr(parse: Remembered[str, dict[str, int]]) -> None:

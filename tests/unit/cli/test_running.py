@@ -155,6 +155,12 @@ def test_a_cluster_is_read_in_place_of_a_folder() -> None:
     assert running.from_arguments(without).source == settings.Cluster()
 
 
+def test_what_is_said_of_a_cluster() -> None:
+    """By the log, the status of the service, and the page of a controller without a Gateway."""
+    assert str(settings.Cluster()) == "the cluster"
+    assert str(settings.Cluster(Path("k"), "c")) == "the cluster of k, context c"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -318,6 +318,24 @@ def test_a_turn_reads_so_many_frames() -> None:
     assert not codec.has_more and codec.unused == 0
 
 
+@pytest.mark.parametrize(
+    ("fields", "frames"),
+    [
+        (GET, 1),
+        ((*GET, *[(b"x-%d" % number, b"1") for number in range(40)]), 1 + (len(GET) + 40 - 16) // 4),
+        ((*GET, (b"x-a", b"1" * 4096)), 1 + 8),
+        ((*GET, (b"A", b"1")), 1 + 64),
+        ((*GET, *[(b"x-%d" % number, b"1") for number in range(101)]), 1 + (len(GET) + 101 - 16) // 4 + 64),
+    ],
+    ids=["ordinary", "many fields", "a long one", "malformed", "too many fields"],
+)
+def test_a_head_that_costs_more_takes_more_of_a_turn(fields: tuple[tuple[bytes, bytes], ...], frames: int) -> None:
+    """So a client that has heads refused, or sends large ones, does not make a turn longer."""
+    codec = server()
+    codec.receive(headers(1, fields) + frame(PING, 0, 0, bytes(8)), 150)
+    assert codec.unused == 150 - frames - 1
+
+
 def test_what_is_amid() -> None:
     """A frame of which a part has come, or a header block; content is handed on and waits for nothing."""
     codec = server()

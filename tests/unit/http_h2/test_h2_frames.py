@@ -515,10 +515,11 @@ def test_calls_out_of_order() -> None:
     assert sum(part.kind == DATA for part in parse(codec.take())) == 1
 
 
+@pytest.mark.parametrize("window", [65_535, 1])
 @pytest.mark.parametrize("part", [b"y", b"", b"y" * 70_000])
-def test_what_has_ended_takes_no_more_while_the_other_end_goes_on(part: bytes) -> None:
+def test_what_has_ended_takes_no_more_while_the_other_end_goes_on(part: bytes, window: int) -> None:
     codec = server()
-    request = only(codec.receive(headers(1, POST, end=False)), Request)
+    request = only(codec.receive(setting(0x4, window) + headers(1, POST, end=False))[1:], Request)
     assert isinstance(request, Request)
     codec.send_response(request.stream, 200, b"\r\n", False)
     codec.send_content(request.stream, b"x", True)

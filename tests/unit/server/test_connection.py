@@ -493,6 +493,7 @@ class TestEnds:
         assert not proxy.context.recorder.publish()
         client.send(GET)
         assert proxy.context.recorder.publish() and proxy.context.recorder.publish()
+        assert proxy.metrics.slots[proxy.metrics.counter("requests_active")] == 1
         proxy.upstream.answer(OK)
         assert [proxy.context.recorder.publish() for _ in range(2)] == [True, False]
         client.send(GET)

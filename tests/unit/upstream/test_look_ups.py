@@ -96,7 +96,9 @@ async def test_where_dns_cannot_be_asked_the_system_is_and_the_log_says_so_once(
 async def test_the_system_s_hosts_are_known_and_addresses_are_names_of_themselves() -> None:
     names = LookUps(asyncio.get_running_loop())
     try:
+        assert names.files == 0, "nothing is opened before the first question"
         assert {*(await names.look_up("localhost", 80)).addresses} & {"127.0.0.1", "::1"}
+        assert names.files == look_ups.FILES, "c-ares was asked, which knows times as well"
         assert (await names.look_up("127.0.0.9", 80)).addresses == ("127.0.0.9",)
     finally:
         await names.close()
