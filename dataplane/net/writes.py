@@ -82,3 +82,14 @@ class Gathering:
         data, self.queued = self.queued, b""
         if data and not self.transport.is_closing():
             self.transport.write(data)
+
+    def flush_and_close(self) -> None:
+        """Write now what was gathered, and close."""
+        data, self.queued = self.queued, b""
+        if data and not self.transport.is_closing():
+            write_last = getattr(self.transport, "write_last", None)
+            if write_last is not None:  # of TLS
+                write_last(data)
+                return
+            self.transport.write(data)
+        self.transport.close()

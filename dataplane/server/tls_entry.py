@@ -56,7 +56,8 @@ def step(entry: Entry) -> int:
         return _refuse(entry, UNUSABLE if listener.tls_settings.refused else NO_CERTIFICATE, name)
     accepting, transport = _openssl()
     shared, source = entry.context, str(source_of(entry.peer.address))
-    secure = transport(accepting(context), _Owner(entry), shared.handshakes, shared.writes.turns, source)
+    owner = _Owner(entry)
+    secure = transport(accepting(context), owner, shared.handshakes, shared.writes.turns, source, is_server=True)
     entry.secure = secure
     secure.sni = name
     data, entry.data = entry.data, b""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from OpenSSL import SSL, crypto
 
 from dataplane.http.messages import TlsInfo
+from dataplane.tls.settings import TLS_1_3
 
 _binding: Any = SSL._lib  # type: ignore[attr-defined]  # functions of C: nobody has written down their types
 _memory: Any = SSL._ffi  # type: ignore[attr-defined]
@@ -37,6 +38,7 @@ _NAMES = (
     "SSL_get0_alpn_selected",
     "SSL_do_handshake",
     "SSL_set_accept_state",
+    "SSL_version",
     "SSL_shutdown",
 )
 
@@ -140,10 +142,18 @@ class Records:
 
     def seal(self, data: bytes) -> bytes:
         """Encrypt, and `take`. Raises `SSL.Error`."""
+        self.add(data)
+        return self.take()
+
+    def add(self, data: bytes) -> None:
+        """Encrypt; whoever calls takes it. Raises `SSL.Error`."""
         count = _binding.SSL_write(self._ssl, data, len(data))
         if count <= 0:
             self._connection._raise_ssl_error(self._ssl, count)
-        return self.take()
+
+    def is_of_1_3(self) -> bool:
+        """Of a handshake that is done."""
+        return bool(_binding.SSL_version(self._ssl) == TLS_1_3)
 
     def end(self) -> None:
         """Say that no more will be written (close_notify). Raises `SSL.Error`."""

@@ -12,6 +12,8 @@ Laws
 - The owner hears of the end of the handshake once: `secured`, or `failed` with a reason. After `failed` the transport
   is closing and nobody hears of it any more. After `secured` the inner protocol hears all, `connection_lost` last.
 - What is written is encrypted at once and handed to the transport below, whose limits of buffers hold.
+- Tickets of TLS 1.3, which a server may send at any time (RFC 8446 4.6.1), leave with the first content, close_notify
+  leaves with the last: each piece that leaves alone wakes the peer once more.
 - Bytes are decrypted as they come, a bounded number of records in a turn (`net/turns`); none while reading is paused.
 - A peer that ends its sending side says so (close_notify): the inner protocol gets `eof_received`. One whose connection
   ends without that may have been cut off by somebody else (RFC 8446 6.1): `connection_lost` with an error.
@@ -78,6 +80,7 @@ class TlsTransport:
         "_has_more",
         "_is_paused",
         "_is_read",
+        "_is_server",
         "_is_truncated",
         "_owes_end",
         "_owner",
@@ -93,14 +96,23 @@ class TlsTransport:
         "source",
     )
 
-    def __init__(self, tls: SSL.Connection, owner: Owner, queue: Queue, turns: Turns, source: str = "") -> None:
+    def __init__(
+        self,
+        tls: SSL.Connection,
+        owner: Owner,
+        queue: Queue,
+        turns: Turns,
+        source: str = "",
+        is_server: bool = False,
+    ) -> None:
         """`tls`: made with a context and without a socket, of whichever side. `source`: whose handshake it is, where
-        `queue` is fair between clients."""
+        `queue` is fair between clients. `is_server`: `tls` is of that side, and its tickets may wait."""
         self._tls: SSL.Connection = tls
         self._records = binding.Records(tls)
         self._owner: Owner | None = owner
         self._queue = queue
         self._turns = turns
+        self._is_server = is_server
         self.source = source
         self._below: Any = None
         self._above: Any = None
@@ -159,10 +171,10 @@ class TlsTransport:
             log.error("a handshake could not go on", exc_info=error)
             self.fail(f"internal error: {type(error).__name__}")
         else:
-            self._flush()
             if done:
                 self._open()
             else:
+                self._flush()
                 self._read_below(True)
 
     def _shake_hands(self) -> bool:
@@ -182,13 +194,16 @@ class TlsTransport:
             self._barren += len(piece)
 
     def _open(self) -> None:
+        has_tickets_alone = self._is_server and self._records.is_of_1_3()
+        if not has_tickets_alone:
+            self._flush()  # the peer waits for it
         self._state = OPEN
         self._has_more = bool(self._came) or self._records.has_more()
         owner, self._owner = self._owner, None
         assert owner is not None  # it hears of the end once
         owner.secured(self)
         self._read_below(not self._is_paused)
-        self._receive()
+        self._receive(holds=has_tickets_alone)
 
     def fail(self, reason: str) -> None:
         """Give the handshake up; also for whoever waits no longer. The peer gets the alert that OpenSSL has for it."""
@@ -296,9 +311,9 @@ class TlsTransport:
         self._came = b""
         return None
 
-    def _receive(self, left: int = RECORDS) -> None:
+    def _receive(self, left: int = RECORDS, holds: bool = False) -> None:
         """Decrypt what is here and hand it on, unless it is not wanted; the rest of what is much waits for a turn.
-        `left`: records of this turn."""
+        `left`: records of this turn. `holds`: what is to be sent waits for content."""
         if len(self._came) > FEED:
             self._turns.begin()
         while self._has_more and not self._is_paused and self._state in (OPEN, ENDED) and not self._below.is_closing():
@@ -310,7 +325,7 @@ class TlsTransport:
                 self._read_below(False)
                 self._turns.add(self)
                 break
-        if self._state in (OPEN, ENDED):
+        if self._state in (OPEN, ENDED) and not holds:
             self._flush()  # an answer to a change of keys
         if self._owes_end and not self._is_paused:
             self._owes_end = False
@@ -362,6 +377,16 @@ class TlsTransport:
             self._below.write(sealed)
             if len(sealed) == binding.TAKEN:
                 self._flush()
+
+    def write_last(self, data: bytes) -> None:
+        """As `write`, then `close`: content and close_notify leave in one piece."""
+        if self._state == OPEN:
+            try:
+                self._records.add(data)
+            except SSL.Error:
+                self.abort()
+                return
+        self.close()
 
     def writelines(self, pieces: Iterable[bytes]) -> None:
         self.write(b"".join(pieces))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from OpenSSL import SSL
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import frontend_tls
+from dataplane.net.writes import Writes
 from dataplane.tls.settings import DEFAULT, GROUPS, SUITES_1_2, SUITES_1_3, TLS_1_2, TLS_1_3, TlsSettings
 from gatewright.wire.v1 import connection_pb2, tls_pb2
 from tests.fakes.certificates import EC, RSA, Authority
@@ -128,6 +131,16 @@ def test_the_version_is_within_the_bounds_or_the_handshake_fails(
     else:
         assert client.error and not client.far.open
         assert run.counted("tls_handshake_failures_total") == {"unsupported protocol": 1}
+
+
+def test_tickets_and_the_end_of_the_connection_leave_with_the_answer() -> None:
+    turn: list[Callable[[], None]] = []
+    run = SecureProxy(ROUTES, {"http": secure(ECDSA)}, writes=Writes(turn.append))
+    client = connect(run)
+    before = len(client.far.writes)
+    client.send(b"OPTIONS * HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n")
+    assert client.read().startswith(b"HTTP/1.1 404 ") and client.ended
+    assert len(client.far.writes) == before + 1 and not client.far.open
 
 
 # --- suites

@@ -187,13 +187,13 @@ class Responding(Gathering):
 
     def hang_up(self) -> None:
         """Close so that our last bytes arrive: while the client may still be sending, read on for a moment."""
-        self.flush()
         if self.request_done or self.transport.is_closing():
-            self.transport.close()
+            self.flush_and_close()
             if self.is_blocked and self.state != CLOSED:  # closed only when the client has read what is unsent
                 self.arm(self.idle_since + self.context.limits.idle_timeout)
             self.state = CLOSED
             return
+        self.flush()
         self.state = LINGER
         if self.paused:
             self.paused = 0

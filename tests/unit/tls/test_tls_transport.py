@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from OpenSSL import SSL
 
 from dataplane.net.turns import Turns
+from dataplane.tls.binding import TAKEN
 from dataplane.tls.contexts import accepting, client_context, connecting, load, server_context
 from dataplane.tls.handshakes import Handshakes
-from dataplane.tls.settings import DEFAULT, NOT_ASKED, Asks, Identity, TlsSettings, Verification
+from dataplane.tls.settings import DEFAULT, NOT_ASKED, TLS_1_2, TLS_1_3, Asks, Identity, TlsSettings, Verification
 from dataplane.tls.transport import LEFT, RECORDS, TRUNCATED, TlsTransport
 from tests.fakes.certificates import Authority
 from tests.fakes.tls_pair import Inner, Socket
@@ -25,14 +27,19 @@ CLIENT = client_context(DEFAULT, Verification(Asks.VALID, (AUTHORITY.pem.decode(
 class Pair:
     """Server and client, whose bytes pass when `run` is called."""
 
-    def __init__(self, server: SSL.Context = SERVER, client: SSL.Context = CLIENT) -> None:
+    def __init__(
+        self, server: SSL.Context = SERVER, client: SSL.Context = CLIENT, session: SSL.Session | None = None
+    ) -> None:
         self.calls: list[Callable[[], None]] = []
         turns = Turns(self.calls.append, lambda: 0.0)
         self.sockets = Socket(), Socket()
-        self.inners = Inner(), Inner()
-        self.sides = tuple(
-            TlsTransport(tls, inner, Handshakes(turns), turns)
-            for tls, inner in zip((accepting(server), connecting(client, "shop.example")), self.inners, strict=True)
+        self.inners = inner, inner_of_client = Inner(), Inner()
+        accepted, connected = accepting(server), connecting(client, "shop.example")
+        if session is not None:
+            connected.set_session(session)
+        self.sides = (
+            TlsTransport(accepted, inner, Handshakes(turns), turns, is_server=True),
+            TlsTransport(connected, inner_of_client, Handshakes(turns), turns),
         )
         for side, below in zip(self.sides, self.sockets, strict=True):
             side.start(below)
@@ -84,6 +91,69 @@ def test_what_is_written_arrives_on_both_sides() -> None:
         side.writelines([b"a", b"b"])
     pair.run()
     assert all(inner.data == data + b"ab" for inner in pair.inners)
+
+
+def handed_over(version: int) -> Pair:
+    """The server has the last bytes of the client's handshake, and the client has none of what it answers."""
+    settings = replace(DEFAULT, maximum=version)
+    pair = Pair(server=server_context(settings, [IDENTITY]))
+    below, of_client = pair.sockets
+    while True:
+        hello, of_client.sent = b"".join(of_client.sent), []
+        below.protocol.data_received(hello)
+        if pair.inners[0].heard:
+            return pair
+        answer, below.sent = b"".join(below.sent), []
+        of_client.protocol.data_received(answer)
+
+
+def test_tickets_leave_with_the_first_content_of_the_server() -> None:
+    pair = handed_over(TLS_1_3)
+    server = pair.sides[0]
+    assert pair.sockets[0].sent == []
+    server.write(b"hello")
+    (piece,) = pair.sockets[0].sent
+    assert len(piece) > 100  # two tickets beside it
+    pair.run()
+    assert pair.inners[1].data == b"hello"
+    again = Pair(server=server._tls.get_context(), session=pair.sides[1]._tls.get_session())
+    again.run()
+    info = again.sides[0].info
+    assert info is not None and info.resumed
+
+
+def test_what_ends_a_handshake_of_1_2_leaves_at_once() -> None:
+    pair = handed_over(TLS_1_2)
+    assert pair.sockets[0].sent
+    pair.run()
+    assert pair.inners[1].heard == ["secured"]
+
+
+def test_tickets_leave_with_close_notify_where_nothing_was_said() -> None:
+    pair = handed_over(TLS_1_3)
+    pair.sides[0].close()
+    (piece,) = pair.sockets[0].sent
+    assert len(piece) > 100 and pair.sockets[0].closing
+
+
+@pytest.mark.parametrize("size", [5, 100_000])
+def test_the_last_content_leaves_with_close_notify(size: int) -> None:
+    pair = secured()
+    server, below = pair.sides[0], pair.sockets[0]
+    server.write_last(bytes(size))
+    assert len(below.sent) == (1 if size < TAKEN else 2) and below.closing
+    for piece in below.sent:
+        pair.sides[1].data_received(piece)
+    pair.run()
+    assert len(pair.inners[1].data) == size and "eof" in pair.inners[1].heard
+
+
+def test_the_last_content_is_nothing_where_the_side_has_said_its_end() -> None:
+    pair = secured()
+    pair.sides[0].write_eof()
+    pair.sockets[0].sent.clear()
+    pair.sides[0].write_last(b"late")
+    assert pair.sockets[0].sent == [] and pair.sockets[0].closing
 
 
 def test_a_paused_side_gets_nothing_until_it_resumes() -> None:
