@@ -26,7 +26,7 @@ from controlplane.deploy.request import Defaults
 from controlplane.facts import Fact
 from controlplane.kube import cluster as kube
 from controlplane.pipeline import Pipeline
-from controlplane.settings import Cluster, Proxies, Settings, shown, version
+from controlplane.settings import Cluster, Proxies, Settings, shown
 from controlplane.snapshot import RESOURCE_TYPE
 from controlplane.sources import decode, tree
 from controlplane.sources.aside import Decoder, Pieces
@@ -40,6 +40,7 @@ from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.api.text.problem import Problem
+from gatewright.version import VERSION
 
 log = logging.getLogger("controlplane")
 
@@ -105,7 +106,7 @@ class App:
     def _provisioning(self, proxies: Proxies | None) -> kube.Provisioning | None:
         if proxies is None:
             return None
-        usual = Defaults(proxies.tag or version(), xds=proxies.xds)
+        usual = Defaults(proxies.tag or VERSION, xds=proxies.xds)
         return kube.Provisioning(
             replace(
                 usual,
@@ -279,7 +280,7 @@ class KnownFacts:
 
     def about(self) -> facts.Json:
         return {
-            "version": version(),
+            "version": VERSION,
             "pid": os.getpid(),
             "source": str(self._app.settings.source),
             "synced": self._app.pipeline.ready.is_set(),

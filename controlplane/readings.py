@@ -13,11 +13,11 @@ from typing import Final
 from controlplane.admin import metrics
 from controlplane.numbers import Histogram
 from controlplane.pipeline import Pipeline
-from controlplane.settings import version
 from controlplane.xds import ProxyStatus
 from controlplane.xds.numbers import Numbers
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.text.problem import Problem
+from gatewright.version import VERSION
 
 Series = dict[tuple[str, ...], float]
 
@@ -28,7 +28,7 @@ ALONE: Final[tuple[str, ...]] = ()
 def values(pipeline: Pipeline, xds: Numbers, problems: Iterable[Problem], *, is_ready: bool) -> metrics.Values:
     """The numbers of this moment."""
     found: dict[str, Series] = {
-        "build_info": {metrics.build(version()): 1},
+        "build_info": {metrics.build(VERSION): 1},
         "ready": {ALONE: is_ready},
         "objects": _labelled(Counter(key.kind for key in pipeline.objects)),
         "invalid_objects": _labelled(_invalid(problems)),

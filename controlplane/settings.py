@@ -6,12 +6,10 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 SOCKET_NAME = "xds.sock"
 FOLDER = "gatewright"
-DISTRIBUTION = "gatewright"
 LOCAL_NAMES = frozenset(("localhost", "localhost."))
 
 
@@ -90,14 +88,6 @@ class Settings:
     security: Security = Security()
     admin_hosts: frozenset[str] = frozenset()
     """Names by which the admin API may be addressed, beside IP addresses and localhost."""
-
-
-def version() -> str:
-    """Of the installed distribution; a source tree that was never installed has none."""
-    try:
-        return metadata.version(DISTRIBUTION)
-    except metadata.PackageNotFoundError:
-        return "unknown (not installed)"
 
 
 def address(text: str) -> tuple[str, int]:

@@ -7,9 +7,11 @@ environment of a child. Imports the standard library only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
+
+from gatewright.dataclass import dataclass
 
 DEFAULT_PORTS = {"admin": ("127.0.0.1", 15000), "stats": ("::", 15020), "readiness": ("::", 15021)}
 """decisions.md, "Operation"; a listener on one of these ports is `PortUnavailable`."""
@@ -169,13 +171,3 @@ class WorkerSettings:
         key = SessionKey(bytes.fromhex(values["session_key"]))
         pages = tuple((str(host), int(port)) for host, port in values["own_pages"])
         return cls(**{**values, "session_key": key, "drain": Drain(**values["drain"]), "own_pages": pages})
-
-
-def version() -> str:
-    """Of the installed distribution; a source tree that was never installed has none."""
-    from importlib import metadata
-
-    try:
-        return metadata.version("gatewright")
-    except metadata.PackageNotFoundError:
-        return "unknown"

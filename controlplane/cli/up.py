@@ -16,11 +16,11 @@ import time
 from collections.abc import Mapping
 
 from controlplane import app as app_
-from controlplane import settings
 from controlplane.cli import announcement, children, exits, fleet, notify, process_log, running, summary
 from controlplane.cli import household as household_
 from controlplane.cli.household import Household
 from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.version import VERSION
 
 STDOUT = 1
 
@@ -126,7 +126,7 @@ def _announcement(app: app_.App, household: Household, seconds: float) -> str:
     wanted = app.settings
     return announcement.text(
         announcement.Running(
-            version=settings.version(),
+            version=VERSION,
             source=wanted.source,
             admin=f"{wanted.admin[0]}:{app.admin_port}",
             xds=f"{wanted.xds[0]}:{app.xds.tcp_port}",

@@ -6,13 +6,13 @@ import argparse
 import json
 import platform
 
-from controlplane import settings
 from controlplane.cli import exits
+from gatewright.version import VERSION
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
-        print(json.dumps({"version": settings.version(), "python": platform.python_version()}))
+        print(json.dumps({"version": VERSION, "python": platform.python_version()}))
     else:
-        print(f"gatewright {settings.version()}")
+        print(f"gatewright {VERSION}")
     return exits.OK

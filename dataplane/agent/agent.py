@@ -26,10 +26,11 @@ from dataplane.agent.resources import FILE, XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.stdio_servers import StdioServers
 from dataplane.agent.workers import Pace, Workers
-from dataplane.settings import Address, Settings, WorkerSettings, version
+from dataplane.settings import Address, Settings, WorkerSettings
 from dataplane.telemetry import process_log
 from dataplane.telemetry.metrics import Metrics
 from gatewright.api.schema.log_level import LogLevels, parse_log_level
+from gatewright.version import VERSION
 
 if TYPE_CHECKING:
     from dataplane.agent.file_reading import Loaded, Reader
@@ -161,7 +162,7 @@ class Agent:
         from dataplane.agent.xds_client import XdsClient
         from dataplane.agent.xds_stream import XdsStream
 
-        stream = XdsStream(settings.gateway, settings.instance, version())
+        stream = XdsStream(settings.gateway, settings.instance, VERSION)
         client = XdsClient(settings.xds, stream, partial(self._journey.take, XDS), self._metrics, settings.xds_access)
         self._reports.xds, self._journey.on_healing = client, client.start_over
         client.endpoints, self._workers.on_troubles = self._reports.endpoints, client.report

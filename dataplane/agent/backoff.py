@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from gatewright.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -18,9 +18,10 @@ from dataplane.agent import forks, process
 from dataplane.agent.reader_process import COMMAND, ReaderProcess
 from dataplane.agent.stdio_servers import socket_path
 from dataplane.bootstrap.parse import parse
-from dataplane.settings import Settings, version
+from dataplane.settings import Settings
 from dataplane.telemetry import process_log
 from gatewright.api.schema.log_level import parse_log_level
+from gatewright.version import VERSION
 
 if TYPE_CHECKING:
     from dataplane.agent.file_reading import Loaded, Reader
@@ -82,7 +83,7 @@ async def _run(settings: Settings, starter: Starter, first: Loaded | None, reade
         log.warning("%s", warning)
     sources = {"file": settings.file, "xds": settings.xds}
     given = {name: value for name, value in sources.items() if value is not None}
-    log.info("gatewright-proxy %s", version(), extra={"fields": {"workers": settings.workers, **given}})
+    log.info("gatewright-proxy %s", VERSION, extra={"fields": {"workers": settings.workers, **given}})
     from dataplane.agent.agent import Agent
     from dataplane.agent.workers import Pace
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import platform
 from collections.abc import Callable, Mapping
 from functools import partial
 from http import HTTPStatus
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING
 from dataplane.agent import dump, troubles
 from dataplane.agent.journey import Journey
 from dataplane.agent.pages import Answer, Routes
-from dataplane.settings import Settings, version
+from dataplane.settings import Settings
 from dataplane.telemetry import metrics, process_log
 from dataplane.telemetry.metrics import Metrics
 from gatewright.api.schema.log_level import LogLevels, parse_log_level
+from gatewright.version import VERSION
 
 if TYPE_CHECKING:
     from dataplane.agent.exposition import Reader
@@ -58,10 +58,12 @@ class Reports:
         return Answer(text.encode(), HTTPStatus.INTERNAL_SERVER_ERROR)
 
     async def _numbers(self, _query: Mapping[str, str]) -> Answer:
-        from dataplane.agent import exposition  # brings prometheus-client, which a start does not have to wait for
+        import platform  # here, as what a start does not have to wait for
+
+        from dataplane.agent import exposition  # brings prometheus-client
 
         slots, gauge = self._metrics.slots, self._metrics.gauge
-        slots[gauge("build_info", version(), platform.python_version())] = 1
+        slots[gauge("build_info", VERSION, platform.python_version())] = 1
         slots[gauge("workers")] = self._journey.workers.serving()
         readers: list[Reader] = [self._metrics.series]
         readers += [partial(metrics.read_region, slot.region) for slot in self._journey.workers.slots]
@@ -72,7 +74,7 @@ class Reports:
             return await self._worker(query["worker"])
         journey, settings = self._journey, self._settings
         told = {
-            "version": version(),
+            "version": VERSION,
             "gateway": settings.gateway,
             "instance": settings.instance,
             "workers": [{"index": slot.index, "pid": slot.pid} for slot in journey.workers.slots],

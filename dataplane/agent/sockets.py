@@ -11,17 +11,17 @@ import errno
 import logging
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dataplane.agent import holders
 from dataplane.link.messages import WantedBind
 from dataplane.net import tcp, udp
+from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.agent.sockets")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
+class Place(NamedTuple):
     """One address of a bind. `port` is the port as configured, without the proxy's offset."""
 
     bind: str

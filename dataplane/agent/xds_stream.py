@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dataplane.link.messages import TYPE_URLS, Record
+from gatewright.dataclass import dataclass
 from gatewright.wire.external import discovery_pb2, node_pb2
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"

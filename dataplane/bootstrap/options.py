@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dataplane.bootstrap import words
-from dataplane.settings import DEFAULT_PORTS, MAX_WORKERS, Address, version
+from dataplane.settings import DEFAULT_PORTS, MAX_WORKERS, Address
+from gatewright.version import VERSION
 
 if TYPE_CHECKING:
     import argparse
@@ -58,13 +58,6 @@ exit codes:
 def parser() -> argparse.ArgumentParser:
     import argparse
 
-    class Version(argparse.Action):
-        """Finds out the version when it is asked for: that takes 20 ms."""
-
-        def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-            sys.stdout.write(f"gatewright-proxy {version()}\n")
-            parser.exit()
-
     made = argparse.ArgumentParser(
         prog="gatewright-proxy",
         description="The data plane: one agent process and as many workers as there are cores. It takes its"
@@ -73,7 +66,12 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
+    made.add_argument(
+        "--version",
+        action="version",
+        version=f"gatewright-proxy {VERSION}",
+        help="show program's version number and exit",
+    )
     _add_configuration(made.add_argument_group("configuration"))
     _add_xds_access(made.add_argument_group("control plane over TCP", "files for --xds HOST:PORT, read at each try"))
     _add_process(made.add_argument_group("process"))

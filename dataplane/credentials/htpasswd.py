@@ -13,9 +13,11 @@ import hmac
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Final
+
+from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.credentials")
 

@@ -5,7 +5,6 @@ extensions may add.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -13,6 +12,7 @@ from msgspec import Raw
 
 from dataplane.mcp import messages
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed
+from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

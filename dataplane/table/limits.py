@@ -7,7 +7,9 @@ is the proxy's. Where it serves a second one (a file beside a controller) the st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from gatewright.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

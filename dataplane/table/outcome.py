@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dataplane.table.binds import BindPlan
+from gatewright.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from controlplane.cli import parser
 from controlplane.deploy.pods import USER
 from controlplane.deploy.request import CONTROLLER, REGISTRY, REPOSITORY
 from dataplane.bootstrap.parse import parse
+from gatewright.version import VERSION
 from tests.conftest import ROOT
 
 MANIFESTS = ROOT / "manifests"
@@ -102,6 +103,7 @@ def test_there_are_two_controllers_of_which_one_may_be_away() -> None:
 
 def test_versions_are_those_of_the_project() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert version == VERSION
     *_, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
     assert container(deployment)["image"] == f"{REGISTRY}/{REPOSITORY}:{version}"
     (chart,) = documents(MANIFESTS / "helm" / "Chart.yaml")

@@ -364,11 +364,6 @@ def test_a_controller_listens_on_loopback_unless_told() -> None:
     assert (wanted.xds, wanted.admin) == (("127.0.0.1", 18000), ("127.0.0.1", 18001))
 
 
-def test_a_source_tree_that_was_never_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "DISTRIBUTION", "gatewright-absent")
-    assert settings.version() == "unknown (not installed)"
-
-
 def test_the_folder_of_the_socket_is_made_with_what_is_above_it(tmp_path: Path) -> None:
     runtime = tmp_path / "run" / "user"
     assert settings.default_socket({"XDG_RUNTIME_DIR": str(runtime)}) == runtime / "gatewright" / "xds.sock"
