@@ -8,7 +8,6 @@ fork of it a worker that was just started. It ends when the agent is gone; its w
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import select
 import signal
@@ -26,8 +25,6 @@ def serve(control: socket.socket) -> socket.socket | None:
     for number in _FOR_THE_AGENT:
         signal.signal(number, signal.SIG_IGN)
     _call_itself("gw-fork-server")
-    gc.collect()
-    gc.freeze()  # looking through what is loaded would copy its pages, in each worker
     workers: dict[int, int] = {}
     try:
         return _loop(control, workers)

@@ -145,6 +145,7 @@ _IN_ORDER: dict[type[Message], Callable[[Serving, Any, int], Coroutine[Any, Any,
 def main(extra_rows: Sequence[Row] = ()) -> None:
     """Serve until the agent says otherwise. `extra_rows`: policies beside those of the registry (benchmarks)."""
     loop_factory = _loop_factory()  # loaded before there are workers
+    collection.configure()
     link = _link(sys.argv[1:])
     if link is None:
         return
@@ -159,7 +160,6 @@ def _link(arguments: Sequence[str]) -> socket.socket | None:
     # By hand: argparse would take a twentieth of the start.
     if len(arguments) != 2 or arguments[0] not in ("--link-fd", "--forks-fd") or not arguments[1].isdecimal():
         sys.exit("python -m dataplane.worker --link-fd FD | --forks-fd FD: started by the agent only")
-    collection.configure()
     given = socket.socket(fileno=int(arguments[1]))
     return given if arguments[0] == "--link-fd" else fork_server.serve(given)
 

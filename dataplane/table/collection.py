@@ -18,8 +18,11 @@ the loop for 3 to 20 ms, to find nothing. Short states go without this, so that 
 
 
 def configure() -> None:
-    """Set up this process."""
+    """Set up this process, which has loaded what it needs: that is never looked at. In a worker that was forked it would
+    be copied by that, page by page."""
+    gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
+    gc.enable()
 
 
 class Pause:
