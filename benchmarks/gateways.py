@@ -116,9 +116,9 @@ async def probe(address: str) -> Probe:
 
 
 async def probes(seen: Seen, name: str) -> list[Probe]:
-    """From when there is an address until some time after `Programmed`."""
+    """From when there is an address until some time after `Programmed` and an answer."""
     address, made, after = await seen.address(name), [], 0
-    while after < AFTER:
+    while after < AFTER or not any(each.answered for each in made):
         made.append(await probe(address))
         after += name in seen.programmed and made[-1].began >= seen.programmed[name]
         await asyncio.sleep(PROBED_EVERY)
