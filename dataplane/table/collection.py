@@ -18,8 +18,7 @@ the loop for 3 to 20 ms, to find nothing. Short states go without this, so that 
 
 
 def configure() -> None:
-    """Set up this process, which has loaded what it needs: that is never looked at. In a worker that was forked it would
-    be copied by that, page by page."""
+    """Set up this process. What it has loaded is never looked at: in a process that was forked, that would copy it."""
     gc.freeze()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
     gc.enable()
