@@ -11,7 +11,12 @@ import ipaddress
 import re
 from functools import lru_cache
 
-_PCHAR = re.compile(rb"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/|^`{}\"<>\[\]]|%[0-9A-Fa-f]{2})*")
+PLAIN_PATH = rb"(?=/)(?>(?:/[A-Za-z0-9\-_~!$&'()*+,=:@][A-Za-z0-9\-_~!$&'()*+,=:@.]*+)*)/?"
+"""A path that needs no normalising and is read alike by all: no escapes, no segment that is empty or begins with a dot,
+no parameters (`http/spellings`). Not a possessive group: with an assertion in it, CPython before 3.11.5 matches nothing
+by one (its issue 100061)."""
+_RAW = rb"[A-Za-z0-9\-._~!$&'()*+,;=:@/|^`{}\"<>\[\]]*+"
+_PCHAR = re.compile(_RAW + rb"(?>(?:%[0-9A-Fa-f]{2}" + _RAW + rb")*)")
 """RFC 3986 pchar and "/", and the characters that browsers and SDKs send raw; no backslash, "#" or malformed "%"."""
 _QUERY = re.compile(rb"[\x21\x22\x24-\x7e]*")
 """Any visible character but "#": queries are opaque to us."""

@@ -13,10 +13,9 @@ from dataplane.http.connect_rules import CONNECT
 
 PLAIN = re.compile(
     rb"(GET|POST|HEAD|PUT|DELETE|PATCH|OPTIONS) "
-    rb"(/(?:[A-Za-z0-9\-_~!$&'()*+,=:@]++|(?<!/)[./])*+)(\?[\x21\x22\x24-\x7e]*+)? HTTP/1\.1(?=\r\n)"
+    rb"(" + uri.PLAIN_PATH + rb")(\?[\x21\x22\x24-\x7e]*+)? HTTP/1\.1(?=\r\n)"
 ).match
-"""(method, path, "?query" or None) of a head whose path needs no normalising and is read alike by all: no escapes, no
-dot segments, no slashes in a row, no parameters (`http/spellings`)."""
+"""(method, path, "?query" or None) of a head whose path is a plain one (`uri.PLAIN_PATH`)."""
 
 _ANY = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/([0-9])\.([0-9])").fullmatch
 

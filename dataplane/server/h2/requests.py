@@ -33,7 +33,7 @@ def _claims(owned: bytes) -> Finder:
     return re.compile(rb"\r\n(" + names + rb"): ([^\r]*)").finditer
 
 
-_PLAIN_TARGET = re.compile(rb"(/(?:[A-Za-z0-9\-_~!$&'()*+,=:@]++|(?<!/)[./])*+)(\?[\x21\x22\x24-\x7e]*+)?").fullmatch
+_PLAIN_TARGET = re.compile(rb"(" + uri.PLAIN_PATH + rb")(\?[\x21\x22\x24-\x7e]*+)?").fullmatch
 """(path, "?query" or None) of a target that needs no normalising, as in `http/h1/request_line`."""
 
 KEY = b"sec-websocket-key"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.http import uri
+from dataplane.http.h1 import request_line
 from tests.fakes.memory_proxy import MemoryProxy
 
 
@@ -112,3 +115,30 @@ def test_hosts_too_long_to_be_good_are_not_remembered() -> None:
     assert uri._canonical_host.cache_info() == before
     longest = b".".join([b"a" * 50] * 4 + [b"a" * 49])
     assert uri.canonical_host(longest + b".:65535") == longest
+
+
+PLAIN = re.compile(uri.PLAIN_PATH).fullmatch
+PIECES = st.lists(
+    st.sampled_from([b"/", b"a", b".", b"%41", b"%2f", b"%", b";", b"?", b" ", b"-_~!$&'()*+,=:@"]), max_size=9
+)
+
+
+@pytest.mark.parametrize(
+    "path", [b"/", b"/a", b"/a/", b"/a/b.c", b"/v1/orders/12:cancel", b"/a.", b"/" + b"a" * 32_000]
+)
+def test_usual_paths_are_plain(path: bytes) -> None:
+    """Else each request is read in the long way, which costs more than all the rest: CPython 3.11.2 did that."""
+    assert PLAIN(path)
+    found = request_line.PLAIN(b"GET %b?q=1 HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+    assert found is not None and found.groups() == (b"GET", path, b"?q=1")
+
+
+@given(PIECES)
+def test_a_plain_path_is_canonical_and_all_patterns_read_alike_on_each_interpreter(pieces: list[bytes]) -> None:
+    """By patterns that give back what they took, which all interpreters read rightly."""
+    path = b"".join((b"/", *pieces))
+    is_plain = re.fullmatch(rb"/(?:[\w\-~!$&'()*+,=:@]|(?<!/)[./])*", path, re.ASCII) is not None
+    assert (PLAIN(path) is not None) is is_plain
+    assert not is_plain or uri.canonical_path(path) == path
+    may_be = re.fullmatch(rb"(?:[^\x00-\x20\x7f-\xff\\#?%]|%[0-9A-Fa-f]{2})*", path) is not None
+    assert (uri.canonical_path(path) is not None) is may_be
