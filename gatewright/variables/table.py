@@ -194,7 +194,13 @@ VARIABLES: Final[tuple[Variable, ...]] = (
 BY_PATH: Final[dict[str, Variable]] = {row.path: row for row in VARIABLES}
 """The rows by path."""
 
-CHILDREN: Final[dict[str, tuple[Variable, ...]]] = {
-    path: tuple(row for row in VARIABLES if row.parent == path) for path in ("", *BY_PATH)
-}
+
+def _children() -> dict[str, tuple[Variable, ...]]:
+    found: dict[str, list[Variable]] = {path: [] for path in ("", *BY_PATH)}
+    for row in VARIABLES:
+        found[row.parent].append(row)
+    return {path: tuple(rows) for path, rows in found.items()}
+
+
+CHILDREN: Final[dict[str, tuple[Variable, ...]]] = _children()
 """The fields of each object; the roots under the empty path."""
