@@ -13,6 +13,7 @@ when all of them are made · zeros up to 64 bytes, one line of the cache.
 from __future__ import annotations
 
 import _multiprocessing  # type: ignore[import-not-found]  # typeshed leaves it out
+import ctypes
 import fcntl
 import logging
 import os
@@ -43,8 +44,6 @@ _SEMAPHORE: Final = 1
 
 def initialise(section: memoryview) -> bool:
     """Make a free semaphore in each stripe of a shared section. False where the system has none that can be shared."""
-    import ctypes  # here and below: a third of a megabyte, which a worker without limits does without
-
     init = getattr(ctypes.CDLL(None), "sem_init", None)
     if init is None:
         return False
@@ -73,8 +72,6 @@ class Lock:
     __slots__ = ("_fd", "_is_alive", "_number", "give", "index", "try_take", "word")
 
     def __init__(self, section: memoryview, number: int, fd: int, is_alive: Callable[[int], bool]) -> None:
-        import ctypes
-
         semaphore = _multiprocessing.SemLock._rebuild(_address(section) + number * STRIPE_BYTES, _SEMAPHORE, 1, None)
         # Its end would call sem_close, which is not for semaphores that nobody has opened (POSIX): it has none.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(semaphore))
@@ -145,8 +142,6 @@ class Locks:
 
 
 def _address(section: memoryview) -> int:
-    import ctypes
-
     return ctypes.addressof(ctypes.c_char.from_buffer(section))
 
 

@@ -81,7 +81,6 @@ def test_a_worker_loads_what_a_plain_state_needs() -> None:
 
 
 LATE_IN_WORKERS: Final = {
-    "ctypes": "by the first rate limit",
     "dataplane.backends.mcp.visit": "by the first MCP backend",
     "dataplane.tls.contexts": "by the first TLS",
     "email": "nobody's",
@@ -89,7 +88,6 @@ LATE_IN_WORKERS: Final = {
     "tempfile": "nobody's",
 }
 LATE_IN_AGENTS: Final = {
-    "ctypes": "with the workers' locks",
     "dataplane.agent.exposition": "by the first question for metrics",
     "dataplane.agent.file_source": "with a file",
     "email": "nobody's",

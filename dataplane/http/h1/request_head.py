@@ -38,6 +38,8 @@ def _special(owned: bytes) -> Finder:
     return re.compile(rb"\r\n" + ahead + b"(" + names + rb")[ \t]*:[ \t]*([^\r]*)").finditer
 
 
+_special(DEFAULT.pattern)  # here, once for all workers, instead of in the first request of each
+
 _MEANT = re.compile(_NAMES).fullmatch
 
 _STAYS = frozenset((b"host", b"content-length", b"x-request-id"))
