@@ -1066,6 +1066,7 @@ def test_the_metric_has_method_state_and_outcome(carrier: Carrier) -> None:
     run.carry(rpc("message/send"), answering(result(task("completed"))))
     run.carry(rpc("tasks/get"), answering({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}}))
     run.carry(rest("GET", "/tasks/t1"), Response(404, [JSON], b"{}"))
+    run.carry(rest("GET", "/tasks/t1"), Response(400, [JSON], b"{}"))
     run.carry(rpc("tasks/cancel"))
     run.carry(rpc("custom/method"), answering(result({})))
     run.carry(get("/other"))
@@ -1078,7 +1079,7 @@ def test_the_metric_has_method_state_and_outcome(carrier: Carrier) -> None:
     assert counted(run) == {
         ("message/stream", "failed", "answered"): 1,
         ("message/send", "completed", "answered"): 2,
-        ("tasks/get", "", "error"): 3,
+        ("tasks/get", "", "error"): 4,
         ("tasks/cancel", "", "failed"): 1,
         ("tasks/list", "", "answered"): 1,
         ("tasks/cancel", "", "denied"): 1,

@@ -12,6 +12,7 @@ from gatewright.api.routes import http_filters
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carrier, Headers, Request, Response
 from tests.carriers.values import Pairs
+from tests.fakes.both_planes import BothPlanes
 from tests.fakes.policy_run import problems, served
 from tests.fakes.table_state import exchange
 
@@ -207,3 +208,47 @@ binds:
 """)
     headers = run.carry(Request()).answer.headers
     assert headers.starting("x-") == Headers([("x-way", "a"), ("x-way", "b"), ("x-from", "route")])
+
+
+OF_A_REFERENCE = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: gatewright}
+spec: {controllerName: gatewright.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web}
+spec:
+  gatewayClassName: gatewright
+  listeners: [{name: http, port: 8080, protocol: HTTP}]
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: far}
+spec:
+  static: {host: 10.0.0.9, port: 9001}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: shop}
+spec:
+  parentRefs: [{name: web}]
+  rules:
+  - filters:
+    - type: ResponseHeaderModifier
+      responseHeaderModifier: {add: [{name: x-way, value: rule}]}
+    backendRefs:
+    - {group: gatewright.dev, kind: GatewayBackend, name: far, filters: [{type: ResponseHeaderModifier,
+        responseHeaderModifier: {add: [{name: x-way, value: far}]}}]}
+    - {group: gatewright.dev, kind: GatewayBackend, name: far, weight: 0, filters: [{type: ResponseHeaderModifier,
+        responseHeaderModifier: {add: [{name: x-way, value: other}]}}]}
+"""
+
+
+def test_those_of_a_backend_reference_act_before_those_of_its_rule() -> None:
+    proxy = BothPlanes(OF_A_REFERENCE)
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    proxy.endpoints_answer()
+    assert [line for line in client.received.split(b"\r\n") if b"x-way" in line] == [b"x-way: far", b"x-way: rule"]

@@ -3,6 +3,7 @@ never; streams written in every way that is allowed; names and ids that are no g
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -87,6 +88,36 @@ def test_nor_of_an_initialize(wrong: Response, carrier: Carrier) -> None:
     client.session = waits.answer.headers["mcp-session-id"] or ""
     assert response(waits.answer)["result"]["serverInfo"]["name"] == "gatewright"
     assert client.names() == ["one_add", "two_add", "two_sub"], "the lost one was asked again"
+
+
+def test_the_log_says_that_a_stream_had_no_answer(carrier: Carrier) -> None:
+    client = open_two(carrier)
+    asked(client, "tools/list")
+    one, two = client.run.arrivals[-2:]
+    one.answer(Response(200, EVENTS.headers, event({"method": "notifications/message", "params": {}})))
+    two.answer(client.toys[SECOND](two.received))
+    client.run.serve(client.answering)
+    assert any("its stream ended without an answer" in line for line in client.run.log_lines())
+
+
+async def test_events_of_one_read_give_way_to_others_now_and_then() -> None:
+    """Rules may be asked about each: thousands of them in one turn would hold up the worker."""
+    turns = 0
+    has_ended = False
+
+    async def count() -> None:
+        nonlocal turns
+        while not has_ended:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.ensure_future(count())
+    seen = [turns async for _ in answers.events(EventReader(1 << 20), b"data:1\n\n" * 1000)]
+    has_ended = True
+    await counting
+    assert len(seen) == 1000
+    assert seen.count(seen[0]) <= answers.MANY and seen[-1] - seen[0] >= 1000 // answers.MANY - 1
+    assert max(map(seen.count, set(seen))) <= answers.MANY
 
 
 def test_an_error_without_an_id_is_that_of_the_request(carrier: Carrier) -> None:

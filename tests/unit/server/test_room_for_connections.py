@@ -52,6 +52,20 @@ def test_the_oldest_idle_one_of_who_has_most_goes() -> None:
     assert ask(made, bob).startswith(b"HTTP/1.1 200") and ask(made, ann).startswith(b"HTTP/1.1 200")
 
 
+def test_who_has_made_room_is_told_no_more() -> None:
+    """Its transport may still be sending what it wrote; of a head that never came nothing is said any more."""
+    made = proxy("{maxConnections: 1}")
+    slow = made.connect(HOG)
+    slow.send(GET[:-4])
+    slow.close = lambda: None  # type: ignore[method-assign]
+    slow.protocol.make_room()
+    made.advance(made.context.limits.header_timeout + 1)
+    assert slow.take() == b""
+    del slow.close  # type: ignore[method-assign]
+    made.advance(made.context.limits.idle_timeout + 1)
+    assert slow.aborted
+
+
 def test_who_opens_more_and_more_closes_its_own() -> None:
     made = proxy("{maxConnections: 10}")
     others = [made.connect((f"198.51.100.{number}", 40000)) for number in range(5)]

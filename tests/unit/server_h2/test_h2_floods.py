@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -210,6 +211,21 @@ class TestTurns:
             turns.turn()
         assert proxy.upstream.received[before:].count(b"x") == 2 * FRAMES
         assert client.transport.reading
+
+    def test_of_two_bodies_that_end_at_once_one_waits_where_the_other_took_long(self) -> None:
+        """The end of a body sets off what waited for all of it."""
+        proxy = Http1Endpoints()
+        turns = Turns(proxy)
+        ticks = count(0.0, net_turns.SHARE)  # each look at the clock is a share later
+        proxy.context.writes.turns = net_turns.Turns(turns.next.append, lambda: next(ticks))
+        client = FrameClient(proxy)
+        client.send(headers(1, POST, end=False))
+        client.send(headers(3, POST, end=False))
+        client.send(data(1, b"x", end=True), data(3, b"x", end=True))
+        assert [each.received.endswith(b"0\r\n\r\n") for each in proxy.connector.upstreams] == [True, False]
+        while turns.next:
+            turns.turn()
+        assert [each.received.endswith(b"0\r\n\r\n") for each in proxy.connector.upstreams] == [True, True]
 
     def test_what_waits_for_a_turn_ends_with_the_connection(self) -> None:
         proxy = Http1Endpoints()
