@@ -374,6 +374,16 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "node.col_offset = node.end_col_offset = 1",
     ): "a node's line is its place in the expression; nothing reads its column",
     (
+        "controlplane/translate/backend_tls.py",
+        'UNKNOWN: Final = ObjectKey("", "")',
+        "UNKNOWN: Final = ObjectKey(\"\", 'x')",
+    ): "it stands for a policy that nobody finds, and is compared with itself alone: no object is in no namespace",
+    (
+        "dataplane/http/h2/rules.py",
+        'status = found.get(b":status", b"")',
+        "status = found.get(b\":status\", b'x')",
+    ): "neither is a status",
+    (
         "dataplane/fork_server.py",
         "continue",
         "break",
