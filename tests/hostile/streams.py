@@ -501,6 +501,20 @@ ROWS: Final = (
         LOG_WALKS,
         connections=32,
     ),
+    Row(
+        "targets of 32 KB in percent codes, on 32 connections",
+        CLIENT,
+        H1,
+        again(request(b"/" + b"%41" * 10_600)),
+        connections=32,
+    ),
+    Row(
+        "60 KB of Connection names, on 32 connections",
+        CLIENT,
+        H1,
+        again(request(lines=b"Connection: " + b"a, " * 20_000 + b"close-not\r\n")),
+        connections=32,
+    ),
     # --- HTTP/1.1, clients: pipelines
     Row("requests, pipelined", CLIENT, H1, again(GET)),
     Row("requests for nothing, pipelined", CLIENT, H1, again(NOWHERE)),

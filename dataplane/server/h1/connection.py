@@ -44,6 +44,10 @@ REQUESTS = 16
 """What one connection may cost at a time: chunks of a body, and requests that came behind another one. What is more, or
 takes longer than the share of a turn (`net/turns`), waits for the next one, and the socket is not read meanwhile."""
 
+LONG_HEAD = 4096
+"""Bytes of a head from which its reading counts as computing for long: a target full of escapes takes 7 ms of 32 KB. Of
+many connections of one client that send such ones at once, those wait that come when the share of a turn is used up."""
+
 _ODD = RequestHead(b"", b"", b"", Meaning())
 """Known of a connection whose last request cannot be repeated: no block equals it."""
 
@@ -336,6 +340,8 @@ class Connection(Responding):
         context = self.context
         self.buffer = b""
         self.head_due = False
+        if end > LONG_HEAD:
+            self.writes.turns.compute(self.peer.address)
         match = PLAIN(data)
         if match is None:
             self._odd_request(data, end)
