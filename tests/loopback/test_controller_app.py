@@ -62,6 +62,12 @@ async def ask(app: app_.App, path: str) -> Any:
     return await asyncio.to_thread(get)
 
 
+async def test_a_controller_that_reads_and_listens_is_ready_until_it_ends(app: app_.App) -> None:
+    assert app.pending() == []
+    await app.close()
+    assert app.pending() == ["end of this process"]
+
+
 async def test_status_tells_objects_with_files_and_conditions(app: app_.App) -> None:
     body = await ask(app, "/api/status?object=gateway&object=httproute/shop")
     assert body["controller"]["synced"] is True

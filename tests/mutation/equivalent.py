@@ -384,6 +384,11 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "status = found.get(b\":status\", b'x')",
     ): "neither is a status",
     (
+        "dataplane/http/h2/sending.py",
+        "and size <= self._send_window",
+        "and (size < self._send_window)",
+    ): "content that fills the window goes by way of the queue then, in the same call and frame",
+    (
         "dataplane/fork_server.py",
         "continue",
         "break",

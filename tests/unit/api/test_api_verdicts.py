@@ -111,6 +111,12 @@ HTTP_ROUTE: list[tuple[str, Any, str | None]] = [
     ("spec.parentRefs", [], None),
     ("spec.parentRefs", [{"name": f"g{n}"} for n in range(32)], None),
     ("spec.parentRefs", [{"name": f"g{n}"} for n in range(33)], "must have at most 32 items, got 33 items"),
+    ("spec.parentRefs", [{"name": "g", "namespace": "a"}, {"name": "g", "namespace": "b"}, {"name": "g"}], None),
+    (
+        "spec.parentRefs",
+        [{"name": "g", "namespace": "a"}, {"name": "g", "namespace": "a"}],
+        "sectionName or port must differ from other references to the same parent",
+    ),
     ("spec.parentRefs", "edge", "must be a list, got \"edge\""),
     ("spec.parentRefs[0]", "edge", 'must be an object, got "edge"'),
     ("spec.parentRefs[0].name", "", LENGTH.format(253)),
