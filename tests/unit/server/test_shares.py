@@ -38,7 +38,7 @@ class Loop:
     def __init__(self, text: str | None = None) -> None:
         self.next: list[Callable[[], None]] = []
         self.proxy = MemoryProxy(text) if text else MemoryProxy()
-        self.proxy.context.writes.turns = Turns(self.next.append)
+        self.proxy.context.writes.turns = Turns(self.next.append, lambda: 0.0)  # counted alone: no time passes
         self.client = self.proxy.connect()
 
     def turn(self) -> bool:
