@@ -203,18 +203,16 @@ def _tests(mutant: Mutant, is_first: bool) -> tuple[Sequence[str], float]:
 
 
 def _askable(mutant: Mutant) -> set[str]:
-    """Those that execute the statement. Of one that runs when the module is imported, those that read a name which it
-    defines, and those that execute anything of the module; where there are none, all of the package too: others may
-    read what the module defines."""
+    """Those that execute the statement. Of one that runs when the module is imported, those that execute anything of
+    the module, those that read a name which it defines, and all of the package: others may read what it defines, in
+    another process too."""
     index = _index()
     found = index.of(mutant.file, mutant.line)
     if found and not runs_at_import((ROOT / mutant.file).read_text(), mutant.line):
         return found
-    executing = index.of(mutant.file, MODULE)
-    if found:
-        return found | executing
     files = {str(path.relative_to(ROOT)) for path in selection.files(package_of(mutant))}
-    return executing | {test for test in index.seconds if file_of(test) in files}
+    asked = {test for test in index.seconds if file_of(test) in files}
+    return found | index.of(mutant.file, MODULE) | asked
 
 
 def _ranks(file: str) -> Callable[[str], tuple[bool, int]]:
