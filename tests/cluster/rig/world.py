@@ -8,6 +8,7 @@ side by side. Everything dies with the first process.
 from __future__ import annotations
 
 import asyncio
+import compileall
 import contextlib
 import logging
 import os
@@ -134,9 +135,16 @@ async def prepare_network() -> None:
     ]))  # fmt: skip
 
 
+def _compile() -> None:
+    """As an image is made: proxies run as a user who may not write, and would compile what changed at each start."""
+    for package in ("gatewright", "controlplane", "dataplane"):
+        compileall.compile_dir(ROOT / package, quiet=1)
+
+
 @contextlib.asynccontextmanager
 async def running(world: World) -> AsyncIterator[Api]:
     """A world with kubelet, balancer and DNS, and an administrator's access to its API server."""
+    _compile()
     await prepare_network()
     # As in an image: what is not compiled is compiled at each start of a proxy, which takes longer than all else.
     await sh(f"{sys.executable} -m compileall -q {ROOT}/controlplane {ROOT}/dataplane {ROOT}/gatewright")
