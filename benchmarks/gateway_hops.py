@@ -33,6 +33,7 @@ LOGGED: Final = (
     ("proxy: interpreter runs, workers started", "gatewright-proxy "),
     ("proxy: agent loaded, pages served", "pages served"),
     ("proxy: connected to the controller", "connected to"),
+    ("proxy: a worker has loaded and serves", "worker serves"),
     ("proxy: ports open", "bind opened"),
 )
 STAMP: Final = re.compile(r"^(\S+Z)\s")
