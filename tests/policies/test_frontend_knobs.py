@@ -316,7 +316,7 @@ OF_TLS: Final = (
     Knob("tls.maxProtocolVersion", '"1.2"', version, "TLSv1.3", "TLSv1.2"),
     Knob(
         *("tls.cipherSuites", "[TLS13_CHACHA20_POLY1305_SHA256]", lambda p: tls_client(p).tls.get_cipher_name()),
-        *("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"),
+        *("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"),
     ),
     Knob(
         *("tls.keyExchangeGroups", "[P-384]", lambda p: str(tls_client(p).tls.get_group_name()).lower()),
