@@ -2,8 +2,8 @@
 
 `scripts/test` runs the in-memory lane; `--all` every lane, where a skip is a failure; `--long` is `--all` with ten
 times the random examples, and ten minutes of fuzzing behind it. Paths are run as they are, without lanes. Each lane is
-one pytest with several workers. What a lane costs is CPU seconds, children included: wall time measures the neighbours,
-so it is printed and never judged. All lanes together end in one line of pytest's kind.
+one pytest with several processes (`harness/forked.py`). What a lane costs is CPU seconds, children included: wall time
+measures the neighbours, so it is printed and never judged. All lanes together end in one line of pytest's kind.
 
 In CI a few tests that failed are asked once more, one after the other, when all lanes are done: a machine may starve
 what waits for processes. Those that pass then are named and counted apart. Random tests draw the same examples again,
@@ -225,7 +225,8 @@ class _Running:
         self.output = folder / f"{lane.name}.out"
         self._report = folder / f"{lane.name}.json"
         workers = max(1, min(round(lane.workers * len(os.sched_getaffinity(0))), 8))
-        flags = ["-p", "tests.harness.lane_report", "-m", lane.marks, "-n", str(workers), "--dist", "worksteal"]
+        plugins = ["-p", "tests.harness.lane_report", "-p", "tests.harness.forked"]
+        flags = [*plugins, "-m", lane.marks, "--forks", str(workers)]
         print(f"== lane {lane.name}: {workers} processes, seed {seeds.seed()}", flush=True)
         self._begun = time.monotonic()
         with self.output.open("wb") as output:

@@ -34,6 +34,10 @@ class _Book:
 
     def __init__(self) -> None:
         self._file = -1
+        self.begin()
+
+    def begin(self) -> None:
+        """Locks belong to one process: its forks have none."""
         self._taken: set[int] = set()
         self._next = FIRST + os.getpid() * 97 % (LAST - FIRST)
 
@@ -70,6 +74,7 @@ class _Book:
 
 
 _BOOK = _Book()
+os.register_at_fork(after_in_child=_BOOK.begin)
 
 
 def reserve() -> int:

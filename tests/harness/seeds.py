@@ -1,10 +1,10 @@
 """One seed for a run: whatever a test draws comes from it, a new one each time unless it is given.
 
-`--seed N` or GATEWRIGHT_SEED=N replays a run; the environment carries it to workers of pytest-xdist, to every lane of
-`scripts/test` and to child processes. It is printed when a run begins, and again with the command that replays a test
-that failed. Hypothesis gets it as `--hypothesis-seed`, Python's own `random` is set from it before each test, and
-generators of our own ask `rolls`. GATEWRIGHT_EXAMPLES=N multiplies how long random tests look: `max_examples` of every
-hypothesis test, and what asks `times` (`scripts/test --long` has 10).
+`--seed N` or GATEWRIGHT_SEED=N replays a run; the environment carries it to every lane of `scripts/test`, to workers of
+pytest-xdist and to child processes. It is printed when a run begins, and again with the command that replays a failed
+test. Hypothesis gets it as `--hypothesis-seed`, Python's own `random` is set from it before each test, and generators
+of our own ask `rolls`. GATEWRIGHT_EXAMPLES=N multiplies how long random tests look: `max_examples` of every hypothesis
+test, and what asks `times` (`scripts/test --long` has 10).
 """
 
 from __future__ import annotations
