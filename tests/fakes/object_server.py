@@ -10,13 +10,12 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import yaml
-
 from controlplane.facts import Fact, gone
 from controlplane.sources.objects import fact_from
 from controlplane.sources.source import Sink
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from gatewright.api.text.problem import Problem
+from tests.harness import yamls
 
 Json = dict[str, Any]
 
@@ -36,7 +35,7 @@ class ObjectServer:
 
     def store(self, text: str) -> list[ObjectKey]:
         """Objects without that anybody watches."""
-        return [self._store(value) for value in yaml.safe_load_all(text) if value]
+        return [self._store(value) for value in yamls.load_all(text) if value]
 
     def _store(self, value: Json) -> ObjectKey:
         metadata = value["metadata"]

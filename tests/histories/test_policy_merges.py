@@ -10,13 +10,13 @@ import random
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.table.store import Change
 from tests.fakes.policy_run import policies_of
 from tests.fakes.table_state import TableRun, exchange
+from tests.harness import yamls
 from tests.harness.seeds import times
 from tests.unit.attach.naive import Document, Spot, Target, verdict
 from tests.unit.translate.golden import World
@@ -101,7 +101,7 @@ def text_of(document: Document) -> str:
     strategy = {"inheritance": "Override" if document.override else "Default"}
     spec = {"targetRefs": refs, "strategy": strategy, "traffic": traffic}
     envelope = {"apiVersion": "gatewright.dev/v1alpha1", "kind": "GatewayPolicy", "metadata": {"name": document.name}}
-    return yaml.safe_dump({**envelope, "spec": spec})
+    return yamls.dump({**envelope, "spec": spec})
 
 
 def drawn(dice: random.Random) -> Document:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters import api_key_authentication
@@ -21,6 +20,7 @@ from tests.carriers import Carrier, Headers, Request
 from tests.carriers.values import Pairs
 from tests.fakes.policy_run import example, served, text_of
 from tests.fakes.table_state import exchange
+from tests.harness import yamls
 
 KEYS = {
     "ann": "k-ann",
@@ -34,7 +34,7 @@ USER = "ann:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M="
 
 def policy(keys: dict[str, str] = KEYS, **fields: Any) -> str:
     secret = {name: {"value": value} for name, value in keys.items()}
-    return yaml.safe_dump({"policies": {"apiKeyAuthentication": {"secretRef": secret, **fields}}})
+    return yamls.dump({"policies": {"apiKeyAuthentication": {"secretRef": secret, **fields}}})
 
 
 def bearer(key: str) -> tuple[str, str]:
@@ -140,9 +140,9 @@ def test_an_expression_finds_the_key_and_leaves_it(carrier: Carrier) -> None:
 
 
 def test_metadata_decide(carrier: Carrier) -> None:
-    route = yaml.safe_load(policy())
+    route = yamls.load(policy())
     route["policies"]["authorization"] = {"policy": {"matchExpressions": ['apiKey.group == "batch"']}}
-    run = carrier.proxy(served(yaml.safe_dump(route)))
+    run = carrier.proxy(served(yamls.dump(route)))
     assert run.carry(get(bearer("k-batch"))).answer.status == 200
     assert run.carry(get(bearer("k-ann"))).answer.status == 403
 
@@ -249,9 +249,9 @@ EARLIER: dict[str, tuple[dict[str, Any], str, Pairs, int]] = {
 @pytest.mark.parametrize("case", EARLIER)
 def test_a_key_of_a_request_that_another_step_answers_is_not_logged(case: str, carrier: Carrier) -> None:
     others, method, headers, status = EARLIER[case]
-    route = yaml.safe_load(policy(location={"queryParameter": {"name": "key"}}))
+    route = yamls.load(policy(location={"queryParameter": {"name": "key"}}))
     route["policies"] |= others
-    seen = carrier.proxy(text_of(yaml.safe_dump(route))).carry(Request(method, "/?key=k-ann", headers))
+    seen = carrier.proxy(text_of(yamls.dump(route))).carry(Request(method, "/?key=k-ann", headers))
     assert seen.answer.status == status
     assert "http.path=/?key=<redacted> " in seen.line and "k-ann" not in seen.line
 

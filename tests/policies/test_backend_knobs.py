@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from dataplane.table.plans import BackendPlan
 from dataplane.tls.client import CHAIN, NOTHING, ClientSecurity
@@ -24,6 +23,7 @@ from tests.fakes.both_planes import BothPlanes
 from tests.fakes.certificates import Authority
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.web_objects import OBJECTS, route
+from tests.harness import yamls
 from tests.policies.test_frontend_knobs import definition, leaves
 from tests.unit.api import admission
 
@@ -185,13 +185,13 @@ class Knob:
     beside: str = "{}"
 
     def backend(self, is_set: bool) -> dict[str, Any]:
-        settings: dict[str, Any] = yaml.safe_load(self.beside)
+        settings: dict[str, Any] = yamls.load(self.beside)
         if is_set:
             *above, last = self.path.split(".")
             inside = settings
             for name in above:
                 inside = inside.setdefault(name, {})
-            inside[last] = yaml.safe_load(self.value)
+            inside[last] = yamls.load(self.value)
         return settings
 
 
@@ -249,8 +249,8 @@ def has_own(found: ClientSecurity) -> bool:
     return found._identity is not None
 
 
-AUTHORITIES: Final = yaml.safe_dump([{"value": AUTHORITY.pem.decode()}], default_flow_style=True, width=9999)
-CERTIFICATE: Final = yaml.safe_dump(
+AUTHORITIES: Final = yamls.dump([{"value": AUTHORITY.pem.decode()}], default_flow_style=True, width=9999)
+CERTIFICATE: Final = yamls.dump(
     [{name: {"value": text.decode()} for name, text in PAIR.entries.items()}], default_flow_style=True, width=9999
 )
 OF_THE_FILE: Final = (
@@ -271,7 +271,7 @@ def of_a_file(backend: dict[str, Any]) -> MemoryProxy:
     """A standalone file, whose backends have policies of their own."""
     backends = [{"name": "origin", "host": f"{HOST}:80", "policies": backend}]
     listener = {"name": "http", "routes": [{"backends": [{"backend": "origin"}]}]}
-    proxy = MemoryProxy(yaml.safe_dump({"binds": [{"port": 80, "listeners": [listener]}], "backends": backends}))
+    proxy = MemoryProxy(yamls.dump({"binds": [{"port": 80, "listeners": [listener]}], "backends": backends}))
     proxy.context.resolver = Names({HOST: ("127.0.0.1",)})  # type: ignore[assignment]  # a fake
     return proxy
 
@@ -288,7 +288,7 @@ def objects(backend: dict[str, Any]) -> str:
         spec = {"targetRefs": [target], "backend": backend}
         policy = {"apiVersion": "gatewright.dev/v1alpha1", "kind": "GatewayPolicy", "metadata": {"name": "origin"}}
         documents.append({**policy, "spec": spec})
-    return OBJECTS.format(port=80, upstream=9000) + route("all", "/") + "---\n" + yaml.safe_dump_all(documents)
+    return OBJECTS.format(port=80, upstream=9000) + route("all", "/") + "---\n" + yamls.dump_all(documents)
 
 
 def of_a_folder(backend: dict[str, Any]) -> MemoryProxy:
@@ -300,11 +300,11 @@ def of_a_folder(backend: dict[str, Any]) -> MemoryProxy:
 
 def of_an_api_server(backend: dict[str, Any]) -> MemoryProxy:
     """The same objects, with the defaults that the definition of GatewayPolicy writes into them."""
-    documents = list(yaml.safe_load_all(objects(backend)))
+    documents = yamls.load_all(objects(backend))
     for document in documents:
         if document["kind"] == "GatewayPolicy":
             assert admission.refusals(definition(), document) == []
-    return BothPlanes(yaml.safe_dump_all(documents))
+    return BothPlanes(yamls.dump_all(documents))
 
 
 def check(knob: Knob, make: Callable[[dict[str, Any]], MemoryProxy]) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
@@ -23,13 +22,14 @@ from tests.carriers import Carrier, Headers, Request
 from tests.carriers.values import Pairs
 from tests.fakes.policy_run import example, problems, served
 from tests.fakes.table_state import exchange
+from tests.harness import yamls
 
 USERS = ["ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "d\u00f6rte:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="]
 """Their password is "password"."""
 
 
 def policy(users: list[str] = USERS, **fields: Any) -> str:
-    return yaml.safe_dump({"policies": {"basicAuthentication": {"users": users, **fields}}})
+    return yamls.dump({"policies": {"basicAuthentication": {"users": users, **fields}}})
 
 
 def basic(user: str, password: str) -> tuple[str, str]:

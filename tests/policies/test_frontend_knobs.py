@@ -16,7 +16,6 @@ from struct import pack
 from typing import Any, Final
 
 import pytest
-import yaml
 from OpenSSL import SSL
 from pydantic import BaseModel
 
@@ -32,6 +31,7 @@ from tests.fakes.h2_wire import frame, parse
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 from tests.fakes.secure_proxy import TlsClient, client_context
 from tests.fakes.web_objects import OBJECTS, route
+from tests.harness import yamls
 from tests.unit.api import admission
 
 AUTHORITY: Final = Authority()
@@ -242,13 +242,13 @@ class Knob:
     beside: str = "{}"
 
     def frontend(self, is_set: bool) -> dict[str, Any]:
-        made: dict[str, Any] = yaml.safe_load(self.beside)
+        made: dict[str, Any] = yamls.load(self.beside)
         if is_set:
             *parents, name = self.path.split(".")
             inner = made
             for parent in parents:
                 inner = inner.setdefault(parent, {})
-            inner[name] = yaml.safe_load(self.value)
+            inner[name] = yamls.load(self.value)
         return made
 
 
@@ -372,7 +372,7 @@ def file(frontend: dict[str, Any], http: dict[str, Any] | None = None, is_secure
     if is_secure:
         pair = {name: {"value": text.decode()} for name, text in OWN.entries.items()}
         listener |= {"protocol": "HTTPS", "tls": {"certificateRefs": [pair]}}
-    return yaml.safe_dump({"frontendPolicies": frontend, "binds": [{"port": 80, "listeners": [listener]}]})
+    return yamls.dump({"frontendPolicies": frontend, "binds": [{"port": 80, "listeners": [listener]}]})
 
 
 def of_a_file(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProxy:
@@ -401,7 +401,7 @@ def objects(frontend: dict[str, Any], is_secure: bool = False) -> str:
         pair = {name: content.decode() for name, content in OWN.entries.items()}
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own"}, "type": "kubernetes.io/tls"}
         policies.append({**secret, "stringData": pair})
-    return text + routes + "---\n" + yaml.safe_dump_all(policies)
+    return text + routes + "---\n" + yamls.dump_all(policies)
 
 
 def of_a_folder(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProxy:
@@ -414,16 +414,16 @@ def of_a_folder(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProx
 @cache
 def definition() -> Any:
     text = (Path(__file__).parents[2] / "manifests/crds/gatewright.dev_gatewaypolicies.yaml").read_text()
-    return yaml.safe_load(text)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return yamls.load(text)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
 def of_an_api_server(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProxy:
     """The same objects, with the defaults that the definition of GatewayPolicy writes into them."""
-    documents = list(yaml.safe_load_all(objects(frontend, is_secure)))
+    documents = yamls.load_all(objects(frontend, is_secure))
     for document in documents:
         if document["kind"] == "GatewayPolicy":
             assert admission.refusals(definition(), document) == []
-    return BothPlanes(yaml.safe_dump_all(documents))
+    return BothPlanes(yamls.dump_all(documents))
 
 
 def check(knob: Knob, make: Callable[[dict[str, Any], bool], MemoryProxy]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from dataplane.chain import header_edits
 from dataplane.chain.filter import Env, Refused
@@ -15,6 +14,7 @@ from tests.carriers.values import Pairs
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.policy_run import problems, served
 from tests.fakes.table_state import exchange
+from tests.harness import yamls
 
 BOTH = """
 policies:
@@ -140,7 +140,7 @@ def edited(carrier: Carrier, headers: Pairs, lists: dict[str, list[str]]) -> Hea
         request[operation] = (
             entries if operation == "remove" else [{"name": name, "value": value} for name, _, value in pairs]
         )
-    route = yaml.safe_dump({"policies": {"headerModifiers": {"request": request}}})
+    route = yamls.dump({"policies": {"headerModifiers": {"request": request}}})
     return carrier.proxy(served(route)).carry(Request(headers=headers)).received.passed
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.carriers import Carried, Carrier, Headers, Request
 from tests.carriers.values import Pairs
 from tests.fakes.policy_run import PolicyRun, example, problems, served
 from tests.fakes.table_state import exchange
 from tests.fakes.tokens import ISSUER, Issuer, encoded, key_set, with_mac
+from tests.harness import yamls
 
 ANN = Issuer()
 OTHER = Issuer()
@@ -24,7 +24,7 @@ def policy(keys: str = ANN.key_set(), **fields: Any) -> str:
     """A route with the policy; `fields` are its other fields."""
     provider = {"issuer": ISSUER, "audiences": fields.pop("audiences", None), "jwks": {"inline": keys}}
     provider = {name: value for name, value in provider.items() if value is not None}
-    return yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": [provider], **fields}}})
+    return yamls.dump({"policies": {"jwtAuthentication": {"providers": [provider], **fields}}})
 
 
 def bearer(token: str) -> tuple[str, str]:
@@ -78,9 +78,9 @@ def test_claims_and_the_token_are_there_for_expressions(carrier: Carrier) -> Non
         f'jwt.rawToken.unredacted() == "{token}"',
         "jwt.level > 2",
     ]
-    route = yaml.safe_load(policy())
+    route = yamls.load(policy())
     route["policies"]["authorization"] = {"policy": {"matchExpressions": conditions}}
-    run = carrier.proxy(served(yaml.safe_dump(route), log="{all: toJson(jwt)}"))
+    run = carrier.proxy(served(yamls.dump(route), log="{all: toJson(jwt)}"))
     seen = run.carry(get(bearer(token)))
     assert seen.answer.status == 200 and r"\"level\":3" in seen.line and token not in seen.line
     assert run.carry(get(bearer(ANN.token(sub="bob", roles=[], level=3)))).answer.status == 403
@@ -278,7 +278,7 @@ def test_keys_that_cannot_be_used_are_refused(keys: str, reason: str) -> None:
 def test_limits() -> None:
     def route(count: int) -> str:
         providers = [{"issuer": f"i{n}", "jwks": {"inline": ANN.key_set()}} for n in range(count)]
-        return yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": providers}}})
+        return yamls.dump({"policies": {"jwtAuthentication": {"providers": providers}}})
 
     assert (problems(route(1)), problems(route(64))) == ([], [])
     assert problems(route(0)) and problems(route(65))

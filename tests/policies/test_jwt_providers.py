@@ -10,7 +10,6 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.agent import dump
 from dataplane.agent.resources import Resources
@@ -29,6 +28,7 @@ from tests.fakes.calls import FakeCalls, answered, failed
 from tests.fakes.policy_run import PolicyRun, served
 from tests.fakes.table_state import exchange
 from tests.fakes.tokens import DAY, ISSUER, Issuer, encoded, key_set, with_mac
+from tests.harness import yamls
 from tests.outside.dialects.objects import GATEWAY, SHOP
 
 ANN, BEN, RSA = Issuer(kid="a"), Issuer(kid="b"), Issuer("RS256", kid="r")
@@ -52,7 +52,7 @@ def shared(secret: bytes = SECRET, audiences: list[str] | None = None) -> dict[s
 
 
 def route(*providers: dict[str, Any]) -> str:
-    return yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": list(providers)}}})
+    return yamls.dump({"policies": {"jwtAuthentication": {"providers": list(providers)}}})
 
 
 def mac(secret: bytes = SECRET, algorithm: str = "HS256", kid: str | None = None, **claims: Any) -> str:

@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.chain.calls import CallRequest
 from tests.carriers import Carrier, Received, Request, Response
 from tests.fakes.calls import FakeCalls, answered
 from tests.fakes.mcp_toys import Client, Toy
 from tests.fakes.tokens import Issuer
+from tests.harness import yamls
 
 ISSUER = "https://idp.test/realms/r"
 ANN = Issuer()
@@ -54,7 +54,7 @@ def opened(
     route = {"name": "mcp", "policies": policies or {}, "backends": [backend]}
     if of_route is not None:
         route["policies"]["mcp"] = tokens if of_route is True else of_route
-    text = yaml.safe_dump({"binds": [{"port": 8080, "listeners": [{"name": "http", "routes": [route]}]}]})
+    text = yamls.dump({"binds": [{"port": 8080, "listeners": [{"name": "http", "routes": [route]}]}]})
     toy = Seen(["add", "sub"])
     return Client(carrier.proxy(text, FakeCalls(otherwise=idp)), {"127.0.0.1:9001": toy}), toy
 

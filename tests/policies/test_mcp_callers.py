@@ -8,13 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.backends.mcp import visit
 from dataplane.http.messages import TlsInfo
 from tests.carriers import Carrier
 from tests.fakes.mcp_toys import Client, Toy
 from tests.fakes.tokens import Issuer
+from tests.harness import yamls
 from tests.policies.test_mcp import FIRST
 
 KEY = Issuer()
@@ -25,7 +25,7 @@ JWT = {"jwtAuthentication": {"mode": "Optional", "providers": PROVIDERS}}
 def proxy(carrier: Carrier, policies: Any) -> Client:
     backend = {"mcp": {"targets": [{"name": "one", "static": {"host": "127.0.0.1", "port": 9001}}]}}
     route = {"name": "mcp", "policies": policies, "backends": [backend]}
-    text = yaml.safe_dump({"binds": [{"port": 8080, "listeners": [{"name": "http", "routes": [route]}]}]})
+    text = yamls.dump({"binds": [{"port": 8080, "listeners": [{"name": "http", "routes": [route]}]}]})
     return Client(carrier.proxy(text), {FIRST: Toy()})
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.chain.calls import CallRequest
 from dataplane.credentials.mcp_discovery import MOST_REGISTRATIONS
@@ -16,6 +15,7 @@ from tests.carriers import Carrier, Request, Run
 from tests.fakes.calls import FakeCalls, answered, failed
 from tests.fakes.policy_run import problems, served
 from tests.fakes.tokens import Issuer
+from tests.harness import yamls
 
 ISSUER = "https://idp.test/realms/r"
 ANN = Issuer()
@@ -32,7 +32,7 @@ METADATA = {
 
 def policy(mcp: Any, issuer: str = ISSUER, **provider: Any) -> str:
     made = {"issuer": issuer, "jwks": {"remote": {"host": "idp.test:443", "jwksPath": "certs"}}, **provider}
-    return yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": [made], "mcp": mcp}}})
+    return yamls.dump({"policies": {"jwtAuthentication": {"providers": [made], "mcp": mcp}}})
 
 
 class Idp:
@@ -190,7 +190,7 @@ def test_a_failure_is_not_asked_for_again_at_once(carrier: Carrier) -> None:
 
 def test_keys_that_are_inline_name_no_server_to_ask(carrier: Carrier) -> None:
     made = {"issuer": ISSUER, "jwks": {"inline": ANN.key_set()}}
-    text = yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": [made], "mcp": {}}}})
+    text = yamls.dump({"policies": {"jwtAuthentication": {"providers": [made], "mcp": {}}}})
     run = carrier.proxy(served(text))
     assert document(run, PROTECTED)["authorization_servers"] == [ISSUER]
     assert run.carry(get(SERVER)).reason == "OAuthMetadataUnavailable"
@@ -327,7 +327,7 @@ def test_registration_elsewhere_is_not_followed(carrier: Carrier) -> None:
 def test_a_registration_that_nobody_can_take_needs_a_token(carrier: Carrier) -> None:
     """Keys that are inline, and no fixed id: also when the body comes after the head."""
     made = {"issuer": ISSUER, "jwks": {"inline": ANN.key_set()}}
-    run = carrier.proxy(served(yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": [made], "mcp": {}}}})))
+    run = carrier.proxy(served(yamls.dump({"policies": {"jwtAuthentication": {"providers": [made], "mcp": {}}}})))
     assert run.carry(get(REGISTER, method="POST", body=ASKED)).reason == "JwtMissing"
     late = run.client().begin(get(REGISTER, ("content-length", str(len(ASKED))), method="POST"))
     if not late.answer.ended:
@@ -366,7 +366,7 @@ def test_a_registration_endpoint_that_is_no_target_is_not_asked(path: str, carri
 
 def test_it_needs_one_provider_and_strict() -> None:
     one = {"issuer": "i", "jwks": {"inline": ANN.key_set()}}
-    text = yaml.safe_dump({"policies": {"jwtAuthentication": {"providers": [one, one], "mode": "Optional", "mcp": {}}}})
+    text = yamls.dump({"policies": {"jwtAuthentication": {"providers": [one, one], "mode": "Optional", "mcp": {}}}})
     found = " ".join(problems(text))
     assert "must have exactly one item when mcp is set" in found
     assert "must be Strict when mcp is set" in found

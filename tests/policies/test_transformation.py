@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.chain.reply import Reply
@@ -18,6 +17,7 @@ from tests.carriers import OK, Carried, Carrier, Headers, Request, Response, Run
 from tests.carriers.values import Pairs
 from tests.fakes.policy_run import problems, served
 from tests.fakes.table_state import exchange
+from tests.harness import yamls
 
 FILE = """
 binds:
@@ -57,7 +57,7 @@ def of_response(seen: Carried) -> None:
 
 def edited(carrier: Carrier, side: str, edits: dict[str, Any] | str, headers: Pairs) -> Headers:
     """The headers after an edit of these."""
-    text = edits if isinstance(edits, str) else yaml.safe_dump(edits, default_flow_style=True, width=9999)
+    text = edits if isinstance(edits, str) else yamls.dump(edits, default_flow_style=True, width=9999)
     run = carrier.shared(served(f"policies: {{transformation: {{{side}: {{{text.strip().strip('{}')}}}}}}}"))
     if side == "request":
         return run.carry(Request("GET", "/p", headers)).received.passed

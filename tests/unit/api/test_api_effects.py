@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from gatewright.api.advice.advice import warnings
 from gatewright.api.decode.documents import decode_object
 from gatewright.api.text.problem import path_text
+from tests.harness import yamls
 from tests.rules.verdicts.table import OBJECTS
 
 REF = "backendRef: {name: c, port: 4317}"
@@ -22,7 +22,7 @@ EARLY = RULE.replace("traffic: {", "traffic: {phase: PreRouting, ")
 
 def told(kind: str, text: str) -> list[str]:
     """Warnings about an object of which `text` is the rest, or that it is not valid."""
-    value: dict[str, Any] = {"kind": kind, **OBJECTS[kind], **yaml.safe_load(text)}
+    value: dict[str, Any] = {"kind": kind, **OBJECTS[kind], **yamls.load(text)}
     decoded = decode_object(value, "")
     assert decoded.verdict != "invalid", decoded.problems
     assert decoded.item is not None
@@ -141,6 +141,6 @@ def test_what_is_told(kind: str, text: str, beginning: str) -> None:
 
 def test_what_counts_tokens_does_not_work_yet() -> None:
     text = POLICY % "traffic: {rateLimit: {local: [{tokens: 5, unit: Hours}]}}"
-    decoded = decode_object({"kind": "GatewayPolicy", **OBJECTS["GatewayPolicy"], **yaml.safe_load(text)}, "")
+    decoded = decode_object({"kind": "GatewayPolicy", **OBJECTS["GatewayPolicy"], **yamls.load(text)}, "")
     assert decoded.verdict == "unsupported"
     assert "tokens" in str(decoded.problems[0])

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from controlplane.cli import __main__ as command
 from gatewright.api.standalone import mcp_clients, standalone
 from gatewright.api.standalone.mcp_clients import NotAClientsFile, imported
+from tests.harness import yamls
 
 SECRET = "s3cret-value-of-a-variable"
 
@@ -47,7 +47,7 @@ def test_servers_on_the_network(entry: Any, static: dict[str, Any]) -> None:
     found = of(one=entry)
     assert found.left_out == {}
     assert targets(found) == [{"name": "one", "static": {**static, "protocol": "StreamableHTTP"}}]
-    loaded = standalone.load(yaml.safe_dump(found.document), "config.yaml")
+    loaded = standalone.load(yamls.dump(found.document), "config.yaml")
     assert [str(each) for each in loaded.problems] == []
     assert found.document["binds"][0]["addresses"] == ["127.0.0.1"]  # what they may do is for this machine
 
@@ -147,7 +147,7 @@ def test_a_file_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(tmp_path, content, "-o", str(output), "--port", "4000") == 1
     told = capsys.readouterr().err
     assert "carried: a (target a)" in told and "left out: b: cwd" in told
-    assert yaml.safe_load(output.read_text())["binds"][0]["port"] == 4000
+    assert yamls.load(output.read_text())["binds"][0]["port"] == 4000
     assert run(tmp_path, content, "-o", str(output)) == 2
     assert "exists; name another file" in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.cli import __main__ as cli
 from controlplane.cli import client, exits, status
+from tests.harness import yamls
 
 BODY: dict[str, Any] = {
     "controller": {"version": "1", "pid": 7, "source": "/gw", "uptimeSeconds": 1},
@@ -56,8 +57,7 @@ def test_the_exit_code_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 def test_yaml_has_the_same_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    import yaml
 
     answering(monkeypatch, BODY)
     assert cli.main(["status", "-o", "yaml"]) == exits.OK
-    assert yaml.safe_load(capsys.readouterr().out) == BODY
+    assert yamls.load(capsys.readouterr().out) == BODY

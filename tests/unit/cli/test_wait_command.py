@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 
 from controlplane.cli import __main__ as cli
 from controlplane.cli import client, exits, parser, status, wait
+from tests.harness import yamls
 
 Answer = tuple[int, str]
 READY: dict[str, Any] = {"controller": {"synced": True}, "objects": [], "problems": []}
@@ -113,7 +113,7 @@ def test_an_exit_code_for_scripts(server: Server, capsys: pytest.CaptureFixture[
 def test_yaml_is_the_same_as_json(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.answer = (200, json.dumps(NOT_WELL))
     assert cli.main(["status", "--admin", f"127.0.0.1:{server.server_port}", "-o", "yaml"]) == exits.OK
-    assert yaml.safe_load(capsys.readouterr().out) == NOT_WELL
+    assert yamls.load(capsys.readouterr().out) == NOT_WELL
 
 
 def test_watching_prints_what_is_another_answer(

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
+from tests.harness import yamls
 
 Json = dict[str, Any]
 ANSWERS = Path(__file__).parent / "merge_answers.json"
@@ -204,15 +204,15 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         ]
     },
     "Deployment: a new item with null and directives": {
-        "containers": [{"name": "third"}, *yaml.safe_load(POD)["template"]["spec"]["containers"]]
+        "containers": [{"name": "third"}, *yamls.load(POD)["template"]["spec"]["containers"]]
     },
 }
 """Where ours differs on purpose: the specification of GatewayParameters has tolerations merged by `key`, and directives
 in an item that is added act, where Kubernetes leaves them in the object."""
 
-_PARSED = {kind: yaml.safe_load(text) for kind, text in BASES.items()}
+_PARSED = {kind: yamls.load(text) for kind, text in BASES.items()}
 ROWS = [
-    Row(f"{kind}: {name}", kind, copy.deepcopy(_PARSED[kind]), yaml.safe_load(overlay))
+    Row(f"{kind}: {name}", kind, copy.deepcopy(_PARSED[kind]), yamls.load(overlay))
     for kind, overlays in OVERLAYS.items()
     for name, overlay in overlays.items()
 ]

@@ -6,7 +6,6 @@ import base64
 from typing import Any
 
 import pytest
-import yaml
 
 from dataplane.chain.filter import Env
 from dataplane.exchange import Exchange
@@ -16,6 +15,7 @@ from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.policy_run import PolicyRun
 from tests.fakes.table_state import exchange
 from tests.fakes.tokens import ISSUER, Issuer
+from tests.harness import yamls
 
 HOST = b"\r\nHost: a.example\r\n"
 
@@ -94,7 +94,7 @@ LOGINS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_credential_is_cut_out_and_the_rest_stays_as_it_is(case: str) -> None:
     policies, line = LOGINS[case]
     headers = f"accept: */*\r\n{line}\r\nX-Last: 1\r\n".encode()
-    x = passed(yaml.safe_dump({"policies": policies}), headers)
+    x = passed(yamls.dump({"policies": policies}), headers)
     assert x.request.block == HOST + b"accept: */*\r\nX-Last: 1\r\n"
 
 
@@ -104,14 +104,14 @@ def test_a_credential_is_found_whatever_blanks_are_around_it(line: str) -> None:
         "providers": [{"issuer": ISSUER, "jwks": {"inline": ANN.key_set()}}],
         "location": {"header": {"name": "X-Token"}},
     }
-    route = yaml.safe_dump({"policies": {"jwtAuthentication": policy}})
+    route = yamls.dump({"policies": {"jwtAuthentication": policy}})
     assert passed(route, line.format(ANN.token()).encode() + b"\r\n").request.block == HOST
 
 
 def test_a_credential_that_is_refused_stays() -> None:
     for policies, _ in LOGINS.values():
         x = exchange(headers=b"Authorization: Bearer no\r\nauthorization: Basic no\r\n")
-        assert PolicyRun(yaml.safe_dump({"policies": policies})).request(x) is not None
+        assert PolicyRun(yamls.dump({"policies": policies})).request(x) is not None
         assert b"Authorization: Bearer no\r\nauthorization: Basic no\r\n" in x.request.block
         assert x.attributes is None
 

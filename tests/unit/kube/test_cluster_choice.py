@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from docker.errors import NotFound
 
 from tests.cluster import choice
@@ -13,6 +12,7 @@ from tests.cluster.choice import OPTIONS, Option, Unavailable, first
 from tests.cluster.container import IMAGE, ContainerCluster
 from tests.cluster.given import LEFT_BEHIND
 from tests.cluster.kube import Answer, ApiServer
+from tests.harness import yamls
 
 CONFIG = {
     "apiVersion": "v1",
@@ -27,7 +27,7 @@ CONFIG = {
 class Container:
     """What the library of containers gives."""
 
-    def __init__(self, config: str = yaml.safe_dump(CONFIG)) -> None:
+    def __init__(self, config: str = yamls.dump(CONFIG)) -> None:
         self.config = config
         self.stops = 0
 
@@ -68,7 +68,7 @@ def test_the_order_is_that_of_who_decides() -> None:
 
 def test_a_cluster_of_somebody_needs_both_variables(tmp_path: Path) -> None:
     file = tmp_path / "config"
-    file.write_text(yaml.safe_dump(CONFIG))
+    file.write_text(yamls.dump(CONFIG))
     for environment in ({"KUBECONFIG": str(file)}, {"GATEWRIGHT_USE_CLUSTER": "1"}, {}):
         with pytest.raises(Unavailable):
             choice.given(tmp_path, environment)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from controlplane.cli import verdicts
 from controlplane.lint.lint import lint_paths
+from tests.harness import yamls
 from tests.unit.translate.golden import FOLDER, World, read
 
 CASES = sorted(FOLDER.glob("*.in.yaml"))
@@ -32,8 +32,8 @@ def bad(path: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.removesuffix(".in.yaml"))
 def test_what_status_shows_lint_tells(path: Path, tmp_path: Path) -> None:
-    objects = [each for each in yaml.safe_load_all(path.read_text()) if each and each["kind"] != "Fleet"]
-    (tmp_path / "folder.yaml").write_text(yaml.safe_dump_all(objects))
+    objects = [each for each in yamls.load_all(path.read_text()) if each and each["kind"] != "Fleet"]
+    (tmp_path / "folder.yaml").write_text(yamls.dump_all(objects))
     report = lint_paths([tmp_path])
     told = {problem.object for problem in report.problems if problem.severity != "info"}
     assert {name: texts for name, texts in bad(path).items() if name not in told} == {}

@@ -24,6 +24,7 @@ from gatewright.api.decode import documents
 from gatewright.api.schema import metadata as api
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.wire.v1 import backend_pb2, resource_pb2
+from tests.harness import yamls
 
 FOLDER = Path(__file__).parents[2] / "golden"
 NOW = 1_800_000_000.0
@@ -47,7 +48,7 @@ def read(path: Path) -> Case:
     """The case of a file; every object in it must be one that the API accepts."""
     case = Case([])
     for line, text in documents.split_documents(path.read_text()):
-        value = yaml.safe_load(text)
+        value = yamls.load(text)
         if value["kind"] == "Fleet":
             case.fleet = {name: FleetView(**view) for name, view in value.get("fleet", {}).items()}
             case.refusals = value.get("refusals", {})

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from controlplane.translate.keys import RESOURCE_TYPE
 from gatewright.wire.v1 import resource_pb2
+from tests.harness import yamls
 from tests.unit.translate.golden import FOLDER, World, dumped, read, readable
 
 CASES = sorted(FOLDER.glob("*.in.yaml"))
@@ -29,7 +29,7 @@ def test_case(path: Path) -> None:
     expected = path.with_name(f"{case_name(path)}.out.yaml")
     if os.environ.get("GOLDEN") == "write":
         expected.write_text(dumped(world.output()))
-    assert world.output() == yaml.safe_load(expected.read_text())
+    assert world.output() == yamls.load(expected.read_text())
 
 
 @pytest.mark.parametrize("path", CASES, ids=case_name)
