@@ -1,16 +1,13 @@
-"""A client for the suite's client scenarios: `python -m tests.fakes.mcp_driver FOLDER direct|through URL`.
+"""A client for the suite's client scenarios. The suite starts a server for each of them, and judges what it gets.
 
-The suite starts a server for each scenario, then this with its URL, and judges what the server gets. The official SDK
-asks for the server's tools, resources and prompts, and for each of them. `through` puts a proxy between the two, with
-its files in FOLDER: that is what the server judges then.
+The official SDK asks for the server's tools, resources and prompts, and for each of them: `ask`; or `ask_through` a
+proxy between the two: that is what the server judges then.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,10 +49,8 @@ async def ask(url: str) -> None:
                 await client.get_prompt(prompt.name)
 
 
-async def main(folder: Path, way: str, url: str) -> None:
-    if way == "direct":
-        await ask(url)
-        return
+async def ask_through(folder: Path, url: str) -> None:
+    """`folder`: for the proxy's files."""
     place = urlsplit(url)
     target = {"name": "suite", "static": {"host": place.hostname, "port": place.port, "path": place.path or "/"}}
     route = {"name": "mcp", "backends": [{"mcp": {"targets": [target]}}]}
@@ -65,7 +60,3 @@ async def main(folder: Path, way: str, url: str) -> None:
     async with running("-f", str(file), workers=1, leaves=leaves) as proxy:
         await proxy.ready()
         await ask(f"http://127.0.0.1:{proxy.at(8080)}/mcp")
-
-
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[-1]))

@@ -9,7 +9,9 @@ import re
 import shlex
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+import traceback
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -69,14 +71,44 @@ async def judged(program: str, url: str, revision: str, folder: Path) -> Verdict
     return _verdicts(folder, output)
 
 
-async def judged_as_client(program: str, scenario: str, revision: str, way: str, folder: Path) -> dict[str, str]:
-    """What a scenario's server says of a client (`mcp_driver`), by check."""
+async def judged_as_client(
+    program: str, scenario: str, revision: str, folder: Path, client: Callable[[str], Awaitable[None]]
+) -> dict[str, str]:
+    """What a scenario's server says of a client, by check. `client`: asks the server at a URL."""
     folder.mkdir(parents=True)
-    client = shlex.join([sys.executable, "-W", "ignore", "-m", "tests.fakes.mcp_driver", str(folder), way])
-    asked = ["--scenario", scenario, "--spec-version", revision, "--timeout", str(2 * SCENARIO_MS)]
-    _, output = await run([program, "client", "--command", client, *asked, "-o", str(folder)])
+    async with _command(client) as command:
+        asked = ["--scenario", scenario, "--spec-version", revision, "--timeout", str(2 * SCENARIO_MS)]
+        _, output = await run([program, "client", "--command", command, *asked, "-o", str(folder)])
     (checks,) = _verdicts(folder, output, _TELLING).values()
     return checks
+
+
+_ELSEWHERE = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as end:
+    end.sendall(sys.argv[-1].encode() + b"\\n")
+    sys.exit(end.recv(1) != b"0")
+"""
+
+
+@asynccontextmanager
+async def _command(client: Callable[[str], Awaitable[None]]) -> AsyncIterator[str]:
+    """The client as a program that the suite starts with a URL: it asks from here, where all it needs is loaded."""
+
+    async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                await client((await reader.readline()).decode().strip())
+            writer.write(b"0")
+        except Exception:  # as a program would: the suite judges
+            traceback.print_exc()
+        finally:
+            writer.close()
+
+    async with await asyncio.start_server(asked, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        yield shlex.join([sys.executable, "-I", "-S", "-c", _ELSEWHERE.strip(), str(port)])
 
 
 def _verdicts(folder: Path, output: str, order: Sequence[str] = _WORST) -> Verdicts:

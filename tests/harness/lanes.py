@@ -51,7 +51,7 @@ class Lane:
     budget: float
 
 
-MEMORY = Lane("memory", "not process and not slow", 1, 700)
+MEMORY = Lane("memory", "not process and not slow", 1, 580)
 PROCESS = Lane("process", "process and not slow", 2, 800)
 """Real processes: mostly waiting, so more workers than cores."""
 SLOW = Lane("slow", "slow", 1, 760)

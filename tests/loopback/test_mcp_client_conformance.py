@@ -4,10 +4,12 @@ that the official SDK gets direct. What is about a client's own OAuth is not ask
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.mcp_driver import ask, ask_through
 from tests.fakes.mcp_suites import differing, judged_as_client
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("mcp-conformance")]
@@ -32,8 +34,10 @@ SCENARIOS = {
 async def test_the_client_set(tool: Callable[[str], str], tmp_path: Path, scenario: str, revision: str) -> None:
     """Each run ends by itself or with `mcp_suites.SCENARIO_MS`; a check that vanishes on the way is a difference."""
     program = tool("mcp-conformance")
-    direct = await judged_as_client(program, scenario, revision, "direct", tmp_path / "direct")
-    through = await judged_as_client(program, scenario, revision, "through", tmp_path / "through")
+    direct = await judged_as_client(program, scenario, revision, tmp_path / "direct", ask)
+    through = await judged_as_client(
+        program, scenario, revision, tmp_path / "through", partial(ask_through, tmp_path / "through")
+    )
     assert "SUCCESS" in direct.values()
     assert {name for name, verdict in direct.items() if verdict == "FAILURE"} == SCENARIOS[scenario, revision], direct
     assert differing({scenario: direct}, {scenario: through}) == {}
