@@ -389,6 +389,11 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "and (size < self._send_window)",
     ): "content that fills the window goes by way of the queue then, in the same call and frame",
     (
+        "gatewright/api/generate/crds.py",
+        'return "string" if isinstance(values[0], str) else "integer"',
+        'return "string" if isinstance(values[1], str) else "integer"',
+    ): "a choice has values of one type, and at least two",
+    (
         "dataplane/fork_server.py",
         "continue",
         "break",

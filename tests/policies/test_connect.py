@@ -235,6 +235,7 @@ def test_a_reset_of_either_side_is_one_of_the_other(opens: Opens) -> None:
     client: TunnelClient = opens(proxy, b"db.test:443")
     proxy.upstream.lose(ConnectionResetError())
     assert client.look().is_reset
+    assert not proxy.upstream.aborted, "it is gone already"
     if isinstance(client, Http2Tunnel):  # RFC 9113 8.5
         assert client.code == CONNECT_ERROR
     assert reason(proxy) == "UpstreamFailed"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.kube.differences import APPLIED, is_as_wanted, marked, settled
-from controlplane.kube.owned import addresses
+from controlplane.kube.owned import Owned, addresses
 
 SAME: list[tuple[Any, Any]] = [
     ({"a": 1}, {"a": 1, "more": 2}),
@@ -70,3 +70,7 @@ SERVICES: list[tuple[dict[str, Any], tuple[tuple[str, str], ...]]] = [
 @pytest.mark.parametrize(("service", "expected"), SERVICES)
 def test_addresses_of_a_service(service: dict[str, Any], expected: tuple[tuple[str, str], ...]) -> None:
     assert addresses([service]) == expected
+
+
+def test_of_a_namespace_that_is_not_read_any_more_nothing_that_was_made_goes() -> None:
+    assert Owned("Deployment").left("shop") == []
