@@ -112,11 +112,11 @@ def test_an_answer_that_takes_too_long_is_not_waited_for() -> None:
 
 
 def test_a_text_that_takes_too_much_memory_is_a_reader_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty million lists of 56 bytes each."""
-    hungry = "from dataplane.agent import reader; reader.MEMORY = 512 * 1024 * 1024; reader.main()"
+    """Eight million lists of 56 bytes each."""
+    hungry = "from dataplane.agent import reader; reader.MEMORY = 256 * 1024 * 1024; reader.main()"
     with asking(sys.executable, "-c", hungry) as process:
         with pytest.raises(ReaderLost, match=r"^reading it takes more than 2147483648 bytes of memory$"):
-            process.interpret(f"[{'[],' * 20_000_000}[]]", FILE, ())
+            process.interpret(f"[{'[],' * 8_000_000}[]]", FILE, ())
         assert process.interpret(TEXT, FILE, ()).loaded is not None
 
 
