@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from controlplane.facts import fact_of
 from controlplane.translate.program import Program
@@ -38,11 +39,17 @@ def judged(text: str, base: str = "") -> tuple[str, ...]:
     classes of nobody."""
     program = Program(lambda: 0.0)
     own = _decoded(text)
-    for each in (*documents.decode(CLASS, ""), *_decoded(base), *own):
+    for each in (*_beside(base), *own):
         if each.item is not None and each.key is not None:
             program.apply([fact_of(each.item)])
     lines = Counter(_line(each, program) for each in own)
     return tuple(sorted(f"{count} {line}" for line, count in lines.items()))
+
+
+@lru_cache(maxsize=2)
+def _beside(base: str) -> tuple[Decoded, ...]:
+    """The same for hundreds of files."""
+    return (*documents.decode(CLASS, ""), *_decoded(base))
 
 
 def _decoded(text: str) -> list[Decoded]:
