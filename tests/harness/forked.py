@@ -17,6 +17,7 @@ import pickle
 import signal
 import struct
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -320,6 +321,7 @@ def _settle(worker: _Worker) -> None:
     """What several processes must not have in common."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    threading.main_thread()._set_native_id()  # type: ignore[attr-defined]  # CPython 3.11 keeps that of the parent
     plugins = worker.session.config.pluginmanager
     for name in ("terminalreporter", "terminalprogress"):
         if plugins.has_plugin(name):

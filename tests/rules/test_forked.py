@@ -47,7 +47,7 @@ class TestWhatAProcessIsGiven:
 
 
 SUITE = """
-import os, signal, sys, warnings
+import os, signal, threading
 from pathlib import Path
 import pytest
 
@@ -65,6 +65,7 @@ def whole_run():
 @pytest.mark.parametrize("number", range(20))
 def test_passes(number, tmp_path):
     noted(number)
+    assert threading.main_thread().native_id == os.getpid()
     assert not list(tmp_path.iterdir())
     (tmp_path / "mine").touch()
 
