@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dataplane.http.h1 import chunked
-from gatewright.dataclass import dataclass
 
 MAX_HEAD: Final = 65_536
 MAX_BODY: Final = 64 * 1024 * 1024

@@ -15,6 +15,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,6 @@ from dataplane.upstream.lease import Leases
 from dataplane.upstream.look_ups import LookUps
 from dataplane.upstream.own_pages import OwnPages
 from dataplane.upstream.resolver import Resolver
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

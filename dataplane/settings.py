@@ -7,11 +7,9 @@ environment of a child. Imports the standard library only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-
-from gatewright.dataclass import dataclass
 
 DEFAULT_PORTS = {"admin": ("127.0.0.1", 15000), "stats": ("::", 15020), "readiness": ("::", 15021)}
 """decisions.md, "Operation"; a listener on one of these ports is `PortUnavailable`."""

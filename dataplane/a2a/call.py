@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dataplane.http import grpc
 from dataplane.http.heads import Head
-from gatewright.dataclass import dataclass
 
 JSON_RPC, REST, GRPC = "JSONRPC", "HTTP+JSON", "GRPC"
 """The bindings, by the names that cards have for them."""

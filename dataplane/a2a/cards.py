@@ -9,11 +9,11 @@ A card that leads here already is passed as it came, signatures included.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from dataplane.a2a.documents import Unreadable, parse, write
-from gatewright.dataclass import dataclass
 
 MAX_CARD: Final = 262_144
 """Bytes of a card, or of an answer that contains one."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from gatewright.dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(slots=True)

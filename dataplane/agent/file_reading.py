@@ -7,14 +7,13 @@ reads YAML and checks it takes twice the memory of the rest of the agent, and is
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 from dataplane.link.commands import Command
 from dataplane.link.messages import Record
 from dataplane.settings import Defaults
-from gatewright.dataclass import dataclass
 
 Stamp = tuple[int, ...]
 """What differs when a file does; () when it cannot be looked at."""

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -19,7 +19,6 @@ from urllib.parse import parse_qsl, urlsplit
 from dataplane.agent import visitors
 from dataplane.net import tcp
 from dataplane.settings import Address
-from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.agent.pages")
 

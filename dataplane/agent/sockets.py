@@ -11,12 +11,12 @@ import errno
 import logging
 import socket
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from dataplane.agent import holders
 from dataplane.link.messages import WantedBind
 from dataplane.net import tcp, udp
-from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.agent.sockets")
 

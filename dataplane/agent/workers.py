@@ -13,7 +13,7 @@ import contextlib
 import logging
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dataplane.agent import commit
@@ -26,7 +26,6 @@ from dataplane.link.messages import Record, Trouble, WantedBind
 from dataplane.link.shared import Region
 from dataplane.settings import WorkerSettings
 from dataplane.telemetry.metrics import SECTIONS, Metrics
-from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.agent.workers")
 

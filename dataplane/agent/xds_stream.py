@@ -21,10 +21,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from dataplane.link.messages import TYPE_URLS, Record
-from gatewright.dataclass import dataclass
 from gatewright.wire.external import discovery_pb2, node_pb2
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"

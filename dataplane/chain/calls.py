@@ -7,11 +7,10 @@ of clients; tests use `tests/fakes/calls`. Policies open no sockets.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.http.heads import Head
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange

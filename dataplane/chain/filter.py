@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dataplane.chain.reply import Reply
 from dataplane.http.rules import MAX_BUFFER, WHOLE_BODY
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import Calls

@@ -8,12 +8,12 @@ at denies, so that nobody gets past it by sending what takes long.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dataplane.chain import expressions
 from dataplane.chain.filter import Refused
 from gatewright.cel.errors import CelError, OverBudget
-from gatewright.dataclass import dataclass
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:

@@ -13,11 +13,9 @@ import hmac
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
-
-from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.credentials")
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import binascii
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
-
-from gatewright.dataclass import dataclass
 
 MIN_RSA_BITS = 2048
 MAX_RSA_BITS = 16384

@@ -7,11 +7,11 @@ chooses how it is checked: keys and their algorithms come from `jwks`.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dataplane.credentials import json_object
 from dataplane.credentials.jwks import KeySet, from_base64url
-from gatewright.dataclass import dataclass
 
 LEEWAY: Final = 30.0
 """Seconds by which the clocks of issuer and gateway may differ (decisions)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from dataplane.chain.replies import made
 from dataplane.http.heads import is_name, lines_of
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import Redacted
-from gatewright.dataclass import dataclass
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from dataplane.credentials.discovery import PATH as OPENID
 from dataplane.credentials.discovery import Unusable, place_of
-from gatewright.dataclass import dataclass
 
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 SERVER: Final = "/.well-known/oauth-authorization-server"

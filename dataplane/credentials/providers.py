@@ -8,13 +8,13 @@ with its own key and its own audiences: no two providers are ever mixed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dataplane.credentials import jwt
 from dataplane.credentials.jwks import KeySet
 from dataplane.credentials.key_sources import InlineKeys, RemoteKeys
 from dataplane.credentials.shared_secret import ALGORITHM
-from gatewright.dataclass import dataclass
 
 KEYS_UNAVAILABLE: Final = "the keys of the issuer could not be fetched"
 

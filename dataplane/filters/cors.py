@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,6 @@ from dataplane.chain.origins import NAMED
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import is_name, without_named
 from dataplane.http.uri import MAX_ORIGIN, SCHEME_PORTS
-from gatewright.dataclass import dataclass
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:

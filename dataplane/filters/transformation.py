@@ -9,6 +9,7 @@ when the filter is built.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions, header_edits, pseudo_headers
@@ -21,7 +22,6 @@ from dataplane.http.body import DESCRIBING
 from dataplane.http.heads import Head, plain_name
 from dataplane.http.statuses import SWITCHING
 from gatewright.cel.errors import CelError
-from gatewright.dataclass import dataclass
 from gatewright.variables.moments import Moment
 from gatewright.wire.v1 import traffic_pb2
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 CONNECT: Final = b"CONNECT"
 

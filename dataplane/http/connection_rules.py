@@ -9,9 +9,8 @@ of the listener. Made when the configuration changes; pure.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 MAX_HEADER_SIZE: Final = 1_048_576
 """Bytes of a header section of HTTP/2, decoded, that a listener takes at most, whatever `http2MaxHeaderSize` says: a

@@ -7,10 +7,8 @@ A message is a head, content, perhaps trailers, and an end; or it is reset. Head
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.http.heads import Head

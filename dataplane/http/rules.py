@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,6 @@ from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.heads import SEPARATOR
 from dataplane.http.spellings import ALL_OPEN, PathRules
 from gatewright.cel.parameters import MAX_PARAMETERS
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer

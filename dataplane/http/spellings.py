@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
 from dataplane.http.uri import without_dots
-from gatewright.dataclass import dataclass
 
 OPEN, KEEP, CHANGE, REJECT = "", "Keep", "Change", "Reject"
 """What becomes of a kind: nobody knows how the origin reads it; it passes; it is made what others read it as; 400."""

@@ -17,12 +17,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Protocol
 
 from dataplane.link import locks
 from dataplane.link.shared import Region, own
-from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.link")
 

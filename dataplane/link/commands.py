@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 TAKEN: Final = "taken"
 """Reported for each table of commands, when it counts."""

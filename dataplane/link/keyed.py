@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from dataplane.link.buckets import Buckets, Entry, Rate, hold, release, take_one
 from dataplane.link.tables import Place, Table, Tables, placing
-from gatewright.dataclass import dataclass
 
 KeyedTake = Callable[[float, Sequence[bytes]], Sequence[float] | None]
 """As `buckets.Take`, with the keys of this request."""

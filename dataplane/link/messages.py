@@ -8,10 +8,8 @@ travel beside the bytes: messages whose `carries_fd` is true come with exactly o
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
-
-from gatewright.dataclass import dataclass
 
 RESOURCE = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT = "type.googleapis.com/gatewright.wire.v1.Endpoint"

@@ -7,6 +7,7 @@ before it made of the message; the first that rejects ends it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from google.protobuf import json_format
@@ -14,7 +15,6 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from dataplane.mcp import verdicts
 from dataplane.mcp.verdicts import FAILED, Failed, Outcome, Rejected
-from gatewright.dataclass import dataclass
 from gatewright.wire.external import ext_mcp_pb2
 
 REQUEST, RESPONSE = 1, 2

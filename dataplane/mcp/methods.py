@@ -5,9 +5,8 @@ Methods that are not in it are sent to the only target as they are, and are not 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 ITEM, LIST, ALL, REFERENCE, LISTEN = "item", "list", "all", "reference", "listen"
 """Forms of a method: about an item that one target has; a list that all give a part of; for all of them; about an item

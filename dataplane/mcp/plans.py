@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
 from dataplane.upstream.settings import NO_SETTINGS, Settings
-from gatewright.dataclass import dataclass
 from gatewright.wire.v1 import backend_pb2
 
 if TYPE_CHECKING:

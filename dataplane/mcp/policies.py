@@ -8,12 +8,11 @@ that they hide nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.chain import expressions
 from dataplane.chain.rules import ALLOW, DENY, Rule, decision
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply

@@ -5,6 +5,7 @@ extensions may add.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -12,7 +13,6 @@ from msgspec import Raw
 
 from dataplane.mcp import messages
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

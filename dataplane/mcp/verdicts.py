@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from google.protobuf import json_format
@@ -16,7 +16,6 @@ from msgspec import Raw
 
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Malformed
-from gatewright.dataclass import dataclass
 from gatewright.wire.external import ext_mcp_pb2
 
 CODES: Final = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +23,6 @@ from dataplane.link.used import Used
 from dataplane.mcp import sessions
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
-from gatewright.dataclass import dataclass
 
 MOST: Final = 16_384
 """Sessions that are remembered."""

@@ -4,9 +4,8 @@ Pure; `net/tcp` sets it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 MAX_SECONDS: Final = 32_767
 """Seconds that Linux takes for time and interval of probes (tcp(7)); more counts as this."""

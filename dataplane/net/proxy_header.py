@@ -8,11 +8,10 @@ what begins like one and is none is refused, never guessed at.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from struct import Struct
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 V1: Final = b"PROXY "
 V2: Final = b"\r\n\r\n\0\r\nQUIT\n"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from dataplane.net.proxy_header import ABSENT, Header, Malformed, More, Reader
-from gatewright.dataclass import dataclass
 
 READ_TIMEOUT: Final = 5.0
 """Seconds in which a PROXY header has to be here."""

@@ -7,7 +7,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.http import connection_rules
@@ -23,7 +23,6 @@ from dataplane.telemetry.refusals import Refusals
 from dataplane.telemetry.shortages import Shortages
 from dataplane.tls.handshakes import Handshakes
 from dataplane.upstream.calls import HttpCalls
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder

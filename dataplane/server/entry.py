@@ -8,6 +8,7 @@ last one gives the connection to its `Successor`. All of it together has a time,
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.http.messages import Peer
@@ -17,7 +18,6 @@ from dataplane.server import admission, arrival_entry, tls_entry
 from dataplane.server.outcomes import NEXT, OVER
 from dataplane.server.peers import peer_of
 from dataplane.tls.settings import H2
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.server.plan import ConnectionPlan

@@ -6,9 +6,8 @@ Rows of protocols; where a bind has phases (`entry`), they choose among the same
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
-
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer

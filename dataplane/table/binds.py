@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.chain import EMPTY, Chain
@@ -13,7 +13,6 @@ from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, Hops, HttpRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import HANDSHAKE_TIMEOUT, TlsSettings
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.chain.network import NetworkGate

@@ -7,9 +7,7 @@ is the proxy's. Where it serves a second one (a file beside a controller) the st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
-
-from gatewright.dataclass import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)

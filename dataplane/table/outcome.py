@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from dataplane.table.binds import BindPlan
-from gatewright.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ table that it pinned. Nothing here points upward, so a dropped table is freed wi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
@@ -23,7 +23,6 @@ from dataplane.tls.settings import TlsSettings
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished, limited
 from gatewright.attach.merge import Attached
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.chain.rules import Rule

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from dataplane.net.keepalive import Keepalive
 from dataplane.table.binds import BindPlan
 from dataplane.table.limits import NO_LIMITS, LimitsPlan
 from dataplane.table.plans import NO_POLICIES, BackendPlan, RoutePolicies
-from gatewright.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

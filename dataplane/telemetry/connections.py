@@ -6,10 +6,10 @@ Made once, when it is over. Fields that a client chooses are quoted as those of 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry.log_fields import bare, cut, quoted
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.telemetry.metrics import Metrics

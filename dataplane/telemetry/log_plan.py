@@ -7,11 +7,11 @@ makes lines: off the request path, in batches. An exchange whose listener has no
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry.log_fields import Write, json_of, quoted, text_of
 from gatewright.cel.errors import CelError
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange

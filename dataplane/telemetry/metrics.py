@@ -15,10 +15,10 @@ import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from dataplane.link.shared import Region, own
-from gatewright.dataclass import dataclass
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 80.0)
 """Upper bounds in seconds of all histograms; what is above the last has a slot of its own."""

@@ -9,10 +9,10 @@ endpoint too many takes the place of the one that failed longest ago.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from dataplane.link.messages import Trouble
-from gatewright.dataclass import dataclass
 
 MOST_ENDPOINTS: Final = 128
 MOST_BACKENDS: Final = 8

@@ -7,12 +7,12 @@ One `ClientSecurity` for equal certificates, authorities and groups: its context
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.tls import server_names
 from dataplane.tls.settings import DEFAULT, GROUPS, Asks, BadSettings, Identity, TlsSettings, Verification
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from cryptography import x509
@@ -32,7 +32,6 @@ from dataplane.tls.settings import (
     Verification,
 )
 from dataplane.tls.staples import Staple
-from gatewright.dataclass import dataclass
 
 log = logging.getLogger("dataplane.tls")
 

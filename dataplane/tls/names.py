@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 MOST: Final = 256
 """Certificates whose names are remembered: requests of one connection ask for the same."""

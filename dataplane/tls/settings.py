@@ -6,10 +6,9 @@ Names of suites and groups are those of the API; `SUITES` and `GROUPS` say what 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
-
-from gatewright.dataclass import dataclass
 
 TLS_1_2, TLS_1_3 = 0x0303, 0x0304
 """RFC 8446 4.1.2."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from cryptography import x509
@@ -19,7 +19,6 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from dataplane.tls.settings import BadSettings
-from gatewright.dataclass import dataclass
 
 STAPLE: Final = "tls.ocsp-staple"
 """The entry of a Secret: a response in DER, or that in base64."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -20,7 +21,6 @@ from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
 from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead

@@ -6,13 +6,12 @@ it. Policies merge per field, never deeply (spec 1, GatewayPolicy): the `http` o
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.net.keepalive import DEFAULT, Keepalive
 from dataplane.upstream.limits import Quota
 from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2, NAMES
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,11 +11,10 @@ Sets of different phases never meet (spec 2, Traffic `phase`): `split` takes the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from gatewright.attach.places import Level, Phase
-from gatewright.dataclass import dataclass
 
 ValueT = TypeVar("ValueT")
 

@@ -9,13 +9,13 @@ of one policy concerns its places, and the policies below them only when a lock 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from gatewright.attach.merge import ACCUMULATING, ALL
 from gatewright.attach.places import Phase, PlaceKey
-from gatewright.dataclass import dataclass
 
 PolicyT = TypeVar("PolicyT")
 

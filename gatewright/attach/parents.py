@@ -7,11 +7,11 @@ So nothing that a route says of itself takes it past what the listener's owner a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 from gatewright.attach.hostnames import meeting
-from gatewright.dataclass import dataclass
 
 PARENT_KINDS: Final = ("Gateway", "ListenerSet")
 """Kinds of objects that have listeners."""

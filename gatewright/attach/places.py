@@ -7,10 +7,10 @@ its places are all that a policy may name to act there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
-from gatewright.dataclass import dataclass
 from gatewright.wire.v1 import policy_pb2
 
 

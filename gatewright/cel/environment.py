@@ -13,12 +13,11 @@ where it has no value, or is None when the field is `optional`. For `lookup="req
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from gatewright.cel.errors import Fault
 from gatewright.cel.types import DYN, ObjectType, Type
-from gatewright.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ not there), so they hold a message, and find their place in the expression only 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import TracebackType
-
-from gatewright.dataclass import dataclass
 
 PLAN_FILE = "<cel>"  # co_filename of generated code: how an error finds its place
 

@@ -5,9 +5,10 @@ Reads a checked tree. Names of macros are not references.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gatewright.cel import tree
 from gatewright.cel.environment import Access, Entry
-from gatewright.dataclass import dataclass
 
 EVERYTHING = "*"
 

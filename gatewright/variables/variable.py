@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from gatewright.cel.types import BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, Type, list_of, map_of
-from gatewright.dataclass import dataclass
 from gatewright.variables.moments import Moment
 
 HEADERS: Final = map_of(STRING, STRING)

@@ -36,12 +36,6 @@ found = {}
 """
 ENDING: Final = """
 found["modules"] = sorted(sys.modules)
-found["written"] = sorted(
-    f"{each.__module__}.{each.__qualname__}"
-    for each in object.__subclasses__()
-    if each.__module__.partition(".")[0] in ("dataplane", "gatewright")
-    and "__dataclass_fields__" in vars(each) and "<string>" in repr(getattr(each.__init__, "__code__", None))
-)
 print(json.dumps(found))
 """
 
@@ -104,12 +98,6 @@ def test_a_worker_loads_late(module: str) -> None:
 @pytest.mark.parametrize("module", LATE_IN_AGENTS)
 def test_an_agent_loads_late(module: str) -> None:
     assert module not in loaded(AGENT)["modules"], LATE_IN_AGENTS[module]
-
-
-@pytest.mark.parametrize("script", [WORKER, AGENT], ids=["worker", "agent"])
-def test_data_classes_are_made_the_quick_way(script: str) -> None:
-    """`gatewright/dataclass.py`: the standard library's way took a quarter of all that a worker loads."""
-    assert loaded(script)["written"] == []
 
 
 def test_what_a_worker_has_loaded_is_never_looked_through() -> None:

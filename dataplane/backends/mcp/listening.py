@@ -7,7 +7,7 @@ of what all of them grant, and passes what was asked for and nothing else. One s
 from __future__ import annotations
 
 import asyncio
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
@@ -23,7 +23,6 @@ from dataplane.http.sse import Event, EventReader, EventTooLarge, write
 from dataplane.mcp import messages, names, subscriptions
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message, Object
 from dataplane.mcp.subscriptions import Filter
-from gatewright.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -17,7 +17,6 @@ from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import Event, EventReader, EventTooLarge, write
 from dataplane.mcp import merging, messages, names
 from dataplane.mcp.messages import Malformed, Message
-from gatewright.dataclass import dataclass
 
 _OK: Final = 200
 _NO_SUCCESS: Final = 300

@@ -7,7 +7,7 @@ any request with the same cache key.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
@@ -19,7 +19,6 @@ from dataplane.filters.ext_auth.question import lines, location
 from dataplane.http.heads import twin_of_lines
 from dataplane.variables import Variables
 from gatewright.cel.errors import CelError
-from gatewright.dataclass import dataclass
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import httptools
@@ -22,7 +22,6 @@ from dataplane.http.h1 import values
 from dataplane.http.heads import SEPARATOR, folded, has_unusual_name, plain_name, unusual_lines, without, without_named
 from dataplane.http.messages import Peer
 from dataplane.http.rules import DEFAULT, DROP, MAX_HEADERS, REJECT, UNUSUAL_NAME, Finder, HttpRules, by_default
-from gatewright.dataclass import dataclass
 
 _NAMES = (
     rb"host|connection|content/length|transfer/encoding|expect|upgrade|te|keep-alive|proxy-connection"

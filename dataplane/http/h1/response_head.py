@@ -8,6 +8,7 @@ decides how the body is delimited; a head that could be read in two ways is no r
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import httptools
 
@@ -15,7 +16,6 @@ from dataplane.http.h1 import values
 from dataplane.http.heads import folded, has_unusual_name, plain_name, without, without_named
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.http.statuses import SWITCHING
-from gatewright.dataclass import dataclass
 
 LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 """How the body is delimited."""

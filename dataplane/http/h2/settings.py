@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dataplane.http.h2.errors import FLOW_CONTROL_ERROR, PROTOCOL_ERROR, ConnectionFailure
 from dataplane.http.h2.frames import MAX_FRAME_SIZE, MAX_WINDOW, MIN_FRAME_SIZE, SETTING
-from gatewright.dataclass import dataclass
 
 HEADER_TABLE_SIZE = 0x1
 ENABLE_PUSH = 0x2

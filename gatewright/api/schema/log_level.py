@@ -7,12 +7,11 @@ the caller passes the modules that exist and applies the answer to its logger.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from gatewright.api.schema.near_names import did_you_mean
-from gatewright.dataclass import dataclass
 
 LEVELS: Final = ("off", "error", "warn", "info", "debug")
 """From the quietest to the most talkative; `warning` is accepted for `warn`."""
