@@ -103,6 +103,8 @@ def _has_one_meaning(facts: Facts) -> None:
         raise Unreadable("a header with another HTTP method")
     if methods.may_be_known(facts.path) is None:
         return
+    if len(methods.all_of_rest(facts.verb, facts.path)) > 1:
+        raise Unreadable("a path that agents may read as different calls")
     usual, verb = methods.in_usual_letters(facts.path), facts.verb.encode()
     if by_path(verb, usual.encode("latin-1", "replace")) != by_path(verb, facts.path.encode("latin-1")):
         raise Unreadable("a path of A2A in other letters")

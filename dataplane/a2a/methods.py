@@ -116,19 +116,28 @@ _CARDS: Final = (["v1", "card"], ["agent", "authenticatedExtendedCard"])
 
 
 def of_rest(verb: str, path: str) -> tuple[str, str | None] | None:
-    """(method, id of the task) of a request by its HTTP method and path; None: it is none of A2A's.
+    """(method, id of the task) of a request by its HTTP method and path; None: it is none of A2A's."""
+    return next(iter(all_of_rest(verb, path)), None)
 
-    Paths are read by their end, since what stands before it is the agent's choice: a version, a tenant, a prefix."""
+
+def all_of_rest(verb: str, path: str) -> list[tuple[str, str | None]]:
+    """The same as each agent may read it. Paths are read by their end, since what stands before it is the agent's
+    choice: a version, a tenant, a prefix. So `/tasks/tasks` is a list to the one and a task to the other."""
     verb = "GET" if verb == "HEAD" else verb
     segments = _segments(path) if may_be_known(path) is not None else []
     if not segments:
-        return None
+        return []
     *before, last = segments
     if before[-1:] == [".well-known"] and (last,) in WELL_KNOWN:
-        return (CARD, None) if verb == "GET" else None
-    return (
-        _of_message(verb, last) or _of_tasks(verb, before, last) or _of_push(verb, segments) or _of_card(verb, segments)
+        return [(CARD, None)] if verb == "GET" else []
+    found = (
+        _of_message(verb, last),
+        _of_list(verb, last),
+        _of_task(verb, before, last),
+        _of_push(verb, segments),
+        _of_card(verb, segments),
     )
+    return [each for each in found if each is not None]
 
 
 def _of_message(verb: str, last: str) -> tuple[str, str | None] | None:
@@ -137,9 +146,11 @@ def _of_message(verb: str, last: str) -> tuple[str, str | None] | None:
     return (found[0], None) if found is not None and verb in found[1] else None
 
 
-def _of_tasks(verb: str, before: list[str], last: str) -> tuple[str, str | None] | None:
-    if last == "tasks":
-        return (LIST, None) if verb == "GET" else None
+def _of_list(verb: str, last: str) -> tuple[str, str | None] | None:
+    return (LIST, None) if last == "tasks" and verb == "GET" else None
+
+
+def _of_task(verb: str, before: list[str], last: str) -> tuple[str, str | None] | None:
     if before[-1:] != ["tasks"]:
         return None
     task, _, action = last.rpartition(":")

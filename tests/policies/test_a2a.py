@@ -668,6 +668,10 @@ RPC = b'{"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}'
         Request("POST", "/tasks/t/pushNotificationConfigs/c", [("x-http-method-override", "DELETE")]),
         Request("GET", "/tasks/t", [("X-Method-Override", "POST")]),
         Request("GET", "/tasks/t", [("x-http-method", "POST")]),
+        # a tenant, or a task, of the name of a collection
+        rest("GET", "/tasks/tasks"),
+        rest("GET", "/tasks/extendedAgentCard"),
+        rest("GET", "/v1/tasks/tasks/pushNotificationConfigs"),
         # parameters that are read elsewhere, or by some
         rest("GET", "/tasks", {"contextId": "c1"}),
         rest("DELETE", "/tasks/t/pushNotificationConfigs/c", {}),

@@ -224,6 +224,7 @@ def told(facts: Facts) -> Call | None:
 @example("GET", "/tasks", "", "1.0", b'{"contextId": "c2"}', "")
 @example("GET", "/tasks", "", "1.0", b"", "contextId=c1")
 @example("GET", "/tenant/tasks/t1", "application/json", "1.0", b"", "")
+@example("GET", "/tasks/tasks", "application/json", "1.0", b"", "")
 def test_what_a_server_executes_is_what_policies_know(
     verb: str, path: str, content_type: str, version: str, body: bytes, query: str
 ) -> None:
