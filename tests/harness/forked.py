@@ -1,8 +1,8 @@
 """A pytest plugin: the tests of a run in several processes, all forks of the one that has collected them.
 
 `--forks N`, with `-p tests.harness.forked`. Files are imported and tests are made once, whatever N is; what a process
-tells of a test that passed is a few numbers. A process is given the tests of one file at a time, later ones fewer at a
-time, so that all end together; it knows the next test before it ends the last one, so fixtures live as long as in one
+reports of a test that passed is a few numbers. A process is given the tests of one file at a time, later ones fewer,
+so that all end together; it knows the next test before it ends the last one, so fixtures live as long as in one
 process. A process that dies fails the test that it ran: another one goes on with the rest.
 """
 
@@ -91,7 +91,7 @@ class _Process:
     connection: Connection
     number: int
     given: dict[int, None] = field(default_factory=dict)
-    """Tests of which it has not told yet."""
+    """Tests of which it has not reported yet."""
 
 
 class _Run:
@@ -138,9 +138,9 @@ class _Run:
         except (EOFError, ConnectionError):
             self._gone(process)
             return
-        for index, told in rows:
+        for index, reported in rows:
             process.given.pop(index, None)
-            self._report(index, told)
+            self._report(index, reported)
         for warning in noted:
             self._config.hook.pytest_warning_recorded.call_historic(kwargs=warning)
         if self._session.shouldfail or self._session.shouldstop:
@@ -151,9 +151,9 @@ class _Run:
             process.given.update(dict.fromkeys(taken))
             process.connection.send(taken)
 
-    def _report(self, index: int, told: Any) -> None:
+    def _report(self, index: int, reported: Any) -> None:
         item = self._session.items[index]
-        for report in _reports(item, told, self._config):
+        for report in _reports(item, reported, self._config):
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=_location(item))
 
@@ -182,14 +182,14 @@ class _Run:
             os.waitpid(process.pid, 0)
 
 
-def _reports(item: pytest.Item, told: Any, config: pytest.Config) -> Iterator[pytest.TestReport]:
-    if isinstance(told, list):
-        for data in told:
+def _reports(item: pytest.Item, reported: Any, config: pytest.Config) -> Iterator[pytest.TestReport]:
+    if isinstance(reported, list):
+        for data in reported:
             yield config.hook.pytest_report_from_serializable(config=config, data=data)
         return
     # Of those that passed nobody looks at what is around the test, but who asks for durations.
     is_timed = config.option.durations is not None
-    for when, (start, stop, duration) in zip(_PLAIN, told, strict=True):
+    for when, (start, stop, duration) in zip(_PLAIN, reported, strict=True):
         if when == "call" or is_timed:
             yield pytest.TestReport(
                 item.nodeid,
