@@ -77,14 +77,13 @@ def _without_content(facts: Facts, known: Known) -> Call:
     return call
 
 
-def by_path(verb: bytes, path: bytes) -> str | None:
-    """The method that the path of a request says, whatever is in its body; None: it says none."""
+def by_path(verb: bytes, path: bytes) -> frozenset[str]:
+    """The methods that agents may take the path of a request for, whatever is in its body; mostly none, or one."""
     text = path.decode("latin-1")
     of_grpc = methods.of_grpc(text)
     if of_grpc is not None:
-        return of_grpc[1]
-    known = methods.of_rest(verb.decode(), text)
-    return None if known is None else known[0]
+        return frozenset((of_grpc[1],))
+    return frozenset(method for method, _ in methods.all_of_rest(verb.decode(), text))
 
 
 _CHARSETS: Final = frozenset((b"utf-8", b"utf8", b"us-ascii", b"ascii"))
@@ -103,10 +102,11 @@ def _has_one_meaning(facts: Facts) -> None:
         raise Unreadable("a header with another HTTP method")
     if methods.may_be_known(facts.path) is None:
         return
-    if len(methods.all_of_rest(facts.verb, facts.path)) > 1:
-        raise Unreadable("a path that agents may read as different calls")
     usual, verb = methods.in_usual_letters(facts.path), facts.verb.encode()
-    if by_path(verb, usual.encode("latin-1", "replace")) != by_path(verb, facts.path.encode("latin-1")):
+    named = by_path(verb, facts.path.encode("latin-1"))
+    if len(named) > 1:
+        raise Unreadable("a path that agents may read as different calls")
+    if by_path(verb, usual.encode("latin-1", "replace")) != named:
         raise Unreadable("a path of A2A in other letters")
 
 

@@ -265,12 +265,13 @@ class AgentCall:
 
 
 def strays(x: ActiveExchange) -> bool:
-    """Whether a policy has judged the call and the path that is sent, which a step wrote since, says another method."""
+    """Whether a policy has judged the call and the path that is sent, which a step wrote since, may be read as another
+    method."""
     known = getattr(x, "known_agent_call", None)
     if known is None:
         return False
     sent = calls.by_path(x.method, x.target.partition(b"?")[0])
-    return sent is not None and sent != known[2].method
+    return any(method != known[2].method for method in sent)
 
 
 def _may_have_card(status: int) -> bool:

@@ -478,6 +478,17 @@ def test_what_is_sent_is_what_was_judged(path: str, kind: str, target: str, reas
     assert bool(seen.reached) is (not reason)
 
 
+def test_a_path_that_becomes_two_calls_is_not_what_was_judged(carrier: Carrier) -> None:
+    route = """
+    matches: [{path: {type: PathPrefix, value: /api}}]
+    policies:
+      authorization: {action: Deny, policy: {matchExpressions: ["a2a.method == 'tasks/get'"]}}
+      urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /tasks}}
+    """
+    seen = proxy(carrier, route).carry(rest("GET", "/api/tasks"))
+    assert (seen.reason, seen.reached) == ("AgentCallUnreadable", ())
+
+
 def in_message(name: bytes, value: bytes) -> bytes:
     """A `SendMessageRequest` of 1.0 whose message has this in its metadata."""
     found = value
