@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import mmap
 import os
 import pickle
 import signal
 import struct
-import sys
 import threading
 import time
 import traceback
@@ -30,6 +28,8 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
+from tests.harness.preloaded import die_with_parent
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 TOGETHER: Final = (ROOT / "tests/cluster",)
 """Folders whose tests share what is dear (an API server): they go to one process."""
@@ -39,7 +39,6 @@ FLUSH_SECONDS: Final = 0.5
 _SHARES: Final = 4
 """Of what is left, a process gets at most one of so many parts for each process."""
 _NONE: Final = -1
-_PR_SET_PDEATHSIG: Final = 1
 _PLAIN: Final = ("setup", "call", "teardown")
 
 Row = tuple[int, Any]
@@ -260,7 +259,7 @@ class _Worker:
             _note(self.running, self.number, index)
             following = items[queue[0]] if queue else None
             items[index].config.hook.pytest_runtest_protocol(item=items[index], nextitem=following)
-            self.rows.append((index, self._told()))
+            self.rows.append((index, self._reported()))
             if time.monotonic() > self.flushed + FLUSH_SECONDS:
                 self.send()
 
@@ -274,7 +273,7 @@ class _Worker:
         self.connection.send((wants_more, self.rows, self.noted))
         self.rows, self.noted = [], []
 
-    def _told(self) -> Any:
+    def _reported(self) -> Any:
         reports, self.reports = self.reports, []
         if all(map(self._is_plain, reports)) and tuple(report.when for report in reports) == _PLAIN:
             return tuple((report.start, report.stop, report.duration) for report in reports)
@@ -319,8 +318,7 @@ def _work(worker: _Worker) -> NoReturn:
 
 def _settle(worker: _Worker) -> None:
     """What several processes must not have in common."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    die_with_parent()
     threading.main_thread()._set_native_id()  # type: ignore[attr-defined]  # CPython 3.11 keeps that of the parent
     plugins = worker.session.config.pluginmanager
     for name in ("terminalreporter", "terminalprogress"):

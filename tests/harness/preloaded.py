@@ -218,8 +218,17 @@ def main(arguments: Sequence[str]) -> NoReturn:
             sock.send(str(pid).encode())
 
 
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """The kernel kills this process when the thread that forked it ends (Linux; elsewhere it does not)."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _become(request: Mapping[str, Any], fds: Sequence[int], mark: str) -> NoReturn:
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    die_with_parent()
     environment: dict[str, str] = request["environment"]
     _show(mark, environment[mark])
     os.environ.clear()
