@@ -74,6 +74,7 @@ class App:
                 self.pipeline.fleet,
                 knows_proxies=knows_proxies,
                 provisioning=self._provisioning(settings.source.proxies) if knows_proxies else None,
+                age=self.pipeline.age,
             )
             self.source = self.cluster
             self.pipeline.owners_changed = self._look_for_moved

@@ -72,6 +72,7 @@ class Pipeline:
         self._hourly: asyncio.TimerHandle | None = None
         self._incoming: dict[ObjectKey, Fact] = {}
         self._incoming_since = 0.0
+        self._translating_since: float | None = None  # when the oldest fact was reported that is being translated
         self._unpublished_since: float | None = None  # when the oldest change was reported that no state holds yet
         self._translated: list[Change[ResourceKey, Message]] = []
         self._wanted: dict[str, int] = {}  # of a Gateway: the first state that holds its newest content
@@ -139,15 +140,23 @@ class Pipeline:
         for key, fact in changes.items():
             if key.kind == "Gateway" and is_other_content(self.objects.get(key), fact.acts):
                 yield from self._expect(f"{key.namespace}/{key.name}", fact.acts)
-        with self._bugs_logged():
-            for _ in self.program.steps(changes.values()):
-                if self._translated:
-                    yield from self._resources_leave(since, PAUSE if len(changes) <= FEW else GIVE_WAY)
-                yield None
+        self._translating_since = since
+        try:
+            with self._bugs_logged():
+                for _ in self.program.steps(changes.values()):
+                    if self._translated:
+                        yield from self._resources_leave(since, PAUSE if len(changes) <= FEW else GIVE_WAY)
+                    yield None
+        finally:
+            self._translating_since = None
         for fact in changes.values():
             self._note_fact(fact)
         if any(key.kind in ("Gateway", "GatewayClass") for key in changes):
             self.owners_changed()
+
+    def age(self) -> float:
+        """Seconds since the facts were reported that are being translated; 0: what happens now comes from no fact."""
+        return 0.0 if self._translating_since is None else time.monotonic() - self._translating_since
 
     def _note_fact(self, fact: Fact) -> None:
         if fact.model is None:
@@ -241,6 +250,7 @@ class Pipeline:
     def _note(self, snapshot: Snapshot, count: int) -> None:
         self.numbers.snapshots += 1
         self.published_at[snapshot.gateway] = time.monotonic()
+        self._coalescer.published(snapshot.gateway)
         # Behind the streams, which were woken just now: a line costs as much as a response.
         asyncio.get_running_loop().call_soon(_tell_of, snapshot, count)
         self._answered(snapshot.gateway)
@@ -265,7 +275,12 @@ class Pipeline:
         """Several proxies answer at about the same time, though not in one turn of the loop: the program is told once
         for all, when the last one has answered the newest state, and now and then where that takes long."""
         self._news.add(gateway)
-        wait = SETTLED if self.fleet.is_settled(gateway, self.snapshots.newest(gateway).sequence) else ANSWERS
+        is_settled = self.fleet.is_settled(gateway, self.snapshots.newest(gateway).sequence)
+        if is_settled and self.fleet.serves(gateway):
+            self._coalescer.answered(gateway)
+            if self._coalescer.holds(gateway):
+                self._publish_when_due()
+        wait = SETTLED if is_settled else ANSWERS
         loop = asyncio.get_running_loop()
         if self._news_due is not None:
             if self._news_due.when() <= loop.time() + wait:

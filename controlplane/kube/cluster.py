@@ -87,7 +87,7 @@ class ClusterSide:
 
     `unwritten`: what the program wants written. `knows_proxies`: proxies are known by tokens of service accounts, and
     the controllers by an authority of their own. `provisioning`: proxies are started, for which they have to be known
-    so.
+    so. `age`: seconds since the facts were reported whose statuses the program wants just now.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class ClusterSide:
         *,
         knows_proxies: bool = False,
         provisioning: Provisioning | None = None,
+        age: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._cluster = cluster
         self._spaces = Spaces(parsed(cluster.namespaces) if cluster.namespaces else None)
@@ -118,6 +119,7 @@ class ClusterSide:
             self._reviews = TokenReviews(lambda: self.access)
             self.accounts = ServiceAccounts(self._reviews, proxies_account, time.time, time.monotonic)
         self._provisioning = provisioning
+        self._age = age
         self._trusted = asyncio.Event()
         """Set when what proxies trust is something else."""
         self.deployer: Deployer | None = None
@@ -138,7 +140,7 @@ class ClusterSide:
         access = self._access = await opened(self._cluster)
         clock = asyncio.get_running_loop().time
         self.source = ClusterSource(access, spaces=self._spaces)
-        self.writer = StatusWriter(access, self.source.version_of, clock, random.random)
+        self.writer = StatusWriter(access, self.source.version_of, clock, random.random, self._age)
         self.leadership = Leadership(access, access.namespace, self._name, clock)
         log.info("reading %s at %s", self._cluster, access.host)
         if self.issuer is not None:

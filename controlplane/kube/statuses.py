@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from controlplane.derive import Change, Feed
 from controlplane.kube import paths
 from controlplane.kube.access import JSON_PATCH, ApiError
+from controlplane.kube.pace import Pace
 from controlplane.kube.schedule import Schedule
 from controlplane.translate.statuses import StatusKey, StatusWrite
 from gatewright.api.objects.kinds import KINDS
@@ -22,10 +23,10 @@ from gatewright.api.schema.metadata import ObjectKey
 
 log = logging.getLogger("controlplane.kube")
 
+AT_ONCE_LEAST: Final = 1
 AT_ONCE: Final = 8
-"""Writes that are under way at a time."""
-AT_ONCE_FIRST: Final = 2
-"""The same of kinds in `FIRST`, beside them: all others may wait for answers of a busy API server."""
+"""Writes that are under way at a time, of kinds in `FIRST` and of others apart: fewer while the API server lets them wait
+(`pace`), so that it has time for users, and those of the first need not wait for those of others."""
 FIRST: Final = frozenset({"GatewayClass", "Gateway", "ListenerSet"})
 """Kinds whose statuses are written before others that are due: there are few of them, and a thousand routes that are
 created have a thousand statuses of their own."""
@@ -39,8 +40,33 @@ class Writes(Protocol):
     async def request(self, method: str, path: str, body: object = None, content: str = "") -> dict[str, Any]: ...
 
 
+class _Lane:
+    """Writes that wait for each other, and for none of another lane."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self._pace = Pace(AT_ONCE_LEAST, AT_ONCE)
+        self._under_way = 0
+
+    def next_due(self) -> float | None:
+        """When the next write may begin; None: there is none, or an answer has to come first."""
+        return self.schedule.next_due() if self._under_way < self._pace.width else None
+
+    def take(self, now: float) -> tuple[StatusKey, StatusWrite] | None:
+        """A write that may begin now, and is under way until `answered`."""
+        taken = self.schedule.take(now) if self._under_way < self._pace.width else None
+        self._under_way += taken is not None
+        return taken
+
+    def answered(self, took: float, now: float) -> None:
+        """One that is under way is not any more."""
+        self._under_way -= 1
+        self._pace.answered(took, now)
+
+
 class StatusWriter:
-    """`version_of`: in which version a kind is served. `clock` is the loop's; `random` draws from [0, 1)."""
+    """`version_of`: in which version a kind is served. `clock` is the loop's; `random` draws from [0, 1). `age`:
+    seconds since the facts were reported that the feed's changes come from, while it reports them."""
 
     def __init__(
         self,
@@ -48,6 +74,7 @@ class StatusWriter:
         version_of: Callable[[str], str],
         clock: Callable[[], float],
         random: Callable[[], float],
+        age: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.count = 0
         """Writes that succeeded."""
@@ -57,13 +84,17 @@ class StatusWriter:
         self._version_of = version_of
         self._clock = clock
         self._random = random
-        self._first, self._others = Schedule(random), Schedule(random)
+        self._age = age
+        self._first, self._others = self._lanes()
         self._woken = asyncio.Event()
 
-    def __len__(self) -> int:
-        return len(self._first) + len(self._others)
+    def _lanes(self) -> tuple[_Lane, _Lane]:
+        return _Lane(Schedule(self._random)), _Lane(Schedule(self._random))
 
-    def _schedule(self, key: StatusKey) -> Schedule:
+    def __len__(self) -> int:
+        return len(self._first.schedule) + len(self._others.schedule)
+
+    def _lane(self, key: StatusKey) -> _Lane:
         return self._first if key[0] in FIRST else self._others
 
     async def run(self, feed: Feed[StatusKey, StatusWrite]) -> None:
@@ -71,32 +102,24 @@ class StatusWriter:
         end = feed.subscribe(self._note)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(AT_ONCE):
-                    group.create_task(self._work(self._first, self._others))
-                for _ in range(AT_ONCE_FIRST):
-                    group.create_task(self._work(self._first))
+                while True:
+                    for lane in (self._first, self._others):
+                        while (taken := lane.take(self._clock())) is not None:
+                            group.create_task(self._write(lane, *taken))
+                    await self._rest()
         finally:
             end()
-            self._first, self._others = Schedule(self._random), Schedule(self._random)
+            self._first, self._others = self._lanes()
 
     def _note(self, changes: Sequence[Change[StatusKey, StatusWrite]]) -> None:
-        now = self._clock()
+        since = self._clock() - self._age()  # a moment of quiet begins with the fact, not when we were done with it
         for key, _, write in changes:
-            self._schedule(key).want(key, write, now)
+            self._lane(key).schedule.want(key, write, since)
         self._woken.set()
 
-    async def _work(self, *schedules: Schedule) -> None:
-        """`schedules`: what is due in the first goes before what is due in the next."""
-        while True:
-            now = self._clock()
-            taken = next((taken for each in schedules if (taken := each.take(now)) is not None), None)
-            if taken is None:
-                await self._rest(schedules)
-            else:
-                await self._write(*taken)
-
-    async def _rest(self, schedules: Sequence[Schedule]) -> None:
-        dues = [due for each in schedules if (due := each.next_due()) is not None]
+    async def _rest(self) -> None:
+        """Until a write is due, or something has happened."""
+        dues = [due for each in (self._first, self._others) if (due := each.next_due()) is not None]
         due = min(dues, default=None)
         self._woken.clear()
         try:
@@ -105,37 +128,38 @@ class StatusWriter:
         except TimeoutError:
             return
 
-    async def _write(self, key: StatusKey, write: StatusWrite) -> None:
-        schedule = self._schedule(key)
+    async def _write(self, lane: _Lane, key: StatusKey, write: StatusWrite) -> None:
+        began = self._clock()
         try:
             answer = await self._access.request("PATCH", self._path(key), _patch(write), JSON_PATCH)
         except ApiError as error:
-            self._refused(key, error)
+            self._refused(lane.schedule, key, error)
         except (OSError, TimeoutError) as error:
-            self._failed(key, error)
+            self._failed(lane.schedule, key, error)
         else:
             self.count += 1
-            schedule.written(
-                key, write, str((answer.get("metadata") or {}).get("resourceVersion") or ""), self._clock()
-            )
+            version = str((answer.get("metadata") or {}).get("resourceVersion") or "")
+            lane.schedule.written(key, write, version, self._clock())
+        now = self._clock()
+        lane.answered(now - began, now)
         self._woken.set()
 
-    def _refused(self, key: StatusKey, error: ApiError) -> None:
+    def _refused(self, schedule: Schedule, key: StatusKey, error: ApiError) -> None:
         if error.status == HTTPStatus.CONFLICT:
             self.conflicts += 1
-            self._schedule(key).conflicted(key, self._clock())
+            schedule.conflicted(key, self._clock())
         elif error.status == HTTPStatus.NOT_FOUND:
-            self._schedule(key).dropped(key)
+            schedule.dropped(key)
         elif error.status in UNUSABLE:
             self.failures += 1
             log.error("the status of %s cannot be written: %s", ObjectKey(*key), error)
-            self._schedule(key).dropped(key)
+            schedule.dropped(key)
         else:
-            self._failed(key, error)
+            self._failed(schedule, key, error)
 
-    def _failed(self, key: StatusKey, error: Exception) -> None:
+    def _failed(self, schedule: Schedule, key: StatusKey, error: Exception) -> None:
         self.failures += 1
-        wait = self._schedule(key).failed(key, self._clock())
+        wait = schedule.failed(key, self._clock())
         if wait is not None:
             log.warning("the status of %s was not written: %s; again in %.1f s", ObjectKey(*key), error, wait)
 

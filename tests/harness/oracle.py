@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import time
 from asyncio import runners
 from collections.abc import Generator
@@ -25,6 +26,10 @@ import pytest
 from tests.harness import leaks, ports, preloaded
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import PAUSE
+
+# Before anybody loads gRPC. It would make descriptors of its own anew whenever a test forks, also where nothing of it
+# is in use any more, and they would count as left by that test.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 GRACE = PATIENCE / 30
 """Seconds in which a descriptor that seems to be left may still go."""

@@ -40,6 +40,7 @@ CHANGE, OPERATIONS = "life-of-a-change.md", "operations.md"
             (coalesce.QUIET, coalesce.LONGEST),
             (0.010, 0.050),
         ),
+        (CHANGE, "twice the time has passed that this took", (coalesce.ANSWERED,), (2,)),
         (CHANGE, "a route's backend is missing waits up to 50 ms", (coalesce.LONGEST,), (0.050,)),
         (CHANGE, "250 resources or 1 MiB", (delta.MOST_RECORDS, delta.MOST_BYTES), (250, 1 << 20)),
         (

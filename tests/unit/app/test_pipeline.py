@@ -13,7 +13,7 @@ import pytest
 from controlplane import pipeline
 from controlplane.derive import TransformError
 from controlplane.facts import Fact
-from controlplane.snapshot import Snapshot
+from controlplane.snapshot import Coalescer, Snapshot
 from controlplane.sources import decode, tree
 from controlplane.xds.nacks import Refusal, Refusals
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
@@ -170,6 +170,26 @@ async def test_programmed_means_that_every_proxy_has_the_newest_content_of_the_g
     fleet.disconnect(two)
     await world.settle()
     assert world.programmed() == ("False", "Pending", 2)
+
+
+async def test_what_follows_soon_is_published_when_all_proxies_have_answered(world: World) -> None:
+    """By a clock that stands still but where it is moved: no pause of a burst ends."""
+    now = [0.0]
+    world.pipeline._coalescer = Coalescer(lambda: now[0])
+    fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest
+    await world.edit("routes.yaml", "x-served-by", "x-1")
+    await world.edit("routes.yaml", "x-1", "x-2")
+    assert len(world.published) == 2  # there is no proxy whose answer could end the wait
+    now[0] = 1.0
+    one, two = fleet.connect("default/quickstart/a", GATEWAY, ""), fleet.connect("default/quickstart/b", GATEWAY, "")
+    await world.edit("routes.yaml", "x-2", "x-3")
+    await world.edit("routes.yaml", "x-3", "x-4")
+    fleet.acknowledge(one, newest(GATEWAY).sequence, "v")
+    await world.settle()
+    assert len(world.published) == 3
+    fleet.acknowledge(two, newest(GATEWAY).sequence, "v")
+    await world.settle()
+    assert len(world.published) == 4
 
 
 async def test_an_edited_route_leaves_its_gateway_programmed(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.derive import Change, Outlet
 from controlplane.kube.access import ApiError
-from controlplane.kube.statuses import AT_ONCE, StatusWriter
+from controlplane.kube.statuses import AT_ONCE, AT_ONCE_LEAST, StatusWriter
 from controlplane.translate.statuses import StatusKey, StatusWrite
 from tests.fakes.api_server import ApiServer
 from tests.harness.waiting import until
@@ -111,9 +111,9 @@ async def test_the_status_of_a_gateway_does_not_wait_for_answers_about_routes() 
     world = World(Hanging())
     running = asyncio.create_task(world.writer.run(world.feed))
     await asyncio.sleep(0)
-    for number in range(AT_ONCE + 1):
+    for number in range(AT_ONCE_LEAST + 1):
         world.put("HTTPRoute", ROUTES, f"r{number}")
-    await world.holds(lambda: len(world.server.asked) == AT_ONCE)
+    await world.holds(lambda: len(world.server.asked) == AT_ONCE_LEAST)
     world.put("Gateway", GATEWAYS, "web")
     await world.holds(lambda: world.server.objects[GATEWAYS]["web"].get("status") == {"number": 1})
     running.cancel()

@@ -89,6 +89,83 @@ def test_unending_changes_are_published_after_fifty_milliseconds(clock: Clock) -
     assert clock.now - started == pytest.approx(0.050, abs=0.006)
 
 
+def answered(coalescer: Coalescer, clock: Clock, after: float) -> None:
+    """A change is published, and all proxies have it so many seconds later."""
+    coalescer.add([change("before")])
+    assert names(coalescer) == ["before"]
+    coalescer.published("shop/web")
+    clock.now += after
+    coalescer.answered("shop/web")
+
+
+def test_what_follows_soon_goes_when_the_proxies_have_answered_and_rested(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    answered(coalescer, clock, 0.002)
+    clock.now += 0.001
+    coalescer.add([change("a")])
+    assert coalescer.wait() == pytest.approx(0.001)  # as long as they took
+    clock.now += 0.001
+    assert names(coalescer) == ["a"]
+    coalescer.published("shop/web")
+    clock.now += 0.003
+    coalescer.add([change("b")])
+    assert coalescer.wait() == pytest.approx(0.010)  # they have not answered
+    coalescer.answered("shop/web")
+    assert coalescer.wait() == pytest.approx(0.003)
+    clock.now += 0.001
+    coalescer.answered("shop/web")  # one of them once more: nothing new
+    assert coalescer.wait() == pytest.approx(0.002)
+
+
+def test_who_answers_late_is_not_waited_for(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    answered(coalescer, clock, 0.009)
+    coalescer.add([change("a")])
+    assert coalescer.wait() == pytest.approx(0.009)
+    clock.now += 0.004
+    coalescer.add([change("b")])
+    assert coalescer.wait() == pytest.approx(0.005)
+    clock.now += 0.005
+    assert names(coalescer) == ["a", "b"]
+
+
+def test_an_answer_to_the_state_before_says_nothing_of_what_is_being_published(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    coalescer.add([change("a")])
+    coalescer.take()
+    coalescer.answered("shop/web")
+    coalescer.published("shop/web")
+    clock.now += 0.001
+    coalescer.add([change("b")])
+    assert coalescer.wait() == pytest.approx(0.010)
+
+
+def test_what_is_unfinished_waits_whoever_has_answered(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    coalescer.add([change("before")])
+    coalescer.take()
+    coalescer.published("shop/web")
+    clock.now += 0.002
+    add(coalescer, change("route", b"unfinished"))
+    coalescer.answered("shop/web")
+    assert coalescer.wait() == pytest.approx(0.050)
+
+
+def test_answers_of_a_gateway_concern_no_other(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    coalescer.add([change("a"), change("z", gateway="shop/other")])
+    coalescer.take()
+    for gateway in ("shop/web", "shop/other", "shop/none"):
+        coalescer.published(gateway)
+    clock.now += 0.001
+    coalescer.answered("shop/other")
+    coalescer.answered("shop/none")
+    coalescer.add([change("b")])
+    assert coalescer.wait() == pytest.approx(0.010)
+    coalescer.add([change("y", gateway="shop/other")])
+    assert coalescer.wait() == pytest.approx(0.001)
+
+
 def test_a_gateway_that_never_rests_delays_no_other(clock: Clock) -> None:
     """One changes every 5 ms; another one's changes are published in the moment that they come."""
     coalescer = Coalescer(clock)
