@@ -41,9 +41,9 @@ OPTIONS = (
     "ignore::pytest.PytestAssertRewriteWarning",
 )
 
-MEMORY = 8 << 30
-"""Bytes of a process's own: a fault may fill all memory. Addresses are not counted: proxies in memory share large
-regions with each other."""
+MEMORY = 32 << 30
+"""Bytes of a process's own, touched or not: a fault may ask for memory without end. A limit of requests with keys has
+512 MiB of its own, of which a test touches little, and some proxies in memory are there at a time."""
 STACK = 1 << 20
 """Bytes of addresses for each thread: every proxy in memory starts one for its log."""
 WAIT_FACTOR = 4 * SCALE

@@ -31,7 +31,7 @@ WANTED = 0.9
 FIRST = 6.0, 40.0
 """Seconds of computing that the likeliest tests of a fault take without it, and what they may take with it: a fault
 that never ends is noticed soon."""
-ALL = 40.0, 180.0
+ALL = 80.0, 300.0
 """The same for the others of those that are asked."""
 RECORDED = 600.0
 """Seconds of computing of an eighth of all tests, while they write down what they execute."""
