@@ -130,6 +130,8 @@ class ServerProcess:
                     break
                 self._signal(number)
             await process.wait()
+            with suppress(OSError, TimeoutError):  # how it lost what it had not read; else asyncio complains of it
+                await asyncio.wait_for(process.stdin.wait_closed(), TERM_SECONDS)
         finally:
             self._signal(signal.SIGKILL)  # whatever it started and left behind
             self._report(False, self.pid)

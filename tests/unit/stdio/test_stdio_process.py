@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -111,6 +112,16 @@ async def test_a_line_that_is_too_long_is_a_mistake(monkeypatch: pytest.MonkeyPa
     async with running("head -c 5000 /dev/zero | tr '\\0' x; echo; cat") as made:
         with pytest.raises(ValueError, match="limit"):
             await made.says()
+
+
+async def test_one_that_ends_before_it_has_read_all_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    """What was written to it and not read is lost with it: nobody asks asyncio for that, and it does not complain."""
+    async with running("echo ready; sleep 0.2") as made:
+        assert await made.says() == b"ready\n"
+        made.process.send(b"x" * 1_000_000)
+        assert await made.says() == b""
+    gc.collect()
+    assert caplog.messages == []
 
 
 async def test_its_complaints_are_in_the_log_in_measure(caplog: pytest.LogCaptureFixture) -> None:
