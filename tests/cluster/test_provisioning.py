@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.cluster.controllers import BASE, SHOP, Controller, apply, conditions, created, get, path_of
+from tests.cluster.controllers import BASE, GATEWAY_API, SHOP, Controller, apply, conditions, created, get, path_of
 from tests.cluster.kube import ApiServer
 from tests.harness.waiting import wait_until
 
@@ -195,6 +196,53 @@ def test_what_is_no_longer_wanted_goes_and_what_is_not_ours_stays(shop: Shop, se
     shop.waits(lambda: not any(shop.found(kind) for kind in PLACES))
     assert server.request("GET", place).status == 200
     server.request("DELETE", place)
+
+
+def test_the_parameters_of_a_class_are_those_that_it_names_and_no_others(shop: Shop, server: ApiServer) -> None:
+    """They may be in any namespace. A reference to another kind, to nothing, or without a namespace is refused, and
+    what runs stays as it is until the reference is mended."""
+    place, far = f"{GATEWAY_API}/gatewayclasses/{shop.name}", f"{shop.name}-far"
+    mine = PARAMETERS.replace("/shop/", f"/{far}/")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": far}}
+    created(server, f"/api/v1/namespaces/{far}", namespace)
+    for path, tag in ((f"{mine}/{shop.name}-class", "far"), (f"{PARAMETERS}/{shop.name}-class", "near")):
+        apply(server, path, "GatewayParameters", {"image": {"tag": tag}}, OURS)
+
+    def refers(**reference: str) -> None:
+        spec = {"controllerName": "gatewright.dev/controller", "parametersRef": reference}
+        apply(server, place, "GatewayClass", spec)
+
+    def of_class() -> Json:
+        rows = (get(server, place).get("status") or {}).get("conditions") or ()
+        return next((each for each in rows if each["type"] == "Accepted"), {})
+
+    def is_refused(why: str) -> bool:
+        return of_class().get("reason") == "InvalidParameters" and why in of_class()["message"]
+
+    right = {"group": "gatewright.dev", "kind": "GatewayParameters", "name": f"{shop.name}-class", "namespace": far}
+    refers(**right)
+    shop.gateway(80, class_name=shop.name)
+    shop.waits(shop.is_made)
+    assert shop.container["image"].endswith(":far")
+    version = shop.body("Deployment")["metadata"]["resourceVersion"]
+    without = {name: value for name, value in right.items() if name != "namespace"}
+    for wrong, why in (
+        ({"group": "", "kind": "ConfigMap", "name": "x", "namespace": far}, "ConfigMap"),
+        ({**right, "group": "other.example"}, "other.example"),
+        ({**right, "name": "none"}, f"GatewayParameters {far}/none does not exist"),
+        ({**right, "namespace": "none"}, f"GatewayParameters none/{shop.name}-class does not exist"),
+        (without, "namespace: is required"),
+    ):
+        refers(**wrong)
+        shop.waits(partial(is_refused, why))
+        shop.waits(lambda: shop.says("Accepted", "InvalidParameters"))
+        assert shop.body("Deployment")["metadata"]["resourceVersion"] == version
+        refers(**right)
+        shop.waits(lambda: of_class().get("reason") == "Accepted" and shop.says("Accepted", "Accepted"))
+    refers(**{**right, "namespace": "shop"})
+    shop.waits(lambda: shop.container["image"].endswith(":near"))
+    for path in (place, f"{mine}/{shop.name}-class", f"{PARAMETERS}/{shop.name}-class", f"/api/v1/namespaces/{far}"):
+        server.request("DELETE", path)
 
 
 def test_an_object_of_the_same_name_that_is_not_ours_is_left_alone(shop: Shop, server: ApiServer) -> None:
