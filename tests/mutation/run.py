@@ -56,8 +56,8 @@ AT_WORK = 0.01
 """Share of the time that whoever is not idle computes or wants to."""
 LOOK = 2.0
 """Seconds between two looks at that."""
-COLLECTING = "ERROR collecting "
-"""What pytest prints of a file that it cannot import."""
+UNREAD = ("ERROR collecting ", "ImportError while loading conftest ")
+"""What pytest prints of a file of tests that it cannot import, and of what a folder of them has in common."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s:]+\.py(?:::[^\s\[]+(?:\[.*?\](?= - |$))?)?)(?= - |$)", re.MULTILINE)
 """What pytest prints of a test that failed, whose arguments may have spaces; not a line that a test logged."""
 NO_VERDICT, TESTS_FAILED, NOT_FOUND, NO_TESTS = -1, 1, 4, 5
@@ -98,7 +98,8 @@ class Outcome:
     @property
     def is_killed(self) -> bool:
         """A file of tests that cannot be imported noticed it, although pytest says that its tests are not there."""
-        return self.code != UNPROVEN and (self.code not in (0, NOT_FOUND, NO_TESTS) or COLLECTING in self.output)
+        is_unread = any(each in self.output for each in UNREAD)
+        return self.code != UNPROVEN and (self.code not in (0, NOT_FOUND, NO_TESTS) or is_unread)
 
     @property
     def by(self) -> str:

@@ -197,6 +197,9 @@ def test_a_fault_is_noticed_survives_or_hangs(toy: Path, monkeypatch: pytest.Mon
     (toy / "test_toy.py").write_text(f"{ASKED}\n\nassert largest([1])\n")
     unread = ask(toy, "return found", "return None", "::test_here")
     assert (unread.is_killed, unread.by) == (True, "test_toy.py")
+    (toy / "conftest.py").write_text("from toy import largest\n\nassert largest([1])\n")
+    assert ask(toy, "return found", "return None", "::test_here").is_killed
+    (toy / "conftest.py").unlink()
     monkeypatch.setattr(session, "ALL", (0.0, 3.0))
     endless = ask(toy, "while flag: flag = False", "while flag: flag = True")
     assert (endless.is_killed, endless.code, endless.by) == (True, NO_VERDICT, "no verdict")
