@@ -97,11 +97,11 @@ class _Waiting:
         self.pending: dict[tuple[str, str, str], bytes | None] = {}
         self.due = math.inf
         self._unfinished: set[tuple[str, str, str]] = set()
-        self._held_until = math.inf
         self._is_leading = False
         """What is pending began after a pause."""
         self._latest = -math.inf
         self._limit = math.inf
+        """When what is pending goes in any case."""
         self.published: float | None = None
         """When the batch that was taken last was; None: it is not yet."""
         self._rested = math.inf
@@ -119,9 +119,7 @@ class _Waiting:
             self.pending[change[:3]] = change[3]
             (self._unfinished.add if change[:3] in unfinished else self._unfinished.discard)(change[:3])
         if self._unfinished:
-            # From the first unfinished change on; more of them do not prolong it.
-            self._held_until = self._held_until if had_any else now + LONGEST
-            self.due = min(max(self.due, self._held_until), self._limit)
+            self.due = self._limit
         elif had_any and self._is_leading:
             self.due = now  # it would have been published when it came, and was only held for what came now
 

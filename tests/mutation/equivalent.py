@@ -34,6 +34,16 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if (self._news_due.when() < loop.time() + wait):",
     ): "a timer that is due at this very moment is made anew, for the same moment",
     (
+        "controlplane/snapshot/coalesce.py",
+        "self._is_leading = False",
+        "self._is_leading = True",
+    ): "the first change says what it is before anybody reads it",
+    (
+        "controlplane/xds/xds_settings.py",
+        "if security.certificate is not None and security.key is not None:",
+        "if (security.certificate is not None or security.key is not None):",
+    ): "one of them alone was refused two lines above",
+    (
         "controlplane/xds/claim.py",
         "return True",
         "return False",

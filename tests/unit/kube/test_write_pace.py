@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from controlplane.kube.pace import WINDOW, Pace
+from controlplane.kube.pace import Pace
 
 
 def answered(pace: Pace, *took: float, now: float = 0.0) -> int:
@@ -49,9 +49,32 @@ def test_the_quickest_answer_is_forgotten_after_a_while() -> None:
     """The API server is elsewhere now: what was quick once is not to be had any more."""
     pace = Pace(1, 8)
     assert answered(pace, 0.001, now=0.0) == 2
-    assert answered(pace, *[0.010] * 50, now=WINDOW - 1) == 1
-    assert answered(pace, *[0.010] * 50, now=WINDOW + 1) == 1  # it counts for one more
-    assert answered(pace, *[0.010] * 50, now=2 * WINDOW + 1) == 8
+    assert answered(pace, *[0.010] * 50, now=29.0) == 1
+    assert answered(pace, *[0.010] * 50, now=31.0) == 1  # it counts for half a minute more
+    assert answered(pace, *[0.010] * 50, now=61.0) == 8
+
+
+def test_the_quickest_answer_need_not_be_the_first() -> None:
+    pace = Pace(1, 8)
+    assert answered(pace, 0.010, *[0.001] * 100) == 8
+    assert answered(pace, *[0.010] * 100) == 1
+
+
+def test_a_round_of_answers_that_waited_takes_one_away() -> None:
+    pace = Pace(1, 8)
+    assert answered(pace, *[0.001] * 100) == 8
+    assert answered(pace, *[0.100] * 7) == 7
+    assert answered(pace, 0.100) == 6
+
+
+def test_while_half_of_one_to_one_waits_nothing_changes() -> None:
+    """Of two that are under way: a half, three fifths, and one."""
+    for took in (4.0, 3.0 / 0.7, 6.0):
+        pace = Pace(1, 8)
+        assert answered(pace, 3.0) == 2
+        assert answered(pace, *[took] * 100) == 2
+        assert answered(pace, 3.0, 3.0) == 2  # it takes three of them for one more
+        assert answered(pace, 3.0) == 3
 
 
 def test_an_answer_in_no_time_waited_for_nobody() -> None:

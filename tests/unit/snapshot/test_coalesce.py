@@ -74,6 +74,18 @@ def test_pause_makes_the_next_change_leading(clock: Clock) -> None:
     assert coalescer.wait() == 0.0
 
 
+def test_ten_milliseconds_are_a_pause_and_a_gateway_is_forgotten_then(clock: Clock) -> None:
+    clock.now = 0.0
+    coalescer = Coalescer(clock)
+    coalescer.add([change("a"), change("z", gateway="shop/other")])
+    coalescer.take()
+    clock.now = 0.010
+    coalescer.add([change("b")])
+    assert coalescer.wait() == 0.0
+    coalescer.take()
+    assert [*coalescer._waiting] == ["shop/web"]
+
+
 def test_unending_changes_are_published_after_fifty_milliseconds(clock: Clock) -> None:
     coalescer = Coalescer(clock)
     coalescer.add([change("a")])
@@ -293,3 +305,28 @@ def test_what_is_completed_amid_other_changes_waits_for_their_pause(clock: Clock
     assert coalescer.wait() == pytest.approx(0.010)
     clock.now += 0.010
     assert len(taken(coalescer)) == 1
+
+
+def test_what_is_unfinished_amid_other_changes_holds_them_no_longer_than_they_would_be_held_anyhow(
+    clock: Clock,
+) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change("before"))
+    taken(coalescer)
+    clock.now += 0.005
+    add(coalescer, change("a"))
+    clock.now += 0.008
+    add(coalescer, change("route", b"unfinished"))
+    assert coalescer.wait() == pytest.approx(0.042)
+
+
+def test_what_was_unfinished_when_it_was_published_does_not_hold_what_follows(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change("route", b"unfinished"))
+    clock.now += 0.045
+    add(coalescer, change("other"))
+    clock.now += 0.0051
+    assert len(taken(coalescer)) == 2
+    clock.now += 0.001
+    add(coalescer, change("last"))
+    assert coalescer.wait() == pytest.approx(0.010)
