@@ -26,8 +26,8 @@ log = logging.getLogger("controlplane.kube")
 AT_ONCE_LEAST: Final = 2
 AT_ONCE: Final = 8
 """Writes that are under way at a time, of kinds in `FIRST` and of others apart: fewer while the API server lets them
-wait (`pace`), so that it has time for users, and those of the first need not wait for those of others. Two at least: one
-may get no answer for long."""
+wait (`pace`), so that it has time for users, and those of the first need not wait for those of others. Two at least:
+one may get no answer for long."""
 FIRST: Final = frozenset({"GatewayClass", "Gateway", "ListenerSet"})
 """Kinds whose statuses are written before others that are due: there are few of them, and a thousand routes that are
 created have a thousand statuses of their own."""

@@ -34,6 +34,26 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if (self._news_due.when() < loop.time() + wait):",
     ): "a timer that is due at this very moment is made anew, for the same moment",
     (
+        "gatewright/api/checks/errors.py",
+        "items = next((depth for depth, part in enumerate(reversed(path)) if isinstance(part, str)), 0)",
+        "items = next((depth for depth, part in enumerate(reversed(path)) if isinstance(part, str)), 1)",
+    ): "every path but the empty one begins with a name, and that one stays empty without its last part",
+    (
+        "gatewright/api/checks/errors.py",
+        "fields = (_field_at(model, path[:length]) for length in range(1, len(path) + 1))",
+        "fields = (_field_at(model, path[:length]) for length in range(1, len(path) + 2))",
+    ): "the whole path is looked at twice",
+    (
+        "gatewright/api/checks/errors.py",
+        "line = _one_line(value[:64])",
+        "line = _one_line(value[:65])",
+    ): "of a text that has a 65th character no more than 60 are shown",
+    (
+        "gatewright/api/checks/errors.py",
+        "for error in failure.errors(include_url=False):",
+        "for error in failure.errors(include_url=True):",
+    ): "no word of ours has pydantic's address of an error",
+    (
         "controlplane/snapshot/coalesce.py",
         "self._is_leading = False",
         "self._is_leading = True",

@@ -213,9 +213,7 @@ _CURES: Final[dict[str, Cures]] = {HOSTNAME_PATTERN: _OF_HOSTS}
 """Pattern that a value must match to what people write instead, and what to do then."""
 
 
-def _cure(value: object, cures: Cures) -> str:
-    if not isinstance(value, str):
-        return ""
+def _cure(value: str, cures: Cures) -> str:
     return next((cure for pattern, cure in cures if pattern.fullmatch(value)), "")
 
 

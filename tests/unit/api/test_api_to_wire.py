@@ -150,6 +150,7 @@ def test_a_mirror_to_nowhere_is_left_out() -> None:
         ({}, {}),
         ({"request": "1s"}, {"request_ms": "1000"}),
         ({"request": "0s", "backendRequest": "10ms"}, {"backend_request_ms": "10"}),
+        ({"request": "10ms", "backendRequest": "0s"}, {"request_ms": "10"}),
     ],
 )
 def test_timeouts(timeouts: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -395,6 +396,25 @@ def test_frontend_policies() -> None:
             }
         },
     ]
+
+
+def test_names_of_a_list_are_constants_in_the_order_written() -> None:
+    tls = {
+        "cipherSuites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS13_AES_256_GCM_SHA384"],
+        "keyExchangeGroups": ["X25519_MLKEM768", "P-256"],
+    }
+    (policy,) = to_wire.frontend_policies(Frontend.model_validate({"tls": tls}))
+    assert as_dict(policy) == {
+        "frontend_tls": {
+            "handshake_timeout_ms": "15000",
+            "alpn_protocols": ["h2", "http/1.1"],
+            "cipher_suites": [
+                "CIPHER_SUITE_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                "CIPHER_SUITE_TLS13_AES_256_GCM_SHA384",
+            ],
+            "key_exchange_groups": ["KEY_EXCHANGE_GROUP_X25519_MLKEM768", "KEY_EXCHANGE_GROUP_P_256"],
+        }
+    }
 
 
 _DEFAULTS = {"request_id": "REQUEST_ID_KEEP", "header_underscores": "HEADER_UNDERSCORES_DROP"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from controlplane import app
 from controlplane.settings import Settings
 from controlplane.sources.directory import Directory
 from controlplane.sources.source import Sink
+from tests.harness.waiting import until
 
 
 async def test_the_end_of_reading_is_told_at_once(
@@ -48,3 +50,17 @@ async def test_the_end_of_the_controller_is_no_fault_of_reading(
         await started.pipeline.ready.wait()
     await asyncio.sleep(0)
     assert not [record for record in caplog.records if record.levelname == "CRITICAL"]
+
+
+async def test_garbage_is_collected_once_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a controller that runs for months would grow; while it reads, looking for garbage would only cost time."""
+
+    async def nothing(_app: app.App) -> None:
+        """Listens nowhere."""
+
+    monkeypatch.setattr(app.App, "open", nothing)
+    monkeypatch.setattr(app.App, "close", nothing)
+    async with app.running(Settings(tmp_path, tmp_path / "socket")):
+        assert not gc.isenabled()
+        await until(gc.isenabled, lambda: "garbage is not collected")
+    assert gc.isenabled()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +15,9 @@ import pytest
 from controlplane import pipeline
 from controlplane.derive import TransformError
 from controlplane.facts import Fact
-from controlplane.snapshot import Coalescer, Snapshot
+from controlplane.snapshot import Coalescer, Snapshot, shown
 from controlplane.sources import decode, tree
+from controlplane.translate.fleet import FleetView
 from controlplane.xds.nacks import Refusal, Refusals
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from tests.fakes.moved_loop import moved
@@ -27,8 +30,8 @@ ROUTE = "route/httproute/default/shop/0"
 class World:
     """A pipeline fed from texts of files."""
 
-    def __init__(self) -> None:
-        self.pipeline = pipeline.Pipeline()
+    def __init__(self, origin: str = "") -> None:
+        self.pipeline = pipeline.Pipeline(origin)
         self.tree = tree.Tree(decode.decode, decode.with_generation)
         self.published: list[Snapshot] = []
         self.pipeline.snapshots.listen(self.published.append)
@@ -280,6 +283,45 @@ async def test_a_deleted_gateway_takes_its_resources_along(world: World) -> None
     newest = world.published[-1]
     assert sum(len(list(resources)) for resources in newest.types.values()) == 0
     assert world.pipeline.program.status("Gateway", "default", "quickstart") is None
+    key = ObjectKey("Gateway", "default", "quickstart")
+    assert all(key not in known for known in (world.pipeline.facts, world.pipeline.read_at, world.pipeline.objects))
+
+
+async def test_whoever_sees_a_status_can_ask_how_old_what_it_comes_from_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first fact of the batch on; what comes from no fact has no age."""
+    now, begun = [time.monotonic()], time.monotonic()
+    monkeypatch.setattr(pipeline, "time", SimpleNamespace(time=time.time, monotonic=lambda: now[0]))
+    ages: list[float] = []
+    world.pipeline.program.status_changes.subscribe(lambda _: ages.append(world.pipeline.age()))
+    ages.clear()  # of what was there already
+    now[0] = begun + 1.0
+    await world.pipeline.take(world.changes("gateway.yaml", world.texts["gateway.yaml"].replace("8080", "8081")))
+    now[0] = begun + 1.5
+    await world.pipeline.take(
+        world.changes("routes.yaml", world.texts["routes.yaml"].replace("value: /catalog", "value: /goods"))
+    )
+    now[0] = begun + 1.75
+    await world.pipeline.idle()
+    assert ages == [pytest.approx(0.75)] * len(ages) and ages
+    assert world.pipeline.age() == 0.0
+
+
+async def test_a_batch_that_fails_leaves_no_age_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(BaseException):
+        """What no rule of a translation expects."""
+
+    def broken(_changes: Iterable[Any]) -> Iterator[None]:
+        assert world.pipeline.age() > 0.0
+        raise Broken
+        yield None
+
+    monkeypatch.setattr(world.pipeline.program, "steps", broken)
+    job = world.pipeline._translate(world.pipeline.facts, time.monotonic() - 1.0)
+    with pytest.raises(Broken):
+        list(job)
+    assert world.pipeline.age() == 0.0
 
 
 async def test_a_bug_in_a_transform_is_logged_and_the_rest_goes_on(
@@ -445,3 +487,96 @@ async def test_it_says_when_a_gateway_or_a_class_is_another_one_and_is_in_its_ob
     await world.edit("gateway.yaml", "controllerName: gatewright.dev/controller", "controllerName: example.com/other")
     await world.edit("gateway.yaml", "gatewayClassName: gatewright", "gatewayClassName: other")
     assert said == [("gatewright", "example.com/other"), ("other", "example.com/other")]
+
+
+@moved
+async def test_time_is_looked_at_every_hour() -> None:
+    """Statuses speak of certificates that expire soon, also where no object changes."""
+    world = World()
+    await world.load()
+    looked: list[float] = []
+    loop = asyncio.get_running_loop()
+    steps, began = world.pipeline.program.steps, loop.time()
+
+    def noted(changes: Iterable[Any]) -> Iterator[None]:
+        assert not [*changes]
+        looked.append(loop.time() - began)
+        yield from steps([])
+
+    world.pipeline.program.steps = noted  # type: ignore[method-assign]
+    await asyncio.sleep(3 * 3600 + 60)
+    assert looked == [pytest.approx(number * 3600, abs=1.0) for number in (1, 2, 3)]
+    world.pipeline.close()
+    await asyncio.sleep(2 * 3600)
+    assert len(looked) == 3
+
+
+def news(world: World) -> list[FleetView]:
+    """What the program is told of proxies from now on."""
+    told: list[FleetView] = []
+    tell = world.pipeline.program.news
+
+    def noted(gateway: str, view: FleetView, refused: Any) -> Iterator[None]:
+        told.append(view)
+        return tell(gateway, view, refused)
+
+    world.pipeline.program.news = noted  # type: ignore[method-assign,assignment]
+    return told
+
+
+@moved
+async def test_after_a_start_in_a_cluster_proxies_have_twenty_seconds_to_come_back() -> None:
+    """Those of before: a Gateway that was `Programmed` stays so meanwhile."""
+    world = World("one")
+    told = news(world)
+    await world.load()
+    await asyncio.sleep(19)
+    assert [(view.connected, view.returning) for view in told[-1:]] == [(0, True)]
+    told.clear()
+    await asyncio.sleep(2)
+    assert [(view.connected, view.returning) for view in told] == [(0, False)]
+    world.pipeline.close()
+
+
+@moved
+async def test_a_proxy_that_leaves_just_after_the_start_is_not_waited_for() -> None:
+    world = World("one")
+    told = news(world)
+    await world.load()
+    one = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
+    await asyncio.sleep(1)
+    assert (told[-1].connected, told[-1].returning) == (1, True)  # others may follow
+    world.pipeline.fleet.disconnect(one)
+    await asyncio.sleep(1)
+    assert (told[-1].connected, told[-1].returning) == (0, False)
+    world.pipeline.close()
+
+
+@moved
+async def test_of_a_folder_no_proxies_are_known_that_could_come_back() -> None:
+    world = World()
+    told = news(world)
+    await world.load()
+    await asyncio.sleep(1)
+    assert told and not any(view.returning for view in told)
+    world.pipeline.close()
+
+
+async def test_a_line_of_the_log_says_what_is_published(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        await world.edit("routes.yaml", "x-served-by", "x-served-with")
+    version = world.published[-1].version
+    assert f"{GATEWAY}: version {shown(version)[:12]}, 1 resource changed" in caplog.messages
+
+
+async def test_how_long_the_newest_state_took_is_measured_of_proxies_that_were_there(world: World) -> None:
+    fleet, measured = world.pipeline.fleet, world.pipeline.numbers.acknowledge_seconds
+    late = fleet.connect("default/quickstart/late", GATEWAY, "")
+    old = world.pipeline.snapshots.newest(GATEWAY).sequence
+    fleet.acknowledge(late, old, "v")
+    assert measured.cumulative()[-1] == 0  # it was not there when that was published
+    await world.edit("routes.yaml", "x-served-by", "x-served-with")
+    fleet.acknowledge(late, old, "v")
+    assert measured.cumulative()[-1] == 0  # that is not the newest
+    fleet.acknowledge(late, world.pipeline.snapshots.newest(GATEWAY).sequence, "w")
+    assert measured.cumulative()[-1] == 1 and measured.sum >= 0.0

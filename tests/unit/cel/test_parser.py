@@ -39,6 +39,25 @@ from tests.unit.cel.generate import BINARY, LEAVES
         ("l.map(x, true, x)", "Comprehension('map', Ident('l', False), ('x',), Literal(True), Ident('x', False))"),
         ("cel.bind(x, 1, x)", "Bind('x', Literal(1), Ident('x', False))"),
         ("1.with(x, x)", "Bind('x', Literal(1), Ident('x', False))"),
+        (
+            "a < b + c",
+            "Chain(Ident('a', False), ['<'], [2], [Chain(Ident('b', False), ['+'], [6], [Ident('c', False)])])",
+        ),
+        (
+            "a + b < c",
+            "Chain(Chain(Ident('a', False), ['+'], [2], [Ident('b', False)]), ['<'], [6], [Ident('c', False)])",
+        ),
+        ("a == b && c", "Logic('&&', [Chain(Ident('a', False), ['=='], [2], [Ident('b', False)]), Ident('c', False)])"),
+        ("(a ? 1 : 2)", "Conditional([Ident('a', False)], [Literal(1)], Literal(2))"),
+        ("[a ? 1 : 2]", "ListNode([Conditional([Ident('a', False)], [Literal(1)], Literal(2))], frozenset())"),
+        (
+            "{a ? 1 : 2: b ? 3 : 4}",
+            "MapNode([Conditional([Ident('a', False)], [Literal(1)], Literal(2))],"
+            " [Conditional([Ident('b', False)], [Literal(3)], Literal(4))], frozenset())",
+        ),
+        ("f(a ? 1 : 2)", "Call('f', None, [Conditional([Ident('a', False)], [Literal(1)], Literal(2))])"),
+        ("l[a ? 1 : 2]", "Index(Ident('l', False), Conditional([Ident('a', False)], [Literal(1)], Literal(2)), False)"),
+        ("B{c: a ? 1 : 2}", "Message('B')"),
         ("a.B{c: 1}", "Message('a.B')"),
         ("a.B{}", "Message('a.B')"),
         ("B{c: 1, ?`d-e`: [2],}", "Message('B')"),
@@ -122,6 +141,34 @@ def test_a_refusal_says_where_and_why(text: str, line: int, column: int, part: s
     (problem,) = caught.value.problems
     assert (problem.line, problem.column) == (line, column)
     assert part in problem.message + problem.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "offset"),
+    [
+        ("ab ? 1 : b ? 2 : 3", 3),
+        ("ab(1)", 0),
+        ("x.ab(1)", 2),
+        ("x.ab", 2),
+        ("x[1]", 1),
+        (" [1]", 1),
+        (" {1: 2}", 1),
+        ("x in [1]", 2),
+        (" -x", 1),
+        (" a.B{}", 1),
+        (" l.map(x, x)", 3),
+    ],
+)
+def test_the_place_of(text: str, offset: int) -> None:
+    """Where errors point at, characters from the beginning."""
+    assert parse(text).offset == offset
+
+
+def test_there_is_no_advice_where_nothing_is_known_to_be_meant() -> None:
+    for text in ("a b", "[,]", "1 +"):
+        with pytest.raises(CelSyntaxError) as caught:
+            parse(text)
+        assert caught.value.problems[0].hint == ""
 
 
 @pytest.mark.parametrize("joint", ["+", "||", "&&", "<", "==", "*"])

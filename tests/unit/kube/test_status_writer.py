@@ -121,6 +121,53 @@ async def test_the_status_of_a_gateway_does_not_wait_for_answers_about_routes() 
         await running
 
 
+@contextlib.asynccontextmanager
+async def counted(server: ApiServer) -> AsyncIterator[tuple[World, Callable[[], float], list[float]]]:
+    """A writer whose clock stands still, and what it says; each look at it is counted."""
+    world, now, looks = World(server), [0.0], [0.0]
+
+    def clock() -> float:
+        looks[0] += 1
+        return now[0]
+
+    writer = world.writer = StatusWriter(server, lambda _: "v1", clock, lambda: 0.9)
+    running = asyncio.create_task(writer.run(world.feed))
+    await asyncio.sleep(0)
+    try:
+        yield world, lambda: looks[0], now
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+async def turns(count: int = 100) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_it_rests_until_a_write_is_due() -> None:
+    async with counted(ApiServer()) as (world, looks, _now):
+        world.want(1)
+        await turns()
+        before = looks()
+        await turns()
+        assert (looks() - before, world.server.asked, len(world.writer)) == (0, [], 1)
+
+
+async def test_it_rests_while_as_many_writes_are_under_way_as_may_be() -> None:
+    async with counted(Hanging()) as (world, looks, now):
+        for number in range(AT_ONCE_LEAST + 1):
+            world.put("HTTPRoute", ROUTES, f"r{number}")
+        now[0] = 1.0
+        world.put("HTTPRoute", ROUTES, "last")
+        await world.holds(lambda: len(world.server.asked) == AT_ONCE_LEAST)
+        await turns()
+        before = looks()
+        await turns()
+        assert (looks() - before, len(world.server.asked)) == (0, AT_ONCE_LEAST)
+
+
 async def test_who_leads_again_writes_what_was_under_way_when_the_lease_was_lost() -> None:
     world = World(Hanging())
     first = asyncio.create_task(world.writer.run(world.feed))
@@ -170,12 +217,14 @@ async def test_who_begins_late_writes_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("error", [ApiError(500, "", "no"), ApiError(429, "TooManyRequests", "no"), OSError("reset")])
-async def test_a_write_that_failed_is_made_again(error: Exception) -> None:
+async def test_a_write_that_failed_is_made_again(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     async with writing() as world:
         world.server.refuse.append(error)
         world.want(1)
         await world.holds(lambda: world.status == {"number": 1})
         assert (world.writer.failures, world.writer.count) == (1, 1)
+        (record,) = caplog.records
+        assert record.getMessage() == f"the status of HTTPRoute shop/cart was not written: {error}; again in 0.1 s"
 
 
 async def test_what_is_refused_is_told_and_left_until_it_changes(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import io
 import pickle
+import signal
+import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -54,6 +56,20 @@ def test_what_is_long_or_too_much_for_one_file_is_wanted() -> None:
     assert pieces.wanted() == [long]
 
 
+def test_at_the_bounds_it_is_decoded_in_place_as_long_as_there_is_time() -> None:
+    seconds = iter(range(5, 1000))
+    pieces = aside.Pieces(test_directory.decode, lambda: next(seconds))
+    pieces.begin("a.yaml", 2.0)
+    assert len(pieces.decode("a 1".ljust(8192)).objects) == 1
+    assert len(pieces.decode("a 2").objects) == 1
+    pieces.decode("b 1")
+    assert pieces.wanted() == ["b 1"]  # both seconds are used up
+    pieces.begin("a.yaml", 9.0)
+    pieces.decode("b 1".ljust(8193))
+    pieces.decode("b 1".ljust(8193))
+    assert pieces.wanted() == ["b 1".ljust(8193)]  # once
+
+
 def test_pieces_are_answered_until_there_are_no_more() -> None:
     asked, answers = io.BytesIO(pickle.dumps(SERVICE) + pickle.dumps(BOMB)), io.BytesIO()
     aside.answer_all(asked, answers)
@@ -69,9 +85,19 @@ def test_the_process_decodes_as_the_controller_does() -> None:
             assert decoder.decode(text) == decode(text)
         process = decoder._process
         assert process is not None
+        process.send_signal(signal.SIGINT)  # a terminal's: it is the controller's to say when all is over
+        assert decoder.decode(SERVICE) == decode(SERVICE)
+        assert decoder._process is process
         process.kill()
         process.wait()
         assert decoder.decode(SERVICE) == decode(SERVICE)
+
+
+@pytest.mark.process
+def test_what_is_printed_in_the_process_is_no_answer() -> None:
+    text = "from controlplane.sources import aside; aside.answer_all = lambda *_: print('x'); aside.main()"
+    found = subprocess.run([sys.executable, "-c", text], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    assert (found.stdout, found.stderr.strip()) == (b"", b"x")
 
 
 @pytest.mark.process

@@ -412,6 +412,20 @@ def test_status_says_fourteen_days_before_that_a_certificate_expires() -> None:
     assert expiring(made, "x") == []
 
 
+def test_a_gateway_says_that_its_own_certificate_expires() -> None:
+    """That which it shows to backends; its listeners say nothing of it."""
+    short = ROOT.issue("a.example", days=(NOW - time.time()) / DAY + 10)
+    own = {"backend": {"clientCertificateRef": {"name": "a"}}}
+    made = world(
+        gateway(listener("x", certificateRefs=refs("b")), tls=own), secret("a", short), secret("b", PAIRS["b"])
+    )
+    on = f"on {short.certificate.not_valid_after_utc:%Y-%m-%d at %H:%M} UTC"
+    wanted = [f"CertificateExpiring=True ExpiresSoon: the certificate of Secret default/a expires {on}"]
+    assert (expiring(made, ""), expiring(made, "x")) == (wanted, [])
+    made.put(secret("a", PAIRS["a"]))
+    assert expiring(made, "") == []
+
+
 def test_time_that_passes_translates_nothing_where_no_certificate_expires() -> None:
     made = world(gateway(listener("x", certificateRefs=refs("a"))), secret("a", PAIRS["a"]))
     before = made.program.runs()
