@@ -106,6 +106,7 @@ class Channel:
         try:
             data, ancillary, _, _ = self._sock.recvmsg(READ_BYTES, socket.CMSG_SPACE(MAX_FDS * 4), CLOEXEC)
         except (BlockingIOError, InterruptedError):
+            self._hold_back()
             return
         except OSError as error:
             self._end(str(error))

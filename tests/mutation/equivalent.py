@@ -124,6 +124,16 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._number += 2",
     ): "the numbers of questions to a worker grow, and differ; that is all that is asked of them",
     (
+        "dataplane/agent/troubles.py",
+        "break",
+        "continue",
+    ): "the size has grown beyond the bound and grows on: each row that is left is passed over",
+    (
+        "dataplane/upstream/race.py",
+        'self._finish(up, "")',
+        "self._finish(up, 'x')",
+    ): "the cause is looked at where there is no connection, and here is one",
+    (
         "dataplane/agent/reports.py",
         "found = await self._journey.workers.dump(int(index) if index.isdecimal() else -1)",
         "found = await self._journey.workers.dump(int(index) if index.isdecimal() else -2)",

@@ -45,6 +45,11 @@ async def test_work_that_holds_the_processor_has_one_thread() -> None:
     assert len(threads - {threading.get_ident()}) == len(threads) == 1
 
 
+def test_the_access_log_goes_to_the_standard_output(capfd: pytest.CaptureFixture[str]) -> None:
+    serving.Host().stdout()(b"a line\n")
+    assert capfd.readouterr() == ("a line\n", "")
+
+
 def test_its_loop_is_uvloop_where_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert worker._loop_factory() is uvloop.new_event_loop
     monkeypatch.setitem(sys.modules, "uvloop", None)

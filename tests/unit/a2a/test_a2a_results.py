@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dataplane.a2a import Call, methods, results
 
 
@@ -31,6 +33,17 @@ def test_messages_in_the_bounds() -> None:
 
 def test_a_piece_of_too_many_messages_ends_the_watch() -> None:
     assert watched(b"application/grpc", update(2), EMPTY * 8192 + update(3), update(4)).state == "working"
+
+
+@pytest.mark.parametrize("size", [65_531, 65_532, 200_000])
+def test_what_comes_with_and_behind_a_message_that_is_too_large_is_looked_at(size: int) -> None:
+    """65,536 bytes with its frame."""
+    large = b"\0" + size.to_bytes(4, "big") + bytes(size)
+    for pieces in ([large + update(3)], [large[:100], large[100:] + update(3)], [large[:100], large[100:], update(3)]):
+        assert watched(b"application/grpc", *pieces).state == "completed"
+    assert watched(b"application/grpc", update(2) + large).state == "working"
+    inside = b"\0" + size.to_bytes(4, "big") + (update(3) * (size // 8 + 1))[:size]
+    assert watched(b"application/grpc", update(2) + inside[:99], inside[99:]).state == "working"
 
 
 def test_a_message_of_too_many_fields_is_skipped() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from dataplane.agent.troubles import MOST_BYTES, MOST_ROWS, merged, report, row
 from dataplane.link import codec
 from dataplane.link.messages import Trouble, Troubles
@@ -35,6 +37,8 @@ def test_a_row_has_what_there_is() -> None:
     }
     assert row(OTHER._replace(failures=0, unhealthy=7), 100.0) == {"endpoint": "10.0.0.2:443", "unhealthy_percent": 7}
     assert "evicted_for_seconds" not in row(SAME, 120.0)
+    for now in (94.0, 95.0):  # clocks of workers are read a moment before
+        assert row(SAME, now)["last_failure_seconds"] == 0.0
 
 
 def test_a_report_is_bounded_in_rows_and_bytes_and_has_the_newest() -> None:
@@ -46,6 +50,17 @@ def test_a_report_is_bounded_in_rows_and_bytes_and_has_the_newest() -> None:
     text = report(long, 1000.0)
     assert len(text.encode()) <= MOST_BYTES and 0 < len(json.loads(text)) < MOST_ROWS
     assert report([], 1000.0) == "[]"
+
+
+@pytest.mark.parametrize(("spare", "count"), [(0, MOST_ROWS), (-1, MOST_ROWS - 1)])
+def test_a_report_has_all_that_its_bytes_have_room_for(spare: int, count: int) -> None:
+    many = [OTHER._replace(endpoint="10.0.0.1:%03d" % number, reason="x" * 300) for number in range(MOST_ROWS)]
+    room = MOST_BYTES - len(report([each._replace(reason="") for each in many], 1000.0)) - spare
+    for number, row_of in enumerate(many):
+        many[number] = row_of._replace(reason="x" * (room // MOST_ROWS + (number < room % MOST_ROWS)))
+    text = report(many, 1000.0)
+    assert len(json.loads(text)) == count
+    assert len(text) <= MOST_BYTES and (len(text) == MOST_BYTES) == (not spare)
 
 
 def test_a_report_travels_over_the_link() -> None:

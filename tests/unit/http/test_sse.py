@@ -133,6 +133,22 @@ def test_what_is_buffered_has_a_bound(endless: bytes) -> None:
             reader.feed(endless)
 
 
+@pytest.mark.parametrize("head", [b"data: a\n", b""])
+def test_an_event_and_a_line_may_be_as_large_as_the_bound(head: bytes) -> None:
+    """Of an event its data counts, with a line end for each line; of the line that is read, all of it."""
+    before = [b"a"] if head else []
+    most = b"data: " + b"b" * (94 - 2 * len(before))
+    for pieces in ([head + most + b"\n\n"], [head, most, b"\n\n"], [head, most + b"\n", b"\n"]):
+        reader = EventReader(100)
+        found = [event for piece in pieces for event in reader.feed(piece)]
+        assert found == [Event(b"\n".join([*before, most[6:]]))]
+    for pieces in ([head + most + b"b\n"], [head, most + b"b"]):
+        reader = EventReader(100)
+        with pytest.raises(EventTooLarge, match="more than 100 bytes"):
+            for piece in pieces:
+                reader.feed(piece)
+
+
 def test_what_is_not_buffered_has_none() -> None:
     reader = EventReader(100)
     for _ in range(1000):

@@ -119,6 +119,47 @@ class Broken:
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
+class Woken(Broken):
+    """A socket that is said to have something to read, once, when it has nothing."""
+
+    def __init__(self, sock: socket.socket, error: type[OSError]) -> None:
+        super().__init__(sock)
+        self.left: list[OSError] = [error()]
+
+    def recvmsg(self, *most: int) -> object:
+        if self.left:
+            raise self.left.pop()
+        return self.sock.recvmsg(*most)
+
+
+@pytest.mark.parametrize("error", [BlockingIOError, InterruptedError])
+async def test_nothing_to_read_is_no_end_and_costs_no_descriptor(error: type[OSError]) -> None:
+    one, other = socket.socketpair()
+    agent, heard = End(one), asyncio.Queue[int]()
+    worker = Channel(other, lambda _message, fd: heard.put_nowait(fd), lambda _reason: heard.put_nowait(-2), spare=2)
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: complaints.append(context))
+    held = len(os.listdir("/proc/self/fd"))
+    woken = Woken(other, error)
+    worker._sock = cast(socket.socket, woken)
+    agent.channel.send(messages.OpenBind("a"), 0)
+    os.close(await asyncio.wait_for(heard.get(), PATIENCE))
+    assert not woken.left and not complaints
+    assert len(os.listdir("/proc/self/fd")) == held
+    agent.channel.close()
+    worker.close()
+
+
+async def test_without_news_what_is_held_back_for_descriptors_stays_so() -> None:
+    one, other = socket.socketpair()
+    worker = Channel(other, lambda _message, _fd: None, lambda _reason: None, spare=2)
+    held = len(os.listdir("/proc/self/fd"))
+    worker._readable()
+    assert len(os.listdir("/proc/self/fd")) == held
+    worker.close()
+    one.close()
+
+
 async def test_what_cannot_be_sent_any_more_is_let_go_at_once() -> None:
     """The reading side tells of the end; until then nothing is kept, and nobody tries again and again."""
     agent, worker = pair()

@@ -227,6 +227,28 @@ class TestTurns:
             turns.turn()
         assert [each.received.endswith(b"0\r\n\r\n") for each in proxy.connector.upstreams] == [True, True]
 
+    @pytest.mark.parametrize("was_blocked", [False, True], ids=["in one read", "while nothing was read"])
+    def test_of_two_requests_that_begin_at_once_one_waits_where_the_other_took_long(self, was_blocked: bool) -> None:
+        proxy = Http1Endpoints()
+        turns = Turns(proxy)
+        ticks = count(0.0, net_turns.SHARE)  # each look at the clock is a share later
+        proxy.context.writes.turns = net_turns.Turns(turns.next.append, lambda: next(ticks))
+        client = FrameClient(proxy)
+        if was_blocked:
+            client.transport.protocol.pause_writing()
+            client.send(headers(1, GET))
+            client.send(headers(3, GET))
+            assert not proxy.connector.upstreams
+            while turns.next:
+                turns.turn()
+            client.transport.protocol.resume_writing()
+        else:
+            client.send(headers(1, GET), headers(3, GET))
+        assert len(proxy.connector.upstreams) == 1
+        while turns.next:
+            turns.turn()
+        assert len(proxy.connector.upstreams) == 2
+
     def test_what_waits_for_a_turn_ends_with_the_connection(self) -> None:
         proxy = Http1Endpoints()
         turns = Turns(proxy)

@@ -134,6 +134,32 @@ def test_bind_plan_has_port_and_addresses(run: TableRun) -> None:
     assert run.listeners()["http"].port == 8080
 
 
+def test_datagrams_have_the_first_listener_of_them_and_keep_no_other_from_its_port(run: TableRun) -> None:
+    """UDP's ports are others than TCP's."""
+    udp = listener_pb2.PROTOCOL_UDP
+    run.apply(listener("a", protocol=udp), listener("b", protocol=udp), listener("z", hostname="z.example"))
+    run.apply(route("r", listeners=["http", "z"]))
+    plan = run.bind()
+    assert plan.datagrams is not None and plan.datagrams.name == "a" and not plan.is_raw
+    assert set(run.listeners()) == {"http", "z"} and run.find() == run.find("z.example") == "r"
+    assert run.refused == {listener_key("b"): f"{listener_key('a')} has the datagrams of the same bind"}
+
+
+def test_what_the_first_listener_speaks_is_spoken_on_its_port(run: TableRun) -> None:
+    run.apply(listener("raw", protocol=listener_pb2.PROTOCOL_TCP), listener("z", hostname="z.example"))
+    assert set(run.listeners()) == {"http", "z"} and not run.bind().is_raw
+    assert run.refused == {listener_key("raw"): f"protocol TCP cannot share a port with HTTP of {listener_key('http')}"}
+    run.apply(gone(listener_key("http")), gone(listener_key("z")))
+    assert set(run.listeners()) == {"raw"} and run.bind().is_raw and not run.refused
+
+
+def test_of_two_listeners_of_a_hostname_the_first_has_it(run: TableRun) -> None:
+    for hostname in ("", "A.example", "*.Example"):
+        run.apply(listener("a", hostname.lower()), listener("b", hostname), listener("http", "other.test"))
+        assert run.refused == {listener_key("b"): f"has the hostname of {listener_key('a')} on the same bind"}
+        assert set(run.listeners()) == {"http", "a"}
+
+
 def test_a_listener_that_goes_and_comes_back_has_its_routes(run: TableRun) -> None:
     run.apply(listener("two", "two.example"), route("r", listeners=["http", "two"], prefix="/x"))
     plan = run.plan(exchange(host="two.example", path="/x"))

@@ -468,6 +468,18 @@ def test_each_waits_about_ten_seconds_and_one_timer_serves_all() -> None:
     )
 
 
+def test_who_waits_alone_waits_for_ten_seconds() -> None:
+    proxy = MemoryProxy(FILE)
+    proxy.connector.hold = True
+    client = proxy.connect()
+    client.send(GET)
+    for _ in range(39):
+        proxy.connector.advance(0.25)
+    assert not client.received
+    proxy.connector.advance(0.25)
+    assert client.received.startswith(b"HTTP/1.1 503 ")
+
+
 def test_too_many_that_wait() -> None:
     """4,096 of one endpoint; who is gone does not count."""
     proxy = MemoryProxy(FILE)
