@@ -129,6 +129,11 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "continue",
     ): "the size has grown beyond the bound and grows on: each row that is left is passed over",
     (
+        "dataplane/upstream/endpoint.py",
+        "WARM = -1.0",
+        "WARM = -2.0",
+    ): "any negative number stands for it",
+    (
         "dataplane/upstream/race.py",
         'self._finish(up, "")',
         "self._finish(up, 'x')",

@@ -255,6 +255,42 @@ def test_an_answer_that_is_no_success_is_an_error_on_the_stream(status: int, car
     _off(client)
 
 
+@pytest.mark.parametrize(("answered", "is_passed"), [("x", True), ("y", False), (None, False)])
+def test_an_error_of_the_server_is_passed_when_it_answers_the_request(
+    answered: str | None, is_passed: bool, carrier: Carrier
+) -> None:
+    """Another id would leave the client waiting."""
+    client = opened(carrier)
+    client.starts()
+    client.run.send(_post(client, {"id": "x", "method": "tools/call", "params": {"name": "add"}}))
+    said = {"jsonrpc": "2.0", "id": answered, "error": {"code": -32005, "message": "later"}}
+    if answered is None:  # a request of this id is no answer to it
+        said = {"jsonrpc": "2.0", "id": "x", "method": "ping"}
+    client.run.arrival.answer(Response(429, [("content-type", "application/json")], json.dumps(said).encode()))
+    found = client.said[-1]
+    assert found["id"] == "x" and (found == said) is is_passed
+    assert found["error"]["message"] == "later" if is_passed else "429" in found["error"]["message"]
+    _off(client)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(200, "application/json"), (405, "text/event-stream"), (405, "text/plain")]
+)
+def test_a_server_without_a_stream_of_its_own_is_not_asked_again(status: int, kind: str, carrier: Carrier) -> None:
+    client = opened(carrier)
+    client.asks("initialize", HELLO)
+    before = len(client.run.arrivals)
+    client.run.send(_post(client, {"method": "notifications/initialized"}))
+    client.run.arrivals[before].answer(Response(202))
+    assert client.run.arrival.received.method == "GET"
+    said = event({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x"}})
+    count = len(client.said)
+    client.run.arrival.answer(Response(status, [("content-type", kind)], said))
+    client.run.advance(client_streams.LONGEST_PAUSE)
+    assert len(client.run.arrivals) == before + 2 and len(client.said) == count
+    _off(client)
+
+
 def test_a_server_that_breaks_off_is_an_error_on_the_stream(carrier: Carrier) -> None:
     client = opened(carrier)
     client.starts()

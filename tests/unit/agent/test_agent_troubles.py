@@ -54,7 +54,7 @@ def test_a_report_is_bounded_in_rows_and_bytes_and_has_the_newest() -> None:
 
 @pytest.mark.parametrize(("spare", "count"), [(0, MOST_ROWS), (-1, MOST_ROWS - 1)])
 def test_a_report_has_all_that_its_bytes_have_room_for(spare: int, count: int) -> None:
-    many = [OTHER._replace(endpoint="10.0.0.1:%03d" % number, reason="x" * 300) for number in range(MOST_ROWS)]
+    many = [OTHER._replace(endpoint=f"10.0.0.1:{number:03}", reason="x" * 300) for number in range(MOST_ROWS)]
     room = MOST_BYTES - len(report([each._replace(reason="") for each in many], 1000.0)) - spare
     for number, row_of in enumerate(many):
         many[number] = row_of._replace(reason="x" * (room // MOST_ROWS + (number < room % MOST_ROWS)))

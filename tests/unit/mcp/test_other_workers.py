@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp.legacy import holder
+from dataplane.backends.mcp import calls
+from dataplane.backends.mcp.legacy import holder, mail, requests
+from dataplane.backends.mcp.legacy.client_streams import ClientStream
 from dataplane.backends.mcp.legacy.holder import Holder
+from dataplane.backends.mcp.legacy.mail import Busy, Mail
 from dataplane.backends.mcp.legacy.peers import Peers
-from dataplane.backends.mcp.legacy.reached import LAST
+from dataplane.backends.mcp.legacy.reached import LAST, Far, Gone, Near
 from dataplane.backends.mcp.legacy.server_streams import ServerStream
+from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
+from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
 from dataplane.local_http import Request
+from dataplane.mcp import dialogue, messages
+from dataplane.mcp.messages import Malformed
 
 
 class Out:
@@ -107,3 +115,318 @@ async def test_connections_are_kept_to_a_bounded_number_of_workers(
     assert one is not None and two is not None and three is not None
     assert here.peer(f"{1:016x}") is two and here.peer(f"{2:016x}") is three
     assert [endpoint.closed for plan in (one, two, three) for endpoint in plan.endpoints] == [True, False, False]
+
+
+# Both sides: one worker asks, the other one answers, without sockets between them.
+
+
+class Asked:
+    """`calls.TargetCall` of the one that asks, `local_http.Connection` of the one that answers."""
+
+    def __init__(self, other: Holder, request: CallRequest) -> None:
+        self.is_given_up = False
+        """As whoever began a call has to do with it, however it went."""
+        self._answer: asyncio.Future[CallAnswer] = asyncio.get_running_loop().create_future()
+        self._parts = asyncio.Queue[bytes | None]()
+        out: Any = self
+        served = Peers(other).serve(Request(request.method, request.target, {}, request.body), out)
+        self._serving = asyncio.ensure_future(served)
+
+    async def head(self) -> CallAnswer:
+        return await self._answer
+
+    async def receive(self) -> bytes:
+        part = await self._parts.get()
+        if part is None:
+            raise CallFailed("lost", "it broke off")
+        return part
+
+    def cancel(self) -> None:
+        self.is_given_up = True
+        self._serving.cancel()
+        self._parts.put_nowait(None)
+
+    def whole(self, status: int, body: bytes = b"", _content_type: bytes = b"", lines: bytes = b"") -> None:
+        self._answer.set_result(CallAnswer(status, Head(b"\r\n" + lines + b"\r\n"), body))
+        self._parts.put_nowait(body)
+
+    def begin(self, lines: bytes = b"") -> None:
+        self._answer.set_result(CallAnswer(200, Head(b"\r\n" + lines + b"\r\n"), b""))
+
+    async def give(self, data: bytes) -> None:
+        self._parts.put_nowait(data)
+
+    def end(self) -> None:
+        self._parts.put_nowait(b"")
+
+    def abort(self) -> None:
+        self._parts.put_nowait(None)
+
+
+class Two(World):
+    """A worker that holds streams, and another one that asks for them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.calls: list[Asked] = []
+        monkeypatch.setattr(calls, "call", self._call)
+        self.here = World(str(folder)).holder
+        self.x: Any = SimpleNamespace(context=SimpleNamespace(mcp_holder=self.here))
+        plan = self.here.peer(self.holder.name)
+        assert plan is not None
+        self.far = Far(self.x, plan, self.stream.id)
+        self.given: list[bytes] = []
+        out: Any = SimpleNamespace(give=self.given.append, ready=lambda: asyncio.sleep(0))
+        self.client = ClientStream(self.holder, out)
+        self.holder.hold_client(self.client)
+
+    def _call(self, _x: object, plan: Any, request: CallRequest, _seconds: float) -> Asked:
+        assert plan.key == f"worker/{self.holder.name}"
+        self.calls.append(Asked(self.holder, request))
+        return self.calls[-1]
+
+    async def mail(self) -> Mail:
+        return await mail.opened(self.x, self.holder.name, self.client.id)
+
+    async def ends(self) -> None:
+        """Nothing is left of what was asked."""
+        await asyncio.sleep(0)
+        assert all(each.is_given_up for each in self.calls)
+
+
+@pytest.fixture
+async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Two]:
+    made = Two(monkeypatch, tmp_path)
+    yield made
+    for each in made.calls:
+        each.cancel()
+    await asyncio.sleep(0)
+
+
+async def test_an_answer_comes_from_another_worker_and_no_more(world: Two) -> None:
+    world.stream.endpoint = b"/messages?id=7"
+    heard = await world.far.ask(messages.read(QUESTION))
+    assert heard.endpoint == b"/messages?id=7"
+    world.stream.dialogue.say(ANSWER)
+    assert await heard.next() == (ANSWER, True)
+    heard.leave()
+    await world.ends()
+    assert world.stream.dialogue.is_idle
+
+
+async def test_where_messages_are_posted_is_what_the_server_said_so_far(world: Two) -> None:
+    assert await world.far.note(messages.read(NOTE)) == b""
+    world.stream.endpoint = b"/messages?id=7"
+    assert await world.far.note(messages.read(NOTE)) == b"/messages?id=7"
+    world.stream.endpoint = b""
+    heard = await world.far.listen()
+    assert heard.endpoint == b""
+    heard.leave()
+    await world.ends()
+
+
+async def test_what_is_withdrawn_at_another_worker_is_waited_for_no_longer(world: Two) -> None:
+    heard = await world.far.ask(messages.read(QUESTION))
+    cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+    await world.far.note(messages.read(cancelled))
+    assert await heard.next() is None
+    heard.leave()
+    await world.ends()
+
+
+async def test_who_leaves_hears_nothing_and_no_failure(world: Two) -> None:
+    heard = await world.far.listen()
+    near = await Near(world.stream).ask(messages.read(QUESTION))
+    for each in (heard, near):
+        each.leave()
+        assert await each.next() is None
+    await world.ends()
+    world.stream.end("it left")
+    assert await near.next() is None
+
+
+async def test_a_stream_of_this_worker_that_is_lost_is_a_failure_for_those_who_listen(world: Two) -> None:
+    near = await Near(world.stream).ask(messages.read(QUESTION))
+    world.stream.end("it left")
+    with pytest.raises(CallFailed, match="it left"):
+        await near.next()
+
+
+@pytest.mark.parametrize("is_near", [True, False], ids=["of this worker", "of another one"])
+async def test_who_takes_what_was_said_lets_the_server_go_on(world: Two, is_near: bool) -> None:
+    heard = await (Near(world.stream) if is_near else world.far).listen()
+    waiting = asyncio.ensure_future(world.stream.room.wait())
+    await asyncio.sleep(0)
+    world.stream.dialogue.say(NOTE)
+    assert await heard.next() == (NOTE, False)
+    await asyncio.sleep(0)
+    assert waiting.done()
+    heard.leave()
+
+
+async def test_a_stream_that_another_worker_loses_is_a_failure(world: Two) -> None:
+    heard = await world.far.listen()
+    world.stream.dialogue.say(NOTE)
+    assert await heard.next() == (NOTE, False)
+    world.stream.end("it left")
+    with pytest.raises(CallFailed):
+        await heard.next()
+    with pytest.raises(Gone):
+        await world.far.ask(messages.read(QUESTION))
+    with pytest.raises(Gone):
+        await world.far.end()
+
+
+async def test_the_end_of_a_session_ends_the_stream_at_another_worker(world: Two) -> None:
+    await world.far.end()
+    assert world.stream.is_over and world.holder.of(world.stream.id) is None
+    await world.ends()
+
+
+async def test_what_another_worker_refuses_is_refused(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.far.ask(messages.read(QUESTION))
+    with pytest.raises(Malformed, match="is not answered yet"):
+        await world.far.ask(messages.read(QUESTION))
+    monkeypatch.setattr(dialogue, "MAX_WAITING", 1)
+    with pytest.raises(CallFailed, match="too many requests"):
+        await world.far.ask(messages.read(QUESTION.replace(b"1,", b"2,")))
+    assert [each.is_given_up for each in world.calls] == [False, True, True]
+
+
+async def test_an_answer_larger_than_the_bound_is_a_failure(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dataplane.backends.mcp.legacy.reached.MAX_ANSWER", 1000)
+    heard = await world.far.ask(messages.read(QUESTION))
+    world.stream.dialogue.say(ANSWER.replace(b"{}", b'{"x":"%b"}' % (b"a" * 1000)))
+    with pytest.raises(CallFailed, match="more than 1000 bytes"):
+        await heard.next()
+
+
+async def test_a_message_comes_to_a_client_of_another_worker(world: Two) -> None:
+    far = await world.mail()
+    assert (far.session, world.client.at_work) == ("", 1)
+    await far.begin_session("a session")
+    assert (world.client.session, world.client.is_ready) == ("a session", False)
+    await far.client_is_ready()
+    assert world.client.is_ready
+    await far.give(ANSWER)
+    assert EventReader().feed(b"".join(world.given))[0].data == ANSWER
+    other = await world.mail()
+    assert (other.session, world.client.at_work) == ("a session", 2)
+    for each in (far, other):
+        each.leave()
+    await asyncio.sleep(0)
+    await world.ends()
+    assert world.client.at_work == 0
+
+
+@pytest.mark.parametrize("is_near", [True, False], ids=["of this worker", "of another one"])
+async def test_whoever_works_for_a_client_knows_when_it_has_left(world: Two, is_near: bool) -> None:
+    if is_near:
+        world.x.context.mcp_holder = world.holder
+    one, other = await world.mail(), await world.mail()
+    gone, left = asyncio.ensure_future(one.gone()), asyncio.ensure_future(other.gone())
+    await asyncio.sleep(0)
+    other.leave()
+    assert await left is False
+    assert not gone.done()
+    world.client.end()
+    assert await gone is True
+    with pytest.raises(Gone):
+        await one.give(ANSWER)
+    with pytest.raises(Gone):
+        await world.mail()
+    assert not world.given
+    assert all(each.is_given_up for each in world.calls[0 if is_near else 1 :])
+
+
+@pytest.mark.parametrize("is_near", [True, False], ids=["of this worker", "of another one"])
+async def test_a_client_may_have_so_many_messages_at_work(
+    world: Two, is_near: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dataplane.backends.mcp.legacy.client_streams.MAX_WAITING", 2)
+    if is_near:
+        world.x.context.mcp_holder = world.holder
+    one, _ = await world.mail(), await world.mail()
+    with pytest.raises(Busy):
+        await world.mail()
+    assert is_near or world.calls[-1].is_given_up
+    one.leave()
+    one.leave()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert world.client.at_work == 1
+    await world.mail()
+    with pytest.raises(Busy):
+        await world.mail()
+
+
+async def test_a_worker_that_is_gone_has_no_clients(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lost:
+        async def head(self) -> CallAnswer:
+            raise CallFailed("connect", "no such file")
+
+    monkeypatch.setattr(calls, "call", lambda *_: Lost())
+    with pytest.raises(Gone):
+        await world.mail()
+    for name in ("", "../../etc/passwd", "0" * 15 + "G", "0" * 17):
+        with pytest.raises(Gone):
+            await mail.opened(world.x, name, world.client.id)
+
+
+async def test_where_the_stream_of_a_session_is_held(world: Two) -> None:
+    world.stream.of = b"\x07", "one"
+    world.holder.hold(world.stream)
+    answer = await Asked(world.holder, CallRequest(b"GET", b"/sessions/07/one")).head()
+    assert answer.body == f"{world.stream.id} ".encode(), "no endpoint is pinned"
+    world.stream.call.endpoint = SimpleNamespace(label="10.0.0.1:80")  # type: ignore[assignment]
+    for path, status, body in (
+        (b"/sessions/07/one", 200, f"{world.stream.id} 10.0.0.1:80".encode()),
+        (b"/sessions/07/two", 404, b"no such session"),
+        (b"/sessions/08/one", 404, b"no such session"),
+        (b"/servers/0", 404, b"no such stream"),
+        (b"/clients/0", 404, b"no such stream"),
+        (b"/other", 404, b"not found"),
+    ):
+        answer = await Asked(world.holder, CallRequest(b"GET", path)).head()
+        assert (answer.status, answer.body) == (status, body), path
+    for path in (f"/servers/{world.stream.id}", f"/clients/{world.client.id}", f"/clients/{world.client.id}/session"):
+        assert (await Asked(world.holder, CallRequest(b"PATCH", path.encode())).head()).status == 404
+    await Asked(world.holder, CallRequest(b"DELETE", b"/sessions/08")).head()
+    assert not world.stream.is_over
+    await Asked(world.holder, CallRequest(b"DELETE", b"/sessions/07")).head()
+    assert world.stream.is_over
+
+
+async def test_a_session_is_looked_for_at_all_workers_and_ended_at_all(
+    world: Two, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One that is gone is forgotten; its socket may be there for a while."""
+    world.stream.of = b"\x07", "one"
+    world.holder.hold(world.stream)
+    gone = "0" * 16
+    for name in (gone, world.here.name, world.holder.name):
+        (tmp_path / f"mcp-{name}").touch()
+    plan = world.here.peer(gone)
+
+    class Lost:
+        async def head(self) -> CallAnswer:
+            raise CallFailed("connect", "no such file")
+
+        def cancel(self) -> None:
+            pass
+
+    def call(x: object, peer: Any, request: CallRequest, seconds: float) -> Any:
+        return Lost() if peer.key == f"worker/{gone}" else world._call(x, peer, request, seconds)
+
+    monkeypatch.setattr(calls, "call", call)
+    visit: Any = SimpleNamespace(x=world.x, session=SimpleNamespace(number=b"\x07"))
+    for name, is_there in (("one", True), ("two", False)):
+        target: Any = SimpleNamespace(name=name)
+        found = await requests.found(visit, target)
+        assert (found is not None) is is_there
+        if found is not None:
+            assert (found.target, found.session_id) == ("one", f"{world.holder.name}/{world.stream.id}")
+    assert world.here.peer(gone) is not plan
+    await requests.end_session(visit)
+    assert world.stream.is_over
+    await world.ends()

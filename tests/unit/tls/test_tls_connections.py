@@ -456,6 +456,15 @@ def test_an_authority_that_cannot_be_read_closes_the_listener() -> None:
     assert TlsClient(run.connect(), "shop.example", identity=None).error
 
 
+def test_a_revocation_list_that_cannot_be_read_closes_the_listener() -> None:
+    """Without it, clients with revoked certificates would be served."""
+    validation = tls_pb2.ClientValidation(authorities=[AUTHORITY.pem.decode()], revocations=["nothing"])
+    run = SecureProxy(ROUTES, {"http": secure(CERTIFICATE, validation=validation)}, allow_refused=True)
+    (reason,) = run.applier.outcome.refused.values()
+    assert reason == "a revocation list is not in PEM form"
+    assert TlsClient(run.connect(), "shop.example", identity=None).error
+
+
 def test_the_identity_of_a_session_is_taken_up_with_it() -> None:
     run = validated(STRICT, AUTHORITY.pem)
     context = client_context(AUTHORITY, identity=VALID)

@@ -136,8 +136,6 @@ class Far:
         call = calls.call(self._x, self._peer, CallRequest(method, self._path, b"", b"", body), PEER_SECONDS)
         try:
             answer = await call.head()
-            if answer.status >= _WRONG:
-                raise _refused(answer.status)
         except CallFailed as error:
             if error.cause == "connect":
                 raise Gone from None
@@ -145,6 +143,9 @@ class Far:
         except BaseException:
             call.cancel()
             raise
+        if answer.status >= _WRONG:
+            call.cancel()
+            raise _refused(answer.status)
         return call, answer
 
 
