@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -147,6 +148,11 @@ async def test_where_pages_are(tmp_path: Path) -> None:
         port = server.sockets[0].getsockname()[1]
         assert port != 0 and pages.where(server, tcp) == f"127.0.0.1:{port}"
         assert pages.places(server, tcp) == [("127.0.0.1", port)]
+    with socket.socket(socket.AF_INET6) as sock:
+        sock.bind(("::1", 0))
+        sock.listen()
+        async with await asyncio.start_server(lambda *_: None, sock=sock) as server:
+            assert pages.places(server, Address("::1", 0)) == [("::1", server.sockets[0].getsockname()[1])]
 
 
 async def test_a_port_in_use_is_an_os_error() -> None:

@@ -248,3 +248,22 @@ def test_a_port_that_the_system_chooses(caplog: pytest.LogCaptureFixture) -> Non
         for sock in found:
             sock.close()
     sockets.release()
+
+
+def test_a_port_that_was_chosen_once_is_not_said_of_a_bind_that_is_closed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    made, place = Sockets(workers=1, offset=None), Place("b", "127.0.0.1", 80)
+    assert made.open(place, "xds") == ""
+    (port,) = [int(each.rpartition(":")[2]) for each in made.listening()["b"]]
+    made.close(place)
+    made.log_closed(place, "xds")
+
+    def refuse(*_: object, **_more: object) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(tcp, "listen", refuse)
+    assert "Too many open files" in made.open(place, "xds")
+    closed, failed = [vars(each)["fields"]["address"] for each in caplog.records[-2:]]
+    assert (closed, failed) == (f"127.0.0.1:{port}", "127.0.0.1:0")

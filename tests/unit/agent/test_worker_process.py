@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 
 import pytest
@@ -85,6 +86,23 @@ async def test_each_word_is_a_sign_of_life_and_an_answer_is_to_its_question() ->
 
 
 @moved
+async def test_a_question_between_two_pings_answers_none_of_them() -> None:
+    life = Life()
+    process, worker = life.process, await life.start()
+    await life.said(messages.Pong(process.ping()))
+    asked = asyncio.create_task(process.dump())
+    await asyncio.sleep(0.01)
+    ping = process.ping()
+    assert not process.has_answered(ping)
+    (question,) = [each.number for each in worker.heard if isinstance(each, messages.DumpRequest)]
+    await life.said(messages.DumpAnswer(question, {"a": 1}))
+    assert await asked == {"a": 1} and not process.has_answered(ping)
+    await life.said(messages.Pong(ping))
+    assert process.has_answered(ping)
+    await life.end()
+
+
+@moved
 async def test_the_end_of_its_link_is_heard_and_is_no_trouble() -> None:
     life = Life()
     await life.start()
@@ -123,6 +141,21 @@ async def test_a_worker_that_says_what_only_the_agent_may_is_killed() -> None:
     await life.start()
     await life.said(messages.Drain(1.0, 2.0))
     assert life.process.is_condemned and "Drain" in life.process.trouble and life.launch.born[0].is_killed
+    await life.process.ended()
+
+
+@moved
+async def test_a_descriptor_that_a_worker_sends_is_closed() -> None:
+    life = Life()
+    worker = await life.start()
+    reading, writing = os.pipe()
+    worker.channel.send(messages.OpenBind("bind/a"), reading)
+    os.close(reading)
+    await asyncio.sleep(0.01)
+    with pytest.raises(BrokenPipeError):
+        os.write(writing, b"x")
+    os.close(writing)
+    assert life.process.is_condemned and "OpenBind" in life.process.trouble
     await life.process.ended()
 
 

@@ -150,6 +150,18 @@ async def test_nothing_to_read_is_no_end_and_costs_no_descriptor(error: type[OSE
     worker.close()
 
 
+@pytest.mark.parametrize("error", [ConnectionResetError, OSError])
+async def test_what_cannot_be_read_is_an_end_with_its_reason(error: type[OSError]) -> None:
+    agent, worker = pair()
+    woken = Woken(worker.channel._sock, error)
+    woken.left = [error(errno.EIO, "Input/output error")]
+    worker.channel._sock = cast(socket.socket, woken)
+    agent.channel.send(messages.Ping(1))
+    assert await worker.wait_for_end() == ["[Errno 5] Input/output error"]
+    assert worker.heard == [] and worker.channel.is_closed
+    agent.channel.close()
+
+
 async def test_without_news_what_is_held_back_for_descriptors_stays_so() -> None:
     one, other = socket.socketpair()
     worker = Channel(other, lambda _message, _fd: None, lambda _reason: None, spare=2)

@@ -88,6 +88,7 @@ def test_an_impossible_length_is_refused_before_anything_is_kept(length: int) ->
         b'\x14{"number":1,"refused":[1],"binds":[]}',
         b'\x14{"number":1,"refused":{},"binds":[[1]]}',
         b"\x02\x00\x00\x05\x00\x00\x00\x01ab",
+        b"\x02\x02\x00\x00\x00\x00\x00\x00",
         b"\x02\x07\x00\x00\x00\x00\x00\x00",
         b"\x02\x00\x00\x01\xff\xff\xff\xff\xff",
     ],
@@ -109,6 +110,39 @@ def test_a_big_state_is_cut_into_frames_of_bounded_size_in_its_order() -> None:
     assert all(len(chunk.records) <= codec.CHUNK_RECORDS for chunk in chunks)
     assert all(len(encode(chunk)) <= codec.CHUNK_BYTES + 10_000 for chunk in chunks)
     assert list(codec.chunked([])) == []
+
+
+def test_a_chunk_has_so_many_records_or_so_many_bytes() -> None:
+    """A record is never cut; what is behind one that fills a chunk goes into the next."""
+    small = [Record(RESOURCE, f"{number:04}", None) for number in range(501)]
+    assert [len(chunk.records) for chunk in codec.chunked(small)] == [250, 250, 1]
+    for size, counts in ((codec.CHUNK_BYTES - 4, [2, 1]), (codec.CHUNK_BYTES - 3, [1, 2])):
+        large = [Record(RESOURCE, "0000", bytes(size)), Record(RESOURCE, "0001", b"x"), small[0]]
+        assert [len(chunk.records) for chunk in codec.chunked(large)] == counts
+
+
+def test_a_code_never_changes_its_meaning() -> None:
+    """An agent and a worker may be of two versions for a while."""
+    said = {
+        1: messages.Hello(0, {}),
+        2: Changes(()),
+        3: messages.StateEnd(1),
+        4: messages.OpenBind("a"),
+        5: messages.CloseBind("a"),
+        6: messages.Drain(1.0, 2.0),
+        7: messages.Ping(1),
+        8: messages.DumpRequest(1),
+        9: messages.LogLevel("", {}),
+        10: messages.Common(),
+        11: messages.Commit(1),
+        21: messages.BindOpened("a"),
+        22: messages.BindClosed("a"),
+        23: messages.Pong(1),
+        24: messages.DumpAnswer(1, {}),
+        25: messages.Prepared(1, {}, ()),
+        26: messages.Troubles(()),
+    }
+    assert {code: encode(message)[4] for code, message in said.items()} == {code: code for code in said}
 
 
 def test_the_session_key_is_in_no_repr() -> None:
