@@ -179,10 +179,10 @@ def _given(value: Any, error_type: str) -> str:
         shown = f'"{line[:60]}…" ({len(value)} characters)' if len(value) > 64 else f'"{line}"'
     elif isinstance(value, int | float):
         shown = str(value)
-    elif isinstance(value, dict):
-        shown = "an object"
+    elif error_type in ("too_short", "too_long"):
+        shown = f"{len(value)} items"
     else:
-        shown = f"{len(value)} items" if error_type in ("too_short", "too_long") else "a list"
+        shown = "an object" if isinstance(value, dict) else "a list"
     if error_type == "string_type" and isinstance(value, bool | int | float):
         return f"{shown}: put it in quotes"
     if error_type == "int_type" and isinstance(value, str):

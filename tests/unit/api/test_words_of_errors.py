@@ -34,6 +34,7 @@ class Thing(Model):
     middling: Annotated[str, Field(min_length=1, max_length=3)] = "a"
     two: Annotated[tuple[StrictInt, ...], Field(min_length=2)] = (1, 2)
     few: Annotated[tuple[StrictInt, ...], Field(max_length=2)] = ()
+    table: Annotated[dict[str, StrictInt], Field(min_length=1, max_length=2)] = {"a": 1}  # noqa: RUF012
     levels: tuple[Annotated[StrictInt, Field(ge=2, le=9)], ...] = ()
     rows: tuple[tuple[Annotated[StrictInt, Field(ge=2, le=9)], ...], ...] = ()
     hosts: tuple[Hostname, ...] = ()
@@ -65,6 +66,9 @@ def said(secret: bool = False, **given: Any) -> dict[str, str]:
         ("middling", "abcd", 'must have 1 to 3 characters, got "abcd"'),
         ("two", [1], "must have at least 2 items, got 1 items"),
         ("few", [1, 2, 3], "must have at most 2 items, got 3 items"),
+        ("table", {"a": 1, "b": 2, "c": 3}, "must have 1 to 2 items, got 3 items"),
+        ("table", {}, "must have 1 to 2 items, got 0 items"),
+        ("table", [1], "must be an object, got a list"),
         ("few", {}, "must be a list, got an object"),
         ("part", [], "must be an object, got a list"),
         ("part", None, "must be an object, got null"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,14 +29,17 @@ async def test_the_end_of_reading_is_told_at_once(
     monkeypatch.setattr(app.App, "open", nothing)
     monkeypatch.setattr(app.App, "close", nothing)
     settings = Settings(tmp_path, tmp_path / "socket")
-    with pytest.raises(ZeroDivisionError):
+    seen: list[object] = []
+    with pytest.raises(ZeroDivisionError):  # also in place of an assertion that fails in here
         async with app.running(settings) as started:
-            assert not started.is_broken
+            seen.append(started.is_broken)
             while not caplog.records:
                 await asyncio.sleep(0)
-            assert "is not read any more" in caplog.text and "ZeroDivisionError" in caplog.text
-            assert started.is_broken
-            assert "a restart: nothing is read any more" in started.pending()
+            seen += [started.is_broken, "a restart: nothing is read any more" in started.pending()]
+    (record,) = caplog.records
+    said = f"{tmp_path} is not read any more; restart the controller: ZeroDivisionError('a bug')"
+    assert (record.levelname, record.getMessage()) == ("CRITICAL", said)
+    assert seen == [False, True, True]
 
 
 async def test_the_end_of_the_controller_is_no_fault_of_reading(
@@ -52,7 +56,7 @@ async def test_the_end_of_the_controller_is_no_fault_of_reading(
     assert not [record for record in caplog.records if record.levelname == "CRITICAL"]
 
 
-async def test_garbage_is_collected_once_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_garbage_is_looked_for_once_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a controller that runs for months would grow; while it reads, looking for garbage would only cost time."""
 
     async def nothing(_app: app.App) -> None:
@@ -60,7 +64,12 @@ async def test_garbage_is_collected_once_all_is_read(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(app.App, "open", nothing)
     monkeypatch.setattr(app.App, "close", nothing)
-    async with app.running(Settings(tmp_path, tmp_path / "socket")):
+    before = sys.getswitchinterval()
+    async with app.running(Settings(tmp_path, tmp_path / "socket")) as started:
         assert not gc.isenabled()
+        assert sys.getswitchinterval() == pytest.approx(app.SWITCH) != pytest.approx(before)
+        started.ports["admin"] = 7
+        assert (started.admin_port, started.addresses()) == (7, {"admin": "127.0.0.1:7"})
+        del started.ports["admin"]
         await until(gc.isenabled, lambda: "garbage is not collected")
-    assert gc.isenabled()
+    assert gc.isenabled() and sys.getswitchinterval() == before

@@ -195,6 +195,25 @@ async def test_what_follows_soon_is_published_when_all_proxies_have_answered(wor
     assert len(world.published) == 4
 
 
+@moved
+async def test_the_answer_of_the_last_proxy_brings_forward_what_waits() -> None:
+    """At that moment: no timer of before is waited for."""
+    world = World()
+    await world.load()
+    world.pipeline._coalescer = Coalescer(lambda: 0.0)
+    proxy = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
+    await world.edit("routes.yaml", "x-served-by", "x-1")
+    await world.edit("routes.yaml", "x-1", "x-2")
+    assert len(world.published) == 2
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    world.pipeline.fleet.acknowledge(proxy, world.pipeline.snapshots.newest(GATEWAY).sequence, "v")
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert (len(world.published), loop.time()) == (3, began)
+    world.pipeline.close()
+
+
 async def test_an_edited_route_leaves_its_gateway_programmed(world: World) -> None:
     proxy = world.pipeline.fleet.connect("default/quickstart/a", GATEWAY, "")
     world.pipeline.fleet.acknowledge(proxy, world.pipeline.snapshots.newest(GATEWAY).sequence, "v")
@@ -567,6 +586,7 @@ async def test_a_line_of_the_log_says_what_is_published(world: World, caplog: py
         await world.edit("routes.yaml", "x-served-by", "x-served-with")
     version = world.published[-1].version
     assert f"{GATEWAY}: version {shown(version)[:12]}, 1 resource changed" in caplog.messages
+    assert world.pipeline.numbers.snapshots == len(world.published) == 2
 
 
 async def test_how_long_the_newest_state_took_is_measured_of_proxies_that_were_there(world: World) -> None:
