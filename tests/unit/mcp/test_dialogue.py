@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
-from dataplane.mcp import dialogue, messages
+from dataplane.mcp import dialogue, hearing, messages
 from dataplane.mcp.dialogue import Busy, Dialogue, TooMuchNoise
+from dataplane.mcp.hearing import Hearing, Signal
 from dataplane.mcp.messages import Malformed
 
 
@@ -68,6 +70,15 @@ def test_progress_goes_to_the_request_that_it_is_for() -> None:
     assert [each["params"]["progress"] for each in (*one.heard, *two.heard)] == [1, 2]
 
 
+def test_progress_of_what_was_answered_goes_to_no_later_request_of_the_same_id() -> None:
+    talk = Dialogue()
+    ask(talk, 1, _meta={"progressToken": "t"})
+    talk.say(line(id=1, result={}))
+    again, newest = ask(talk, 1), ask(talk, 2)
+    talk.say(line(method="notifications/progress", params={"progressToken": "t", "progress": 1}))
+    assert again.heard == [] and newest.methods == ["notifications/progress"]
+
+
 def test_requests_of_the_server_go_to_what_it_works_on_and_notes_to_the_stream() -> None:
     talk = Dialogue()
     stream = Ear()
@@ -92,6 +103,8 @@ def test_what_nobody_was_there_for_is_heard_by_the_next_one_and_is_bounded() -> 
     large = Dialogue()
     large.say(line(method="notifications/message", params={"data": "x" * dialogue.MAX_UNHEARD_BYTES}))
     assert large.is_full
+    large.open(Ear())
+    assert not large.is_full
 
 
 def test_a_listener_that_is_behind_makes_the_server_wait() -> None:
@@ -133,6 +146,15 @@ def test_noise_without_end_is_an_error_and_one_message_makes_it_good(text: bytes
         talk.say(text)
 
 
+def test_an_answer_makes_noise_good_as_well() -> None:
+    talk = Dialogue()
+    ask(talk, 1)
+    for _ in range(dialogue.MAX_NOISE):
+        talk.say(b"no message")
+    talk.say(line(id=1, result={}))
+    talk.say(b"no message")
+
+
 def test_requests_that_are_not_answered_are_bounded() -> None:
     talk = Dialogue()
     for number in range(dialogue.MAX_WAITING):
@@ -156,3 +178,29 @@ def test_params_of_any_form_are_the_servers_to_judge(params: Any) -> None:
     talk.say(line(method="notifications/progress", params=params))
     talk.say(line(id=1, result={}))
     assert ear.has_answer
+
+
+@pytest.mark.parametrize(("count", "size"), [(hearing.MAX_BEHIND, 1), (1, hearing.MAX_BEHIND_BYTES)])
+async def test_what_nobody_takes_of_an_answer_is_bounded(count: int, size: int) -> None:
+    made = Hearing(asyncio.get_running_loop().create_future)
+    for number in range(count):
+        assert not made.is_behind
+        made.hear(b"x" * size + b"\r\n", number == count - 1)
+    assert made.is_behind
+    for number in range(count):
+        assert await made.next() == (b"x" * size, number == count - 1)
+        assert not made.is_behind
+    made.leave()
+    assert await made.next() is None
+
+
+async def test_who_does_not_wait_any_more_is_forgotten() -> None:
+    signal = Signal(asyncio.get_running_loop().create_future)
+    one, other = asyncio.ensure_future(signal.wait()), asyncio.ensure_future(signal.wait())
+    await asyncio.sleep(0)
+    one.cancel()
+    await asyncio.wait([one])
+    assert len(signal._waiting) == 1
+    signal.set()
+    await other
+    assert not signal._waiting
