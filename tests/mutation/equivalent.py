@@ -463,5 +463,20 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if not MIN_INT < value < MAX_INT:",
         "if not (MIN_INT < value <= MAX_INT):",
     ): "no double is 2**63 - 1, the next ones are 2**63 and 2**63 - 1024",
+    (
+        "dataplane/credentials/json_object.py",
+        "value = int(text) if len(text) < 24 else float(text)",
+        "value = int(text) if (len(text) <= 24) else float(text)",
+    ): "an integer of 24 characters is no number of 64 bits: it becomes the double next to it either way",
+    (
+        "gatewright/cel/functions/encoders.py",
+        'raise Fault(f"form.encode: expected a map, found {type_name(value)}")',
+        "pass",
+    ): "for what is neither a string nor a map there is no overload, and the function is not called",
+    (
+        "dataplane/upstream/h1.py",
+        "elif out and (used < 0 or reader.trailers):",
+        "elif out and ((used <= 0) or reader.trailers):",
+    ): "a body in chunks ends with a byte of what came: nought of it are never its own",
 }
 """By (file, line, line with the fault): the reason."""

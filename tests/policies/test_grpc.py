@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dataplane.http.h2.settings import Settings
 from tests.carriers import CARRIERS, Answer, Carrier, Request, Response, Run
 from tests.fakes.h2_client import FrameClient
 from tests.fakes.h2_upstream import Endpoint2, Taken
@@ -222,6 +223,28 @@ def test_grpc_web_becomes_grpc() -> None:
     assert head.startswith(b"HTTP/1.1 200 ") and b"content-type: application/grpc-web+proto" in head
     assert b"".join(chunks) == MESSAGE + b"\x80" + len(LAST).to_bytes(4) + LAST
     assert " grpc.status=5 " in web.line() and web.line().rstrip().endswith(" said=5")
+
+
+def test_a_client_of_grpc_web_goes_on_when_the_endpoint_takes_more() -> None:
+    proxy = MemoryProxy(H2)
+    client = proxy.connect()
+    client.send(wire(b"application/grpc-web", b"").replace(b"Length: 0", b"Length: 2000000"))
+    far = Endpoint2(proxy.upstream, settings=Settings(stream_window=65_535), reads=False)
+    (request,) = far.requests
+    sent = 0
+    while client.reading:
+        client.send(b"x" * 50_000)
+        sent += 50_000
+        assert sent < 2_000_000, "it is not read without end"
+    far.turn()
+    assert len(request.content) == 65_535
+    far.reads = True
+    far.codec.acknowledge(request.stream, 65_535)
+    far.turn()
+    assert len(request.content) == sent and client.reading
+    client.send(b"x" * (2_000_000 - sent))
+    far.turn()
+    assert len(request.content) == 2_000_000 and request.done
 
 
 def test_trailers_of_a_grpc_web_call_end_it() -> None:

@@ -322,6 +322,21 @@ def test_a_session_id_that_cannot_be_kept_fails_initialize(text: str, carrier: C
     assert client.request("initialize", HELLO).status == 502
 
 
+def test_one_that_is_as_long_as_it_may_be_is_kept(carrier: Carrier) -> None:
+    client, toy = of_one(carrier)
+    text = "x" * 1024
+
+    def answering(received: Any) -> Response:
+        made = toy(received)
+        toy.sessions[:] = [text]
+        return Response(made.status, [*JSON, ("mcp-session-id", text)], made.body)
+
+    client.toys[FIRST] = answering  # type: ignore[assignment]
+    client.initialize()
+    assert client.names() == ["add"]
+    assert client.run.arrivals[-1].received.headers["mcp-session-id"] == text
+
+
 def test_a_session_id_of_a_server_reaches_no_client(carrier: Carrier) -> None:
     client, toy = of_one(carrier)
     client.initialize()
@@ -486,6 +501,27 @@ def test_an_answer_that_is_read_has_its_bound(size: int, counts: bool, streams: 
         one.end()
     names = [each["name"] for each in response(waits.answer)["result"]["tools"]]
     assert names == (["one_x"] if counts else []) + ["two_add", "two_sub"]
+
+
+@pytest.mark.parametrize(("size", "status"), [(answers.MAX_ANSWER - 1000, 200), (answers.MAX_ANSWER, 502)])
+def test_so_has_one_for_a_client_that_takes_events_alone(size: int, status: int, carrier: Carrier) -> None:
+    """It is read whole, to become an event."""
+    client, _ = of_one(carrier)
+    client.initialize()
+    lines = [("accept", "text/event-stream"), ("content-type", "application/json"), ("mcp-session-id", client.session)]
+    body = b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"add"}}'
+    waits = client.run.send(Request("POST", "/mcp", lines, body))
+    assert not waits.answer.ended, waits.answer
+    one = client.run.arrival
+    one.head(Response(200, JSON))
+    for _ in range(64):
+        if not one.is_cancelled:
+            one.content(b" " * (size // 64))
+    if not one.is_cancelled:
+        one.content(result(5, content=[]))
+    if not one.is_cancelled:
+        one.end()
+    assert waits.answer.status == status
 
 
 def test_all_answers_that_are_read_for_one_request_have_one_bound(carrier: Carrier) -> None:

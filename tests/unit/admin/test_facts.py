@@ -27,6 +27,7 @@ def test_an_object_that_is_wrong_from_the_start_has_a_condition() -> None:
         ("HTTPRoute", "default", "shop", "a.yaml"),
         ("GatewayClass", "", "gatewright", "a.yaml"),
     ]
+    assert not any(row.foreign for row in rows)
     assert {(row.generation, row.status["conditions"][0]["observedGeneration"]) for row in rows} == {(0, 0)}
     (condition,) = rows[0].status["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Accepted", "False", "UnsupportedValue")

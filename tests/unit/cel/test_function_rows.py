@@ -230,6 +230,7 @@ TIMES = [
     ),
     ("string(duration('1h') - duration('0.5s'))", "3599.5s"),
     ("duration('9223372036854775807ns') > duration('1s')", True),
+    (f"string(duration('{'1s' * 128}'))", "128s"),  # of 256 characters, as many as there may be
     ("[when.getFullYear(), when.getMonth(), when.getDate(), when.getDayOfMonth()]", [2023, 10, 14, 13]),
     (
         "[when.getDayOfWeek(), when.getDayOfYear(), when.getHours(), when.getMinutes(), when.getSeconds()]",

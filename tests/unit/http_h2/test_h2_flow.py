@@ -159,6 +159,15 @@ def test_windows_below_the_default() -> None:
     assert isinstance(reset, Reset) and reset.code == FLOW_CONTROL_ERROR
 
 
+def test_streams_that_begin_later_have_the_window_that_the_peer_knows() -> None:
+    """One below the default, once SETTINGS are acknowledged (6.9.2)."""
+    codec = server(Settings(stream_window=10_000))
+    upload(codec)
+    assert isinstance(only(codec.receive(data(1, b"x" * 10_000)), Content), Content)
+    reset = only(codec.receive(data(1, b"x")), Reset)
+    assert isinstance(reset, Reset) and reset.code == FLOW_CONTROL_ERROR
+
+
 def test_data_after_the_end_is_counted() -> None:
     codec = server(SMALL)
     upload(codec)

@@ -461,6 +461,7 @@ async def test_a_request_may_come_in_pieces_and_with_the_next(servers: MemorySer
 @pytest.mark.parametrize(
     "data",
     [
+        b"\r\n\r\n",
         b"POST /d1\r\n\r\n",
         POST + b"transfer-encoding: chunked\r\n\r\n",
         POST + b"content-length: -1\r\n\r\n",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from pathlib import Path
+
+import pytest
 
 from dataplane.net.writes import Writes
 from dataplane.upstream.connector import SESSION_TIME, SWEEP, Connector
@@ -73,6 +76,31 @@ async def test_nobody_listens() -> None:
     assert cause.startswith(f"connect to 127.0.0.1:{port} failed: ")
     assert count.seen == ["failed"]
     assert count.failures == [(f"127.0.0.1:{port}", "", "Connection refused")]
+
+
+@pytest.mark.parametrize(("number", "tries"), [(errno.EMFILE, 2), (errno.ENFILE, 2), (errno.ECONNREFUSED, 1)])
+async def test_only_without_a_descriptor_room_is_made_and_one_more_try(
+    number: int, tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a server refuses would be refused again: it is asked once."""
+    loop, done = asyncio.get_running_loop(), list[str]()
+
+    async def no_connection(*_: object) -> None:
+        done.append("tried")
+        raise OSError(number, "no")
+
+    def make_room() -> bool:
+        done.append("made room")
+        return True
+
+    connector = Connector(loop, Writes(loop.call_soon), Count())
+    connector.make_room = make_room
+    monkeypatch.setattr(loop, "create_connection", no_connection)
+    answer: asyncio.Future[str] = loop.create_future()
+    connector.connect(Endpoint("127.0.0.1", 1), lambda _, cause: answer.set_result(cause))
+    assert await answer
+    assert done == ["tried", "made room", "tried"][: 2 * tries - 1]
+    await connector.close()
 
 
 @moved
