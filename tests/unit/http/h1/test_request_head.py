@@ -97,6 +97,11 @@ def test_refusals(lines: tuple[bytes, ...], reason: str) -> None:
     assert understood(*lines) == reason
 
 
+def test_an_old_client_sends_no_chunks() -> None:
+    """Its version has none, and others on the way may not see them (RFC 9112 6.1)."""
+    assert understood(b"Host: a", b"Transfer-Encoding: chunked", version=b"HTTP/1.0") == "BadRequest"
+
+
 def test_absolute_form_and_host_must_agree() -> None:
     assert good(b"Host: a", absolute=b"A").meaning.host == b"a"
     assert understood(b"Host: a", absolute=b"b") == "BadRequest"
