@@ -478,5 +478,10 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "elif out and (used < 0 or reader.trailers):",
         "elif out and ((used <= 0) or reader.trailers):",
     ): "a body in chunks ends with a byte of what came: nought of it are never its own",
+    (
+        "controlplane/translate/policies.py",
+        '(Setting(phase, message.WhichOneof("field") or ""), message.SerializeToString(deterministic=True))',
+        '(Setting(phase, message.WhichOneof("field") or \'x\'), message.SerializeToString(deterministic=True))',
+    ): "each message is made for one field, which is set in it: the other word is for the types alone",
 }
 """By (file, line, line with the fault): the reason."""
