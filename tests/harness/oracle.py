@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import time
 from asyncio import runners
 from collections.abc import Generator
@@ -30,6 +31,11 @@ from tests.harness.waiting import PAUSE
 # Before anybody loads gRPC. It would make descriptors of its own anew whenever a test forks, also where nothing of it
 # is in use any more, and they would count as left by that test.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+# A shell lets what it starts in the background ignore Ctrl-C, and every child would do the same: tests that end
+# programs by it would wait in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GRACE = PATIENCE / 30
 """Seconds in which a descriptor that seems to be left may still go."""
