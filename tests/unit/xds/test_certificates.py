@@ -35,12 +35,17 @@ def pair(name: str) -> tuple[bytes, bytes]:
 ONE, TWO = pair("one.test"), pair("two.test")
 
 
+def files_in(folder: Path) -> Files:
+    """A pair, and an authority of clients."""
+    made = Files(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
+    put(made, ONE)
+    (folder / "ca.crt").write_bytes(ONE[0])
+    return made
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    made = Files(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
-    put(made, ONE)
-    (tmp_path / "ca.crt").write_bytes(ONE[0])
-    return made
+    return files_in(tmp_path)
 
 
 def put(files: Files, new: tuple[bytes, bytes]) -> None:

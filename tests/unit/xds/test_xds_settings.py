@@ -11,7 +11,7 @@ from controlplane.settings import Security, Settings
 from controlplane.xds.certificates import Certificates, Files
 from controlplane.xds.exposure import Exposed
 from controlplane.xds.xds_settings import XdsSettings, made_of
-from tests.unit.xds.test_certificates import ONE, put
+from tests.unit.xds.test_certificates import files_in
 
 
 class OfACluster:
@@ -23,10 +23,7 @@ class OfACluster:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    made = Files(tmp_path / "tls.crt", tmp_path / "tls.key", tmp_path / "ca.crt")
-    put(made, ONE)
-    (tmp_path / "ca.crt").write_bytes(ONE[0])
-    return made
+    return files_in(tmp_path)
 
 
 def made(security: Security, issuer: OfACluster | None = None) -> XdsSettings:
