@@ -24,15 +24,15 @@ from gatewright.api.schema.metadata import ObjectKey
 log = logging.getLogger("controlplane.kube")
 
 AT_ONCE_LEAST: Final = 2
+"""Writes that may be under way at a time in any case: one may get no answer for long."""
 AT_ONCE: Final = 8
-"""Writes that are under way at a time, of kinds in `FIRST` and of others apart: fewer while the API server lets them
-wait (`pace`), so that it has time for users, and those of the first need not wait for those of others. Two at least:
-one may get no answer for long."""
+"""The most of them, of kinds in `FIRST` and of others apart: fewer while the API server lets them wait (`pace`), so
+that it has time for users."""
 FIRST: Final = frozenset({"GatewayClass", "Gateway", "ListenerSet"})
-"""Kinds whose statuses are written before others that are due: there are few of them, and a thousand routes that are
-created have a thousand statuses of their own."""
+"""Kinds whose statuses do not wait for those of others: there are few of them, and a thousand routes that are created
+have a thousand statuses of their own."""
 UNUSABLE: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
-"""Answers that the same write would get again: told, and not repeated before something changes."""
+"""Answers that the same write would get again: logged, and not asked for before something changes."""
 
 
 class Writes(Protocol):

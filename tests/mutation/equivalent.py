@@ -481,7 +481,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     (
         "controlplane/translate/policies.py",
         '(Setting(phase, message.WhichOneof("field") or ""), message.SerializeToString(deterministic=True))',
-        '(Setting(phase, message.WhichOneof("field") or \'x\'), message.SerializeToString(deterministic=True))',
+        "(Setting(phase, message.WhichOneof(\"field\") or 'x'), message.SerializeToString(deterministic=True))",
     ): "each message is made for one field, which is set in it: the other word is for the types alone",
 }
 """By (file, line, line with the fault): the reason."""

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from controlplane.settings import Security, Settings
 from controlplane.xds.certificates import Certificates, Files
 from controlplane.xds.exposure import Exposed
+from controlplane.xds.issuer import Issuer
 from controlplane.xds.xds_settings import XdsSettings, made_of
 from tests.unit.xds.test_certificates import files_in
-
-
-class OfACluster:
-    """An authority that is kept in the cluster."""
-
-    def credentials(self) -> Any:
-        raise NotImplementedError
 
 
 @pytest.fixture
@@ -26,7 +20,7 @@ def files(tmp_path: Path) -> Files:
     return files_in(tmp_path)
 
 
-def made(security: Security, issuer: OfACluster | None = None) -> XdsSettings:
+def made(security: Security, issuer: Issuer | None = None) -> XdsSettings:
     return made_of(Settings(Path("folder"), Path("socket"), ("127.0.0.1", 7), security=security), issuer)
 
 
@@ -54,7 +48,7 @@ def test_a_file_of_tokens_is_what_proxies_need(files: Files, tmp_path: Path) -> 
 
 
 def test_a_cluster_has_an_authority_of_its_own() -> None:
-    issuer = OfACluster()
+    issuer = Issuer(lambda: datetime.now(UTC))
     found = made(Security(service_accounts=True), issuer)
     assert (found.certificates, found.tokens) == (issuer, None)
 
