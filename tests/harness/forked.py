@@ -303,7 +303,8 @@ class _Worker:
 def _work(worker: _Worker) -> NoReturn:
     code = 1
     try:
-        _settle(worker)
+        settle(worker.session, worker.folder)
+        worker.session.config.pluginmanager.register(worker, "forked-worker")
         worker.run()
         worker.session.config.hook.pytest_sessionfinish(session=worker.session, exitstatus=worker.session.exitstatus)
         _note(worker.running, worker.number, _NONE)
@@ -316,11 +317,11 @@ def _work(worker: _Worker) -> NoReturn:
         os._exit(code)
 
 
-def _settle(worker: _Worker) -> None:
-    """What several processes must not have in common."""
+def settle(session: pytest.Session, folder: Path | None) -> None:
+    """In a fork: what several processes must not have in common. `folder`: where it makes its temporary ones."""
     die_with_parent()
     threading.main_thread()._set_native_id()  # type: ignore[attr-defined]  # CPython 3.11 keeps that of the parent
-    plugins = worker.session.config.pluginmanager
+    plugins = session.config.pluginmanager
     for name in ("terminalreporter", "terminalprogress"):
         if plugins.has_plugin(name):
             plugins.unregister(name=name)
@@ -329,8 +330,7 @@ def _settle(worker: _Worker) -> None:
         capture.stop_global_capturing()
         capture.start_global_capturing()
         capture.suspend_global_capture()
-    if worker.folder is not None:
-        own = worker.folder / f"fork{os.getpid()}"
+    if folder is not None:
+        own = folder / f"fork{os.getpid()}"
         own.mkdir(mode=0o700)
-        worker.session.config._tmp_path_factory._basetemp = own  # type: ignore[attr-defined]
-    plugins.register(worker, "forked-worker")
+        session.config._tmp_path_factory._basetemp = own  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from tests.harness.patience import SCALE
 from tests.mutation import planted
@@ -65,8 +66,8 @@ NO_VERDICT, TESTS_FAILED, NOT_FOUND, NO_TESTS = -1, 1, 4, 5
 UNPROVEN = -2
 """Tests failed or hung, but not for the fault alone: it counts as not noticed."""
 
-_server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(list(LIBRARIES))
+server = multiprocessing.get_context("forkserver")
+server.set_forkserver_preload(list(LIBRARIES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,32 +117,34 @@ def run(
     `record`: what each of them executes is written down (`index`), and all of them run.
     """
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        process = _server.Process(
-            target=_child, args=(list(map(str, tests)), fault, seconds, str(root), folder, record)
-        )
+        process = server.Process(target=_child, args=(list(map(str, tests)), fault, seconds, str(root), folder, record))
         process.start()
         assert process.pid is not None
-        watch = _Watch(process.pid, seconds * WAIT_FACTOR)
+        watch = Watch(process.pid, seconds)
         while process.exitcode is None and not watch.is_over():
             process.join(LOOK)
         was_cut = process.exitcode in (None, -signal.SIGXCPU)
-        with contextlib.suppress(ProcessLookupError):  # what tests started, and the process itself
-            os.killpg(process.pid, signal.SIGKILL)
+        watch.end()
         process.join()
-        verdict, output = Path(folder, "verdict"), Path(folder, "output")
-        return Outcome(
-            int(verdict.read_text()) if verdict.exists() else NO_VERDICT,
-            output.read_text("utf-8", "replace") if output.exists() else "",
-            was_cut,
-        )
+        return outcome_of(folder, was_cut)
 
 
-class _Watch:
-    """Whether a group of processes has had its time, or only waits."""
+def outcome_of(folder: str, was_cut: bool) -> Outcome:
+    """What a process wrote down (`contain`, `conclude`) before it ended."""
+    verdict, output = Path(folder, "verdict"), Path(folder, "output")
+    return Outcome(
+        int(verdict.read_text()) if verdict.exists() else NO_VERDICT,
+        output.read_text("utf-8", "replace") if output.exists() else "",
+        was_cut,
+    )
+
+
+class Watch:
+    """Whether a group of processes has had its time (`seconds` of computing), or only waits."""
 
     def __init__(self, group: int, seconds: float) -> None:
         self._group = group
-        self._end = time.monotonic() + seconds
+        self._end = time.monotonic() + seconds * WAIT_FACTOR
         self._since, self._work = time.monotonic(), 0.0
 
     def is_over(self) -> bool:
@@ -149,6 +152,11 @@ class _Watch:
         if abs(work - self._work) > AT_WORK * (now - self._since):  # less: one of them ended
             self._since, self._work = now, work
         return now > self._end or now - self._since > IDLE
+
+    def end(self) -> None:
+        """End what tests started, and the process itself."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._group, signal.SIGKILL)
 
 
 def busy(group: int) -> float:
@@ -165,20 +173,14 @@ def busy(group: int) -> float:
 def _child(
     tests: list[str], fault: Fault | None, seconds: float, root: str, folder: str, record: Record | None
 ) -> None:
-    os.setsid()
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    threading.stack_size(STACK)
-    output = os.open(f"{folder}/output", os.O_WRONLY | os.O_CREAT)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    sys.stdout = sys.stderr = os.fdopen(1, "w", closefd=False)
+    contain(seconds, folder)
     os.chdir(root)
     sys.path.insert(0, root)
     sys.dont_write_bytecode = True
     os.environ["PYTEST_DEBUG_TEMPROOT"] = folder  # the usual one is shared with all runs of the machine
     if fault is not None:
-        _plant(fault, folder)
+        pass_on(fault, folder)
+        planted.plant(fault.module, fault.file, fault.text)
     import pytest
 
     from tests.mutation import index
@@ -189,15 +191,31 @@ def _child(
         recorder = index.Recorder(Path(root), record.wanted)
         code = pytest.main([*OPTIONS, "--rootdir", root, *tests], [recorder])
         recorder.write(record.path)
+    conclude(code, folder)
+
+
+def contain(seconds: float, folder: str) -> None:
+    """A group of its own, limits, and a file for what it prints."""
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    threading.stack_size(STACK)
+    output = os.open(f"{folder}/output", os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    sys.stdout = sys.stderr = os.fdopen(1, "w", closefd=False)
+
+
+def conclude(code: int, folder: str) -> NoReturn:
+    """End with this verdict."""
     sys.stdout.flush()
     Path(folder, "verdict").write_text(str(int(code)))
     os._exit(code)  # threads that a fault left behind are not waited for
 
 
-def _plant(fault: Fault, folder: str) -> None:
-    """In this process, and in those that tests start."""
+def pass_on(fault: Fault, folder: str) -> None:
+    """To the processes that tests start."""
     described = Path(folder, "mutant.json")
     described.write_text(json.dumps({"module": fault.module, "file": fault.file, "text": fault.text}))
     os.environ[planted.VARIABLE] = str(described)
     os.environ["PYTHONPATH"] = os.pathsep.join((str(HOOK), os.getcwd()))
-    planted.plant(fault.module, fault.file, fault.text)

@@ -14,10 +14,11 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from tests.mutation import selection
+from tests.mutation import forks, selection
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.index import FOLDER, Index, file_of
 from tests.mutation.mutants import Mutant, of_files
@@ -42,22 +43,22 @@ MOST_BROKEN = 5
 def main(argv: Sequence[str]) -> int:
     """Exit codes: 0, 1 when a plane has too few killed, 2 when the tests cannot be asked."""
     options = _parser().parse_args(argv)
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     found = [each for each in candidates() if _is_in(each, options.only)]
     if not found:
         print(f"scripts/mutate: no faults in {', '.join(options.only)}", file=sys.stderr)
         return 2
-    chosen = sample(found, options.count, seed)
-    again = "".join(f" --only {name}" for name in options.only)
-    print(f"{len(chosen)} of {len(found)} faults; again: scripts/mutate --seed {seed} --count {options.count}{again}")
+    chosen = found if options.tests else _sampled(found, options)
     if options.list:
         print(*map(shown, chosen), sep="\n")
         return 0
-    with ThreadPoolExecutor(options.jobs) as pool:
+    tests = [Path(test).resolve() for test in options.tests]
+    with ThreadPoolExecutor(options.jobs) as pool, forks.collected(tests or _files(chosen), options.jobs) as collected:
         try:
-            if not options.trust:
+            if tests:
+                _check_these(tests, collected)
+            elif not options.trust:
                 _check_without_a_fault(chosen, pool)
-            outcomes = _all_asked(chosen, pool, is_quick=options.quick)
+            outcomes = _all_asked(chosen, pool, Asker(collected, options.quick, tests))
         except Unsound as error:
             pool.shutdown(cancel_futures=True)
             print(f"{error}\nscripts/mutate: these tests fail without a fault", file=sys.stderr)
@@ -74,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="the sample of this number; without it another one each time")
     parser.add_argument("--count", type=int, default=200, help="faults (default 200)")
     parser.add_argument("--only", action="append", default=[], metavar="PACKAGE", help="dataplane.server, or a module")
+    parser.add_argument("--tests", nargs="+", default=[], metavar="FILE", help="ask only these, about all faults")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time (default 1)")
     parser.add_argument("--list", action="store_true", help="list the sample and run nothing")
     parser.add_argument("--quick", action="store_true", help="ask only the likeliest tests: some survivors are none")
@@ -82,6 +84,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 # --- the sample
+
+
+def _sampled(found: Sequence[Mutant], options: argparse.Namespace) -> list[Mutant]:
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
+    chosen = sample(found, options.count, seed)
+    only = "".join(f" --only {name}" for name in options.only)
+    print(f"{len(chosen)} of {len(found)} faults; again: scripts/mutate --seed {seed} --count {options.count}{only}")
+    return chosen
 
 
 def candidates() -> list[Mutant]:
@@ -120,9 +130,19 @@ def sample(found: Iterable[Mutant], count: int, seed: int) -> list[Mutant]:
 # --- the run
 
 
-def _check_without_a_fault(chosen: Sequence[Mutant], pool: ThreadPoolExecutor) -> None:
+def _files(chosen: Iterable[Mutant]) -> list[Path]:
     sets = dict.fromkeys(selection.files(package_of(mutant)) for mutant in chosen)
-    files = list(dict.fromkeys(path for each in sets for path in each))
+    return list(dict.fromkeys(path for each in sets for path in each))
+
+
+def _check_these(tests: Sequence[Path], collected: forks.Forks) -> None:
+    outcome = collected.ask(tests, None, RECORDED)
+    if outcome is None or outcome.code:
+        raise Unsound(outcome.output if outcome else f"{', '.join(map(str, tests))} cannot be collected")
+
+
+def _check_without_a_fault(chosen: Sequence[Mutant], pool: ThreadPoolExecutor) -> None:
+    files = _files(chosen)
     print(f"{len(files)} files of tests, first without a fault", flush=True)
     wanted = Wanted.of(chosen, selection.sources())
     for _ in pool.map(lambda tests: _check(tests, wanted), [files[start::8] for start in range(8) if files[start::8]]):
@@ -143,36 +163,33 @@ def _index() -> Index:
     return Index(ROOT)
 
 
-@cache
-def _passes_alone(test: str) -> bool:
-    """Without a fault."""
-    return run([test], None, ALL[1]).code == 0
+Ask = Callable[[Sequence[Path | str], Fault | None, float], Outcome]
+"""As `run`: tests are asked about a fault, or without one, for so many seconds of computing."""
 
 
-def asked(mutant: Mutant, tests: Sequence[Path | str], root: Path = ROOT, seconds: float | None = None) -> Outcome:
-    """Ask these tests about a fault; `seconds` of computing, or those of `ALL`."""
+def planted_in(root: Path, mutant: Mutant) -> Fault:
     text = mutant.apply((root / mutant.file).read_text())
-    return run(tests, Fault(module_of(mutant.file), str(root / mutant.file), text), seconds or ALL[1], root)
+    return Fault(module_of(mutant.file), str(root / mutant.file), text)
 
 
-def certain(mutant: Mutant, tests: Sequence[Path | str], seconds: float, root: Path = ROOT) -> Outcome:
-    """As `asked`. No verdict counts only as the work of the fault, not of a machine that is busy or ends processes: the
-    same tests pass without it in the same time, and those that were not cut off have no verdict a second time."""
-    outcome = asked(mutant, tests, root, seconds)
+def certain(ask: Ask, fault: Fault, tests: Sequence[Path | str], seconds: float) -> Outcome:
+    """No verdict counts only as the work of the fault, not of a machine that is busy or ends processes: the same tests
+    pass without it in the same time, and those that were not cut off have no verdict a second time."""
+    outcome = ask(tests, fault, seconds)
     if outcome.code == NO_VERDICT and not outcome.was_cut:
-        outcome = asked(mutant, tests, root, seconds)
-    if outcome.code == NO_VERDICT and run(tests, None, seconds, root).code:
+        outcome = ask(tests, fault, seconds)
+    if outcome.code == NO_VERDICT and ask(tests, None, seconds).code:
         return Outcome(UNPROVEN, outcome.output)
     return outcome
 
 
-def _all_asked(chosen: Sequence[Mutant], pool: ThreadPoolExecutor, is_quick: bool) -> dict[Mutant, Outcome]:
+def _all_asked(chosen: Sequence[Mutant], pool: ThreadPoolExecutor, asker: Asker) -> dict[Mutant, Outcome]:
     """In no order, and each fault to the end before the next: so a run that is interrupted (Ctrl+C) has a smaller
     sample of all packages, with verdicts that are as good."""
     mixed = random.Random(len(chosen)).sample(chosen, len(chosen))
     outcomes: dict[Mutant, Outcome] = {}
     try:
-        for mutant, outcome in zip(mixed, pool.map(partial(_asked, is_quick=is_quick), mixed), strict=True):
+        for mutant, outcome in zip(mixed, pool.map(asker.asked, mixed), strict=True):
             outcomes[mutant] = outcome
     except KeyboardInterrupt:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -180,26 +197,53 @@ def _all_asked(chosen: Sequence[Mutant], pool: ThreadPoolExecutor, is_quick: boo
     return outcomes
 
 
-def _asked(mutant: Mutant, is_quick: bool) -> Outcome:
-    """Ask tests about it, the likeliest before others; print what became of it."""
-    began = time.monotonic()
-    outcome = _pass(mutant, is_first=True)
-    if not outcome.is_killed and not is_quick:
-        outcome = _pass(mutant, is_first=False)
-    print(f"{_word(outcome)} {time.monotonic() - began:5.0f} s  {shown(mutant)}{_by(outcome)}", flush=True)
-    return outcome
+@dataclass(frozen=True)
+class Asker:
+    """Asks tests about faults: the likeliest in forks, then in processes of their own, then others."""
+
+    collected: forks.Forks
+    is_quick: bool
+    given: Sequence[Path] = ()
+    """Files of tests to ask in place of those that execute the statement."""
+
+    def asked(self, mutant: Mutant) -> Outcome:
+        """Print what became of it, too."""
+        began = time.monotonic()
+        outcome = self._asked(mutant)
+        print(f"{_word(outcome)} {time.monotonic() - began:5.0f} s  {shown(mutant)}{_by(outcome)}", flush=True)
+        return outcome
+
+    def _asked(self, mutant: Mutant) -> Outcome:
+        fault = planted_in(ROOT, mutant)
+        outcome = self._in_a_fork(mutant, fault)
+        if not outcome.is_killed:
+            outcome = self._pass(mutant, fault, FIRST, run)
+        if not outcome.is_killed and not (self.is_quick or self.given):
+            outcome = self._pass(mutant, fault, ALL, run)
+        return outcome
+
+    def _in_a_fork(self, mutant: Mutant, fault: Fault) -> Outcome:
+        """Only a fault that is noticed is certain: what is made while modules are imported does not have it here."""
+        if runs_at_import((ROOT / mutant.file).read_text(), mutant.line):
+            return Outcome(0, "")
+        try:
+            return self._pass(mutant, fault, FIRST, self._fork)
+        except Unasked:
+            return Outcome(0, "")
+
+    def _fork(self, tests: Sequence[Path | str], fault: Fault | None, seconds: float) -> Outcome:
+        outcome = self.collected.ask(tests, fault, seconds)
+        if outcome is None:
+            raise Unasked
+        return outcome
+
+    def _pass(self, mutant: Mutant, fault: Fault, limits: tuple[float, float], ask: Ask) -> Outcome:
+        tests = self.given or _index().within(_askable(mutant), limits[0], _ranks(mutant.file))
+        return _confirmed(mutant, fault, certain(ask, fault, tests, limits[1]), ask) if tests else Outcome(0, "")
 
 
-def _pass(mutant: Mutant, is_first: bool) -> Outcome:
-    tests, seconds = _tests(mutant, is_first)
-    return _confirmed(mutant, certain(mutant, tests, seconds)) if tests else Outcome(0, "")
-
-
-def _tests(mutant: Mutant, is_first: bool) -> tuple[Sequence[str], float]:
-    """The likeliest tests, or others; and how long they may take."""
-    tests, rank = _askable(mutant), _ranks(mutant.file)
-    first = _index().within(tests, FIRST[0], rank)
-    return (first, FIRST[1]) if is_first else (_index().within(tests.difference(first), ALL[0], rank), ALL[1])
+class Unasked(Exception):
+    """The process that has collected tests cannot say."""
 
 
 def _askable(mutant: Mutant) -> set[str]:
@@ -222,14 +266,14 @@ def _ranks(file: str) -> Callable[[str], tuple[bool, int]]:
     return lambda test: (test not in executing, places.get(file_of(test), len(places)))
 
 
-def _confirmed(mutant: Mutant, outcome: Outcome) -> Outcome:
+def _confirmed(mutant: Mutant, fault: Fault, outcome: Outcome, ask: Ask) -> Outcome:
     """A test's verdict counts when it passes without the fault, by itself: some need what others did before. Where it
     is not known to execute the line, it has to fail with the fault a second time: a busy machine misses deadlines."""
     test = outcome.by
     if not outcome.is_killed or "::" not in test:
         return outcome
     executes = test in _index().of(mutant.file, mutant.line)
-    if _passes_alone(test) and (executes or asked(mutant, [test]).is_killed):
+    if not ask([test], None, ALL[1]).code and (executes or ask([test], fault, ALL[1]).is_killed):
         return outcome
     return Outcome(UNPROVEN, outcome.output)
 

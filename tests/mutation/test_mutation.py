@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from tests.mutation import index, probes, selection, session
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
-from tests.mutation.run import NO_TESTS, NO_VERDICT, UNPROVEN, Outcome, Record, run
+from tests.mutation.run import NO_TESTS, NO_VERDICT, UNPROVEN, Fault, Outcome, Record, run
 
 pytestmark = pytest.mark.process  # it runs pytest
 
@@ -181,8 +182,16 @@ def toy(tmp_path: Path) -> Path:
 
 
 def ask(toy: Path, before: str, after: str, test: str = "") -> Outcome:
+    return run([Path(f"{toy}/test_toy.py{test}")], planted(toy, before, after), session.ALL[1], toy)
+
+
+def planted(toy: Path, before: str = "return found", after: str = "return None") -> Fault:
     (mutant,) = (each for each in mutants("toy.py", TOY) if (each.before, each.after) == (before, after))
-    return session.asked(mutant, [Path(f"{toy}/test_toy.py{test}")], toy)
+    return session.planted_in(toy, mutant)
+
+
+def certain(toy: Path, seconds: float) -> Outcome:
+    return session.certain(partial(run, root=toy), planted(toy), [toy / "test_toy.py"], seconds)
 
 
 @pytest.mark.leaves("Python's fork server stays as long as the process")
@@ -218,8 +227,7 @@ def test_a_process_without_a_verdict_is_the_work_of_the_fault_or_counts_for_noth
     toy: Path, when: str, is_killed: bool
 ) -> None:
     (toy / "test_toy.py").write_text(CRASHES.format(when=when))
-    (mutant,) = (each for each in mutants("toy.py", TOY) if each.after == "return None")
-    assert session.certain(mutant, [toy / "test_toy.py"], 20.0, toy).is_killed == is_killed
+    assert certain(toy, 20.0).is_killed == is_killed
 
 
 def test_what_a_test_logged_is_no_test() -> None:
@@ -242,12 +250,11 @@ WAITS = (
 @pytest.mark.leaves("Python's fork server stays as long as the process")
 def test_who_only_waits_is_ended_long_before_its_time(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.mutation.run.IDLE", 1.0)
-    (mutant,) = (each for each in mutants("toy.py", TOY) if each.after == "return None")
     (toy / "test_toy.py").write_text(WAITS.format(when="largest([2]) != 2"))
-    outcome = session.certain(mutant, [toy / "test_toy.py"], 200.0, toy)
+    outcome = certain(toy, 200.0)
     assert (outcome.is_killed, outcome.was_cut) == (True, True)
     (toy / "test_toy.py").write_text(WAITS.format(when="True"))
-    assert session.certain(mutant, [toy / "test_toy.py"], 200.0, toy).code == UNPROVEN
+    assert certain(toy, 200.0).code == UNPROVEN
 
 
 def outcome(code: int) -> Outcome:
