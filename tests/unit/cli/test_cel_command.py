@@ -57,6 +57,11 @@ def test_an_expression_without_value_is_shown_where_it_fails(capsys: pytest.Capt
     ]
 
 
+def test_an_expression_that_fails_at_its_first_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "-int('-9223372036854775808')", "--with", SAMPLE)
+    assert out.splitlines()[0].startswith("error: line 1, column 1: ")
+
+
 def test_a_long_line_is_shown_around_the_place(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, " + ".join(["'abcdef'"] * 200) + " + nope" + " + 'x'" * 100)
     message, line, caret = out.splitlines()
@@ -143,6 +148,8 @@ def test_variables_with_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("a: [", "2: not YAML: "),
         ("request:\n\tmethod: GET\n", "2: not YAML: a tab indents this line; indent with spaces"),
         ("- 1\n", "1: must be an object with request"),
+        ("# of a test\n\n- 1\n", "3: must be an object with request"),
+        ('{"request":\n "\\ud83d\\ude00"}', "1: request: "),  # JSON that YAML cannot read has no lines
     ],
 )
 def test_variables_that_are_no_object(
@@ -185,6 +192,31 @@ def test_values_as_json(text: str, shown: str, capsys: pytest.CaptureFixture[str
     assert run(capsys, text, "--with", SAMPLE)[1].startswith(f"{shown}\n")
 
 
+@pytest.mark.parametrize(
+    ("opened", "closed", "shown"), [("[", "]", "["), ("{'a': ", "}", '{"a": '), ("optional.of(", ")", "")]
+)
+def test_a_hundred_levels_are_shown(
+    opened: str, closed: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What JSON has no number for is text at each of them; one level more is refused."""
+    for levels, code in ((100, exits.OK), (101, exits.CONFIG)):
+        text = f"{opened * levels}1.0 / 0.0{closed * levels}"
+        assert run(capsys, text, "--with", SAMPLE)[0] == code, levels
+    _, out, _ = run(capsys, f"{opened * 100}1.0 / 0.0{closed * 100}", "--with", SAMPLE, "--json")
+    value = json.dumps(json.loads(out)["value"])
+    assert value == f'{shown * 100}"+Inf"{(closed if shown else "") * 100}'
+
+
+@pytest.mark.parametrize("body", ["[" * 600 + "]" * 600, '{"a":' * 600 + "1" + "}" * 600])
+def test_a_value_of_many_levels_is_a_mistake_of_the_expression(
+    body: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "v.yaml"
+    file.write_text(json.dumps({"request": {"body": body}}))
+    code, out, _ = run(capsys, "json(request.body)", "--with", str(file))
+    assert (code, "nested" in out.splitlines()[0]) == (exits.CONFIG, True), out[:200]
+
+
 def test_limits_end_an_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
     numbers = "range(100).map(a, range(100).map(b, range(100).map(c, a + b + c)))"
     code, out, _ = run(
@@ -215,6 +247,7 @@ def test_a_long_line_begins_sixty_characters_before_the_mistake(capsys: pytest.C
 def test_a_mistake_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "true &&\n request.mehtod == ''", "--json")
     assert code == exits.CONFIG
+    assert out.startswith('{\n  "expression": "true &&')
     assert json.loads(out) == {
         "expression": "true &&\n request.mehtod == ''",
         "type": "",
