@@ -58,7 +58,6 @@ class Elsewhere:
         """There is another controller, of which nothing is known yet, or nothing any more: it was lost, and will give
         its whole feed again."""
         self._missing.add(origin)
-        self._facts.setdefault(origin, {})
 
     def hear(self, origin: str, changes: Sequence[Change[AnswerKey, Answer]]) -> set[str]:
         """Take a batch of an origin's feed; the first one after `expect` is the whole. Gives the Gateways concerned.

@@ -26,7 +26,7 @@ def check(address: tuple[str, int], security: Security) -> None:
         _check_accounts(security)
         return
     local, where = is_loopback(address[0]) and not address[0].endswith(BELOW_LOCALHOST), shown(address)
-    has_tls = security.certificate is not None or security.key is not None
+    has_tls = security.certificate is not None
     knows_proxies = security.token_file is not None or security.client_authority is not None
     if security.insecure and not local:
         raise Exposed(f"--xds-insecure is for loopback addresses only, not for {where}; give {TLS}, and {WHO}")

@@ -54,7 +54,7 @@ class EndpointTrouble:
 
 def written(node: node_pb2.Node) -> str:
     """The report that a request carries, not looked at; "": none."""
-    if not node.HasField("metadata") or KEY not in node.metadata.fields:
+    if KEY not in node.metadata.fields:
         return ""
     text = node.metadata.fields[KEY].string_value
     return text if 0 < len(text) <= MOST_TEXT else TOO_LONG

@@ -195,9 +195,7 @@ def test_values_as_json(text: str, shown: str, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("opened", "closed", "shown"), [("[", "]", "["), ("{'a': ", "}", '{"a": '), ("optional.of(", ")", "")]
 )
-def test_a_hundred_levels_are_shown(
-    opened: str, closed: str, shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hundred_levels_are_shown(opened: str, closed: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What JSON has no number for is text at each of them; one level more is refused."""
     for levels, code in ((100, exits.OK), (101, exits.CONFIG)):
         text = f"{opened * levels}1.0 / 0.0{closed * levels}"

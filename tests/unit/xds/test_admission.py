@@ -100,6 +100,22 @@ def test_a_token_that_is_withdrawn_and_a_file_that_is_broken(file: Path) -> None
     assert rule.keeps(everything, "x/y") and rule.keeps(web, "shop/web")  # nobody was withdrawn by a broken file
 
 
+def test_a_token_that_somebody_else_knows_must_be_there() -> None:
+    rule = Admission(needs_token=True)
+    assert rule.admit(peer()) == admission.NO_TOKEN
+    assert rule.admit(peer("Bearer a", "Bearer b")) == admission.SEVERAL
+    assert rule.admit(peer("Bearer of-an-account")) == Right()
+    assert rule.admit(peer("Bearer of-an-account", uris=(SPIFFE,))) == Right(frozenset({"shop/web"}))
+    assert Admission().admit(peer()) == Right()
+
+
+def test_with_a_file_of_tokens_they_count_also_where_one_is_needed(file: Path) -> None:
+    rule = Admission(Tokens(file), needs_token=True)
+    assert rule.admit(peer("Bearer of-an-account")) == admission.WRONG_TOKEN
+    file.write_text("another-token-of-all # and another size\n")
+    assert rule.admit(peer("Bearer another-token-of-all")) == Right(), "whoever is new meets the newest file"
+
+
 def test_a_peer_does_not_show_its_token() -> None:
     assert WEB not in repr(peer(f"Bearer {WEB}"))
 
@@ -110,6 +126,12 @@ def test_a_refusal_is_told_once_a_minute_for_each_host_and_reason() -> None:
     assert not told.is_news("ipv4:10.0.0.1:2", "a", 59.0)
     assert told.is_news("ipv4:10.0.0.1:2", "b", 59.0) and told.is_news("ipv4:10.0.0.2:2", "a", 59.0)
     assert told.is_news("ipv4:10.0.0.1:3", "a", 60.0)
+    told = Complaints()
+    for number in range(admission.MOST_NOTED):
+        assert told.is_news(f"ipv4:10.1.{number}.1:1", "a", 61.0)
+    assert not told.is_news("ipv4:10.1.0.1:1", "a", 61.0), "so many are remembered"
+    assert told.is_news("ipv4:10.2.0.1:1", "a", 61.0)
+    assert told.is_news("ipv4:10.1.0.1:1", "a", 61.0), "and no more"
     for number in range(admission.MOST_NOTED * 2):
         told.is_news(f"ipv4:10.1.{number}.1:1", "a", 61.0)
     assert len(told._until) <= admission.MOST_NOTED

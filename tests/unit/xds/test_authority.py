@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from controlplane.xds import authority as authorities
@@ -18,6 +21,7 @@ from controlplane.xds.authority import (
     NEXT_KEY,
     OF_A_CONTROLLER,
     RENEW,
+    SKEW,
     SPREAD,
     Authority,
     Identity,
@@ -28,6 +32,7 @@ from controlplane.xds.issuer import Issuer
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 NAMES = ("gatewright.system.svc",)
 DAY = dt.timedelta(days=1)
+SECOND = dt.timedelta(seconds=1)
 
 
 def is_trusted(identity: Identity, bundle: bytes, name: str, now: dt.datetime) -> bool:
@@ -51,6 +56,45 @@ def test_what_is_written_is_read() -> None:
 def test_nothing_is_replaced_before_it_is_time() -> None:
     first = authorities.created(START)
     assert authorities.rotated(first, START + LIFETIME - RENEW - DAY) is first
+
+
+def test_the_times_of_an_authority() -> None:
+    """A year; a successor when 120 days of it are left; a day until that one signs. Certificates: two days."""
+    assert (LIFETIME, RENEW, SPREAD, SKEW, OF_A_CONTROLLER) == (365 * DAY, 120 * DAY, DAY, DAY / 24, 2 * DAY)
+    first = authorities.created(START)
+    assert first.signing.not_valid_before_utc == START - SKEW and first.signing.not_valid_after_utc == START + LIFETIME
+    made = START + LIFETIME - RENEW
+    assert authorities.rotated(first, made) is first
+    both = authorities.rotated(first, made + SECOND)
+    assert len(both.certificates) == 2 and both.signing == first.signing
+    assert authorities.rotated(both, made + SPREAD) is both
+    after = authorities.rotated(both, made + SECOND + SPREAD)
+    assert (after.certificates, after.next_key) == (both.certificates[::-1], None)
+
+
+def test_an_authority_at_its_end_is_followed_at_once() -> None:
+    """Its successor came late; nothing that the old one signs is trusted any more."""
+    first = authorities.created(START)
+    end = START + LIFETIME
+    both = authorities.rotated(first, end - DAY / 2)
+    assert authorities.rotated(both, end - SECOND) is both
+    assert authorities.rotated(both, end).certificates == both.certificates[1:]
+
+
+def test_those_before_the_one_that_signs_stay_until_they_expire() -> None:
+    first, old = authorities.created(START), authorities.created(START - 200 * DAY)
+    both = Authority((first.signing, old.signing), first.key)
+    end = START - 200 * DAY + LIFETIME
+    assert authorities.rotated(both, end - SECOND) is both
+    assert authorities.rotated(both, end).certificates == first.certificates
+
+
+def test_a_bundle_is_one_certificate_after_the_other() -> None:
+    first = authorities.created(START)
+    both = authorities.rotated(first, START + LIFETIME - RENEW + DAY)
+    assert both.bundle.startswith(first.bundle)
+    rest = both.bundle.removeprefix(first.bundle)
+    assert rest.startswith(b"-----BEGIN CERTIFICATE-----\n") and rest.endswith(b"\n-----END CERTIFICATE-----\n")
 
 
 def test_what_has_expired_is_trusted_no_more_when_another_one_signs() -> None:
@@ -103,6 +147,71 @@ def test_an_issued_certificate_is_for_the_names_and_for_other_controllers_and_is
     assert certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca is False
 
 
+def test_what_an_authority_may_do() -> None:
+    """Sign certificates of ends and lists of those that are withdrawn. Nothing else."""
+    certificate = authorities.created(START).signing
+    found = {type(each.value): (each.value, each.critical) for each in certificate.extensions}
+    usage = x509.KeyUsage(
+        digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+    assert found == {
+        x509.BasicConstraints: (x509.BasicConstraints(ca=True, path_length=0), True),
+        x509.KeyUsage: (usage, True),
+        x509.SubjectKeyIdentifier: (x509.SubjectKeyIdentifier.from_public_key(certificate.public_key()), False),  # type: ignore[arg-type]
+    }
+    (name,) = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    assert re.fullmatch("gatewright xds 2026-01-01 [0-9a-f]{8}", str(name.value))
+    assert certificate.subject != authorities.created(START).signing.subject, "a chain is built by names"
+
+
+def test_what_a_certificate_of_a_controller_says() -> None:
+    authority = authorities.created(START)
+    issued = authorities.issued(authority, NAMES, START)
+    certificate = x509.load_pem_x509_certificate(issued.certificate)
+    found = {type(each.value): (each.value, each.critical) for each in certificate.extensions}
+    signer = authority.signing.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    names = x509.SubjectAlternativeName([x509.DNSName(NAMES[0]), x509.DNSName(CONTROLLER)])
+    assert found == {
+        x509.BasicConstraints: (x509.BasicConstraints(ca=False, path_length=None), True),
+        x509.SubjectAlternativeName: (names, False),
+        x509.ExtendedKeyUsage: (
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+            False,
+        ),
+        x509.AuthorityKeyIdentifier: (
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(signer),
+            False,
+        ),
+    }
+    assert certificate.issuer == authority.signing.subject
+    assert (certificate.not_valid_before_utc, certificate.not_valid_after_utc) == (START - SKEW, START + 2 * DAY)
+    assert issued.renew_at == START + DAY
+
+
+def nameless() -> bytes:
+    """An authority whose certificates cannot say which of its keys signed them."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+    made = made.not_valid_before(START).not_valid_after(START + DAY)
+    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def another_kind_of_key() -> bytes:
+    return ed25519.Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def test_one_certificate_of_another_form_spoils_the_bundle() -> None:
+    authority = authorities.created(START)
+    data = authorities.written(authority)
+    for other in (nameless(), authorities.issued(authority, NAMES, START).certificate):
+        with pytest.raises(UnusableAuthority, match="a certificate that is no authority made by gatewright"):
+            authorities.read(data | {BUNDLE: data[BUNDLE] + other})
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -113,6 +222,7 @@ def test_an_issued_certificate_is_for_the_names_and_for_other_controllers_and_is
             "a certificate that is no auth",
         ),
         ({KEY: b""}, "ca.key holds no private key"),
+        ({KEY: another_kind_of_key()}, "ca.key is no key of an elliptic curve"),
         ({KEY: authorities.written(authorities.created(START))[KEY]}, "ca.key is not the key of the first certificate"),
         ({NEXT_KEY: b"nonsense"}, "next.key holds no private key"),
         (

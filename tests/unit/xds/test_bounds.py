@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from controlplane.snapshot import RESOURCE_TYPE, Difference, Record, Snapshots
+from controlplane.snapshot import RESOURCE_TYPE, Difference, Record, Snapshot, Snapshots
 from controlplane.xds import nacks, subscription
 from controlplane.xds.delta import MOST_BYTES, Chunk, Part, cut, encode
 from controlplane.xds.node import ProtocolError
@@ -69,10 +69,14 @@ def test_the_size_of_a_chunk_is_about_what_it_takes_on_the_wire() -> None:
         assert wire <= chunk.size <= wire + 4 * len(removed)
 
 
-def records(filler: int) -> tuple[Record, ...]:
+def state(filler: int = 1) -> Snapshot:
     snapshots = Snapshots()
     snapshots.apply([("a/b", RESOURCE_TYPE, "big", b"x" * filler), ("a/b", RESOURCE_TYPE, "c", b"y" * 10)])
-    return tuple(snapshots.newest("a/b").resources(RESOURCE_TYPE))
+    return snapshots.newest("a/b")
+
+
+def records(filler: int) -> tuple[Record, ...]:
+    return tuple(state(filler).resources(RESOURCE_TYPE))
 
 
 @pytest.mark.parametrize(("over", "chunks"), [(0, [2]), (1, [1, 1])])
@@ -90,6 +94,14 @@ def test_a_chunk_has_250_resources_at_most(count: int, chunks: list[int]) -> Non
     snapshots.apply([("a/b", RESOURCE_TYPE, f"r{number}", b"") for number in range(count)])
     difference = Difference(tuple(snapshots.newest("a/b").resources(RESOURCE_TYPE)), ())
     assert [len(chunk.records) for chunk in cut(difference)] == chunks
+
+
+def test_who_leaves_everything_is_sent_nothing_of_it_again() -> None:
+    """A name that was given up while everything was wanted is answered, unless everything was given up as well."""
+    subscribed = Subscription(request(["*", "kept"]))
+    subscribed.update(request([], ["c"]))
+    subscribed.update(request(["kept"], ["*"]))
+    assert subscribed.difference(state().resources(RESOURCE_TYPE)) == Difference((), ("kept",))
 
 
 def test_names_may_take_all_that_they_are_allowed_and_no_byte_more() -> None:

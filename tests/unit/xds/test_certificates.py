@@ -128,9 +128,10 @@ def test_files_that_cannot_be_used_are_named_with_the_reason(
     assert str(raised.value) == reason.format(crt=files.certificate, key=files.key, ca=files.client_authority)
 
 
-def test_a_key_with_a_password_is_refused_and_asks_nobody(files: Files) -> None:
+@pytest.mark.parametrize("password", [b"hush", b"x"])
+def test_a_key_with_a_password_is_refused_and_asks_nobody(files: Files, password: bytes) -> None:
     key: Any = serialization.load_pem_private_key(ONE[1], None)
-    locked = serialization.BestAvailableEncryption(b"hush")
+    locked = serialization.BestAvailableEncryption(password)
     files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
     with pytest.raises(CredentialError, match="are not usable PEM files"):
         Certificates(files)

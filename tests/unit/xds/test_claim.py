@@ -6,9 +6,10 @@ import pytest
 from google.protobuf.struct_pb2 import Struct
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
-from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
+from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY, Claim, no_memory
 from controlplane.xds.delta import Library
 from controlplane.xds.stream import Acknowledged, Stream
+from controlplane.xds.subscription import Subscription
 from dataplane.agent import xds_stream
 from gatewright.wire.external import discovery_pb2, node_pb2
 
@@ -81,6 +82,29 @@ def test_claim_of_the_newest_state_is_answered_by_an_empty_one(server: Server) -
     server.snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", None)])
     (response,) = server.read()
     assert (names([response]), list(response.removed_resources)) == ([], ["a"])
+
+
+def test_what_a_question_costs() -> None:
+    """The first one pays for the answers to both: what names and versions of all resources may take."""
+    snapshots = Snapshots()
+    snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", b"1"), (GATEWAY, ENDPOINT_TYPE, "b", b"1")])
+    snapshots.apply([(GATEWAY, RESOURCE_TYPE, "c", b"1")])
+    newest = snapshots.newest(GATEWAY)
+    wholes = {kind: Subscription(Request(type_url=kind)) for kind in (ENDPOINT_TYPE, RESOURCE_TYPE)}
+    node = node_pb2.Node(user_agent_name=OWN_AGENT)
+    node.metadata[STATE_KEY] = "0" * 32
+    claim = Claim(node)
+    assert claim.compare(wholes, newest, no_memory) is newest
+    costs = []
+    while claim.next_question() is not None:
+        costs.append(claim.cost(newest))
+    assert (costs, claim.is_asked) == ([0, None], True)
+    claim = Claim(node)
+    claim.compare(wholes, newest, no_memory)
+    assert claim.cost(newest) == 3 * 300
+    nobody = Claim()
+    assert nobody.compare(wholes, newest, no_memory) is newest
+    assert (nobody.cost(newest), nobody.is_asked) == (None, False)
 
 
 def test_claim_of_another_state_is_asked_about_for_each_type_once(server: Server) -> None:

@@ -48,6 +48,7 @@ def test_at_most_so_many_bytes_and_what_is_bigger_travels_alone() -> None:
     assert sum(len(record.wire) for record in records(half - 1000, half - 1000, fits)) == MOST_BYTES
     assert shapes(records(half - 1000, half - 1000, fits)) == [(3, 0)]
     assert shapes(records(half - 1000, half - 1000, fits + 1)) == [(2, 0), (1, 0)]
+    assert shapes(records(MOST_BYTES, half - 1000, half - 1000, fits)) == [(1, 0), (3, 0)]
 
 
 def test_removed_names_count_as_bytes() -> None:
@@ -59,6 +60,7 @@ def test_removed_names_count_as_bytes() -> None:
     half = 2**19 - NAME_OVERHEAD
     assert shapes((), ("a" * half, "b" * half)) == [(0, 2)]
     assert shapes((), ("a" * half, "b" * half, "")) == [(0, 2), (0, 1)]
+    assert shapes((), ("n" * MOST_BYTES, "a" * half, "b" * half)) == [(0, 1), (0, 2)]
     assert shapes((), ("a", "n" * MOST_BYTES, "b")) == [(0, 1), (0, 1), (0, 1)]
     assert shapes((), ("n" * MOST_BYTES, "b")) == [(0, 1), (0, 1)]
     assert shapes((), ("é" * (MOST_BYTES // 2 - 4), "b" * 4)) == [(0, 1), (0, 1)]
@@ -67,6 +69,9 @@ def test_removed_names_count_as_bytes() -> None:
 def test_a_small_change_is_one_message() -> None:
     assert shapes(records(1), ("a", "b")) == [(1, 2)]
     assert shapes(records(MOST_BYTES - 100), ("a" * 200,)) == [(1, 0), (0, 1)]
+    left = MOST_BYTES - Chunk(records(MOST_BYTES - 500)).size - NAME_OVERHEAD
+    assert shapes(records(MOST_BYTES - 500), ("a" * left,)) == [(1, 1)]
+    assert shapes(records(MOST_BYTES - 500), ("a" * (left + 1),)) == [(1, 0), (0, 1)]
     assert shapes(records(*[1] * (MOST_RECORDS + 1)), ("a",)) == [(MOST_RECORDS, 0), (1, 0), (0, 1)]
     assert shapes(records(MOST_BYTES, 1)) == [(1, 0), (1, 0)]
 
@@ -122,3 +127,28 @@ def test_steps_that_streams_share_are_cut_once_and_not_kept_for_ever(monkeypatch
         assert steps() is steps()
         assert len(steps()) == 1
         assert len(library._steps) <= 2 and len(library._parts) <= 2
+
+
+def test_what_streams_share_is_kept_for_those_that_come_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two: of parts those that were used last, of steps those that were cut last."""
+    monkeypatch.setattr(delta, "SHARED_PARTS", 2)
+    snapshots, library = Snapshots(), Library()
+    states = []
+    for number in range(3):
+        snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", str(number).encode())])
+        states.append(snapshots.newest(GATEWAY))
+    entry = Subscription(discovery_pb2.DeltaDiscoveryRequest(type_url=RESOURCE_TYPE))
+    parts = [library.step(state, entry, 0) for state in states[:2]]
+    assert library.step(states[0], entry, 0) is parts[0]
+    newest = library.step(states[2], entry, 0)
+    assert library.step(states[0], entry, 0) is parts[0] and library.step(states[2], entry, 0) is newest
+    assert library.step(states[1], entry, 0) is not parts[1]
+
+    def steps(number: int) -> delta.Steps:
+        return library.steps(states[number], 0, (RESOURCE_TYPE,), {RESOURCE_TYPE: entry})
+
+    first, second = steps(0), steps(1)
+    assert steps(0) is first
+    third = steps(2)
+    assert steps(1) is second and steps(2) is third
+    assert steps(0) is not first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,8 @@ def test_resources_leave_only_through_tls_to_who_is_known_unless_asked_for_on_lo
         ("0.0.0.0", Security(FILE, FILE), "give --xds-token-file FILE (tokens) or --xds-client-ca FILE"),
         ("127.0.0.1", Security(FILE, FILE), "give --xds-token-file FILE (tokens) or --xds-client-ca FILE"),
         ("127.0.0.1", Security(FILE), "--xds-tls-cert and --xds-tls-key are needed both"),
+        ("127.0.0.1", Security(key=FILE), "--xds-tls-cert and --xds-tls-key are needed both"),
+        ("0.0.0.0", Security(key=FILE), "--xds-tls-cert and --xds-tls-key are needed both"),
         ("127.0.0.1", Security(token_file=FILE), "--xds-token-file needs TLS"),
         ("127.0.0.1", Security(client_authority=FILE), "--xds-client-ca needs TLS"),
         ("0.0.0.0", Security(FILE, FILE, FILE, FILE, True), "--xds-insecure is for loopback addresses only"),
@@ -55,6 +58,23 @@ def test_resources_leave_only_through_tls_to_who_is_known_unless_asked_for_on_lo
 )
 def test_the_refusal_says_what_to_do(host: str, security: Security, cure: str) -> None:
     assert cure in refusal(host, security)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"insecure": True},
+        *({name: FILE} for name in ("certificate", "key", "client_authority", "token_file")),
+    ],
+)
+def test_what_a_cluster_knows_does_not_come_from_files_too(more: dict[str, Any]) -> None:
+    for host in (*LOCAL, *ELSEWHERE):
+        refused = refusal(host, Security(service_accounts=True, **more))
+        assert refused.startswith("--xds-service-accounts has its certificates and tokens from the cluster") == bool(
+            more
+        )
+        assert bool(refused) == bool(more)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,19 @@ def test_a_row_in_full_with_moments_instead_of_ages() -> None:
     )
 
 
+def test_moments_are_known_to_a_tenth_of_a_second() -> None:
+    (row,) = read({**ROW, "evicted_for_seconds": 20.26, "last_failure_seconds": 5.26})
+    assert (row.evicted_until, row.last_failure) == (1020.3, 994.7)
+    (row,) = read({**ROW, "evicted_for_seconds": 0, "failures": 1})
+    assert (row.evicted_until, row.last_failure) == (0.0, 995.0)
+
+
+def test_a_row_that_says_little() -> None:
+    assert read({"endpoint": "10.0.0.1:443"}) == (EndpointTrouble("10.0.0.1:443", "", 0, 0.0, 0, "", "", 0.0),)
+    (row,) = reports.read(json.dumps([{"endpoint": "e", "backend": "b" * 2000}]), 0.0, lambda _: True)
+    assert row.backend == "b" * 1024
+
+
 def test_a_proxy_speaks_of_backends_of_its_own_gateway_alone() -> None:
     assert read({**ROW, "backend": "backend/service/other/bank/443"}) == ()
     assert [each.backend for each in read({**ROW, "backend": ""}, ROW)] == ["", SHOP]
@@ -82,7 +95,11 @@ def test_rows_without_end_are_cut_and_a_text_that_is_too_long_says_nothing() -> 
     assert len(read(*[ROW] * (MOST_ROWS + 50))) == MOST_ROWS
     assert reports.written(node("x" * MOST_TEXT)) == "x" * MOST_TEXT
     assert reports.written(node("x" * (MOST_TEXT + 1))) == "[]"
+    assert reports.written(node("")) == "[]", "a proxy takes back what it said"
     assert reports.written(node_pb2.Node(id="default/web/one")) == ""
+    other = node_pb2.Node(id="default/web/one")
+    other.metadata["other"] = "x"
+    assert reports.written(other) == ""
 
 
 def test_a_report_answers_nothing_and_changes_no_subscription() -> None:

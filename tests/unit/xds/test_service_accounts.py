@@ -78,6 +78,8 @@ async def test_a_gateway_with_a_long_name_has_an_account_with_a_hash(world: Worl
         (token(expires="soon"), service_accounts.UNREADABLE),
         (token(expires=float("inf")), service_accounts.UNREADABLE),
         (token(expires=float("nan")), service_accounts.UNREADABLE),
+        (token(expires=1e12), service_accounts.UNREADABLE),  # in 30,000 years
+        (token(expires=-1e12), service_accounts.UNREADABLE),
         (token(expires=10**400), service_accounts.UNREADABLE),  # no float has it
         (token(expires=-(10**400)), service_accounts.UNREADABLE),
         (token(expires=True), service_accounts.EXPIRED),
