@@ -217,17 +217,21 @@ class Teller:
         self._name = name
         self._issuer = issuer
         self._leader = leader
+        self._looks = asyncio.Event()
+        """There may be another leader. Not `_news`: what a call leaves there would end the pause behind it."""
         self._news = asyncio.Event()
         """There may be another leader, an answer to pass on, or an end of the call."""
 
     def look(self) -> None:
         """The leader may be another one."""
+        self._looks.set()
         self._news.set()
 
     async def run(self) -> None:
         """Until cancelled."""
         pause = FIRST_PAUSE
         while True:
+            self._looks.clear()
             address = self._leader()
             if not address:
                 await self._wait(None)
@@ -243,10 +247,10 @@ class Teller:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _wait(self, seconds: float | None) -> None:
+        """Until the leader may be another one, and no longer than that."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._news.wait()
-        self._news.clear()
+                await self._looks.wait()
 
     async def _tell(self, address: str) -> None:
         """To one leader, as long as it leads."""

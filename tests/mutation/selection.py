@@ -22,6 +22,7 @@ POLICIES = "tests/policies"
 CORPUS = "tests/fuzz/test_fuzz_corpus.py"
 SERVER = "tests/loopback/test_xds_server.py"
 """The controller's gRPC server has no other front door than a socket; its tests start it in their own process."""
+PEERS = "tests/loopback/test_controllers_among_themselves.py"
 CONTROLLER = "tests/loopback/test_controller_app.py"
 WATCHES = "tests/loopback/test_cluster_watches.py"
 STREAMS = tuple(f"tests/loopback/test_{name}.py" for name in ("udp_routes", "tcp_routes", "tls_passthrough"))
@@ -51,7 +52,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "controlplane.snapshot": ("snapshot", "xds", "translate", "admin"),
     "controlplane.sources": ("sources", "app", "api"),
     "controlplane.translate": ("translate", "attach", "app", "lint", MERGES, HISTORIES),
-    "controlplane.xds": ("xds", "snapshot", "app", SERVER, CORPUS, HISTORIES),
+    "controlplane.xds": ("xds", "snapshot", "app", SERVER, PEERS, CORPUS, HISTORIES),
     "dataplane": (
         "test_worker.py",
         "test_proxy_main.py",
