@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 
+import grpc
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -267,6 +268,35 @@ class TestIssuer:
         issuer.use(authority)
         issuer.use(authorities.read(authorities.written(authority)))
         assert heard == [0, 1]
+
+    def test_what_grpc_is_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Proxies show a token, other controllers a certificate of the same authority; what is new counts from the next
+        handshake on."""
+        monkeypatch.setattr(grpc, "ssl_server_certificate_configuration", lambda *given: given)
+        monkeypatch.setattr(
+            grpc,
+            "dynamic_ssl_server_credentials",
+            lambda first, fetch, require_client_authentication: (first, fetch, require_client_authentication),
+        )
+        monkeypatch.setattr(grpc, "ssl_channel_credentials", lambda *given: given)
+        now, authority = [START], authorities.created(START)
+        issuer = Issuer(lambda: now[0])
+        assert issuer.bundle == b"" and issuer.wants_client_certificate is False
+        issuer.name(iter(NAMES))  # type: ignore[arg-type]  # kept as they are now
+        issuer.use(authority)
+        shown = issuer.identity()
+        assert is_trusted(shown, authority.bundle, NAMES[0], START)
+        first, fetch, is_mutual = issuer.credentials()
+        assert (first, is_mutual) == (([(shown.key, shown.certificate)], None), False)
+        mutual, fetch_mutual, is_mutual = issuer.mutual_credentials()
+        assert (mutual, is_mutual) == (([(shown.key, shown.certificate)], authority.bundle), True)
+        assert issuer.channel_credentials() == (authority.bundle, shown.key, shown.certificate)
+        assert fetch() is None and fetch_mutual() is None, "as before"
+        now[0] += OF_A_CONTROLLER / 2
+        newest = issuer.identity()
+        assert newest.certificate != shown.certificate
+        assert fetch() == ([(newest.key, newest.certificate)], None) and fetch() is None
+        assert fetch_mutual() == ([(newest.key, newest.certificate)], authority.bundle)
 
     def test_nothing_is_shown_before_there_is_an_authority(self) -> None:
         with pytest.raises(RuntimeError, match="no authority"):

@@ -6,6 +6,8 @@ from collections.abc import ItemsView
 
 import pytest
 
+from controlplane.derive import Change
+from controlplane.xds.answers import Answer, AnswerKey
 from controlplane.xds.fleet import NOTHING, Fleet, Proxy, Refuser
 from controlplane.xds.nacks import Refusal, Refusals
 
@@ -111,6 +113,88 @@ def test_listener_hears_of_every_change_of_a_view(fleet: Fleet) -> None:
     stop()
     fleet.disconnect(other)
     assert heard == [WEB, "shop/other", WEB, WEB, WEB]
+
+
+def test_answers_are_counted(fleet: Fleet) -> None:
+    one = join(fleet, "one")
+    assert (fleet.acks, fleet.nacks) == (0, 0)
+    fleet.acknowledge(one, 1, "v1")
+    fleet.acknowledge(one, 2, "v2")
+    fleet.refuse(one, 3, "v3", Refusals([Refusal("a", "bad")]), complete=True)
+    assert (fleet.acks, fleet.nacks) == (2, 1)
+
+
+def test_which_gateways_have_proxies_here(fleet: Fleet) -> None:
+    one = join(fleet, "one")
+    assert (fleet.serves(WEB), fleet.serves("shop/other")) == (True, False)
+    fleet.disconnect(one)
+    assert fleet.serves(WEB) is False
+
+
+def test_what_is_given_out_of_a_proxy(fleet: Fleet) -> None:
+    """The version that it has applied, with what it refuses; nothing while it has answered nothing or a part."""
+    fleet.origin = "here"
+    key = AnswerKey("here", WEB, "shop/web/one")
+    refused = Refusals([Refusal("a", "bad")])
+    one = join(fleet, "one")
+    assert fleet.answers.present() == {key: Answer("")}
+    fleet.acknowledge(one, 1, "v1")
+    assert fleet.answers.present() == {key: Answer("v1")}
+    fleet.refuse(one, 2, "v2", refused, complete=False)
+    assert fleet.answers.present() == {key: Answer("v1", refused)}
+    fleet.refuse(one, 2, "v2", refused, complete=True)
+    assert fleet.answers.present() == {key: Answer("v2", refused)}
+    again = join(fleet, "one")
+    assert fleet.answers.present() == {key: Answer("")}, "the newest stream counts"
+    fleet.disconnect(again)
+    assert fleet.answers.present() == {key: Answer("v2", refused)}
+    fleet.disconnect(one)
+    assert fleet.answers.present() == {}
+
+
+def elsewhere(name: str, answer: Answer | None, gateway: str = WEB) -> Change[AnswerKey, Answer]:
+    return Change(AnswerKey("there", gateway, f"{gateway}/{name}"), None, answer)
+
+
+def test_proxies_of_another_controller_count_as_they_answered() -> None:
+    fleet = Fleet(lambda: 0.0, sequence_of=lambda _gateway, version: int(version[1:]))
+    fleet.hear(
+        "there",
+        [
+            elsewhere("a", Answer("v3")),
+            elsewhere("b", Answer("v3", Refusals([Refusal("x", "bad")]))),
+            elsewhere("c", Answer("")),
+        ],
+    )
+    view = fleet.view(WEB)
+    assert (view.connected, view.answered_by(3), view.acknowledged_by(3)) == (3, 2, 1)
+    assert (view.answered, view.acknowledged) == ((3, 3, NOTHING), (3, NOTHING, NOTHING))
+    assert view.refusals == {"x": (Refuser("shop/web/b", "bad", NOTHING, "v3"),)}
+    assert not fleet.serves(WEB) and fleet.proxies(lambda _: 0) == ()
+    fleet.connect("shop/web/a", WEB, "")
+    assert fleet.view(WEB).answered_by(3) == 1, "who is connected here as well is known better"
+
+
+def test_states_that_are_not_known_here_are_none(fleet: Fleet) -> None:
+    fleet.hear("there", [elsewhere("a", Answer("v3"))])
+    assert fleet.view(WEB).answered == (NOTHING,)
+
+
+def test_who_listens_hears_when_all_are_known_and_which_gateways_are_concerned(fleet: Fleet) -> None:
+    heard: list[str] = []
+    fleet.listen(heard.append)
+    fleet.on_complete = lambda: heard.append(f"complete: {fleet.view(WEB).complete}")
+    fleet.expect("there")
+    fleet.expect("there")
+    fleet.expect("nowhere")
+    fleet.hear("there", [elsewhere("a", Answer("v1"), "shop/b"), elsewhere("a", Answer("v1"))])
+    assert heard == ["complete: False", "shop/b", WEB]
+    fleet.forget("nowhere")
+    assert heard[3:] == ["complete: True"]
+    fleet.forget("there")
+    assert heard[4:] == ["shop/b", WEB]
+    fleet.forget("there")
+    assert len(heard) == 6
 
 
 def test_list_for_people(fleet: Fleet, now: Now) -> None:

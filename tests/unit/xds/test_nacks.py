@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from controlplane.xds.nacks import MOST_REFUSALS, MOST_TEXT, Refusal, note, parse
+from controlplane.xds.nacks import MOST_REFUSALS, MOST_TEXT, Refusal, note, noted, parse
 
 NO_REASON = "refused without a reason"
 
@@ -63,6 +63,52 @@ def test_a_full_list_keeps_what_it_knows_and_counts_what_is_new() -> None:
     note(known, json.dumps([{"key": key, "error": "new"} for key in ("more", "r0", "r1")]))
     assert (known["r0"].error, known["r1"].error) == ("new", "new")
     assert known[""].error == "and 1 more" and "more" not in known
+
+
+def refusing(**errors: str) -> str:
+    return json.dumps([{"key": key, "error": error} for key, error in errors.items()])
+
+
+def test_what_is_new_is_added_behind_what_is_known() -> None:
+    known = {"a": Refusal("a", "x"), "b": Refusal("b", "x")}
+    note(known, refusing(a="y", c="z"))
+    assert {key: refusal.error for key, refusal in known.items()} == {"a": "y", "b": "x", "c": "z"}
+
+
+def test_what_was_known_stays_as_it_is_and_what_many_say_is_kept_once() -> None:
+    known = {"a": Refusal("a", "x")}
+    assert set(noted(known, refusing(b="y"))) == {"a", "b"} and set(known) == {"a"}
+    one, other = noted({}, refusing(b="y")), noted({}, refusing(b="y"))
+    assert one is other and one == {"b": Refusal("b", "y")}
+    assert noted({}, refusing(b="z")) is not one
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_thousand_are_named_however_many_nacks_name_them(more: int) -> None:
+    known: dict[str, Refusal] = {}
+    if more:
+        note(known, "a reason without a name")
+    note(known, refusing(**{f"r{number}": "x" for number in range(MOST_REFUSALS - 2)}))
+    note(known, refusing(p="x", q="x", r="x"))
+    assert len(known) == MOST_REFUSALS + 1 and {"p", "q"} <= set(known) and "r" not in known
+    assert known[""].error == ("a reason without a name" if more else "and 1 more")
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_newer_reason_may_fill_the_room(over: int) -> None:
+    known = {f"r{number:02}": Refusal(f"r{number:02}", "x" * 1997) for number in range(65)}
+    room = MOST_TEXT - 65 * 2000
+    known["z"] = Refusal("z", "x")
+    note(known, refusing(z="y" * (room - 1 + over)))
+    assert known["z"].error[0] == ("y" if not over else "x")
+
+
+def test_lengths_that_are_still_read() -> None:
+    assert parse(refusing(**{"k" * 1024: "x"})) == (Refusal("k" * 1024, "x"),)
+    assert parse(refusing(**{"k" * 1025: "x"}))[0].key == ""
+    text = refusing(a="x")
+    assert parse(text + " " * ((1 << 20) - len(text))) == (Refusal("a", "x"),)
+    assert parse(text + " " * ((1 << 20) - len(text) + 1))[0].key == ""
 
 
 def test_a_newer_reason_that_finds_no_room_leaves_the_older_one() -> None:

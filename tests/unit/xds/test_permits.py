@@ -34,6 +34,12 @@ def test_the_next_one_is_woken_when_a_permit_ends() -> None:
     assert (second.granted, line.woken, line.permits.under_way) == (True, ["b"], 41)
 
 
+def test_tickets_count_from_one() -> None:
+    """A stream that has none yet has the number nought."""
+    permits = Permits()
+    assert [permits.ticket() for _ in range(3)] == [1, 2, 3]
+
+
 def test_who_began_first_goes_on_first() -> None:
     line = Line()
     early, late = line.permits.ticket(), line.permits.ticket()

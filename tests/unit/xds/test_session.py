@@ -12,14 +12,16 @@ from typing import NoReturn
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
-from controlplane.xds import listeners, permits, server, session
+from controlplane.xds import listeners, methods, permits, server, session
 from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Peer
 from controlplane.xds.permits import Permits
+from controlplane.xds.service_accounts import EXPIRED, Verdict
 from controlplane.xds.session import House, Session
 from controlplane.xds.stream import Stream
 from gatewright.wire.external import discovery_pb2, node_pb2
@@ -267,6 +269,36 @@ async def test_a_slow_reader_makes_room_and_one_that_takes_nothing_is_left(
         assert world.permits.under_way == 0
 
 
+async def test_what_is_sent_is_counted(world: World) -> None:
+    world.publish(a="1")
+    async with world.running() as (made, call, _):
+        await state(call)
+        call.answer()
+        world.publish(a="2")
+        made.notify()
+        await state(call, 2)
+    numbers = world.house.numbers
+    assert (numbers.responses, numbers.response_bytes) == (2, sum(each.ByteSize() for each in call.written))
+
+
+async def test_who_is_slow_to_answer_a_question_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it wait for them: its state goes by the account of those that are slow."""
+    world = World(monkeypatch, most=100_000)
+    world.publish(**{f"r{number:02}": "x" * 900 for number in range(90)})
+    async with world.running("one", claim="of another controller") as (slow, call, _):
+        await until(lambda: len(call.written) == 2, "the questions")
+        assert world.permits.under_way == 90 * 300, "what the answers may take"
+        slow.check(world.clock.now + permits.PATIENCE + 0.1)
+        async with world.running("two") as (_, second, _):
+            second.gate.clear()
+            await until(lambda: world.permits.under_way >= 90 * 1200, "the permit of the other one")
+            for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
+                call.say(type_url, response_nonce=QUESTION)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert call.written[-1].system_version_info and not second.written
+
+
 @pytest.mark.parametrize("is_answered", [False, True])
 async def test_who_does_not_answer_a_question_is_left(world: World, is_answered: bool) -> None:
     """A proxy that claims a state that nobody knows is asked what it holds."""
@@ -333,6 +365,9 @@ async def test_a_refusal_without_a_key_is_of_a_state(world: World, caplog: pytes
 # --- the server's part of a call
 
 
+NO_STREAMS = {"accepted": 0, "unauthenticated": 0, "forbidden": 0, "malformed": 0}
+
+
 @asynccontextmanager
 async def serving(authorize: server.Authorize = server.trust_local) -> AsyncIterator[tuple[server.XdsServer, Fleet]]:
     fleet = Fleet(lambda: 0.0)
@@ -366,6 +401,7 @@ async def test_a_first_request_that_is_none(request_: bytes, text: str) -> None:
         with pytest.raises(Aborted):
             await made._delta(None, call)
         assert call.ended is not None and call.ended[0] == INVALID and text in call.ended[1]
+        assert made.numbers.streams == {**NO_STREAMS, "malformed": 1}
 
 
 async def test_who_never_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,6 +411,7 @@ async def test_who_never_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(Aborted):
             await made._delta(None, call)
         assert call.ended == (grpc.StatusCode.DEADLINE_EXCEEDED, "no request within 0.01 s")
+        assert made.numbers.streams == {**NO_STREAMS, "malformed": 1}
 
 
 async def test_whoever_may_not_have_resources_is_refused_and_never_counted(caplog: pytest.LogCaptureFixture) -> None:
@@ -391,6 +428,102 @@ async def test_whoever_may_not_have_resources_is_refused_and_never_counted(caplo
         assert call.ended == (grpc.StatusCode.PERMISSION_DENIED, "not from ipv4:10.0.0.1:5, local: False")
         assert (heard, call.written) == ([], [])
         assert "ipv4:10.0.0.1:5 may not have shop/web: not from" in caplog.text
+        assert made.numbers.streams == {**NO_STREAMS, "forbidden": 1}
+        call.say(node={"id": f"{GATEWAY}/one"})
+        with pytest.raises(Aborted):
+            await made._delta_over_tcp(None, call)
+        assert len(caplog.records) == 1, "the host was refused for this a moment ago"
+
+
+async def test_a_server_that_stops_is_not_well_and_hears_of_no_more_states() -> None:
+    request = health_pb2.HealthCheckRequest(service=methods.DISCOVERY)
+    async with serving() as (made, _):
+        servicer = made._health
+        assert servicer is not None
+        assert (await servicer.Check(request, None)).status == health_pb2.HealthCheckResponse.SERVING
+        await made.stop()
+        assert (await servicer.Check(request, None)).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert made._snapshots._listeners == []
+
+
+class Accounts:
+    """Who knows tokens of service accounts: `verdicts` one after the other, the last one for ever."""
+
+    def __init__(self, *verdicts: Verdict) -> None:
+        self.verdicts = [*verdicts]
+        self.asked: list[tuple[str, str]] = []
+
+    async def check(self, gateway: str, token: str) -> Verdict:
+        self.asked.append((gateway, token))
+        return self.verdicts.pop(0) if len(self.verdicts) > 1 else self.verdicts[0]
+
+
+class TokenCall(Call):
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None:
+        return (("authorization", "Bearer of-the-account"),)
+
+
+@asynccontextmanager
+async def watched(
+    monkeypatch: pytest.MonkeyPatch, *verdicts: Verdict
+) -> AsyncIterator[tuple[Accounts, TokenCall, asyncio.Task[None], Fleet]]:
+    """A proxy that was let in over TCP by its token, on a moved loop."""
+    clock = SimpleNamespace(monotonic=asyncio.get_running_loop().time)
+    monkeypatch.setattr(session, "time", clock)
+    monkeypatch.setattr(server, "time", clock)
+    accounts, fleet = Accounts(*verdicts), Fleet(clock.monotonic)
+    made = server.XdsServer(Snapshots(), fleet, server.XdsSettings(None, None), accounts=accounts)  # type: ignore[arg-type]
+    await made.start()
+    call = TokenCall("ipv4:10.0.0.1:5")
+    call.say(node={"id": f"{GATEWAY}/one"})
+    task = asyncio.create_task(made._delta_over_tcp(None, call))
+    await asyncio.sleep(0.1)
+    try:
+        yield accounts, call, task, fleet
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        await made.stop()
+
+
+@moved
+async def test_a_token_is_asked_about_again_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = asyncio.get_running_loop().time()
+    verdicts = [Verdict(until=now + 100), Verdict("nobody answers", now + 200, False), Verdict(until=now + 300)]
+    async with watched(monkeypatch, *verdicts, Verdict("withdrawn")) as (accounts, call, task, fleet):
+        for seconds, times in ((99, 1), (1, 2), (99, 2), (1, 3), (99, 3)):
+            await asyncio.sleep(seconds)
+            assert (len(accounts.asked), fleet.view(GATEWAY).connected, call.ended) == (times, 1, None)
+        await asyncio.sleep(1)
+        assert accounts.asked == [(GATEWAY, "of-the-account")] * 4
+        with pytest.raises(Aborted):
+            await task
+        assert (call.ended, fleet.view(GATEWAY).connected) == ((UNAVAILABLE, "withdrawn"), 0)
+
+
+@moved
+async def test_who_has_to_come_with_a_new_token_has_five_seconds_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = asyncio.get_running_loop().time()
+    async with watched(monkeypatch, Verdict(until=now + 10), Verdict(EXPIRED)) as (_, call, task, fleet):
+        await asyncio.sleep(10)
+        with pytest.raises(Aborted):
+            await task
+        assert call.ended == (UNAVAILABLE, EXPIRED)
+        await asyncio.sleep(4.8)
+        assert fleet.view(GATEWAY).connected == 1
+        await asyncio.sleep(0.3)
+        assert fleet.view(GATEWAY).connected == 0
+
+
+@pytest.mark.parametrize(("is_final", "code"), [(True, grpc.StatusCode.PERMISSION_DENIED), (False, UNAVAILABLE)])
+@moved
+async def test_whose_token_is_refused_is_not_let_in(
+    is_final: bool, code: grpc.StatusCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watched(monkeypatch, Verdict("no", 0.0, is_final)) as (_, call, task, fleet):
+        with pytest.raises(Aborted):
+            await task
+        assert (call.ended, fleet.view(GATEWAY).connected, call.written) == ((code, "no"), 0, [])
 
 
 async def test_a_server_that_stops_ends_its_calls_and_takes_no_more() -> None:
