@@ -483,5 +483,55 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         '(Setting(phase, message.WhichOneof("field") or ""), message.SerializeToString(deterministic=True))',
         "(Setting(phase, message.WhichOneof(\"field\") or 'x'), message.SerializeToString(deterministic=True))",
     ): "each message is made for one field, which is set in it: the other word is for the types alone",
+    (
+        "controlplane/cli/cel.py",
+        "if level > json_text.MAX_LEVELS:  # refused as JSON",
+        "if (level >= json_text.MAX_LEVELS):  # refused as JSON",
+    ): "numbers are looked at before, and of a list or map at that level the items are what JSON refuses",
+    (
+        "controlplane/cli/cel.py",
+        "return value",
+        "return None",
+    ): "JSON refuses whatever is at that level, whether it is the value or nothing",
+    (
+        "controlplane/xds/authority.py",
+        'found = tuple(x509.load_pem_x509_certificates(data.get(BUNDLE, b"")))',
+        "found = tuple(x509.load_pem_x509_certificates(data.get(BUNDLE, b'x')))",
+    ): "neither is a certificate",
+    (
+        "controlplane/xds/authority.py",
+        'found = serialization.load_pem_private_key(data.get(entry, b""), None)',
+        "found = serialization.load_pem_private_key(data.get(entry, b'x'), None)",
+    ): "neither is a key",
+    (
+        "controlplane/xds/certificates.py",
+        'self._seen, self._complaint = seen, ""',
+        "self._seen, self._complaint = seen, 'x'",
+    ): "neither is the text of a trouble",
+    (
+        "controlplane/xds/delta.py",
+        "parts = (self.step(snapshot, entries[type_url], 0) for type_url in types)",
+        "parts = (self.step(snapshot, entries[type_url], 1) for type_url in types)",
+    ): "the number is for subscriptions that differ from others; these are for all streams",
+    (
+        "controlplane/xds/subscription.py",
+        "if self._text + asked > MOST_TEXT:",
+        "if (self._text + asked >= MOST_TEXT):",
+    ): "the names are counted anew then, which finds the same or less",
+    (
+        "controlplane/xds/nacks.py",
+        'digest = blake2b(message.encode("utf-8", "surrogatepass"), digest_size=16).digest()',
+        'digest = blake2b(message.encode("utf-8", "surrogatepass"), digest_size=17).digest()',
+    ): "a digest of another length is as different for other texts",
+    (
+        "controlplane/xds/permits.py",
+        "self._asked = 0",
+        "self._asked = 1",
+    ): "places in the line are compared, not shown",
+    (
+        "controlplane/xds/permits.py",
+        "self._asked += 1",
+        "self._asked += 2",
+    ): "places in the line are compared, not shown",
 }
 """By (file, line, line with the fault): the reason."""

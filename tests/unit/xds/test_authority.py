@@ -159,7 +159,7 @@ def test_what_an_authority_may_do() -> None:
     assert found == {
         x509.BasicConstraints: (x509.BasicConstraints(ca=True, path_length=0), True),
         x509.KeyUsage: (usage, True),
-        x509.SubjectKeyIdentifier: (x509.SubjectKeyIdentifier.from_public_key(certificate.public_key()), False),  # type: ignore[arg-type]
+        x509.SubjectKeyIdentifier: (x509.SubjectKeyIdentifier.from_public_key(certificate.public_key()), False),
     }
     (name,) = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     assert re.fullmatch("gatewright xds 2026-01-01 [0-9a-f]{8}", str(name.value))

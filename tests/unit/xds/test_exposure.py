@@ -28,13 +28,13 @@ def refusal(host: str, security: Security) -> str:
 
 @pytest.mark.parametrize("host", [*LOCAL, *ELSEWHERE])
 def test_resources_leave_only_through_tls_to_who_is_known_unless_asked_for_on_loopback(host: str) -> None:
-    for files in product((None, FILE), repeat=4):
-        for insecure in (False, True):
-            security = Security(*files, insecure)
-            tls, known = None not in files[:2], files[2] is not None or files[3] is not None
-            if not refusal(host, security):
-                assert not security.serves_resources or (tls and known) or (insecure and host in LOCAL)
-                assert host in LOCAL or (tls and known)
+    some = (None, FILE)
+    for certificate, key, clients, tokens, insecure in product(some, some, some, some, (False, True)):
+        security = Security(certificate, key, clients, tokens, insecure)
+        tls, known = certificate is not None and key is not None, clients is not None or tokens is not None
+        if not refusal(host, security):
+            assert not security.serves_resources or (tls and known) or (insecure and host in LOCAL)
+            assert host in LOCAL or (tls and known)
 
 
 @pytest.mark.parametrize(

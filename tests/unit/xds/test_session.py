@@ -24,6 +24,7 @@ from controlplane.xds.permits import Permits
 from controlplane.xds.service_accounts import EXPIRED, Verdict
 from controlplane.xds.session import House, Session
 from controlplane.xds.stream import Stream
+from controlplane.xds.xds_settings import XdsSettings
 from gatewright.wire.external import discovery_pb2, node_pb2
 from tests.fakes.moved_loop import moved
 from tests.harness.waiting import until
@@ -371,7 +372,7 @@ NO_STREAMS = {"accepted": 0, "unauthenticated": 0, "forbidden": 0, "malformed": 
 @asynccontextmanager
 async def serving(authorize: server.Authorize = server.trust_local) -> AsyncIterator[tuple[server.XdsServer, Fleet]]:
     fleet = Fleet(lambda: 0.0)
-    made = server.XdsServer(Snapshots(), fleet, server.XdsSettings(None, None), authorize)
+    made = server.XdsServer(Snapshots(), fleet, XdsSettings(None, None), authorize)
     await made.start()
     try:
         yield made, fleet
@@ -472,7 +473,7 @@ async def watched(
     monkeypatch.setattr(session, "time", clock)
     monkeypatch.setattr(server, "time", clock)
     accounts, fleet = Accounts(*verdicts), Fleet(clock.monotonic)
-    made = server.XdsServer(Snapshots(), fleet, server.XdsSettings(None, None), accounts=accounts)  # type: ignore[arg-type]
+    made = server.XdsServer(Snapshots(), fleet, XdsSettings(None, None), accounts=accounts)  # type: ignore[arg-type]
     await made.start()
     call = TokenCall("ipv4:10.0.0.1:5")
     call.say(node={"id": f"{GATEWAY}/one"})
@@ -566,7 +567,7 @@ async def test_a_server_looks_for_slow_proxies_twice_a_second(monkeypatch: pytes
 
 def test_what_a_server_promises_by_itself() -> None:
     """docs: resources on the Unix socket alone, loopback, a proxy that is gone is noticed within 15 seconds."""
-    settings = server.XdsSettings(None)
+    settings = XdsSettings(None)
     assert (settings.tcp, settings.resources_over_tcp) == (("127.0.0.1", 18000), False)
     options = dict(listeners.options(settings.keepalive, settings.keepalive_timeout))
     assert options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"] == 15_000

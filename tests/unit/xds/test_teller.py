@@ -53,7 +53,7 @@ class Call:
         if self._is_done:
             raise asyncio.InvalidStateError
         changes, _ = answer_messages.read(message, "x")
-        self.said.append([(change.key.instance, change.new and change.new.version) for change in changes])
+        self.said.append([(change.key.instance, change.new.version if change.new else None) for change in changes])
 
     def done(self) -> bool:
         return self._is_done
