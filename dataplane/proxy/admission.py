@@ -29,6 +29,9 @@ class Bounds:
 
     __slots__ = ("bytes", "is_counted", "is_too_large", "most_bytes", "quiet_since", "stream_idle")
 
+    quiet_since: float
+    """Set where there is a `stream_idle`."""
+
     def __init__(self, limits: LimitsPlan) -> None:
         self.is_counted = limits.requests is not None
         """Among the requests in flight."""
@@ -37,7 +40,6 @@ class Bounds:
         self.stream_idle = limits.stream_idle
         self.bytes = 0
         """That had come and gone at the last look."""
-        self.quiet_since = 0.0
 
 
 def refuses(x: ActiveExchange, limits: LimitsPlan) -> bool:

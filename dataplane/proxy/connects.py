@@ -57,7 +57,6 @@ def is_routed(x: ActiveExchange, bind: BindPlan | None) -> bool:
         _enter(x, bind)
     else:
         x.path = x.target = b"/"
-        x.readings = ()
         x.upgrade = CONNECT
         return True
     return False

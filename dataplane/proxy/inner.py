@@ -96,7 +96,6 @@ class InnerConnection:
         if not self._is_closing:
             self._is_closing = True
             self._consumer = None
-            self._kept = b""
             self._call_soon(lambda: self._lost(error))
 
     def _lost(self, error: Exception | None) -> None:

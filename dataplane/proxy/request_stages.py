@@ -62,8 +62,6 @@ class RequestStages(Row):
     # --- as `Inlet`
 
     def received(self, x: ActiveExchange, data: bytes, end: bool) -> None:
-        if end:
-            x.expects = False
         self.take(data, end)
 
     def pause(self, x: ActiveExchange) -> None:

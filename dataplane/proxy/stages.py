@@ -26,6 +26,9 @@ class Place:
 
     __slots__ = ("_ahead", "_asks", "_before", "_is_blocked", "_row", "after", "ended", "fed", "stage")
 
+    _ahead: int
+    """While it is blocked: bytes that it gave since then."""
+
     def __init__(self, row: Row, before: Place | None) -> None:
         self._row = row
         self._before = before
@@ -40,8 +43,6 @@ class Place:
         """It wants no more content."""
         self._is_blocked = False
         """Nobody takes what it gives."""
-        self._ahead = 0
-        """Bytes that it gave since then."""
 
     # --- for its stage
 

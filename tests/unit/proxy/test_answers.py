@@ -52,6 +52,14 @@ def test_own_answers_to_calls_are_errors_from_400_on(status: int, is_error: bool
     assert (b"\r\ngrpc-status: " in client.received) == is_error
 
 
+def test_an_answer_of_a_route_s_step_passes_the_steps_around_it() -> None:
+    steps = "directResponse: {status: 403}, headerModifiers: {response: {set: [{name: x-a, value: '1'}]}}"
+    proxy = MemoryProxy(served(f"policies: {{{steps}}}"))
+    client = proxy.connect()
+    client.send(GET)
+    assert client.received.startswith(b"HTTP/1.1 403 ") and client.received.count(b"\r\nx-a: 1\r\n") == 1
+
+
 @pytest.mark.parametrize("first", [b"", b"hello"])
 def test_the_bytes_of_a_tunnel_are_counted_from_the_first(first: bytes) -> None:
     proxy = MemoryProxy()

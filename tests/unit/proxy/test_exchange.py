@@ -31,6 +31,8 @@ class Client:
 
     def __init__(self) -> None:
         self.told: list[Any] = []
+        self.armed: list[float] = []
+        self.joined: list[Upstream] = []
         self.is_blocked = False
         self.may_buffer = 65_536
 
@@ -71,10 +73,10 @@ class Client:
         self.told.append("resume")
 
     def arm(self, moment: float) -> None:
-        """The clock does not move here."""
+        self.armed.append(moment)
 
     def join(self, up: Upstream) -> None:
-        """It has no framing to share."""
+        self.joined.append(up)
 
 
 class Origin:
@@ -112,20 +114,20 @@ class Origin:
 
 
 class World:
-    """A proxy between a `Client` and an `Origin`, perhaps with a step of the test's own."""
+    """A proxy between a `Client` and an `Origin`, perhaps with a step of the test's own. `text`: its file."""
 
-    def __init__(self, request: Any = None, response: Any = None) -> None:
+    def __init__(self, request: Any = None, response: Any = None, text: str = "", **hooks: Any) -> None:
         def build(config: object, env: object) -> Filter:
-            return Filter("test", request, response)
+            return Filter("test", request, response, **hooks)
 
         step = Row("header_modifiers", build, STEP, "test")
         rows = tuple(step if row.name == "header_modifiers" else row for row in ROWS)
-        self.proxy = MemoryProxy(STEP_ROUTE if request or response else ROUTES, rows)
+        self.proxy = MemoryProxy(text or (STEP_ROUTE if request or response or hooks else ROUTES), rows)
         self.client, self.origin = Client(), Origin()
         self.proxy.context.leases.backends = {"static": self.origin}
 
-    def exchange(self, length: int = 0) -> ActiveExchange:
-        x = ActiveExchange(self.client, b"POST", b"/a", Head(b"\r\nhost: a\r\n"), self.proxy.now)
+    def exchange(self, length: int = 0, method: bytes = b"POST") -> ActiveExchange:
+        x = ActiveExchange(self.client, method, b"/a", Head(b"\r\nhost: a\r\n"), self.proxy.now)
         x.context = self.proxy.context
         x.bind = next(iter(self.proxy.applier.current.table.binds))
         x.path, x.host, x.client, x.peer = b"/a", b"a", Peer("192.0.2.9"), "192.0.2.9"
@@ -287,6 +289,20 @@ def test_no_cycle_is_left(request_bytes: bytes, answer: bytes) -> None:
     def exchange() -> None:
         client.send(request_bytes)
         proxy.upstream.answer(b"HTTP/1.1 200 OK\r\n" + answer)
+        proxy.log_lines()
+
+    assert collected(exchange) == 0
+
+
+def test_no_cycle_is_left_by_a_body_that_nobody_takes() -> None:
+    proxy = MemoryProxy(
+        ROUTES.replace("      backends:", "      policies: {directResponse: {status: 403}}\n      backends:")
+    )
+    client = proxy.connect()
+
+    def exchange() -> None:
+        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok")
+        assert client.take().startswith(b"HTTP/1.1 403 ")
         proxy.log_lines()
 
     assert collected(exchange) == 0

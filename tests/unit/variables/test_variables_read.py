@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from dataplane.a2a import Call
 from dataplane.http.heads import Head
 from dataplane.http.messages import Peer
-from dataplane.variables import Variables, place
+from dataplane.http.rules import HttpRules
+from dataplane.variables import Unread, Variables, place
+from dataplane.variables.facts import KEPT
+from gatewright.cel.errors import CelError, TooMany
 from gatewright.cel.values import Timestamp
 
 
@@ -189,3 +193,191 @@ def test_parts_of_what_policies_leave_whole() -> None:
     assert (x.source_unverified_workload_name, x.source_unverified_workload_namespace) == ("cart", "shop")
     assert x.source_unverified_workload_service_account is None
     assert Moment().source_unverified_workload_name is None
+
+
+# --- calls of agents
+
+
+def test_what_is_known_of_a_call_of_an_agent() -> None:
+    call = Call("message/send", "JSONRPC", "task-1", "context-1", "skill-1", "working", -32001)
+    assert Moment(agent_call=call).a2a == {
+        "method": "message/send",
+        "binding": "JSONRPC",
+        "skill": "skill-1",
+        "contextId": "context-1",
+        "task": {"id": "task-1", "state": "working"},
+        "errorCode": -32001,
+    }
+
+
+PARTS = (
+    *("a2a", "a2a_method", "a2a_binding", "a2a_skill", "a2a_context_id"),
+    *("a2a_task", "a2a_task_id", "a2a_task_state", "a2a_error_code"),
+)
+
+
+@pytest.mark.parametrize("call", [None, Call()], ids=["no call", "nothing known of it"])
+def test_what_is_not_known_of_a_call_has_no_value(call: Call | None) -> None:
+    assert [getattr(Moment(agent_call=call), name) for name in PARTS] == [None] * len(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("known", "is_read"),
+    [
+        ({"is_for_agent": True}, True),
+        ({}, False),
+        ({"is_for_agent": True, "replied": True}, False),
+        ({"is_for_agent": True, "backend_plan": SERVICE}, False),
+    ],
+)
+def test_a_call_is_read_while_the_request_is_judged(known: dict[str, Any], is_read: bool) -> None:
+    """Of a request that is on its way its carrier says which call it is."""
+    x = Moment(method=b"POST", path=b"/", query=b"", body=RPC, has_body=True, ended=False, **known)
+    x.request = Head(b"\r\ncontent-type: application/json\r\n")
+    assert x.a2a_method == ("tasks/get" if is_read else None)
+    assert (x.agent_call is not None) == is_read
+
+
+def test_a_call_is_read_once_for_each_path_and_body() -> None:
+    x = Moment(method=b"POST", path=b"/", query=b"", body=RPC, has_body=True, ended=False, is_for_agent=True)
+    x.request = Head(b"\r\ncontent-type: application/json\r\n")
+    assert x.a2a_task_id == "t1" and x.agent_call is not None
+    x.agent_call.task = "as it was read"
+    assert x.a2a_task_id == "as it was read"
+    x.body = RPC.replace(b"t1", b"t2")
+    assert x.a2a_task_id == "t2"
+    before, x.path = x.agent_call, b"/rpc"
+    assert x.a2a_task_id == "t2" and x.agent_call is not before
+    x.body = RPC + b"}"
+    with pytest.raises(Unread) as refused:
+        _ = x.a2a_method
+    assert refused.value.reason == "AgentCallUnreadable"
+
+
+RPC = b'{"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": "t1"}}'
+
+
+# --- bodies as JSON, and what was read once
+
+
+def with_body(body: bytes, **known: Any) -> Moment:
+    return Moment(has_body=True, body=body, ended=False, **known)
+
+
+def test_json_is_parsed_once_for_each_body() -> None:
+    x = with_body(b'{"a": 1}')
+    first = x.request_json
+    assert first == {"a": 1} and x.request_json is first and x.request_prefix_json is first
+    x.body = b'{"a": 2}'
+    assert x.request_json == {"a": 2}
+    x.response_body = b"[3]"
+    assert (x.response_json, x.response_prefix_json, x.request_json) == ([3], [3], {"a": 2})
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(KEPT, True), (KEPT + 1, False)])
+def test_what_was_parsed_of_a_large_body_is_let_go(size: int, is_kept: bool) -> None:
+    x = with_body(b'["%b"]' % (b"a" * (size - 4)), response_body=b'["%b"]' % (b"b" * (size - 4)))
+    first, second = x.request_json, x.response_json
+    x.forget_json()
+    assert (x.request_json is first, x.response_json is second) == (is_kept, is_kept)
+
+
+def test_a_body_that_is_not_known_has_no_json() -> None:
+    x = Moment(has_body=True)
+    for name, path in (
+        ("request_json", "request.body"),
+        ("request_prefix_json", "request.bodyPrefix"),
+        ("response_json", "response.body"),
+        ("response_prefix_json", "response.bodyPrefix"),
+    ):
+        with pytest.raises(CelError, match=f"no such value: {path}$"):
+            getattr(x, name)
+
+
+FEW = SimpleNamespace(http=HttpRules(max_json_keys=1, max_query_parameters=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "reason"),
+    [
+        ("request_json", {"body": b'{"a": 1, "b": 2}'}, "JsonTooLarge"),
+        ("request_query", {"query": b"a=1&b=2"}, "TooManyParameters"),
+    ],
+)
+@pytest.mark.parametrize("answered", [{}, {"replied": True}, {"ended": True}, {"response": Head(b"\r\n")}])
+def test_what_has_too_many_parts_ends_the_request_while_it_can(
+    name: str, known: dict[str, bytes], reason: str, answered: dict[str, Any]
+) -> None:
+    x = Moment(**{"has_body": True, "ended": False, "listener": FEW, **known, **answered})
+    with pytest.raises(TooMany if answered else Unread) as refused:
+        getattr(x, name)
+    if not answered:
+        assert isinstance(refused.value, Unread) and refused.value.reason == reason
+
+
+def test_a_query_and_headers_are_read_once_for_each_that_there_is() -> None:
+    x = Moment(query=b"a=1", ended=False)
+    query, headers = x.request_query, x.request_headers
+    assert query == {b"a": b"1"} and headers["host"] == "a.example"
+    assert x.request_query is query and x.request_headers is headers
+    x.query, x.request = b"a=2", Head(b"\r\nhost: b.example\r\n")
+    assert x.request_query == {b"a": b"2"} and x.request_headers["host"] == "b.example"
+
+
+# --- time
+
+
+ENDPOINT = SimpleNamespace(label="10.0.0.1:80")
+
+
+@pytest.mark.parametrize(
+    ("known", "makers"),
+    [
+        ({"response": None, "endpoint": None}, ("192.0.2.1",)),
+        ({"response": None, "endpoint": ENDPOINT}, ("192.0.2.1",)),
+        ({"response": Head(b"\r\n"), "endpoint": None}, ("192.0.2.1",)),
+        ({"response": Head(b"\r\n"), "endpoint": ENDPOINT}, ("192.0.2.1", "10.0.0.1:80")),
+    ],
+)
+def test_whose_input_expressions_read(known: dict[str, Any], makers: tuple[str, ...]) -> None:
+    """An endpoint's too, as soon as there is a response: an answer of our own is none of its."""
+    assert Moment(**known).makers() == makers
+
+
+class SharedTurn:
+    """The turn of the loop, as far as it is asked."""
+
+    def __init__(self) -> None:
+        self.number = 1
+        self.is_full_now = False
+        self.asked: list[tuple[str, ...]] = []
+
+    def compute(self, *makers: str) -> int:
+        self.asked.append(makers)
+        return self.number
+
+    def is_full(self, *makers: str) -> bool:
+        return self.is_full_now
+
+
+def test_all_expressions_of_one_turn_have_the_time_of_one() -> None:
+    turn = SharedTurn()
+    x = Moment(context=SimpleNamespace(turns=turn), endpoint=None, ended=False)
+    assert x.evaluations_end(10.0, 0.5) == 10.5
+    assert x.evaluations_end(10.4, 0.5) == 10.5
+    turn.number = 2
+    assert x.evaluations_end(11.0, 0.5) == 11.5 and turn.asked == [("192.0.2.1",)] * 2
+    turn.number, turn.is_full_now = 3, True
+    assert x.evaluations_end(12.0, 0.5) == 12.5  # steps of a request wait for their turn before
+    x.replied, turn.number = True, 4
+    assert x.evaluations_end(13.0, 0.5) == 13.0
+
+
+@pytest.mark.parametrize("answered", [{}, {"replied": True}, {"ended": True}, {"response": Head(b"\r\n")}])
+def test_an_expression_that_is_cut_off_refuses_a_request(answered: dict[str, Any]) -> None:
+    error = CelError("took too long")
+    given = Moment(**{"ended": False, **answered}).cut_off(error)
+    if answered:
+        assert given is error
+    else:
+        assert isinstance(given, Unread) and (given.reason, str(given)) == ("ExpressionsTooCostly", str(error))

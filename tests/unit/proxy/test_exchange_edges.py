@@ -1,0 +1,270 @@
+"""Corners of the life of an exchange, over the toy carriers of `test_exchange`: what is asked of whom, and how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dataplane.http.body import SMALL
+from dataplane.http.messages import UNKNOWN, ResponseHead
+from dataplane.proxy.admission import LOOKS
+from dataplane.proxy.deadlines import NEVER
+from dataplane.streams import MOST_AHEAD
+from tests.fakes.memory_proxy import ROUTES, Pending
+from tests.fakes.policy_run import served
+from tests.unit.proxy.test_exchange import OK, World
+from tests.unit.proxy.test_stages_model import Free
+
+UNAVAILABLE = ResponseHead(503, b"HTTP/1.1 503 No", b"\r\n", b"\r\n", UNKNOWN)
+RETRY = served("policies: {retry: {codes: [503]}}")
+
+
+def limited(limits: str) -> str:
+    return f"frontendPolicies:\n  limits: {limits}\n{ROUTES}"
+
+
+class Waits:
+    """A step that waits until the test goes on with it."""
+
+    def __init__(self) -> None:
+        self.pending = Pending()
+
+    async def __call__(self, x: object) -> None:
+        await self.pending
+
+    def go_on(self) -> None:
+        self.pending.set_result(None)
+
+
+# --- responses that wait for steps
+
+
+@pytest.mark.parametrize("first", [b"", b"all"])
+def test_a_response_that_ended_while_steps_wait_ends_behind_them(first: bytes) -> None:
+    step = Waits()
+    world = World(response=step)
+    x = world.exchange()
+    x.upstream_head(OK, first, True)
+    assert world.client.told == []
+    step.go_on()
+    assert world.client.told == [("head", UNKNOWN, first, False), ("trailers", b""), "over"]
+
+
+def test_pieces_that_come_while_steps_wait_leave_as_one() -> None:
+    step = Waits()
+    world = World(response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"a" * SMALL, False)
+    assert world.origin.told[1:] == ["pause"]
+    x.upstream_content(b"b" * SMALL, False)
+    x.upstream_content(b"c" * SMALL, True)
+    step.go_on()
+    body = b"a" * SMALL + b"b" * SMALL + b"c" * SMALL
+    assert world.client.told == [("head", UNKNOWN, body, False), ("trailers", b""), "over"]
+
+
+def test_two_pieces_are_not_one() -> None:
+    step = Waits()
+    world = World(response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"a" * SMALL, False)
+    x.upstream_content(b"b" * SMALL, False)
+    step.go_on()
+    assert world.client.told == [("head", UNKNOWN, b"a" * SMALL + b"b" * SMALL, False)]
+    assert world.origin.told[1:] == ["pause", "resume"] and world.client.joined == [world.origin]
+    x.upstream_content(b"c", True)
+    assert world.client.told[1:] == [("content", b"c", True), "over"]
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_behind_steps_the_endpoint_is_read_as_fast_as_the_client_reads(is_slow: bool) -> None:
+    step = Waits()
+    world = World(response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+    world.client.is_blocked = is_slow
+    step.go_on()
+    assert world.origin.told[1:] == ["pause", "pause" if is_slow else "resume"]
+    x.upstream_content(b"", True)
+
+
+@pytest.mark.parametrize("length", [UNKNOWN, 5])
+def test_the_framing_is_shared_where_the_endpoint_s_is_kept(length: int) -> None:
+    """Of content whose length is not announced, with steps and without."""
+    for hooks in ({}, {"response": lambda x: None}):
+        world = World(**hooks)
+        x = world.exchange()
+        x.upstream_head(ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", length), b"", False)
+        assert world.client.joined == ([world.origin] if length < 0 else [])
+        x.upstream_content(b"hello", True)
+
+
+# --- tries
+
+
+def test_a_response_that_is_not_tried_again_is_not_held_back() -> None:
+    world = World(text=RETRY)
+    x = world.exchange()
+    x.upstream_head(OK, b"first", False)
+    assert world.client.told == [("head", UNKNOWN, b"first", False)]
+    x.upstream_content(b"", True)
+
+
+def test_between_tries_nobody_acts_on_the_carrier_of_the_last() -> None:
+    world = World(text=RETRY)
+    x = world.exchange()
+    x.upstream_head(UNAVAILABLE, b"no", False)
+    assert world.origin.told[1:] == ["discard"] and x.up is None and x.resendable is None
+    x.downstream_blocked()
+    x.downstream_drained()
+    x.downstream_gone("ClientGone")
+    assert world.origin.told[1:] == ["discard"]
+    world.proxy.advance(1)
+    assert world.origin.told[1:] == ["discard"]  # nor is there another try
+
+
+def test_content_that_comes_between_tries_goes_with_the_next() -> None:
+    world = World(text=served("policies: {retry: {codes: [503], attempts: 1}}"))
+    x = world.exchange(UNKNOWN)
+    x.downstream_content(b"ab", False)
+    x.upstream_head(UNAVAILABLE, b"", True)
+    x.downstream_content(b"cd", False)
+    world.proxy.advance(1)
+    x.downstream_content(b"ef", True)
+    begins = [("begin", b"", False), ("content", b"ab", False), ("begin", b"abcd", False), ("content", b"ef", True)]
+    assert world.origin.told == begins
+    x.upstream_head(UNAVAILABLE, b"", True)
+    assert world.client.told[0] == ("head", UNKNOWN, b"", True)
+
+
+# --- what is over
+
+
+def test_an_exchange_that_is_over_asks_for_no_further_look() -> None:
+    world = World()
+    x = world.exchange()
+    x.deadline = world.proxy.now
+    assert x.wake(world.proxy.now) == NEVER
+    assert "reason=RequestDeadline" in world.proxy.log_lines()[0]
+
+
+def test_an_exchange_that_has_time_says_until_when() -> None:
+    world = World()
+    x = world.exchange()
+    x.deadline, x.attempt_deadline = world.proxy.now + 5, world.proxy.now + 3
+    assert x.wake(world.proxy.now) == world.proxy.now + 3
+    x.upstream_head(OK, b"", False)
+    assert x.wake(world.proxy.now + 5) == NEVER
+    assert world.client.told[1:] == [("reset", "RequestDeadline")]
+
+
+# --- limits of requests
+
+
+def test_a_limit_of_idle_time_is_looked_at_four_times_in_it() -> None:
+    world = World(text=limited("{streamIdleTimeout: 40s}"))
+    x = world.exchange(UNKNOWN)
+    began = world.proxy.now
+    assert world.client.armed == [began + 40 / LOOKS]
+    assert x.wake(began + 10) == began + 20
+    assert x.wake(began + 39) == began + 40
+    x.downstream_content(b"a", False)
+    assert x.wake(began + 40) == began + 50  # something came since the last look
+    assert x.wake(began + 79) == began + 80
+    assert x.wake(began + 80) == NEVER
+    assert "reason=RequestTimeout" in world.proxy.log_lines()[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "upgrade", "reason"),
+    [(b"GET", b"websocket", "UpstreamTimeout"), (b"CONNECT", b"CONNECT", "IdleTimeout")],
+)
+def test_why_a_tunnel_ends_in_which_nothing_moves(method: bytes, upgrade: bytes, reason: str) -> None:
+    world = World(text=limited("{streamIdleTimeout: 40s}"))
+    x = world.exchange(method=b"GET")
+    x.method, x.upgrade = method, upgrade
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, upgrade), b"", False)
+    assert world.client.told == [("switch", b"")] and x.tunnel
+    assert x.wake(world.proxy.now + 40) == NEVER
+    (line,) = world.proxy.log_lines()
+    assert f"reason={reason} " in line and world.client.told[1:] == [("reset", reason)]
+
+
+def test_a_tunnel_of_connect_has_a_limit_of_its_own_where_none_is_configured() -> None:
+    world = World()
+    x = world.exchange(method=b"GET")
+    x.method = x.upgrade = b"CONNECT"
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, b"CONNECT"), b"", False)
+    began, hour = world.proxy.now, 3600.0
+    assert world.client.armed == [began + hour / LOOKS]
+    assert x.wake(began + hour / LOOKS) == began + 2 * hour / LOOKS
+    assert x.wake(began + hour - 1) == began + hour
+    assert x.wake(began + hour) == NEVER and x.ended
+
+
+@pytest.mark.parametrize(("length", "is_refused"), [(1024, False), (1025, True)])
+def test_a_body_that_is_announced_larger_than_the_limit(length: int, is_refused: bool) -> None:
+    world = World(text=limited("{maxRequestBytes: 1024}"))
+    x = world.exchange(length)
+    assert x.ended == is_refused and world.origin.told == ([] if is_refused else [("begin", b"", False)])
+    if not is_refused:
+        x.downstream_content(b"a" * length, False)
+        assert not x.ended
+        x.downstream_content(b"a", False)
+    (line,) = world.proxy.log_lines()
+    assert "reason=BodyTooLarge" in line
+
+
+# --- stages
+
+
+def stage_world(**steps: Any) -> tuple[World, Free]:
+    stage = Free()
+    return World(**{name: stage if step is None else step for name, step in steps.items()}), stage
+
+
+def test_a_stage_may_give_so_much_after_it_was_asked_to_pause() -> None:
+    world, stage = stage_world(response_stream=None)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+    x.downstream_blocked()
+    assert stage.told == "p"
+    stage.give(b"a" * MOST_AHEAD, False)
+    assert not x.ended
+    stage.give(b"a", False)
+    assert x.ended and world.client.told[-1] == ("reset", "InternalError")
+
+
+@pytest.mark.parametrize("deed", ["pause", "resume"])
+def test_a_stage_that_fails_when_it_is_asked_for_less_or_more_breaks_off(
+    deed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, stage = stage_world(response_stream=None)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+
+    def fails() -> None:
+        raise ZeroDivisionError
+
+    setattr(stage, deed, fails)
+    x.downstream_blocked()
+    x.downstream_drained()
+    assert x.ended and world.client.told[-1] == ("reset", "InternalError")
+    assert any(record.exc_info and record.exc_info[0] is ZeroDivisionError for record in caplog.records)
+
+
+def test_an_endpoint_that_was_stopped_before_there_was_a_stage_goes_on() -> None:
+    """Its client could take nothing when the head came, and can by the time that the steps have run."""
+    step = Waits()
+    world, stage = stage_world(response_stream=None, response=step)
+    x = world.exchange()
+    world.client.is_blocked = True
+    x.upstream_head(OK, b"", False)
+    world.client.is_blocked = False
+    x.downstream_drained()
+    world.origin.told.clear()
+    step.go_on()
+    assert "resume" in world.origin.told and world.origin.told[-1] == "resume"
+    stage.give(b"a", True)
+    assert world.client.told[-2:] == [("content", b"a", True), "over"]

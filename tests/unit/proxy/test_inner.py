@@ -1,0 +1,247 @@
+"""A connection inside a CONNECT, between an exchange and the protocol of a bind, both by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dataplane.proxy.inner import InnerConnection
+
+
+class Protocol:
+    """asyncio's, by shape: it writes down what it gets. `keeps`: what it answers to the end of the other side."""
+
+    def __init__(self, keeps: bool) -> None:
+        self.got: list[Any] = []
+        self.keeps = keeps
+        self.on_data: Callable[[], None] = lambda: None
+
+    def data_received(self, data: bytes) -> None:
+        self.got.append(data)
+        self.on_data()
+
+    def eof_received(self) -> bool:
+        self.got.append("end")
+        return self.keeps
+
+    def pause_writing(self) -> None:
+        self.got.append("pause")
+
+    def resume_writing(self) -> None:
+        self.got.append("resume")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.got.append("lost" if error is None else type(error))
+
+
+class Consumer:
+    """The exchange, of which only this is asked."""
+
+    def __init__(self) -> None:
+        self.got: list[Any] = []
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        self.got.append((data, end))
+
+    def upstream_blocked(self) -> None:
+        self.got.append("blocked")
+
+    def upstream_drained(self) -> None:
+        self.got.append("drained")
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        self.got.append((cause, stale))
+
+
+class Inner:
+    """One connection; calls of the loop wait for `turn`."""
+
+    def __init__(self, keeps: bool = False, is_open: bool = True) -> None:
+        self.soon: list[Callable[[], None]] = []
+        self.consumer, self.protocol = Consumer(), Protocol(keeps)
+        consumer: Any = self.consumer
+        self.connection = InnerConnection(consumer, self.soon.append)
+        if is_open:
+            self.open()
+            self.consumer.got.clear()
+
+    def open(self) -> None:
+        self.connection.set_protocol(self.protocol)
+        self.connection.open()
+
+    def turn(self) -> None:
+        soon, self.soon[:] = self.soon[:], []
+        for call in soon:
+            call()
+
+
+def test_what_comes_before_the_protocol_is_kept_for_it() -> None:
+    inner = Inner(is_open=False)
+    assert not inner.connection.is_reading()
+    inner.connection.content(b"a", False)
+    inner.connection.content(b"b", True)
+    inner.open()
+    assert inner.connection.is_reading() and inner.connection.get_protocol() is inner.protocol
+    assert inner.protocol.got == []  # not within its own call
+    inner.turn()
+    assert inner.protocol.got == [b"ab", "end"]
+    inner.turn()
+    assert inner.protocol.got[2:] == ["lost"] and inner.consumer.got == ["drained", ("closed", False)]
+
+
+def test_without_anything_before_it_nothing_is_owed() -> None:
+    inner = Inner()
+    assert inner.soon == []
+    inner.connection.content(b"a", False)
+    assert inner.protocol.got == [b"a"]  # at once
+    inner.connection.content(b"", False)
+    assert inner.protocol.got == [b"a"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_end_passes_once_and_alone_where_nothing_came_with_it(whole: bool) -> None:
+    inner = Inner(keeps=True)
+    if whole:
+        inner.connection.content(b"a", True)
+    else:
+        inner.connection.content(b"a", False)
+        inner.connection.trailers(b"x-a: 1\r\n")
+    assert inner.protocol.got == [b"a", "end"] and not inner.connection.is_closing()
+    assert inner.soon == [] and inner.consumer.got == []
+
+
+def test_what_comes_while_it_does_not_read_waits_in_order() -> None:
+    inner = Inner(keeps=True)
+    inner.connection.pause_reading()
+    inner.connection.pause_reading()
+    inner.connection.content(b"a", False)
+    inner.connection.resume_reading()
+    inner.connection.resume_reading()
+    assert inner.consumer.got == ["blocked", "drained"]
+    inner.connection.content(b"b", True)  # behind what is still kept
+    inner.turn()
+    assert inner.protocol.got == [b"ab", "end"]
+    inner.connection.pause_reading()
+    inner.connection.resume_reading()
+    inner.turn()
+    assert inner.protocol.got == [b"ab", "end"]  # the end is not said again
+
+
+def test_it_may_stop_again_before_it_has_what_was_kept() -> None:
+    inner = Inner(keeps=True)
+    inner.connection.pause_reading()
+    inner.connection.content(b"a", True)
+    inner.connection.resume_reading()
+    inner.connection.pause_reading()
+    inner.turn()
+    assert inner.protocol.got == []
+    inner.protocol.on_data = inner.connection.pause_reading
+    inner.connection.resume_reading()
+    inner.turn()
+    assert inner.protocol.got == [b"a"]  # it stopped with that: the end waits
+    inner.connection.resume_reading()
+    inner.turn()
+    assert inner.protocol.got == [b"a", "end"]
+
+
+def test_an_end_alone_waits_too() -> None:
+    inner = Inner(keeps=True)
+    inner.connection.pause_reading()
+    inner.connection.content(b"", True)
+    inner.connection.resume_reading()
+    inner.turn()
+    assert inner.protocol.got == ["end"]
+
+
+def test_a_slow_client_stops_the_protocol_once() -> None:
+    inner = Inner()
+    inner.connection.resume()
+    inner.connection.pause()
+    inner.connection.pause()
+    inner.connection.resume()
+    inner.connection.resume()
+    assert inner.protocol.got == ["pause", "resume"]
+
+
+def test_nothing_is_paused_that_is_not_there() -> None:
+    inner = Inner(is_open=False)
+    inner.connection.pause()
+    inner.open()
+    inner.connection.resume()
+    assert inner.protocol.got == []
+
+
+@pytest.mark.parametrize(
+    ("deed", "lost"),
+    [
+        (InnerConnection.close, [("closed", False)]),
+        (InnerConnection.abort, [("reset", False)]),
+        (InnerConnection.reset, []),
+        (InnerConnection.discard, []),
+    ],
+)
+def test_the_end_of_one_side_is_that_of_the_other(deed: Callable[[InnerConnection], Any], lost: list[Any]) -> None:
+    inner = Inner()
+    deed(inner.connection)
+    assert inner.connection.is_closing() and inner.consumer.got == lost
+    assert inner.protocol.got == []  # when its own call is over
+    deed(inner.connection)
+    connection = inner.connection
+    connection.content(b"late", True)
+    connection.write(b"late")
+    connection.write_eof()
+    connection.pause()
+    connection.resume()
+    connection.pause_reading()
+    connection.resume_reading()
+    inner.turn()
+    assert inner.protocol.got == ["lost" if lost else ConnectionResetError]
+    assert inner.consumer.got == lost and connection.get_protocol() is None
+
+
+def test_what_was_kept_is_for_nobody_after_the_end() -> None:
+    inner = Inner()
+    inner.connection.pause_reading()
+    inner.connection.content(b"a", True)
+    inner.connection.resume_reading()
+    inner.connection.reset()
+    inner.turn()
+    assert inner.protocol.got == [ConnectionResetError]
+
+
+def test_a_client_that_leaves_a_stopped_connection() -> None:
+    """Its protocol is not asked to go on writing first."""
+    inner = Inner()
+    inner.connection.pause()
+    inner.connection.reset()
+    inner.connection.resume()
+    inner.turn()
+    assert inner.protocol.got == ["pause", ConnectionResetError]
+
+
+def test_what_the_protocol_writes_leaves_until_its_end() -> None:
+    inner = Inner(keeps=True)
+    inner.connection.write(b"")
+    inner.connection.writelines([b"a", b"b"])
+    kept = bytearray(b"c")
+    inner.connection.write(kept)
+    kept.clear()
+    assert inner.connection.can_write_eof()
+    inner.connection.write_eof()
+    inner.connection.write_eof()
+    inner.connection.write(b"late")
+    assert inner.consumer.got == [(b"ab", False), (b"c", False), (b"", True)]
+    inner.connection.close()
+    assert inner.consumer.got[3:] == [("closed", False)]
+
+
+def test_it_is_no_socket() -> None:
+    inner = Inner()
+    connection: Any = inner.connection
+    assert connection.get_extra_info("peername") is None
+    assert connection.get_extra_info("socket", "none") == "none"
+    assert connection.get_write_buffer_size() == 0 and connection.is_shared is False
+    with pytest.raises(RuntimeError, match="carries no request"):
+        connection.begin(inner.consumer, b"\r\n", b"", True)
