@@ -196,7 +196,6 @@ def lease_failed(x: ActiveExchange, cause: str, detail: str, others: bool = Fals
 def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     """The connection of an exchange without a response head was lost: try again where that is safe, or answer."""
     context = x.context
-    x.attempt_deadline = NEVER
     tries = 0 if x.retries is None else x.retries.tries
     if context.leases.lost(x, x.backend_plan, cause, stale, x.resendable is not None, tries):
         if x.policies.timeouts.backend_request is not None or x.backend_plan.request_timeout is not None:

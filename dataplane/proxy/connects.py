@@ -133,9 +133,9 @@ class _Opening:
             up.resume()
 
     def tunnel_failed(self, cause: str, detail: str) -> None:
-        x = self.x
-        if self.up is not None:
-            x.endpoint = self.up.endpoint
+        x, up = self.x, self.up
+        assert up is not None  # it was to open
+        x.endpoint = up.endpoint
         reason, headers = _FAILURES[cause]
         x.reply(made(reason, detail, headers))
 

@@ -181,3 +181,12 @@ def test_a_client_does_not_choose_by_what_costs_too_much_to_look_through(monkeyp
     assert isinstance(answer, Reply) and (answer.status, answer.reason) == (503, "PolicyUnusable")
     assert answer.detail == "P default/p toy conditional: a condition costs too much to evaluate"
     assert toy.calls == [] and not toy.filter.silent
+
+
+def test_one_item_with_an_end_hook_is_enough() -> None:
+    toy = Toy(A, B, a={"end": None}, b={"response": None})
+    assert toy.run("/a") == ["a", "<a"]
+    assert toy.run("/b") == ["b", ".b"]
+    assert toy.filter is not None and toy.filter.end is not None
+    only = Toy(A, B, a={"end": None, "response": None}, b={"end": None, "response": None})
+    assert only.filter is not None and (only.filter.end, only.filter.response) == (None, None)

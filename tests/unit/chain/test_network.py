@@ -12,6 +12,7 @@ from dataplane.chain.network import NetworkGate
 from dataplane.chain.rules import Rule
 from dataplane.filters import network_authorization
 from dataplane.http.messages import Peer
+from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2
 
 PEER = Peer("198.51.100.7", local=b"192.0.2.1:8080", port=4711)
@@ -107,3 +108,15 @@ def test_one_that_cannot_be_applied_refuses_everybody() -> None:
 def test_equal_rules_count_once() -> None:
     one = rule("Allow", MATCHES)
     assert NetworkGate([one, one], "bind", None).rules == (one,)
+
+
+def test_a_connection_is_closed_by_a_rule_in_place_of_one_that_cannot_be_applied() -> None:
+    assert network.closed("why") == Rule("Deny", (), "why", 0)
+    assert refuses(network.closed("why")) == "a Deny rule matches: why"
+
+
+def test_all_rules_of_a_connection_have_the_time_of_one() -> None:
+    arrival = network.Arrival(PEER, "bind", None)
+    assert (arrival.evaluations_end(10.0, 0.5), arrival.evaluations_end(10.4, 0.5)) == (10.5, 10.5)
+    error = CelError("took too long")
+    assert arrival.cut_off(error) is error

@@ -1,4 +1,4 @@
-"""Corners of the life of an exchange, over the toy carriers of `test_exchange`: what is asked of whom, and how often."""
+"""Corners of an exchange, over the toy carriers of `test_exchange`: what is asked of whom, and how often."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dataplane.chain.reply import Reply
 from dataplane.http.body import SMALL
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.proxy.admission import LOOKS
@@ -261,6 +262,7 @@ def test_an_endpoint_that_was_stopped_before_there_was_a_stage_goes_on() -> None
     x = world.exchange()
     world.client.is_blocked = True
     x.upstream_head(OK, b"", False)
+    assert world.origin.told[1] == "pause"  # it has more to say
     world.client.is_blocked = False
     x.downstream_drained()
     world.origin.told.clear()
@@ -268,3 +270,194 @@ def test_an_endpoint_that_was_stopped_before_there_was_a_stage_goes_on() -> None
     assert "resume" in world.origin.told and world.origin.told[-1] == "resume"
     stage.give(b"a", True)
     assert world.client.told[-2:] == [("content", b"a", True), "over"]
+
+
+def test_content_that_waits_for_the_head_is_gathered_in_order() -> None:
+    """Pieces that are too large to be joined at once."""
+    for count in (1, 2, 3):
+        step = Waits()
+        world, stage = stage_world(response_stream=None, response=step)
+        x = world.exchange()
+        x.upstream_head(OK, b"", False)
+        pieces = [letter * SMALL for letter in (b"a", b"b", b"c")[:count]]
+        for piece in pieces:
+            stage.give(piece, False)
+        step.go_on()
+        body = b"".join(pieces)
+        assert world.client.told == [("head", UNKNOWN, body, False)] and x.response_bytes == len(body)
+        stage.give(b"", True)
+        assert world.client.told[1:] == [("content", b"", True), "over"]
+
+
+@pytest.mark.parametrize(("trailers", "length"), [(b"", 4), (b"x-sum: 1\r\n", UNKNOWN)])
+def test_content_that_has_ended_before_the_head_leaves_has_a_length(trailers: bytes, length: int) -> None:
+    step = Waits()
+    world, stage = stage_world(response_stream=None, response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+    x.upstream_content(b"in", False)
+    if trailers:
+        x.upstream_trailers(trailers)
+    else:
+        x.upstream_content(b"", True)
+    stage.give(b"body", True)
+    step.go_on()
+    ends = [("trailers", trailers)] if trailers else []
+    assert world.client.told == [("head", length, b"body", not trailers), *ends, "over"]
+    assert "response.bytes=4 " in world.proxy.log_lines()[0]
+
+
+def test_before_the_head_leaves_only_so_much_is_gathered() -> None:
+    step = Waits()
+    world, stage = stage_world(response_stream=None, response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+    most = world.proxy.context.limits.content_buffer
+    stage.give(b"a" * (most - 1), False)
+    assert stage.told == ""
+    stage.give(b"a", False)
+    assert stage.told == "p"
+    step.go_on()
+    assert stage.told == "pr"
+    stage.give(b"", True)
+
+
+def test_a_stage_is_given_nothing_after_its_end() -> None:
+    world, stage = stage_world(response_stream=None)
+    x = world.exchange()
+    x.upstream_head(OK, b"a", False)
+    x.upstream_content(b"b", True)
+    assert stage.told == "ce" and stage.taken == b"ab"
+    assert world.client.told == [("head", UNKNOWN, b"", False)]
+    stage.outlet.pause()  # it has all: nobody is stopped
+    assert "pause" not in world.origin.told
+    stage.give(b"out", True)
+    assert world.client.told[1:] == [("content", b"out", True), "over"]
+
+
+def test_a_stage_that_ends_early_is_given_no_more_and_the_endpoint_is_let_go() -> None:
+    world, stage = stage_world(response_stream=None)
+    x = world.exchange()
+    x.upstream_head(OK, b"a", False)
+    stage.give(b"out", True)
+    assert stage.told == "c" and world.client.told[1:] == [("content", b"out", True), "over"]
+    assert world.origin.told.count("reset") == 1 and world.origin.told[-1] == "reset"
+
+
+def test_a_request_stage_that_asks_for_less_stops_the_client() -> None:
+    world, stage = stage_world(request_stream=None)
+    x = world.exchange(UNKNOWN)
+    stage.outlet.pause()
+    stage.outlet.pause()
+    assert world.client.told == ["pause"]
+    stage.outlet.resume()
+    stage.outlet.resume()
+    assert world.client.told == ["pause", "resume"]
+    x.downstream_content(b"a", True)
+    assert stage.told == "e" and world.origin.told == [("begin", b"", False)]
+    stage.give(b"out", True)
+    assert world.origin.told[1:] == [("content", b"out", True)]
+    x.upstream_head(OK, b"", True)
+
+
+# --- what the log and others read
+
+
+def test_what_is_not_to_be_indexed_is_the_client_s_carrier_s_to_say() -> None:
+    world = World()
+    x = world.exchange()
+    world.client.never_indexed = frozenset((b"x-secret",))
+    assert x.never_indexed == {b"x-secret"}
+    x.upstream_head(OK, b"", True)
+
+
+@pytest.mark.parametrize(("pieces", "kept"), [((), b""), ((b"a", b"b"), None), ((b"ab",), b"ab")])
+def test_what_can_be_sent_again(pieces: tuple[bytes, ...], kept: bytes | None) -> None:
+    """All of the content, while it left with the head and there is no response."""
+    world = World()
+    world.proxy.context.leases.backends = {"static": held}  # type: ignore[dict-item]
+    held.holder = None
+    x = world.exchange(len(pieces) and UNKNOWN)
+    for piece in pieces[:-1]:
+        x.downstream_content(piece, False)
+    if len(pieces) == 1:
+        x.downstream_content(pieces[0], True)
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    if len(pieces) > 1:
+        x.downstream_content(pieces[-1], True)
+    assert x.resendable == kept
+    x.upstream_head(OK, b"", True)
+    assert x.resendable is None
+
+
+class Held:
+    """A kind of backend whose carrier comes when the test likes."""
+
+    holder: Any = None
+
+    def begin(self, holder: Any, *rest: Any) -> None:
+        self.holder = holder
+
+
+held = Held()
+
+
+@pytest.mark.parametrize("field", ["deadline", "attempt_deadline"])
+@pytest.mark.parametrize(("late", "is_over"), [(-0.001, False), (0.0, True)])
+def test_a_deadline_is_over_at_its_moment(field: str, late: float, is_over: bool) -> None:
+    world = World()
+    x = world.exchange()
+    setattr(x, field, world.proxy.now + 5)
+    x.wake(world.proxy.now + 5 + late)
+    assert x.ended == is_over
+    if not is_over:
+        x.upstream_head(OK, b"", True)
+
+
+def test_a_body_that_a_step_waits_for_has_its_time_and_more_for_what_has_come() -> None:
+    async def read(x: Any) -> None:
+        x.body = await x.buffer.whole(1 << 20)
+
+    world = World(request=read)
+    x = world.exchange(UNKNOWN)
+    limits, began = world.proxy.context.limits, world.proxy.now
+    assert world.client.armed == [began + limits.body_timeout]
+    x.downstream_content(b"a" * limits.body_rate, False)
+    due = began + limits.body_timeout + 1
+    assert x.wake(due - 0.5) == due
+    assert x.wake(due) == NEVER and "reason=RequestTimeout" in world.proxy.log_lines()[0]
+
+
+def test_an_answer_of_ours_has_its_bytes_in_the_log() -> None:
+    world = World(request=lambda x: Reply(403, "RouteDenied", body=b"no entry"))
+    x = world.exchange(UNKNOWN)
+    assert world.client.told == [("head", 8, b"no entry", True), "over"]
+    assert " response.bytes=8 " in world.proxy.log_lines()[0]
+    x.downstream_content(b"late", True)
+
+
+def test_a_tunnel_in_which_as_much_comes_as_goes_is_not_quiet() -> None:
+    world = World(text=limited("{streamIdleTimeout: 40s}"))
+    x = world.exchange(method=b"GET")
+    x.upgrade = b"chat"
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, b"chat"), b"", False)
+    began = world.proxy.now
+    for turn in range(1, 9):
+        x.downstream_content(b"echo", False)
+        x.upstream_content(b"echo", False)
+        assert x.wake(began + 10 * turn) == began + 10 * turn + 10
+    x.upstream_lost("closed", False)
+
+
+def test_an_answer_takes_what_is_left_of_a_request_from_its_stages() -> None:
+    """Before the steps that see the answer have run."""
+    wait = Waits()
+    world, stage = stage_world(request_stream=None, response=wait)
+    x = world.exchange(UNKNOWN)
+    x.reply(Reply(502, "UpstreamFailed"))
+    assert stage.told == "x" and not x.ended
+    x.downstream_content(b"late", False)
+    assert stage.taken == b""
+    wait.go_on()
+    assert x.ended and world.client.told[-1] == "over"
