@@ -236,7 +236,7 @@ def test_only_decisions_are_kept(status: int) -> None:
         answer = server.ask()
         assert (answer is None) == (status == 200)
     assert len(server.calls.received) == (1 if status in KEEPABLE else 2)
-    assert KEEPABLE == {200, 401, 403}
+    assert sorted(KEEPABLE) == [200, 401, 403]
 
 
 def test_a_key_may_be_the_body() -> None:
@@ -269,7 +269,7 @@ def test_the_host_of_the_client_goes_to_the_server_where_it_is_asked_for() -> No
         ({"allowed_request_headers": ["host"], "add_request_headers": {":authority": "'a.example'"}}, b"a.example"),
         ({"add_request_headers": {":authority": "'a.example'"}}, b"a.example"),
     ):
-        server = Server("1h", **http)  # type: ignore[arg-type]
+        server = Server("1h", **http)
         x = exchange()
         x.authority = b"shop.example"
         assert server.ask(x) is None

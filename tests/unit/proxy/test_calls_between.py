@@ -52,11 +52,12 @@ class Between:
         self.up, self.consumer = Noted(), Noted()
         x: Any = Exchange(None, method, target, Head(lines), 0.0)
         x.body, x.length = None, 5
-        self.x = Known(x, self.consumer)
+        known: Any = Known(x, self.consumer)
         up: Any = self.up
         if kind == "web":
             x.grpc = Call(grpc.WEB)
-        self.call: Any = AgentCall(self.x, up) if kind == "agent" else WebCall(self.x, up)
+        self.x: Any = known
+        self.call: Any = AgentCall(known, up) if kind == "agent" else WebCall(known, up)
 
     def begin(self, first: bytes = b"", end: bool = False) -> None:
         self.call.begin(self.consumer, self.x.request.block, first, end)
@@ -187,7 +188,8 @@ def test_an_answer_before_the_whole_request_says_what_is_known_by_then() -> None
     between.begin(SEND)
     assert between.x.agent_call is None
     between.call.upstream_head(OK, b"", False)
-    assert between.x.agent_call.method == SENT
+    known: Any = between.x.agent_call
+    assert known.method == SENT
 
 
 def test_a_try_forgets_what_came_of_the_one_before() -> None:
@@ -195,7 +197,7 @@ def test_a_try_forgets_what_came_of_the_one_before() -> None:
     between.begin(SEND, True)
     known = between.x.agent_call
     known.state, known.error = "TASK_STATE_FAILED", -32603
-    again: Any = AgentCall(between.x, between.up)  # type: ignore[arg-type]
+    again: Any = AgentCall(between.x, between.up)
     again.begin(between.consumer, JSON, SEND, True)
     assert between.x.agent_call is known and (known.method, known.state, known.error) == (SENT, None, None)
 
@@ -251,7 +253,7 @@ def web(kind: int, length: int = 5) -> Between:
     between = Between("web", b"\r\ncontent-type: application/grpc-web-text+proto;a=b\r\ncontent-length: 5\r\n")
     between.x.grpc, between.x.length = Call(kind), length
     up: Any = between.up
-    between.call = WebCall(between.x, up)  # type: ignore[arg-type]
+    between.call = WebCall(between.x, up)
     return between
 
 

@@ -32,7 +32,7 @@ class Client:
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.armed: list[float] = []
-        self.joined: list[Upstream] = []
+        self.joined: list[Any] = []
         self.is_blocked = False
         self.may_buffer = 65_536
 

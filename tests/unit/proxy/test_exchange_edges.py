@@ -93,8 +93,8 @@ def test_behind_steps_the_endpoint_is_read_as_fast_as_the_client_reads(is_slow: 
 @pytest.mark.parametrize("length", [UNKNOWN, 5])
 def test_the_framing_is_shared_where_the_endpoint_s_is_kept(length: int) -> None:
     """Of content whose length is not announced, with steps and without."""
-    for hooks in ({}, {"response": lambda x: None}):
-        world = World(**hooks)
+    for step in (None, lambda x: None):
+        world = World(response=step)
         x = world.exchange()
         x.upstream_head(ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", length), b"", False)
         assert world.client.joined == ([world.origin] if length < 0 else [])
@@ -222,7 +222,8 @@ def test_a_body_that_is_announced_larger_than_the_limit(length: int, is_refused:
 
 def stage_world(**steps: Any) -> tuple[World, Free]:
     stage = Free()
-    return World(**{name: stage if step is None else step for name, step in steps.items()}), stage
+    hooks: dict[str, Any] = {name: stage if step is None else step for name, step in steps.items()}
+    return World(**hooks), stage
 
 
 def test_a_stage_may_give_so_much_after_it_was_asked_to_pause() -> None:
@@ -375,7 +376,7 @@ def test_what_is_not_to_be_indexed_is_the_client_s_carrier_s_to_say() -> None:
 def test_what_can_be_sent_again(pieces: tuple[bytes, ...], kept: bytes | None) -> None:
     """All of the content, while it left with the head and there is no response."""
     world = World()
-    world.proxy.context.leases.backends = {"static": held}  # type: ignore[dict-item]
+    world.proxy.context.leases.backends = {"static": held}
     held.holder = None
     x = world.exchange(len(pieces) and UNKNOWN)
     for piece in pieces[:-1]:
