@@ -134,13 +134,13 @@ class Rendering:
         workers = self._workers()
         return [*arguments, "--workers", str(workers)] if workers else arguments
 
-    def _workers(self) -> int | None:
-        """As many as the container may use cores; the machine's number of cores says nothing about that."""
+    def _workers(self) -> int:
+        """As many as the container may use cores; the machine's number of cores says nothing about that. 0: not said."""
         limit = quantity((self._found.resources.get("limits") or {}).get("cpu"))
         chosen = (self._config or {}).get("config", {}).get("workers")
-        if limit is None or limit <= 0 or chosen is not None:
-            return None
-        return min(math.ceil(limit), MOST_WORKERS)
+        if limit is None or chosen is not None:
+            return 0
+        return max(0, min(math.ceil(limit), MOST_WORKERS))
 
     def _volumes(self, name: str) -> list[Json]:
         volumes: list[Json] = [

@@ -152,4 +152,4 @@ def _complete(body: Json) -> None:
         spec["maxUnavailable"] = 1
     if body["kind"] == "HorizontalPodAutoscaler" and "maxReplicas" not in spec:
         fewest = spec.get("minReplicas")
-        spec["maxReplicas"] = max(MOST_REPLICAS, fewest if isinstance(fewest, int) else 0)
+        spec["maxReplicas"] = max(MOST_REPLICAS, fewest) if isinstance(fewest, int) else MOST_REPLICAS

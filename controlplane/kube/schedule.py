@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controlplane.kube.bursts import LONGEST, QUIET, Bursts, changes, has_counts, only_counts_differ
 from controlplane.kube.contests import Contests
@@ -28,27 +28,27 @@ SECOND_LOOK = 0.010
 @dataclass(slots=True)
 class _Entry:
     write: StatusWrite
-    since: float = 0.0
+    since: float = field(init=False)
     """When it began to wait."""
-    quiet: float = QUIET
-    longest: float = LONGEST
-    due: float = 0.0
-    is_late: bool = False
+    quiet: float = field(init=False)
+    longest: float = field(init=False)
+    due: float = field(init=False)
+    is_late: bool = field(init=False)
     """It was due when this process did something else, and waits a bit longer for that."""
-    is_count: bool = False
+    is_count: bool = field(init=False)
     """Nothing but counts changed since the last write, or since the one under way."""
-    was_count: bool = False
+    was_count: bool = field(init=False)
     """The same of the write under way."""
     failures: int = 0
-    is_contested: bool = False
+    is_contested: bool = field(init=False)
     """Somebody undid it when it was written before."""
     is_under_way: bool = False
-    taken_for: str = ""
+    taken_for: str = field(init=False)
     """The version of the fact that the write under way was made of."""
     is_stale: bool = False
     """The object has another version than we know: whatever it is, a fact about it is on its way. While a write is
     under way: the object has what it should have, because its new version was reported before the answer."""
-    is_anew: bool = False
+    is_anew: bool = field(init=False)
     """Behind such a report another status is wanted, or the same one again."""
 
     @property

@@ -58,6 +58,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"template": {"spec": {"containers": [{"name": {}}]}}}, "template.spec.containers.0", "must have name"),
     ({"template": {"spec": {"containers": [5]}}}, "template.spec.containers.0", "must be an object"),
     ({"strategy": {"$retainKeys": "type"}}, "strategy.$retainKeys", "must be a list"),
+    ({"strategy": {"$retainKeys": ["type", 5]}}, "strategy.$retainKeys", "must be a list"),
     ({"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}, "strategy.$retainKeys", "rollingUpdate is missing"),
     ({"$setElementOrder/x": []}, "$setElementOrder/x", "is not a known directive"),
     ({"template": {"metadata": {"finalizers": [{}]}}}, "template.metadata.finalizers", "plain values"),
@@ -81,6 +82,21 @@ def test_an_overlay_of_many_levels_is_refused(inside: str) -> None:
         overlay = [overlay] if inside == "other" else {inside: overlay}
     with pytest.raises(MergeError, match=f"more than {DEEPEST} levels"):
         merged({}, {"template": overlay if inside == "spec" else {"list": overlay}}, SPECS["Deployment"])
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize(("levels", "is_taken"), [(DEEPEST, True), (DEEPEST + 1, False)])
+def test_an_overlay_may_have_so_many_levels(is_list: bool, levels: int, is_taken: bool) -> None:
+    overlay: Any = 1 if is_list else {}
+    for _ in range(levels - is_list):
+        overlay = [overlay] if is_list else {"a": overlay}
+    overlay = {"a": overlay} if is_list else overlay
+    try:
+        found = merged({}, overlay)
+    except MergeError as error:
+        assert not is_taken and f"more than {DEEPEST} levels" in str(error)
+    else:
+        assert is_taken and found == overlay
 
 
 POD = {"template": {"spec": {"containers": [{"name": "gatewright", "image": "x"}]}}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from controlplane.deploy.names import GATEWAY_NAME as NAME
-from controlplane.deploy.names import OURS
+from controlplane.deploy.names import OURS, object_name
 from controlplane.deploy.render import API_VERSIONS, rendered
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
 from dataplane.bootstrap.parse import parse
@@ -198,10 +199,13 @@ def test_a_digest_beats_a_tag_and_empty_registries_are_left_out() -> None:
     ("limit", "raw", "expected"),
     [
         ("1500m", "{}", "2"),
+        ("1", "{}", "1"),
         ("'4'", "{}", "4"),
+        ("255500m", "{}", "256"),
         ("2k", "{}", "256"),
         ("1", "{config: {workers: 3}}", None),
         ("'0'", "{}", None),
+        ("'-1'", "{}", None),
     ],
 )
 def test_workers_follow_the_limit_of_the_container(limit: str, raw: str, expected: str | None) -> None:
@@ -209,6 +213,92 @@ def test_workers_follow_the_limit_of_the_container(limit: str, raw: str, expecte
     arguments = pod(request)["containers"][0]["args"]
     found = arguments[arguments.index("--workers") + 1] if "--workers" in arguments else None
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ("{}", {"cpu": "100m", "memory": "128Mi"}),
+        ("{limits: {cpu: 100m, memory: 128Mi}}", {"cpu": "100m", "memory": "128Mi"}),
+        ("{limits: {cpu: 99m}}", {"memory": "128Mi"}),
+        ("{limits: {cpu: 1, memory: 127Mi}}", {"cpu": "100m"}),
+        ("{limits: {cpu: 50m}, requests: {cpu: 200m}}", {"cpu": "200m", "memory": "128Mi"}),
+        ("{requests: {cpu: 100m, storage: 1}}", {"cpu": "100m", "memory": "128Mi", "storage": 1}),
+    ],
+)
+def test_a_request_that_nobody_wrote_goes_where_it_is_above_the_limit(
+    resources: str, expected: dict[str, object]
+) -> None:
+    (container,) = pod(with_layers(f"{{resources: {resources}}}"))["containers"]
+    assert container["resources"]["requests"] == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [([], True), (["OTHER"], True), (["OTHER", "MORE"], True), (["SESSION_KEY"], False), (["A", "SESSION_KEY"], False)],
+)
+def test_a_gateway_has_a_secret_unless_users_give_a_session_key(names: list[str], expected: bool) -> None:
+    env = ", ".join(f"{{name: {name}, value: x}}" for name in names)
+    objects = rendered(with_layers(f"{{env: [{env}]}}"), DEFAULTS, "c")
+    assert ("Secret" in [each.key.kind for each in objects]) is expected
+    container = next(each.body for each in objects if each.key.kind == "Deployment")["spec"]["template"]["spec"]
+    found = {each["name"]: each for each in container["containers"][0]["env"]}
+    assert ("valueFrom" in found["SESSION_KEY"]) is expected
+
+
+@pytest.mark.parametrize("raw", ["{}", "{config: {session: {}}}"])
+def test_a_proxy_expects_the_name_in_the_controller_s_certificate(raw: str) -> None:
+    def arguments(defaults: Defaults) -> list[str]:
+        objects = rendered(with_layers(f"{{rawConfig: {raw}}}"), defaults, "c")
+        body = next(each.body for each in objects if each.key.kind == "Deployment")
+        found: list[str] = body["spec"]["template"]["spec"]["containers"][0]["args"]
+        return found
+
+    named = arguments(replace(DEFAULTS, server_name="controller.example"))
+    place = named.index("--xds-server-name")
+    assert named[place + 1] == "controller.example"
+    assert named[:place] + named[place + 2 :] == arguments(DEFAULTS)
+
+
+@pytest.mark.parametrize(("scaler", "expected"), [("", 5), (", horizontalPodAutoscaler: {}", None)])
+def test_replicas_are_the_autoscaler_s_where_there_is_one(scaler: str, expected: int | None) -> None:
+    request = with_layers(f"{{deployment: {{spec: {{replicas: 5}}}}{scaler}}}")
+    body = next(each.body for each in rendered(request, DEFAULTS, "c") if each.key.kind == "Deployment")
+    assert body["spec"].get("replicas") == expected
+
+
+@pytest.mark.parametrize(("length", "is_shown"), [(63, True), (64, False)])
+def test_the_class_is_a_label_where_its_name_is_short_enough(length: int, is_shown: bool) -> None:
+    for each in rendered(replace(WEB, class_name="c" * length), DEFAULTS, "c"):
+        labels = each.body["metadata"]["labels"]
+        assert labels.get("gateway.networking.k8s.io/gateway-class-name") == ("c" * length if is_shown else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept"),
+    [
+        ("web", True),
+        ("w", True),
+        ("w" * 63, True),
+        ("w" * 64, False),
+        ("8web", False),
+        ("web.shop", False),
+        ("gw-web-0123456789", False),  # as if made for another one
+        ("gw-web-012345678", True),
+        ("gw-web-012345678x", True),
+    ],
+)
+def test_objects_are_called_as_their_gateway_where_a_service_may_be(name: str, is_kept: bool) -> None:
+    found = object_name(name)
+    assert (found == name) is is_kept
+    assert len(found) <= 63 and re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", found)
+    assert is_kept or (found.startswith("gw-") and found != object_name(f"{name}x"))
+
+
+def test_what_an_overlay_takes_away_from_a_service_account_is_gone() -> None:
+    request = with_layers("{serviceAccount: {spec: {automountServiceAccountToken: null, secrets: [{name: a}]}}}")
+    body = next(each.body for each in rendered(request, DEFAULTS, "c") if each.key.kind == "ServiceAccount")
+    assert {*body} == {"apiVersion", "kind", "metadata", "secrets"}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "typed-fields"])

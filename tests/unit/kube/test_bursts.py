@@ -23,7 +23,7 @@ from controlplane.kube.bursts import (
     changes,
     only_counts_differ,
 )
-from controlplane.kube.schedule import SECOND_LOOK, Schedule
+from controlplane.kube.schedule import LATE, SECOND_LOOK, Schedule
 from controlplane.translate.statuses import StatusKey, StatusWrite
 
 KEY: StatusKey = ("Gateway", "shop", "web")
@@ -149,6 +149,61 @@ def test_a_thousand_routes_that_come_unevenly_cost_fifteen_writes_at_most(seed: 
     assert clock.written[-1][1] == body(1000)
 
 
+LONGEST_WAITS = [
+    (1.4, 100, 4, LONGEST),
+    (1.5, 100, 4, 1.1544),  # 10 writes for 900 changes that may take 450 seconds, each wait 1.77 times as long
+    (20.0, 400, 8, LONGEST_OF_COUNTS),
+    (90.0, 500, 8, 15.0),  # 6 writes for 90 seconds more
+    (60.0, 100, 8, 25.715),  # 6 writes for 450 seconds, each wait 1.43 times as long
+    (2.0, 990, 3, LONGEST),
+    (2.0, 990, 14, 10 * ENDS),  # the last write, after all that can come
+    (90.0, 1500, 23, LONGEST_OF_COUNTS),  # the second thousand is as the first
+]
+
+
+@pytest.mark.parametrize(("lasted", "changes", "writes", "expected"), LONGEST_WAITS)
+def test_how_long_a_count_waits_at_most(lasted: float, changes: int, writes: int, expected: float) -> None:
+    burst = Burst(100.0, 100.0 + lasted, body(1), changes, writes=writes)
+    assert burst.longest(100.0 + lasted) == pytest.approx(expected, rel=1e-3)
+
+
+MOMENTS = [
+    # 11 writes are left, and of these one is for a second half that lasts as long as the first: a hundred tenths
+    (10.0, 500, 3, 10, QUIETS[0]),
+    (10.0, 500, 3, 11, QUIETS[1]),
+    # three are for nine times as long: 64 tenths
+    (10.0, 100, 3, 6, QUIETS[0]),
+    (10.0, 100, 3, 7, QUIETS[1]),
+    # none is for a fifth that is left, with a fourth of the pauses: four times 121 tenths
+    (10.0, 800, 3, 48, QUIETS[0]),
+    (10.0, 800, 3, 49, QUIETS[1]),
+    # of ten two are for the first 1.5 seconds and two for the rest: 36 tenths
+    (0.6, 100, 4, 3, QUIETS[0]),
+    (0.6, 100, 4, 4, QUIETS[1]),
+    # one to spare, none to spare, and the last but one
+    (10.0, 500, 12, 0, QUIETS[0]),
+    (10.0, 250, 12, 0, QUIETS[-1]),
+    (10.0, 500, 13, 0, ENDS),
+]
+
+
+@pytest.mark.parametrize(("lasted", "changes", "writes", "pauses", "expected"), MOMENTS)
+def test_how_long_a_moment_of_quiet_is(lasted: float, changes: int, writes: int, pauses: int, expected: float) -> None:
+    """By the pauses that were longer than the shortest."""
+    burst = Burst(100.0, 100.0 + lasted, body(1), changes, [pauses] + [0] * (len(QUIETS) - 1), writes)
+    assert burst.quiet(100.0 + lasted) == expected
+
+
+@pytest.mark.parametrize(
+    ("pause", "longer_than"),
+    [(0.02, 0), (0.03, 1), (0.04, 2), (0.05, 3), (0.1, 4), (0.2, 5), (0.3, 6), *zip(QUIETS, itertools.count(1))],
+)
+def test_how_many_moments_a_pause_was_as_long_as(pause: float, longer_than: int) -> None:
+    burst = Burst(-1.0, 0.0, body(1))
+    burst.note(pause)
+    assert burst.pauses == [1] * longer_than + [0] * (len(QUIETS) - longer_than)
+
+
 def test_the_writes_that_are_left_of_a_thousand_are_for_its_end() -> None:
     """With a hundred pauses there is no telling the end before that."""
 
@@ -208,6 +263,12 @@ def test_changes_that_were_not_read_yet_are_waited_for() -> None:
     due = schedule.next_due()
     assert due == pytest.approx(late + 0.001 + QUIET)
     assert schedule.take(due) == (KEY, StatusWrite(body(9), "1"))
+
+
+def test_a_moment_that_is_hardly_late_is_believed() -> None:
+    schedule = Schedule(lambda: 0.0)
+    schedule.want(KEY, StatusWrite(body(1), "1"), 0.0)
+    assert schedule.take(QUIET + LATE) == (KEY, StatusWrite(body(1), "1"))
 
 
 def test_quiet_is_believed_the_second_time() -> None:
@@ -320,6 +381,81 @@ def test_a_burst_that_was_slow_and_goes_on_without_end_is_written_again_when_a_t
     assert later[0] <= thousandth + LONGEST_OF_COUNTS + 1.0
     assert max(after - before for before, after in itertools.pairwise(later)) <= 2 * LONGEST_OF_COUNTS
     assert len(written) <= 6 * MOST + MOST
+
+
+def in_an_uneven_burst() -> tuple[Schedule, float]:
+    """A count changes each 100 ms: the last one waits for a quiet of 120 ms. Also: when that one came."""
+    schedule, now, version = Schedule(lambda: 0.0), 0.0, 1
+    for number in range(40):
+        now = number * 0.1
+        while (due := schedule.next_due()) is not None and due <= now:
+            if (taken := schedule.take(due)) is not None:
+                version += 1
+                schedule.written(KEY, taken[1], str(version), due + ANSWER)
+        schedule.want(KEY, StatusWrite(body(number), str(version)), now)
+    assert schedule.next_due() == pytest.approx(now + 0.12)
+    return schedule, now
+
+
+def test_a_condition_that_changes_in_an_uneven_burst_waits_for_a_short_quiet() -> None:
+    schedule, now = in_an_uneven_burst()
+    schedule.want(KEY, StatusWrite(body(40, "False"), "9"), now + 0.01)
+    assert schedule.next_due() == pytest.approx(now + 0.01 + QUIET)
+    schedule.want(KEY, StatusWrite(body(41, "False"), "9"), now + 0.02)  # nor do counts delay it from then on
+    assert schedule.next_due() == pytest.approx(now + 0.02 + QUIET)
+
+
+def test_a_condition_that_changes_again_and_again_in_an_uneven_burst_is_written_after_half_a_second() -> None:
+    schedule, now = in_an_uneven_burst()
+    dues = []
+    for number in range(100):
+        schedule.want(KEY, StatusWrite(body(40, str(number)), "9"), now + 0.01 * number)
+        dues.append(schedule.next_due())
+    assert max(due for due in dues if due is not None) == pytest.approx(now + LONGEST)
+
+
+@pytest.mark.parametrize(("wanted", "quiet"), [(body(41), 0.225), (body(39, "False"), QUIET)])
+def test_what_changes_after_a_write_in_an_uneven_burst(wanted: dict[str, Any], quiet: float) -> None:
+    """Counts wait longer, as the moment before was not the end; a condition does not."""
+    schedule, now = in_an_uneven_burst()
+    taken = schedule.take(now + 0.12)
+    assert taken is not None
+    schedule.written(KEY, taken[1], "99", now + 0.13)
+    schedule.want(KEY, StatusWrite(wanted, "99"), now + 0.2)
+    assert schedule.next_due() == pytest.approx(now + 0.2 + quiet)
+
+
+@pytest.mark.parametrize("wanted", [body(39), body(50)])
+def test_a_count_that_somebody_kept_from_being_written_waits_for_a_short_quiet(wanted: dict[str, Any]) -> None:
+    """Whatever else the object has now, it is no change of counts alone."""
+    schedule, now = in_an_uneven_burst()
+    assert schedule.take(now + 0.12) is not None
+    schedule.conflicted(KEY, now + 0.13)
+    schedule.want(KEY, StatusWrite(wanted, "somebody's"), now + 0.2)
+    assert schedule.next_due() == pytest.approx(now + 0.2 + QUIET)
+
+
+def test_a_count_that_changed_while_somebody_else_wrote_waits_for_a_short_quiet() -> None:
+    schedule, now = in_an_uneven_burst()
+    assert schedule.take(now + 0.12) is not None
+    schedule.want(KEY, StatusWrite(body(41), "somebody's"), now + 0.13)
+    schedule.conflicted(KEY, now + 0.2)
+    assert schedule.next_due() == pytest.approx(now + 0.2 + QUIET)
+
+
+def test_conditions_that_are_written_do_not_make_a_burst_longer() -> None:
+    """It is over so long after the last count."""
+    schedule, now = in_an_uneven_burst()
+    taken = schedule.take(now + 0.12)
+    assert taken is not None
+    schedule.want(KEY, StatusWrite(body(39, "False"), "98"), now + 0.13)
+    schedule.written(KEY, taken[1], "98", now + 0.5)
+    taken = schedule.take(now + 0.5 + QUIET)
+    assert taken == (KEY, StatusWrite(body(39, "False"), "98"))
+    schedule.written(KEY, taken[1], "99", now + 0.6)
+    later = now + OVER + 0.1
+    schedule.want(KEY, StatusWrite(body(40, "False"), "99"), later)
+    assert schedule.next_due() == pytest.approx(later + QUIET)
 
 
 def test_a_condition_does_not_wait_for_the_end_of_a_burst_of_counts() -> None:

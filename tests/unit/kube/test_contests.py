@@ -72,6 +72,23 @@ def test_what_is_new_does_not_wait_for_a_contest() -> None:
     assert fight.schedule.next_due() == pytest.approx(fight.now + QUIET)
 
 
+@pytest.mark.parametrize("rounds", [2, 4, 12])
+def test_what_is_new_is_written_soon_however_often_it_changes(rounds: int) -> None:
+    """A quiet moment after the last change, and half a second after the first at most."""
+    fight = Fight()
+    for _ in range(rounds):
+        fight.want("Accepted")
+        fight.round()
+    fight.want("Accepted")
+    first, dues = fight.now + 0.01, []
+    for number in range(100):
+        fight.now = first + 0.01 * number
+        fight.want(str(number))
+        dues.append(fight.schedule.next_due())
+    assert dues[:2] == pytest.approx([first + QUIET, first + 0.01 + QUIET])
+    assert dues[-1] == pytest.approx(first + LONGEST)
+
+
 def test_what_is_undone_while_it_is_written_counts_as_well() -> None:
     fight = Fight()
     waits = []

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
+
+import pytest
+
 from controlplane.kube.bursts import LONGEST, QUIET
 from controlplane.kube.schedule import FIRST_WAIT, LONGEST_WAIT, Schedule
 from controlplane.translate.statuses import StatusKey, StatusWrite
@@ -109,7 +113,23 @@ def test_after_a_conflict_the_next_fact_is_waited_for() -> None:
     made.conflicted(KEY, 1.0)
     assert (made.take(99.0), made.next_due()) == (None, None)
     made.want(KEY, write(1, "2"), 100.0)
+    assert made.next_due() == 100.0 + QUIET
     assert made.take(100.0 + QUIET) == (KEY, write(1, "2"))
+
+
+def test_after_a_conflict_failures_before_it_are_forgotten() -> None:
+    made = schedule()
+    made.want(KEY, write(1, "1"), 0.0)
+    made.take(1.0)
+    wait = made.failed(KEY, 1.0)
+    assert wait == FIRST_WAIT
+    made.take(1.0 + wait)
+    made.conflicted(KEY, 2.0)
+    made.want(KEY, write(1, "2"), 3.0)
+    made.want(KEY, write(2, "2"), 3.01)
+    assert made.next_due() == 3.01 + QUIET  # changes move it again
+    made.take(4.0)
+    assert made.failed(KEY, 4.0) == FIRST_WAIT
 
 
 def test_after_a_conflict_a_fact_that_came_meanwhile_counts() -> None:
@@ -153,6 +173,37 @@ def test_failures_wait_longer_each_time() -> None:
         waits.append(wait)
     assert waits[:3] == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT]
     assert waits[-1] == LONGEST_WAIT
+
+
+@pytest.mark.parametrize("drawn", [0.0, 0.5, 1.0])
+def test_up_to_half_of_a_wait_is_taken_off_at_random(drawn: float) -> None:
+    made = Schedule(lambda: drawn)
+    made.want(KEY, write(1), 0.0)
+    made.take(1.0)
+    assert made.failed(KEY, 1.0) == pytest.approx(FIRST_WAIT * (1 - drawn / 2))
+
+
+class Version(str):
+    """One of which it can be seen whether it is kept."""
+
+
+@pytest.mark.parametrize("is_gone", [True, False], ids=["gone", "conflict"])
+def test_nothing_is_kept_of_versions_that_say_nothing_any_more(is_gone: bool) -> None:
+    made = schedule()
+    made.want(KEY, write(1, "0"), 0.0)
+    made.take(1.0)
+    version = Version("1")
+    kept = weakref.ref(version)
+    made.written(KEY, write(1, "0"), version, 1.0)
+    if is_gone:
+        made.dropped(KEY)
+    else:
+        made.want(KEY, write(2, "0"), 2.0)
+        made.take(3.0)
+        made.want(KEY, None, 3.0)
+        made.conflicted(KEY, 3.1)
+    del version
+    assert kept() is None
 
 
 def test_what_cannot_be_written_is_left_until_it_changes() -> None:
