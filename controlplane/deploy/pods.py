@@ -135,7 +135,7 @@ class Rendering:
         return [*arguments, "--workers", str(workers)] if workers else arguments
 
     def _workers(self) -> int:
-        """As many as the container may use cores; the machine's number of cores says nothing about that. 0: not said."""
+        """As many as the container may use cores: the machine's number of them says nothing. 0: not said."""
         limit = quantity((self._found.resources.get("limits") or {}).get("cpu"))
         chosen = (self._config or {}).get("config", {}).get("workers")
         if limit is None or chosen is not None:
