@@ -46,8 +46,8 @@ def discovered(answers: Iterable[tuple[str, Raw]], own_version: str) -> Raw:
     for target, answer in answers:
         count += 1
         fields = messages.object_of(answer)
-        for raw in messages.items_of(fields.get("supportedVersions")):
-            version = messages.text_of(raw) or ""
+        named = map(messages.text_of, messages.items_of(fields.get("supportedVersions")))
+        for version in dict.fromkeys(each for each in named if each):  # once, however often it says so
             common[version] = common.get(version, 0) + 1
         _add_capabilities(capabilities, messages.object_of(fields.get("capabilities", Raw(b"{}"))), False)
         said = messages.text_of(fields.get("instructions"))

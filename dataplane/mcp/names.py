@@ -35,8 +35,9 @@ def untagged(request_id: object) -> tuple[str, str | int] | None:
     """The inverse; None for an id that was not made here."""
     if not isinstance(request_id, str) or not request_id.startswith("gw:"):
         return None
-    _, target, kind, text = (*request_id.split(":", 3), "", "", "")[:4]
-    if kind == "s":
+    target, _, rest = request_id.removeprefix("gw:").partition(":")
+    kind, mark, text = rest.partition(":")
+    if kind == "s" and mark:
         return target, text
     digits = text.removeprefix("-")
     if kind == "n" and digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS:
