@@ -26,7 +26,6 @@ from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
 from dataplane.mcp import dialogue, messages
-from dataplane.mcp.dialogue import Busy
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.sessions import IDLE, UpstreamSession
 
@@ -164,7 +163,11 @@ async def test_a_stream_is_asked_for_and_held_when_it_names_its_endpoint(world: 
 
 @pytest.mark.parametrize(
     ("session", "stateless", "number"),
-    [(None, False, b""), (SimpleNamespace(number=b"\x07"), True, b""), (SimpleNamespace(number=b"\x07"), False, b"\x07")],
+    [
+        (None, False, b""),
+        (SimpleNamespace(number=b"\x07"), True, b""),
+        (SimpleNamespace(number=b"\x07"), False, b"\x07"),
+    ],
 )
 async def test_a_stream_is_that_of_the_session_if_there_is_one(
     world: World, session: Any, stateless: bool, number: bytes
@@ -184,7 +187,7 @@ async def test_a_server_that_names_no_endpoint_in_time_fails(world: World) -> No
     world.asked[0].answers(200)
     await world.turn()
     world.sleepers[-1][1].wake(200)
-    with pytest.raises(TargetFailed, match="^one: its stream named no endpoint within 15 s$"):
+    with pytest.raises(TargetFailed, match=r"^one: its stream named no endpoint within 15 s$"):
         await opening
     assert world.asked[0].is_given_up
 
@@ -208,7 +211,7 @@ async def test_what_keeps_a_stream_from_being_opened(world: World, does: Callabl
     opening = asyncio.ensure_future(server_streams.opened(world.visit, world.target))
     await world.turn()
     does(world.asked[0])
-    with pytest.raises(TargetFailed, match=f"^one: .*{why}$"):
+    with pytest.raises(TargetFailed, match=rf"^one: .*{why}$"):
         await opening
     assert world.asked[0].is_given_up and not world.holder._streams
 
@@ -316,9 +319,7 @@ async def test_a_stream_that_says_no_messages_ends(
     assert stream.is_over and why in stream.why and call.is_given_up
 
 
-async def test_a_stream_ends_once_and_everybody_knows(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_stream_ends_once_and_everybody_knows(world: World, caplog: pytest.LogCaptureFixture) -> None:
     stream = world.stream(b"\x07")
     hearing = stream.ask(messages.read(QUESTION))
     waiting = world.work(stream.room.wait())
@@ -450,9 +451,7 @@ async def test_what_is_no_name_is_no_worker(name: str, monkeypatch: pytest.Monke
     assert World(monkeypatch, str(tmp_path)).holder.peer(name) is None
 
 
-async def test_other_workers_are_those_whose_sockets_are_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_other_workers_are_those_whose_sockets_are_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     names = [f"{number:016x}" for number in (3, 1, 2)]
     assert World(monkeypatch).holder.peer(names[0]) is None and World(monkeypatch).holder.peers() == []
     here = World(monkeypatch, str(tmp_path / "none")).holder
@@ -541,9 +540,7 @@ class Sent:
         self.stream = world.stream(b"\x07")
         self.stream.endpoint = b"/messages"
         known = UpstreamSession("one", f"{world.holder.name}/{self.stream.id}", "10.0.0.1:80")
-        self.asking = asyncio.ensure_future(
-            requests.asked(world.visit, world.target, known, method, body, seconds)
-        )
+        self.asking = asyncio.ensure_future(requests.asked(world.visit, world.target, known, method, body, seconds))
 
     @property
     def call(self) -> Call:
@@ -592,7 +589,7 @@ async def test_what_is_not_answered_in_time_fails(world: World) -> None:
     sent = Sent(world, seconds=2.5)
     await world.turn()
     world.sleepers[-1][1].wake(200)
-    with pytest.raises(TargetFailed, match="^one: it gave no answer within 2.5 s$"):
+    with pytest.raises(TargetFailed, match=r"^one: it gave no answer within 2.5 s$"):
         await sent.asking
     assert sent.call.is_given_up and sent.stream.dialogue.is_idle
 
@@ -612,7 +609,7 @@ async def test_a_post_that_breaks_off_fails(world: World) -> None:
     sent = Sent(world)
     await world.turn()
     sent.call.fails("it broke")
-    with pytest.raises(TargetFailed, match="^one: it broke$"):
+    with pytest.raises(TargetFailed, match=r"^one: it broke$"):
         await sent.asking
     assert sent.stream.dialogue.is_idle and not sent.stream.is_over
 
@@ -669,7 +666,7 @@ async def test_more_requests_than_a_server_may_have_fail(world: World, monkeypat
     await world.turn()
     monkeypatch.setattr(dialogue, "MAX_WAITING", 1)
     known = UpstreamSession("one", f"{world.holder.name}/{sent.stream.id}")
-    with pytest.raises(TargetFailed, match="^one: it has too many requests to answer$"):
+    with pytest.raises(TargetFailed, match=r"^one: it has too many requests to answer$"):
         await requests.asked(world.visit, world.target, known, b"POST", QUESTION.replace(b"1,", b"2,"), 1.0)
     with pytest.raises(Malformed, match="not answered yet"):
         await requests.asked(world.visit, world.target, known, b"POST", QUESTION, 1.0)
@@ -753,7 +750,7 @@ async def test_a_session_that_is_not_answered_has_no_stream(world: World) -> Non
     hello = await Hello(world).begins()
     (held,) = world.holder._streams.values()
     world.sleepers[-1][1].wake(200)
-    with pytest.raises(TargetFailed, match="^one: it gave no answer within 15 s$"):
+    with pytest.raises(TargetFailed, match=r"^one: it gave no answer within 15 s$"):
         await hello.asking
     assert held.is_over and hello.stream.is_given_up and world.asked[1].is_given_up
 

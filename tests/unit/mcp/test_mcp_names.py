@@ -33,7 +33,8 @@ def test_a_name_says_whose_it_is(kind: str, name: str, seen: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("tool", "add"), ("tool", "_add"), ("resource", "file:///a"), ("resource", "ui://+a"), ("task", "")]
+    ("kind", "name"),
+    [("tool", "add"), ("tool", "_add"), ("resource", "file:///a"), ("resource", "ui://+a"), ("task", "")],
 )
 def test_a_name_that_says_nobodys_is_nobodys(kind: str, name: str) -> None:
     assert names.parted(kind, name) == ("", name)
@@ -130,7 +131,7 @@ def test_an_endpoint_is_a_path_of_its_own_server(said: bytes, target: bytes) -> 
     ],
 )
 def test_an_endpoint_elsewhere_is_none(said: bytes, why: str) -> None:
-    with pytest.raises(WrongEndpoint, match=f"^its endpoint event .*{why}$"):
+    with pytest.raises(WrongEndpoint, match=rf"^its endpoint event .*{why}$"):
         endpoints.posted_to(said, "http", "host", "/a/sse")
 
 
@@ -233,9 +234,10 @@ def test_what_is_discovered_is_what_all_support() -> None:
     assert supported(["a", "b"])["supportedVersions"] == ["a", "b"]
     assert supported(["a", "a"], [])["supportedVersions"] == [], "one server that says it twice is not two"
     assert supported([1, ""], [2, ""])["supportedVersions"] == [], "what has no name is no revision"
-    assert value(merging.discovered([("t", hello()), ("u", hello(supportedVersions=["a"]))], "9"))[
-        "supportedVersions"
-    ] == []
+    assert (
+        value(merging.discovered([("t", hello()), ("u", hello(supportedVersions=["a"]))], "9"))["supportedVersions"]
+        == []
+    )
 
 
 def test_items_without_a_name_are_left_out_and_others_are_named() -> None:
