@@ -386,7 +386,7 @@ async def test_the_end_of_a_session_ends_its_streams_alone(world: World) -> None
 
 
 async def test_what_nobody_uses_is_ended_and_looked_for_as_long_as_there_is_something(world: World) -> None:
-    at_the_limit, later = world.stream(), world.stream()
+    at_the_limit, later = world.stream(), world.stream(b"\x08")
     busy, over = world.stream(), world.stream(b"\x09")
     busy.open()
     later.used += 1

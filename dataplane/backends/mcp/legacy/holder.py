@@ -115,7 +115,7 @@ class Holder:
         late = now - IDLE
         has_ended = self._context.mcp_memory.has_ended
         for stream in list(self._streams.values()):
-            if (stream.used < late and stream.dialogue.is_idle) or (stream.of[0] and has_ended(stream.of[0])):
+            if (stream.used < late and stream.dialogue.is_idle) or has_ended(stream.of[0]):
                 stream.end("nobody used it, or its session was ended")
         if self._streams:
             self._sweep_later()

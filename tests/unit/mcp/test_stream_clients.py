@@ -1,0 +1,540 @@
+"""Clients of the older transport: what is given on their stream, and what comes of the messages that they post."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dataplane.backends.mcp.answers import Opened, TargetFailed
+from dataplane.backends.mcp.legacy import client_posts, client_streams
+from dataplane.backends.mcp.legacy.client_posts import StreamOutlet
+from dataplane.backends.mcp.legacy.client_streams import ClientStream, Messages
+from dataplane.backends.mcp.legacy.mail import NearMail
+from dataplane.backends.mcp.legacy.reached import Gone
+from dataplane.chain.calls import CallAnswer, CallFailed
+from dataplane.chain.replies import made
+from dataplane.http.heads import Head
+from dataplane.http.sse import EventReader
+from dataplane.mcp import messages, sessions
+from dataplane.mcp.sealing import Sealer
+from dataplane.mcp.sessions import Session, UpstreamSession
+
+NOTE = b'{"jsonrpc":"2.0","method":"notifications/message"}'
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+ERROR = b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}'
+REQUEST = messages.read(messages.request("tools/list", 1))
+NOTICE = messages.read(NOTE)
+
+
+def event(data: bytes, kind: bytes = b"message") -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind, data)
+
+
+class Out:
+    """`Outlet`, as far as it is used here."""
+
+    def __init__(self) -> None:
+        self.did: list[Any] = []
+        self.has_begun = False
+        self.is_given_up = False
+        self.ready_count = 0
+        self.x: Any = SimpleNamespace(reason="", detail="")
+
+    def head(self, status: int, lines: bytes) -> None:
+        self.has_begun = True
+        self.did.append((status, lines))
+
+    def whole(self, status: int, lines: bytes, body: bytes) -> None:
+        self.has_begun = True
+        self.did.append((status, lines, body))
+
+    def give(self, data: bytes) -> None:
+        self.did.append(data)
+
+    def give_up(self) -> None:
+        self.is_given_up = True
+
+    async def ready(self) -> None:
+        self.ready_count += 1
+
+    @property
+    def given(self) -> bytes:
+        return b"".join(each for each in self.did if isinstance(each, bytes))
+
+    @property
+    def events(self) -> list[tuple[bytes, bytes]]:
+        return [
+            (each.type, each.data) for each in EventReader().feed(b"".join(x for x in self.did if type(x) is bytes))
+        ]
+
+
+class Mail:
+    """`mail.Mail`: what goes to the client."""
+
+    session = "s"
+
+    def __init__(self) -> None:
+        self.did: list[Any] = []
+        self.has_left = False
+        self.is_over = asyncio.Event()
+        self.is_gone = False
+
+    async def give(self, text: bytes) -> None:
+        if self.is_gone:
+            raise Gone
+        self.did.append(text)
+
+    async def begin_session(self, text: str) -> None:
+        self.did.append(("session", text))
+
+    async def client_is_ready(self) -> None:
+        self.did.append("ready")
+
+    async def gone(self) -> bool:
+        await self.is_over.wait()
+        return self.is_gone
+
+    def leave(self) -> None:
+        self.has_left = True
+        self.is_over.set()
+
+
+def outlet(message: messages.Message = REQUEST) -> tuple[StreamOutlet, Mail, Out]:
+    mail, out = Mail(), Out()
+    real: Any = out
+    return StreamOutlet(real, mail, message), mail, out
+
+
+# --- what is answered to a message that was posted
+
+
+JSON, STREAM = b"content-type: application/json\r\n", b"content-type: Text/Event-Stream ; charset=utf-8\r\n"
+
+
+async def given(made: StreamOutlet, mail: Mail) -> list[Any]:
+    await made.flush()
+    return [json.loads(each) if isinstance(each, bytes) else each for each in mail.did]
+
+
+def error(code: int, text: str) -> Any:
+    return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": text}}
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "body", "said"),
+    [
+        (REQUEST, 200, ANSWER, [json.loads(ANSWER)]),
+        (REQUEST, 200, b"", [error(-32603, "MCP server answered with status 200")]),
+        (REQUEST, 500, b"no", [error(-32603, "MCP server answered with status 500")]),
+        (REQUEST, 400, ERROR, [json.loads(ERROR)]),
+        (REQUEST, 400, ERROR.replace(b"1,", b"2,"), [error(-32603, "MCP server answered with status 400")]),
+        (REQUEST, 400, NOTE, [error(-32603, "MCP server answered with status 400")]),
+        (REQUEST, 202, b"", []),
+        (NOTICE, 500, b"no", []),
+        (NOTICE, 200, ANSWER, [json.loads(ANSWER)]),
+    ],
+)
+async def test_a_whole_answer_is_a_message_on_the_stream(
+    message: messages.Message, status: int, body: bytes, said: list[Any]
+) -> None:
+    made, mail, _ = outlet(message)
+    made.whole(status, JSON, body)
+    assert (made.has_begun, made.status) == (True, status)
+    assert await given(made, mail) == said
+
+
+async def test_an_answer_in_parts_is_one_message() -> None:
+    made, mail, _ = outlet()
+    made.head(200, JSON, -1, ANSWER[:5])
+    made.give(b"")
+    made.give(ANSWER[5:])
+    assert await given(made, mail) == []
+    made.end()
+    assert await given(made, mail) == [json.loads(ANSWER)]
+    made.lost()
+    assert (await given(made, mail))[1:] == [error(-32603, "the answer of the MCP server broke off")]
+
+
+async def test_an_answer_of_events_is_their_messages() -> None:
+    made, mail, _ = outlet()
+    made.head(200, STREAM, -1, event(NOTE))
+    made.give(event(b"/elsewhere", b"endpoint") + event(b"") + b"data: " + ANSWER + b"\n\n")
+    made.end()
+    assert await given(made, mail) == [json.loads(NOTE), json.loads(ANSWER)]
+    made, mail, _ = outlet()
+    made.head(500, STREAM, -1, event(NOTE), True)
+    assert await given(made, mail) == [error(-32603, "MCP server answered with status 500")]
+
+
+async def test_an_answer_that_is_lost_is_an_error_of_a_request_alone() -> None:
+    for message, count in ((REQUEST, 1), (NOTICE, 0)):
+        made, mail, _ = outlet(message)
+        made.lost()
+        assert len(await given(made, mail)) == count
+
+
+@pytest.mark.parametrize(("size", "is_passed"), [(100, True), (101, False)])
+async def test_an_answer_has_a_bounded_size(size: int, is_passed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_posts, "MAX_ANSWER", 100)
+    made, mail, _ = outlet()
+    made.head(200, JSON, -1, b"x" * 50)
+    made.give(b"x" * (size - 50))
+    made.end()
+    await made.flush()
+    assert not made._parts and (mail.did == [b"x" * size]) is is_passed
+    if not is_passed:
+        assert await given(made, mail) == [error(-32603, "MCP server answered with status 200")]
+
+
+async def test_what_is_more_than_the_bound_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_posts, "MAX_ANSWER", 10)
+    made, _, _ = outlet()
+    made.head(200, JSON)
+    for _ in range(5):
+        made.give(b"x" * 6)
+    assert made._parts == [b"x" * 6] * 2
+    made.head(200, STREAM)
+    with pytest.raises(TargetFailed, match="more than 10 bytes"):
+        made.give(b"data: " + b"x" * 11)
+
+
+async def test_a_session_begins_before_what_is_said_in_it() -> None:
+    made, mail, _ = outlet()
+    made.whole(200, JSON + b"mcp-session-id: s7\r\n", ANSWER)
+    await made.ready()
+    await made.flush()
+    assert mail.did == [("session", "s7"), ANSWER], "once"
+
+
+async def test_a_message_is_taken_once() -> None:
+    made, _, out = outlet()
+    made.taken()
+    made.taken()
+    assert out.did == [(202, b"", b"")]
+
+
+async def test_what_is_done_for_a_client_that_has_left_is_given_up() -> None:
+    for is_gone in (True, False):
+        made, mail, out = outlet()
+        mail.is_gone = is_gone
+        mail.is_over.set()
+        await made.watch()
+        assert out.is_given_up is is_gone
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (ERROR, json.loads(ERROR)),
+        (b"no \xff", error(-32600, "no \ufffd")),
+        (ANSWER.replace(b"1,", b"2,"), error(-32600, '{"jsonrpc":"2.0","id":2,"result":{}}')),
+    ],
+)
+async def test_a_request_that_is_refused_is_answered_on_the_stream(body: bytes, said: Any) -> None:
+    made_, mail, out = outlet()
+    reply: Any = SimpleNamespace(reason="McpDenied", detail="why", body=body)
+    assert made_.refuse(reply) and (out.x.reason, out.x.detail) == ("McpDenied", "why")
+    assert await given(made_, mail) == [said]
+
+
+async def test_what_wants_no_answer_is_refused_as_it_was_posted() -> None:
+    for has_begun in (False, True):
+        made_, mail, out = outlet(NOTICE)
+        out.has_begun = has_begun
+        assert made_.refuse(made("McpDenied")) is has_begun and await given(made_, mail) == []
+
+
+# --- the stream
+
+
+class World:
+    """A worker and a client's GET."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.sleepers: list[tuple[float, Any]] = []
+        self.tasks: list[asyncio.Future[Any]] = []
+        self.clients: dict[str, ClientStream] = {}
+        self.has_place = True
+        self.ended: list[bytes] = []
+        upstream = SimpleNamespace(clock=lambda: self.now, wake_at=lambda at, whom: self.sleepers.append((at, whom)))
+        self.holder: Any = SimpleNamespace(
+            name="0" * 16,
+            calls=upstream,
+            make_future=asyncio.get_running_loop().create_future,
+            has_place_for_client=lambda: self.has_place,
+            hold_client=lambda stream: self.clients.__setitem__(stream.id, stream),
+            forget_client=lambda stream: self.clients.pop(stream.id, None),
+            listening=lambda: asyncio.sleep(0),
+        )
+        self.sealer = Sealer(bytes(32))
+        context = SimpleNamespace(
+            mcp_holder=self.holder,
+            calls=upstream,
+            clock=lambda: self.now,
+            make_future=self.holder.make_future,
+            sealer=self.sealer,
+            spawn=self.work,
+            mcp_memory=SimpleNamespace(end=self.ended.append),
+        )
+        self.out = Out()
+        self.entered = 0
+        self.described: list[str] = []
+        x = SimpleNamespace(context=context, work=self.work, asked_target=b"/sse?a=1")
+        self.plan = SimpleNamespace(stateless=False, targets=())
+        self.visit: Any = SimpleNamespace(
+            x=x,
+            out=self.out,
+            owner=b"owner",
+            now=1001.0,
+            plan=self.plan,
+            describe=self.described.append,
+            enter=self._enter,
+            session=None,
+        )
+
+    def _enter(self) -> None:
+        self.entered += 1
+
+    def work(self, coroutine: Any) -> asyncio.Future[Any]:
+        self.tasks.append(asyncio.ensure_future(coroutine))
+        return self.tasks[-1]
+
+    def session(self) -> str:
+        made = Session(b"8 bytes.", 1000, b"{}", [UpstreamSession("one", "id")])
+        return sessions.sealed(made, self.sealer, b"owner")
+
+    async def turn(self) -> None:
+        for _ in range(6):
+            await asyncio.sleep(0)
+
+    async def ends(self) -> None:
+        for each in self.tasks:
+            each.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def world() -> Any:
+    made = World()
+    yield made
+    await made.ends()
+
+
+async def test_a_stream_says_where_to_post_and_lasts_until_its_client_leaves(world: World) -> None:
+    serving = world.work(client_streams.serve(world.visit))
+    await world.turn()
+    (stream,) = world.clients.values()
+    ((status, lines), *_) = world.out.did
+    assert status == 200 and b"content-type: text/event-stream\r\n" in lines
+    ((kind, where),) = world.out.events
+    assert kind == b"endpoint" and where.startswith(b"/sse?a=1&sessionId=")
+    sealed = where.rpartition(b"=")[2].decode()
+    purpose = client_streams.PURPOSE + b"owner"
+    assert world.sealer.open(sealed, purpose) == f"{world.holder.name}/{stream.id}".encode()
+    assert len(stream.id) == 32 and world.described == ["stream"]
+    assert [at for at, _ in world.sleepers] == [100 + client_streams.PING]
+    stream.client_is_ready()
+    await world.turn()
+    assert world.entered == 0, "there is no session yet"
+    stream.begin_session(world.session())
+    await world.turn()
+    assert world.entered == 1 and world.visit.session.number == b"8 bytes."
+    stream.changed.set()
+    await world.turn()
+    assert not serving.done()
+    serving.cancel()
+    await world.turn()
+    assert stream.is_over and not world.clients and world.ended == [b"8 bytes."]
+
+
+async def test_a_client_that_left_before_its_session_ends_none(world: World) -> None:
+    serving = world.work(client_streams.serve(world.visit))
+    await world.turn()
+    (stream,) = world.clients.values()
+    waiting = world.work(stream.changed.wait())
+    await world.turn()
+    serving.cancel()
+    await world.turn()
+    assert stream.is_over and waiting.done() and not world.ended and len(world.tasks) == 2
+
+
+async def test_a_session_that_is_over_by_itself_is_not_ended(world: World) -> None:
+    world.visit.now = 1001.0 + sessions.LIFETIME
+    serving = world.work(client_streams.serve(world.visit))
+    await world.turn()
+    (stream,) = world.clients.values()
+    stream.begin_session(world.session())
+    await world.turn()
+    serving.cancel()
+    await world.turn()
+    assert not world.ended
+
+
+async def test_streams_of_clients_are_bounded(world: World) -> None:
+    world.has_place = False
+    reply = await client_streams.serve(world.visit)
+    assert reply is not None and (reply.reason, reply.status) == ("McpBusy", 503)
+    assert reply.detail == "as many streams of clients as there may be" and not world.clients
+
+
+async def test_a_stream_says_that_it_is_alive_until_it_is_over(world: World) -> None:
+    out: Any = world.out
+    stream = ClientStream(world.holder, out)
+    stream.wake(115.0)
+    assert world.out.did == [b": ping\n\n"] and world.sleepers == [(115.0, stream)]
+    stream.end()
+    stream.wake(130.0)
+    assert len(world.out.did) == len(world.sleepers) == 1
+
+
+async def test_messages_at_work_are_bounded_and_counted_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_streams, "MAX_WAITING", 2)
+    out: Any = world.out
+    stream = ClientStream(world.holder, out)
+    first, _ = NearMail(stream), NearMail(stream)
+    assert stream.is_busy
+    first.leave()
+    first.leave()
+    assert (stream.is_busy, stream.at_work) == (False, 1)
+    await first.begin_session("s")
+    await first.client_is_ready()
+    assert (stream.session, stream.is_ready) == ("s", True)
+    await first.give(NOTE)
+    assert world.out.events == [(b"message", NOTE)] and world.out.ready_count == 1
+    stream.end()
+    with pytest.raises(Gone):
+        await first.give(NOTE)
+
+
+# --- what servers say beside answers
+
+
+async def test_of_a_servers_stream_the_client_gets_messages(world: World) -> None:
+    out: Any = world.out
+    passing = Messages(out, ClientStream(world.holder, out))
+    passing.taken()
+    passing.give(
+        event(NOTE) + event(b"/elsewhere", b"endpoint") + event(NOTE, b"other") + b"data: " + ANSWER + b"\n\nx"
+    )
+    assert world.out.events == [(b"message", NOTE), (b"message", ANSWER)] and passing.has_begun
+    await passing.ready()
+    assert world.out.ready_count == 1
+
+
+async def test_a_server_is_asked_again_after_pauses_that_grow(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Any] = [True, TargetFailed("one", "x"), TargetFailed("one", "x"), True, *[TargetFailed("one", "x")] * 6]
+
+    async def hear(visit: object, target: object) -> bool:
+        if not heard:
+            return False
+        found = heard.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return bool(found)
+
+    monkeypatch.setattr(client_streams, "_heard", hear)
+    target: Any = SimpleNamespace(name="one")
+    heeding = world.work(client_streams._heed(world.visit, target))
+    pauses = []
+    while True:
+        await world.turn()
+        if heeding.done():
+            break
+        at, alarm = world.sleepers[-1]
+        pauses.append(at - world.now)
+        world.now = at
+        alarm.wake(at)
+    assert pauses == [1.0, 2.0, 4.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+class Server:
+    """What answers GET at a server."""
+
+    def __init__(self, status: int = 200, lines: bytes = STREAM, parts: tuple[Any, ...] = ()) -> None:
+        self.is_given_up = False
+        self.parts = list(parts)
+        self.answer = CallAnswer(status, Head(b"\r\n" + lines), b"")
+
+    async def get(self, target: Any) -> Opened:
+        call: Any = self
+        return Opened(call, self.answer, "one")
+
+    def cancel(self) -> None:
+        self.is_given_up = True
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "is_heard"), [(200, STREAM, True), (200, JSON, False), (405, STREAM, False), (204, b"", False)]
+)
+async def test_a_server_that_has_no_stream_is_asked_no_more(
+    world: World, monkeypatch: pytest.MonkeyPatch, status: int, lines: bytes, is_heard: bool
+) -> None:
+    server, relayed = Server(status, lines), []
+    monkeypatch.setattr(client_streams, "Upstreams", lambda visit: server)
+
+    async def relay(visit: object, target: object, opened: Opened) -> None:
+        relayed.append(opened)
+
+    monkeypatch.setattr("dataplane.backends.mcp.streams.relay_stream", relay)
+    target: Any = SimpleNamespace(name="one")
+    assert await client_streams._heard(world.visit, target) is is_heard
+    assert server.is_given_up and len(relayed) == is_heard
+
+
+async def test_a_server_that_breaks_off_has_failed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server()
+    monkeypatch.setattr(client_streams, "Upstreams", lambda visit: server)
+
+    async def relay(*_: object) -> None:
+        raise CallFailed("lost", "it broke")
+
+    monkeypatch.setattr("dataplane.backends.mcp.streams.relay_stream", relay)
+    target: Any = SimpleNamespace(name="one")
+    with pytest.raises(TargetFailed, match=r"^one: it broke$"):
+        await client_streams._heard(world.visit, target)
+    assert server.is_given_up
+
+
+async def test_all_servers_are_listened_to_and_nobody_without_sessions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = []
+
+    async def heed(visit: Any, target: Any) -> None:
+        heard.append((target, type(visit.out)))
+
+    monkeypatch.setattr(client_streams, "_heed", heed)
+    world.plan.targets = ("one", "two")  # type: ignore[assignment]
+    out: Any = world.out
+    for world.plan.stateless, found in ((True, []), (False, [("one", Messages), ("two", Messages)])):
+        await client_streams._listen(world.visit, ClientStream(world.holder, out))
+        await world.turn()
+        assert heard == found
+    assert world.visit.out is world.out
+
+
+@pytest.mark.parametrize("is_sse", [False, True])
+async def test_the_end_of_a_session_is_its_end_at_all_servers(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_sse: bool
+) -> None:
+    deleted, ended = [], []
+
+    async def delete(target: Any) -> None:
+        deleted.append(target.name)
+
+    async def end_session(visit: Any) -> None:
+        ended.append(visit.session.number)
+
+    monkeypatch.setattr(client_streams, "Upstreams", lambda visit: SimpleNamespace(delete=delete))
+    monkeypatch.setattr("dataplane.backends.mcp.legacy.requests.end_session", end_session)
+    world.plan.targets = tuple(  # type: ignore[assignment]
+        SimpleNamespace(name=name, is_sse=is_sse and name == "two") for name in ("one", "two")
+    )
+    await client_streams._leave(world.visit, world.session())
+    assert (deleted, world.ended) == (["one", "two"], [b"8 bytes."])
+    assert ended == ([b"8 bytes."] if is_sse else []), "workers are asked only where there are such servers"
