@@ -479,6 +479,10 @@ async def test_a_worker_listens_when_it_holds_something_and_gives_all_back(
     path = folder / f"mcp-{world.holder.name}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(path.stat().st_mode) == 0o600
     other = World(monkeypatch, str(folder))
+    await other.holder.listening()
+    assert len(other.holder.peers()) == len(world.holder.peers()) == 1
+    (folder / f"mcp-{other.holder.name}").unlink()
+    other.holder.close()
     peer = other.holder.peer(world.holder.name)
     assert peer is not None and [each.label for each in peer.endpoints] == [f"unix:{path}"]
     reader, writer = await asyncio.open_unix_connection(path)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Malformed
@@ -139,7 +139,7 @@ def test_what_is_left_beside_long_parts_is_what_counts() -> None:
     assert messages.object_of(Raw(long % (b"a" * (few - rest))))
     with pytest.raises(Malformed, match="too many keys"):
         messages.object_of(Raw(long % (b"a" * (few - rest + 1))))
-    assert messages.object_of(messages.UNSET) == {}
+    assert messages.object_of(UNSET) == {}
 
 
 PARTS = (

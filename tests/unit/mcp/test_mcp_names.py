@@ -285,7 +285,8 @@ def test_a_task_that_something_belongs_to_is_named() -> None:
     renamed = {"a": 1, "_meta": {"other": 1, merging.RELATED: {"taskId": "T", "more": 2}}}
     assert value(merging.related(given, str.upper)) == renamed
     assert merging.related(UNSET, str.upper) is UNSET
-    for each in ({}, {"_meta": {}}, {"_meta": {merging.RELATED: {}}}, {"_meta": {merging.RELATED: {"taskId": 1}}}):
+    none: list[Any] = [{}, *({"_meta": each} for each in ({}, {merging.RELATED: {}}, {merging.RELATED: {"taskId": 1}}))]
+    for each in none:
         raw = messages.raw(each)
         assert merging.related(raw, str.upper) is raw
 
@@ -294,7 +295,8 @@ def test_a_token_of_progress_is_named_anew() -> None:
     given = messages.raw({"a": 1, "_meta": {"progressToken": 7, "x": 1}})
     changed = merging.token_renamed(given, lambda token: f"<{token}>")
     assert value(changed) == {"a": 1, "_meta": {"progressToken": "<7>", "x": 1}}
-    for each in ({}, {"_meta": {}}, {"_meta": {"progressToken": None}}):
+    none: list[Any] = [{}, {"_meta": {}}, {"_meta": {"progressToken": None}}]
+    for each in none:
         raw = messages.raw(each)
         assert merging.token_renamed(raw, str) is raw
     assert merging.token_renamed(UNSET, str) is UNSET

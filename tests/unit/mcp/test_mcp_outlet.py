@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp import answers, calls, outlet, relay
+from dataplane.backends.mcp import answers, calls, outlet, relay, serving
 from dataplane.backends.mcp.answers import MAX_ANSWER, Answers, Deadline, Opened, TargetFailed
 from dataplane.backends.mcp.calls import TargetCall
 from dataplane.backends.mcp.outlet import Outlet
@@ -59,7 +59,7 @@ class Desk:
         self.tasks: list[Any] = []
         plan: Any = None
         self.out = Outlet(x, plan)
-        monkeypatch.setattr(outlet.serving, "serve", self._serve)
+        monkeypatch.setattr(serving, "serve", self._serve)
 
     def begin(self, first: bytes = b"", end: bool = False) -> Desk:
         client: Any = self.client

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dataplane.mcp import sessions
-from dataplane.mcp.sealing import Sealer
+from dataplane.mcp.sealing import MAX_SEALED, Sealer
 from dataplane.mcp.sessions import MAX_CONTENT, Question, Session, UpstreamSession
 from dataplane.mcp.worker import MOST_OPENED, Memory, Shared
 
@@ -39,7 +39,7 @@ def test_a_session_is_opened_as_it_was_sealed() -> None:
 def test_what_an_id_says_is_bounded_when_it_is_opened(size: int) -> None:
     content = msgspec.msgpack.encode(session(bytes(size)))
     text = sealed(zlib.compress(content))
-    assert len(text) < sessions.MAX_SEALED, "a short text"
+    assert len(text) < MAX_SEALED, "a short text"
     assert (sessions.opened(text, SEALER, OWNER, 1001) is None) is (len(content) > MAX_CONTENT)
 
 

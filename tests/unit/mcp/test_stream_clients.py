@@ -509,7 +509,7 @@ async def test_all_servers_are_listened_to_and_nobody_without_sessions(
         heard.append((target, type(visit.out)))
 
     monkeypatch.setattr(client_streams, "_heed", heed)
-    world.plan.targets = ("one", "two")  # type: ignore[assignment]
+    world.plan.targets = ("one", "two")
     out: Any = world.out
     for world.plan.stateless, found in ((True, []), (False, [("one", Messages), ("two", Messages)])):
         await client_streams._listen(world.visit, ClientStream(world.holder, out))
@@ -532,9 +532,7 @@ async def test_the_end_of_a_session_is_its_end_at_all_servers(
 
     monkeypatch.setattr(client_streams, "Upstreams", lambda visit: SimpleNamespace(delete=delete))
     monkeypatch.setattr("dataplane.backends.mcp.legacy.requests.end_session", end_session)
-    world.plan.targets = tuple(  # type: ignore[assignment]
-        SimpleNamespace(name=name, is_sse=is_sse and name == "two") for name in ("one", "two")
-    )
+    world.plan.targets = tuple(SimpleNamespace(name=name, is_sse=is_sse and name == "two") for name in ("one", "two"))
     await client_streams._leave(world.visit, world.session())
     assert (deleted, world.ended) == (["one", "two"], [b"8 bytes."])
     assert ended == ([b"8 bytes."] if is_sse else []), "workers are asked only where there are such servers"

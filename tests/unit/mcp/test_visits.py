@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dataplane.backends.mcp import calls, listening, lists, posts, sending, streams, upstreams
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
@@ -25,6 +26,7 @@ from dataplane.mcp.hearing import Signal
 from dataplane.mcp.plans import McpPlan, TargetPlan
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
+from dataplane.mcp.subscriptions import Filter
 from dataplane.mcp.worker import Memory, Shared
 from gatewright.wire.external import ext_mcp_pb2 as pb
 
@@ -281,6 +283,11 @@ class Answered:
     @property
     def reason(self) -> str:
         return self.visit.x.reason if self.reply is None else self.reply.reason
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        known: Any = self.visit.x.attributes
+        return known or {}
 
     @property
     def messages(self) -> list[Json]:
@@ -579,7 +586,7 @@ async def test_a_session_begins_with_what_its_server_gives(made: Made) -> None:
     session = sessions.opened(text, endpoint.sealer, found.visit.owner, 5000)
     assert session is not None and session.upstreams == [UpstreamSession("one", "new", "of one")]
     assert json.loads(session.hello) == HELLO and session.created == 5000 and len(session.number) == 8
-    assert found.visit.x.attributes["mcp"] == {"methodName": "initialize", "sessionId": session.number.hex()}
+    assert found.attributes["mcp"] == {"methodName": "initialize", "sessionId": session.number.hex()}
 
 
 async def test_a_client_that_says_too_much_of_itself_is_not_repeated(made: Made) -> None:
@@ -713,7 +720,7 @@ async def test_rules_hide_items_of_lists(made: Made) -> None:
     endpoint.denies = lambda mcp: bool(mcp["mcp.tool"]["name"] == "b")
     found = await endpoint.asks("tools/list")
     assert found.last["result"] == {"tools": [{"name": "a"}, {"name": "c"}], "nextCursor": "n", "x": 1}
-    assert "mcp.tool" not in found.visit.x.attributes and "tool" not in found.visit.x.attributes["mcp"]
+    assert "mcp.tool" not in found.attributes and "tool" not in found.attributes["mcp"]
     assert endpoint.counted == [("tools/list", "", "", "answered")]
 
 
@@ -915,7 +922,7 @@ async def test_ids_of_requests_of_servers_are_remembered_within_a_bound(
     assert [tags("one", number) for number in range(2)] == known
     tags("one", 2)
     assert tags("one", 1) == known[1] and tags("one", 0) != known[0]
-    with pytest.raises(sending.TargetFailed, match="its request has too long an id"):
+    with pytest.raises(TargetFailed, match="its request has too long an id"):
         tags("one", "x" * 1025)
 
 
@@ -963,7 +970,7 @@ async def test_the_stream_of_the_only_server_is_passed(made: Made) -> None:
     assert call.request.headers == (b"accept: text/event-stream\r\nlast-event-id: e7\r\nmcp-session-id: s-one\r\n")
     assert (found.out.body, found.out.how, call.is_given_up) == (event(NOTE), "ended", True)
     assert found.out.lines == STREAM + b"x: 1\r\n"
-    assert found.visit.x.attributes["mcp"]["methodName"] == "stream"
+    assert found.attributes["mcp"]["methodName"] == "stream"
     endpoint = made(fixed(Answer(405, b"", b"no")))
     endpoint.begin_session()
     endpoint.policies.rules = (1,)
@@ -1035,7 +1042,7 @@ async def test_delete_ends_the_session_everywhere(made: Made) -> None:
     out: Any = visit.out
     assert (out.status, out.body, endpoint.requests()) == (200, b"", [("one", b"DELETE"), ("two", b"DELETE")])
     assert {each.seconds for each in endpoint.asked} == {5.0} and endpoint.asked[0].is_given_up
-    assert visit.x.attributes["mcp"]["methodName"] == "delete"
+    assert Answered(visit, None).attributes["mcp"]["methodName"] == "delete"
     for again in (endpoint.visit(), endpoint.visit(b"mcp-protocol-version: x\r\n")):
         reply = await streams.delete(again, b"")
         assert reply is not None and reply.reason in ("McpSessionUnknown", "McpBadVersion")
@@ -1054,14 +1061,16 @@ async def test_a_session_belongs_to_backend_and_caller(made: Made) -> None:
     token = {"iss": "i", "sub": "s", "exp": 1, "rawToken": "x"}
     nobody = owner()
     assert nobody == b"default/tools\0"
-    same = [
+    same: list[Json] = [
         {"jwt": token},
         {"jwt": {**token, "exp": 2, "rawToken": "y", "other": 1}},
     ]
     assert len({owner(**each) for each in same}) == 1
-    unnamed = [{"jwt": {"iss": "i", "a": 1, **more}} for more in ({}, {"exp": 1}, {"iat": 1, "nbf": 2, "jti": 3})]
+    unnamed: list[Json] = [
+        {"jwt": {"iss": "i", "a": 1, **more}} for more in ({}, {"exp": 1}, {"iat": 1, "nbf": 2, "jti": 3})
+    ]
     assert len({owner(**each) for each in unnamed}) == 1, "without a subject all that lasts counts"
-    others = [
+    others: list[Json] = [
         *({}, {"jwt": token}, {"jwt": {**token, "sub": "t"}}, {"jwt": {**token, "iss": "j"}}, {"jwt": {"iss": "i"}}),
         *({"jwt": {"iss": "i", "a": 1}}, {"jwt": {"iss": "i", "a": 2}}, {"basicAuth": {"username": "a"}}),
         *({"apiKey": {"key": "a"}}, {"basicAuth": {"username": "a"}, "apiKey": {"key": "a"}}, {"apiKey": {"key": "b"}}),
@@ -1081,7 +1090,8 @@ async def test_a_session_belongs_to_backend_and_caller(made: Made) -> None:
 )
 async def test_a_certificate_says_who_calls_when_it_was_proven(made: Made, tls: Any, is_somebody: bool) -> None:
     visit = made(taking).visit()
-    visit.x.client.tls = tls
+    client: Any = visit.x.client
+    client.tls = tls
     assert (visit.owner != b"default/tools\0") is is_somebody
 
 
@@ -1159,9 +1169,7 @@ async def test_work_beside_each_other_has_its_results_in_order(made: Made) -> No
         raise error
 
     assert await upstreams.together(visit, []) == []
-    waiting = asyncio.ensure_future(
-        upstreams.together(visit, [late(1), fails(upstreams.TargetFailed("one", "x")), late(2)])
-    )
+    waiting = asyncio.ensure_future(upstreams.together(visit, [late(1), fails(TargetFailed("one", "x")), late(2)]))
     await endpoint.settles()
     assert not waiting.done()
     gate.set()
@@ -1170,7 +1178,7 @@ async def test_work_beside_each_other_has_its_results_in_order(made: Made) -> No
     (found,) = await upstreams.together(visit, [fails(messages.Malformed(-1, "no JSON"))])
     assert str(found) == "one of them: its answer is not readable: no JSON"
     gate.clear()
-    works = [late(1), fails(upstreams.TargetFailed("one", "x")), late(2)]
+    works = [late(1), fails(TargetFailed("one", "x")), late(2)]
     first, failed, second = await upstreams.together(visit, works, until_failure=True)
     assert (first, second, str(failed)) == (None, None, "one: x")
     gate.set()
@@ -1246,7 +1254,7 @@ async def test_a_verdict_changes_what_a_server_gets(made: Made) -> None:
     endpoint.policies.guardrails = Guards({"*": 1}, changes)
     found = await endpoint.asks("tools/call", {"name": "a"}, b"x-client: 1\r\nx-kept: 2\r\n")
     (call,) = endpoint.asked
-    assert call.message["params"] == {"name": "b"} and found.visit.x.attributes["mcpGuardrails"] == {"seen": True}
+    assert call.message["params"] == {"name": "b"} and found.attributes["mcpGuardrails"] == {"seen": True}
     assert call.request.headers.startswith(b"x-kept: 2\r\nx-added: 1\r\n"), call.request.headers
 
 
@@ -1474,7 +1482,7 @@ async def test_many_resources_are_judged_in_slices(made: Made, monkeypatch: pyte
     monkeypatch.setattr(listening, "asyncio", SimpleNamespace(sleep=sleep))
     for count, turns in ((7, 0), (8, 1), (16, 2)):
         slept.clear()
-        await listening._shares(endpoint.visit(), listening.Filter((), tuple(map(str, range(count)))))
+        await listening._shares(endpoint.visit(), Filter((), tuple(map(str, range(count)))))
         assert slept == [0] * turns
 
 
