@@ -231,7 +231,7 @@ def check_stream(opened: Opened) -> None:
         raise TargetFailed(opened.target, f"it answered GET with status {status} and no stream of events")
 
 
-async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite | None, target: str) -> None:
+async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite, target: str) -> None:
     """The events of a stream that a server speaks on of its own accord; answers, which nobody would be shown, are left
     out."""
     reader, out = EventReader(MAX_ANSWER), visit.out
@@ -240,10 +240,9 @@ async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite | None, t
             async for event in events(reader, data):
                 if not event.data or messages.read(event.data).is_response:
                     continue
-                text = event.data if rewrite is None else rewrite.message(event.data)
-                if text is None:
-                    continue
-                out.give(write(Event(text, event.type, None, event.retry)))
+                text = rewrite.message(event.data)
+                if text is not None:
+                    out.give(write(Event(text, event.type, None, event.retry)))
             await out.ready()
     except (CallFailed, EventTooLarge, Malformed) as error:
         raise TargetFailed(target, str(error)) from None

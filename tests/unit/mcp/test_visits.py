@@ -293,7 +293,7 @@ class Answered:
     def messages(self) -> list[Json]:
         body = self.out.body if self.reply is None else self.reply.body
         if b"event-stream" in self.out.lines:
-            return [json.loads(each.data) for each in EventReader().feed(body)]
+            return [json.loads(each.data) for each in EventReader().feed(body) if each.data]
         return [json.loads(body)] if body else []
 
     @property
@@ -306,14 +306,16 @@ class Answered:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Any:
+async def made(monkeypatch: pytest.MonkeyPatch) -> Any:
     known: list[Endpoint] = []
 
     def make(*servers: Server, **plan: Any) -> Endpoint:
         known.append(Endpoint(monkeypatch, dict(zip(("one", "two", "three"), servers, strict=False)), **plan))
         return known[-1]
 
-    return make
+    yield make
+    for endpoint in known:
+        await endpoint.ends()
 
 
 Made = Callable[..., Endpoint]
@@ -481,6 +483,9 @@ async def test_arguments_are_read_where_rules_want_them(made: Made, arguments: J
     if code is None:
         assert found.status == 200 and endpoint.seen[0]["mcp.tool"].get("arguments") == seen
         assert endpoint.got("one")[0]["params"]["arguments"] == arguments
+        twice = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"a":1,"a":2}}}'
+        await endpoint.posts(twice)
+        assert endpoint.asked[-1].request.body.endswith(b'"arguments":{"a":2}}}')
     else:
         assert found.code == code and "params.arguments" in found.last["error"]["message"] and not endpoint.asked
 
@@ -1009,7 +1014,6 @@ async def test_a_stream_of_several_without_one_of_them(
         assert found.out.how == how
     else:
         assert (found.status, found.reason) == (502, "McpTargetFailed")
-    await endpoint.ends()
 
 
 async def test_several_streams_that_all_fail_are_an_error(made: Made) -> None:
@@ -1338,6 +1342,225 @@ async def test_a_stream_that_is_shown_has_no_answers_and_is_not_resumed(made: Ma
         found = await gets(endpoint)
         assert found.reply is not None
         assert found.reply.detail == f"one: it answered GET with status {bad.status} and no stream of events"
+
+
+async def test_who_is_shown_no_results_changes_nothing_of_them(made: Made) -> None:
+    for methods in ({"*": 1}, {"tools/call": 1, "ping": 0}, {}):
+        endpoint = made(fixed(Answer(200, b"content-type: text/plain\r\n", b"as it is")))
+        endpoint.begin_session()
+        guards = endpoint.policies.guardrails = Guards(methods, passes)
+        found = await endpoint.asks("tools/call", {"name": "a"})
+        assert (found.status, found.out.body) == (200, b"as it is") and len(guards.shown) == bool(methods)
+
+
+@pytest.mark.parametrize("methods", [{"tools/list": 2, "ping": 1}, {"ping": 1, "*": 0, "tools/list": 3}])
+async def test_answers_are_read_where_somebody_is_shown_some(made: Made, methods: dict[str, int]) -> None:
+    """Else an answer with the id of another request would pass, whose result is for others to see."""
+    endpoint = made(fixed(Answer(200, STREAM, event({"id": 9, "result": {}}), event({"id": 7, "result": {"a": 1}}))))
+    endpoint.begin_session()
+    guards = endpoint.policies.guardrails = Guards(methods, passes)
+    found = await endpoint.asks("tools/call", {"name": "a"})
+    assert [each["id"] for each in found.messages] == [7] and not guards.shown and found.out.how == "ended"
+
+
+async def test_what_is_no_result_passes_where_results_are_shown(made: Made) -> None:
+    wrong = {"id": 9, "error": {"code": 1, "message": "x"}}
+    endpoint = made(fixed(Answer(200, STREAM, b"id: 1\nretry: 5\ndata:\n\n", event(NOTE), event(wrong))))
+    endpoint.begin_session()
+    endpoint.policies.guardrails = Guards({"*": 2}, passes)
+    found = await endpoint.asks("tools/call", {"name": "a"})
+    assert b"data: {" in found.out.body and b"id:" not in found.out.body and found.out.body.startswith(b"retry: 5\n")
+    assert found.messages == [{"jsonrpc": "2.0", **NOTE}, {"jsonrpc": "2.0", **wrong}]
+
+
+async def test_a_stream_that_is_shown_and_breaks_off_is_lost(made: Made) -> None:
+    for asks in (True, False):
+        endpoint = made(fixed(Answer(200, STREAM, event(NOTE), CallFailed("lost", "it broke"))))
+        endpoint.begin_session()
+        endpoint.policies.guardrails = Guards({"*": 2}, passes)
+        found = await (endpoint.asks("tools/call", {"name": "a"}) if asks else gets(endpoint))
+        assert (found.out.how, len(found.messages)) == ("lost", 1)
+    endpoint = made(fixed(Answer(200, STREAM, event(NOTE), b"data: x\n\n")))
+    endpoint.begin_session()
+    endpoint.policies.guardrails = Guards({"*": 2}, passes)
+    assert (await gets(endpoint)).out.how == "lost"
+
+
+async def test_notices_that_rules_hide_are_left_out_of_what_is_shown(made: Made) -> None:
+    hidden = event({"method": "notifications/resources/updated", "params": {"uri": "secret"}})
+    endpoint = made(fixed(Answer(200, STREAM, hidden, event(NOTE))), fixed(Answer(405)))
+    endpoint.begin_session()
+    endpoint.policies.rules = (1,)
+    endpoint.denies = lambda mcp: bool(mcp.get("mcp.resource", {}).get("name") == "secret")
+    endpoint.policies.guardrails = Guards({"*": 2}, passes)
+    assert (await gets(endpoint)).messages == [{"jsonrpc": "2.0", **NOTE}]
+    endpoint.servers["one"] = fixed(Answer(200, STREAM, hidden, event(NOTE), event({"id": 7, "result": {}})))
+    found = await endpoint.asks("tools/call", {"name": "one_a"})
+    assert [each.get("method") for each in found.messages] == ["notifications/message", None]
+
+
+@pytest.mark.parametrize(
+    ("added", "removed", "lines"),
+    [
+        ({"x-added": b"1"}, [], b"x-client: 1\r\nx-added: 1\r\n"),
+        ({}, ["x-client"], b""),
+        ({"x-client": b"2"}, [], b"x-client: 2\r\n"),
+        ({}, [], b"x-client: 1\r\n"),
+    ],
+)
+async def test_headers_are_changed_as_a_verdict_says(
+    made: Made, added: dict[str, bytes], removed: list[str], lines: bytes
+) -> None:
+    shown: list[dict[str, bytes]] = []
+
+    def changes(phase: int, message: Any) -> Any:
+        shown.append({each.key: each.value for each in message.headers})
+        verdict = passes(phase, message)
+        for name, value in added.items():
+            verdict.header_mutation.set.add(key=name, value=value)
+        verdict.header_mutation.remove.extend(removed)
+        return verdict
+
+    endpoint = made(taking)
+    endpoint.begin_session()
+    endpoint.policies.guardrails = Guards({"*": 1}, changes)
+    await endpoint.asks("ping", lines=b"x-client: 1\r\n")
+    assert endpoint.asked[0].request.headers.startswith(lines + BOTH)
+    (headers,) = shown
+    assert headers.items() >= {":method": b"POST", ":path": b"/mcp", ":authority": b"gw", ":scheme": b"http"}.items()
+    assert headers["x-client"] == b"1" and headers["content-type"] == b"application/json"
+
+
+async def test_what_verdicts_say_stays_for_expressions(made: Made) -> None:
+    def says(phase: int, message: Any) -> Any:
+        verdict = rejects(phase, message) if phase == 2 else passes(phase, message)
+        verdict.metadata.update({f"phase{phase}": True})
+        return verdict
+
+    endpoint = made(taking)
+    endpoint.begin_session()
+    endpoint.policies.guardrails = Guards({"*": 3}, says)
+    found = await endpoint.asks("ping")
+    assert found.code == -32001 and found.attributes["mcpGuardrails"] == {"phase1": True, "phase2": True}
+
+
+async def test_params_of_others_are_as_they_were(made: Made) -> None:
+    endpoint = made(taking, taking)
+    endpoint.begin_session()
+    guards = endpoint.policies.guardrails = Guards({"ping": 3}, passes)
+    await endpoint.asks("tools/call", {"name": "two_a", "x": 1})
+    assert endpoint.got("two")[0]["params"] == {"name": "a", "x": 1} and not guards.shown
+    ref = {"type": "ref/prompt", "name": "two_a"}
+    await endpoint.asks("completion/complete", {"ref": ref})
+    assert endpoint.got("two")[1]["params"] == {"ref": {**ref, "name": "a"}}
+
+
+async def test_a_verdict_may_name_another_item_of_the_same_server(made: Made) -> None:
+    def renames(phase: int, message: Any) -> Any:
+        params = json.loads(message.mcp_request)
+        if "ref" in params:
+            params["ref"]["name"] = "b"
+        else:
+            params["name"] = "b" if params["name"] == "a" else 7
+        return pb.McpRequestResult(mutated=json.dumps(params).encode())
+
+    endpoint = made(taking, taking)
+    endpoint.begin_session()
+    endpoint.policies.guardrails = Guards({"*": 1}, renames)
+    endpoint.policies.rules = (1,)
+    await endpoint.asks("tools/call", {"name": "two_a"})
+    await endpoint.asks("completion/complete", {"ref": {"type": "ref/prompt", "name": "two_a"}})
+    assert [each["params"] for each in endpoint.got("two")] == [
+        {"name": "b"},
+        {"ref": {"type": "ref/prompt", "name": "b"}},
+    ]
+    assert endpoint.seen[0]["mcp.tool"] == endpoint.seen[1]["mcp.prompt"] == {"target": "two", "name": "b"}
+    found = await endpoint.asks("tools/call", {"name": "two_x"})
+    assert (found.code, found.last["id"]) == (-32602, 7) and len(endpoint.asked) == 2
+
+
+async def test_what_begins_a_session_is_shown_too(made: Made) -> None:
+    for servers in ((taking,), (taking, taking)):
+        endpoint = made(*servers)
+        guards = endpoint.policies.guardrails = Guards({"*": 2}, rejects)
+        found = await endpoint.asks("initialize", HELLO)
+        assert (found.status, found.code) == (200, -32001) and [each[1] for each in guards.shown] == ["initialize"]
+        ended = [("one", b"DELETE"), ("two", b"DELETE")][: len(servers)]
+        assert endpoint.requests()[-len(servers) :] == ended, "nobody will ever ask for what was opened"
+
+
+# --- what ends a session that has only begun
+
+
+async def test_a_client_that_leaves_before_all_servers_answered_leaves_no_session(made: Made) -> None:
+    def slow(sent: Json, request: CallRequest) -> Answer:
+        return Answer(200, JSON, None)
+
+    endpoint = made(taking, slow)
+    visit = endpoint.visit()
+    asking = asyncio.ensure_future(posts.post(visit, messages.request("initialize", 7, messages.raw(HELLO))))
+    await endpoint.settles()
+    assert not asking.done()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await endpoint.settles()
+    assert ("one", b"DELETE") in endpoint.requests()
+
+
+async def test_a_session_that_fits_in_no_id_is_none(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_CONTENT", 10)
+    endpoint = made(taking)
+    found = await endpoint.asks("initialize", HELLO)
+    assert found.reply is not None and (found.status, found.reason) == (502, "McpTargetFailed")
+    assert found.reply.detail.startswith("all: a session of ") and endpoint.requests()[-1] == ("one", b"DELETE")
+    assert len(endpoint.memory) == 0
+
+
+async def test_what_a_server_says_of_itself_has_to_be_readable(made: Made) -> None:
+    for said in ({"capabilities": 7}, {"capabilities": {"tools": 7}}):
+        endpoint = made(taking, fixed(lambda sent, said=said: result(sent, **said)))
+        for asked in (("initialize", HELLO, b""), modern("server/discover")):
+            found = await endpoint.asks(*asked)
+            assert found.status == 502 and found.reply is not None
+            assert found.reply.detail == "one of them: its answer is not readable: params must be an object"
+
+
+async def test_without_sessions_initialize_begins_none(made: Made) -> None:
+    for servers in ((taking,), (taking, taking)):
+        endpoint = made(*servers, stateless=True)
+        found = await endpoint.asks("initialize", HELLO)
+        assert found.status == 200 and b"mcp-session-id" not in found.out.lines and found.visit.session is None
+        assert [method for _, method in endpoint.requests()[len(servers) :]] == [b"DELETE"] * len(servers)
+
+
+async def test_a_session_is_used_from_its_beginning(made: Made) -> None:
+    for servers in ((taking,), (taking, taking)):
+        endpoint = made(*servers)
+        visit = endpoint.visit()
+        await posts.post(visit, messages.request("initialize", 7, messages.raw(HELLO)))
+        assert visit.session is not None and endpoint.memory.of(visit.session.number, 1000).at_work == 1
+        visit.leave()
+
+
+async def test_servers_without_the_newest_revision_are_left_out_where_they_may(made: Made) -> None:
+    server = fixed(lambda sent: result(sent, supportedVersions=[REVISION], capabilities={"tools": {}}))
+    endpoint = made(failing, server, fail_open=True)
+    found = await endpoint.asks(*modern("server/discover"))
+    assert found.last["result"]["supportedVersions"] == [REVISION] and found.last["result"]["capabilities"] == {
+        "tools": {}
+    }
+
+
+async def test_a_list_has_the_error_of_the_only_server_whoever_looks_at_it(made: Made) -> None:
+    endpoint = made(fixed(lambda sent: result(sent, tools=[{"name": "a"}])))
+    endpoint.begin_session()
+    guards = endpoint.policies.guardrails = Guards({"tools/list": 2}, passes)
+    assert names_of(await endpoint.asks("tools/list")) == ["a"]
+    assert guards.shown == [(2, "tools/list", ["one"], {"tools": [{"name": "a"}]})]
+    endpoint.policies.guardrails = Guards({"ping": 2}, passes)
+    assert names_of(await endpoint.asks("tools/list")) == ["a"]
+    assert all(each.is_given_up for each in endpoint.asked)
+    assert [each.seconds for each in endpoint.asked] == [30.0, calls.FOR_EVER]
 
 
 # --- subscriptions
