@@ -285,7 +285,8 @@ def test_a_task_that_something_belongs_to_is_named() -> None:
     renamed = {"a": 1, "_meta": {"other": 1, merging.RELATED: {"taskId": "T", "more": 2}}}
     assert value(merging.related(given, str.upper)) == renamed
     assert merging.related(UNSET, str.upper) is UNSET
-    none: list[Any] = [{}, *({"_meta": each} for each in ({}, {merging.RELATED: {}}, {merging.RELATED: {"taskId": 1}}))]
+    wrong: list[Any] = [{}, {merging.RELATED: {}}, {merging.RELATED: {"taskId": 1}}]
+    none: list[Any] = [{}, *({"_meta": meta} for meta in wrong)]
     for each in none:
         raw = messages.raw(each)
         assert merging.related(raw, str.upper) is raw
