@@ -138,7 +138,7 @@ def _decoded(value: str | bytes) -> Any:
 def write(budget: Budget, value: Any) -> str:
     """A value as JSON, without spaces."""
     plain = _plain(budget, value, 0)
-    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     built(budget, len(text))
     return text
 

@@ -112,14 +112,12 @@ def shift_left_uint(value: Uint, count: int) -> Uint:
 
 def shift_right(value: int, count: int) -> int:
     """Zeros come in from the left, for negative numbers too."""
-    if _shift(count) > 63:
-        return 0
-    shifted = (value & MAX_UINT) >> count
+    shifted = (value & MAX_UINT) >> _shift(count)
     return shifted if shifted <= MAX_INT else shifted + 2 * MIN_INT
 
 
 def shift_right_uint(value: Uint, count: int) -> Uint:
-    return Uint(int(value) >> count if _shift(count) < 64 else 0)
+    return Uint(int(value) >> _shift(count))
 
 
 AND_INT, AND_UINT = _bits(lambda a, b: a & b)

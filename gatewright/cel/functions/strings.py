@@ -13,7 +13,7 @@ from gatewright.cel.errors import Fault
 from gatewright.cel.functions import formatting
 from gatewright.cel.functions.table import LIST_A, function, method
 from gatewright.cel.types import INT, STRING, list_of
-from gatewright.cel.values import MAX_INT, type_name
+from gatewright.cel.values import type_name
 
 # Unicode's White_Space, as Go's unicode.IsSpace has it. Python's own strip() would take four control characters more.
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
@@ -72,7 +72,6 @@ def replace(budget: Budget, text: str, old: str, new: str) -> str:
 
 def replace_some(budget: Budget, text: str, old: str, new: str, limit: int) -> str:
     """At most `limit` times, all when negative. The size is known before anything is built."""
-    limit = max(-1, min(limit, MAX_INT))
     size, growth = len(text), len(new) - len(old)
     if growth > 0:
         count = len(text) + 1 if not old else text.count(old)

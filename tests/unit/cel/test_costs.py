@@ -23,7 +23,9 @@ ENVIRONMENT = Environment(
         Field("fields", STRING),
         Field("escaped", STRING),
         Field("dots", STRING),
+        Field("commas", STRING),
         Field("lines", map_of(STRING, STRING)),
+        Field("headers", map_of(STRING, STRING)),
     ]
 )
 CONTEXT = Values(
@@ -32,6 +34,7 @@ CONTEXT = Values(
         "escaped": "%41" * 20_000,
         "dots": "." * MILLION,
         "blank": " " * MILLION,
+        "commas": "," * 4096,
         "q": "q",
         "many": list(range(20_000)),
         "few": list(range(300)),
@@ -39,6 +42,7 @@ CONTEXT = Values(
         "map": {f"k{number}": number for number in range(10_000)},
         "document": f"[{'1,' * 9_999}1]",
         "lines": {f"x-{number}": "a, b, c" for number in range(1000)},
+        "headers": {f"x-{number}": "" for number in range(5000)},
         "fields": "&".join(["ab"] * 20_000),
     }
 )
@@ -75,6 +79,16 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("text.replace('a', 'bb')", 0, MILLION + MILLION // 2),
         ("text.replace('', '-')", 0, MILLION + MILLION + 1),
         ("text.replace('a', 'bbb', 60000)", 0, MILLION + 2 * 60_000),
+        ("text.replace('a', '', -9)", 0, MILLION),
+        ("text.replace('a', 'bb', -9)", 0, MILLION + MILLION // 2),
+        ("text.replace('a', 'bb', 9223372036854775807)", 0, MILLION + MILLION // 2),
+        ("commas.split(',').size() + many.reverse().size()", 0, 4096 + 56 * 4097 + 8 * 20_000),
+        ("text.split('a')", 0, MILLION + 56 * (MILLION // 2 + 1)),
+        ("text.split('a', 9)", 0, MILLION + 56 * 9),
+        ("text.split('a', -9)", 0, MILLION + 56 * (MILLION // 2 + 1)),
+        ("text.split('a', 9223372036854775807)", 0, MILLION + 56 * (MILLION // 2 + 1)),
+        ("text.split('')", 0, 9 * MILLION),
+        ("text.split('', 9)", 0, 9 * MILLION),
         ("strings.quote(text)", 0, 2 * MILLION),
         ("words.join('--')", 0, 6 * 20_000),
         ("base64.encode(text)", 0, MILLION * 4 // 3 + 4),
@@ -103,18 +117,25 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("'/p'.setQuery('a', text)", MILLION / 3, 3 + 3 * MILLION + MILLION + 5),
         ("default(unvalidatedJwtPayload(dots), {})", 0, MILLION),
         # A list takes eight bytes for each item, a sorted one twice that; a map 64 for each entry.
+        ("(many + [many]).flatten()", 0, 8 * (20_001 + 20_001 + 20_000 + 20_000)),
         ("lists.range(20000)", 0, 36 * 20_000),
         ("many.reverse()", 0, 8 * 20_000),
         ("many.flatten()", 0, 8 * 20_000),
         ("[many].flatten()", 0, 8 + 8 * 20_000),
         ("many.slice(1, 20000)", 0, 8 * 19_999),
         ("many + [1]", 0, 8 * 20_001),
+        # A pass of a loop is a step, and another for each eight parts of what is done in it.
+        ("many.map(e, e)", 20_000, 0),
+        ("many.map(e, e + 1 + 2 + 3)", 20_000, 0),
+        ("many.map(e, e + 1 + 2 + 3 + 4 + 5 + 6 + 7)", 2 * 20_000, 0),
+        ("many.map(e, e == 1 || e == 2 || e == 3, e == 4 || e == 5 || e == 6)", 3 * 20_000, 0),
         ("many.sort()", 20_000 * 15 / 16, 16 * 20_000),
         ("map.merge({'a': 1})", 0, 64 * 10_001),
         # Looking for one: 64 elements in a step, and 16 where they have to be compared by the language's rules.
         ("dyn(-1) in many", 20_000 / 64 + 20_000 / 16, 0),
         ("few.distinct()", 300 + 300 * 299 / 2 / 8, 0),
         # Views of headers: 64 bytes for each value.
+        ("headers.values('none')", 0, 16 * 5000),
         ("lines.split()", 0, 64 * 3000),
         ("lines.raw()", 0, 64 * 1000),
         ("lines.join()", 0, 64 * 1000),

@@ -62,6 +62,14 @@ from tests.unit.cel.generate import BINARY, LEAVES
         ("a.B{}", "Message('a.B')"),
         ("B{c: 1, ?`d-e`: [2],}", "Message('B')"),
         ("1 // a comment\n + 2", "Chain(Literal(1), ['+'], [16], [Literal(2)])"),
+        ("x.block([1], 2)", "Call('block', Ident('x', False), [ListNode([Literal(1)], frozenset()), Literal(2)])"),
+        ("cel.block(1, 2)", "Call('block', Ident('cel', False), [Literal(1), Literal(2)])"),
+        ("cel.block([1], cel.index(0))", "Block(['@index0'], [Literal(1)], Ident('@index0', False))"),
+        ("x.index(0)", "Call('index', Ident('x', False), [Literal(0)])"),
+        ("cel.iterVar(0, 1)", "Ident('@it:0:1', False)"),
+        ("cel.accuVar(2, 3)", "Ident('@it:2:3', False)"),
+        ("x.accuVar(2, 3)", "Call('accuVar', Ident('x', False), [Literal(2), Literal(3)])"),
+        ("x.bind(a, 1, a)", "Call('bind', Ident('x', False), [Ident('a', False), Literal(1), Ident('a', False)])"),
     ],
 )
 def test_the_tree_of(text: str, wanted: str) -> None:
@@ -133,6 +141,16 @@ def test_the_value_of_a_literal(text: str, value: object) -> None:
         ("x" + ".y()" * 4000, 1, 799, "deep"),
         (f"f(x{'.y' * (MAX_DEPTH - 1)})", 1, 1, "deep"),
         ("1+" * 8193, 1, 1, "16386 characters"),
+        (" " * 16 * 1024 + "1", 1, 1, "16385 characters"),
+        ("(1)+" * 100 + "(" * 5000, 1, 400 + MAX_DEPTH, "deep"),
+        ("'\\udfff'", 1, 2, "no Unicode character"),
+        ("'\\U00110000'", 1, 2, "no Unicode character"),
+        ("b'ab\\u0041'", 1, 5, "escape \\u is not allowed in bytes"),
+        ("cel.index('a')", 1, 11, "expected a number"),
+        ("cel.iterVar(0, 'a')", 1, 16, "expected a number"),
+        ("cel.iterVar(x, 0)", 1, 13, "expected a number"),
+        ("coalesce()", 1, 1, "needs an argument"),
+        ("l.map(x.y, 2)", 1, 9, "must be a plain name"),
     ],
 )
 def test_a_refusal_says_where_and_why(text: str, line: int, column: int, part: str) -> None:
@@ -201,6 +219,8 @@ def test_any_text_is_an_expression_or_a_syntax_error(text: str) -> None:
         ("-9223372036854775808", -(2**63)),
         ("0x7fffffffffffffff", 2**63 - 1),
         ("18446744073709551615u == 0xffffffffffffffffu", True),
+        ("'\\ud7ff\\ue000\\U0010ffff'", "\ud7ff\ue000\U0010ffff"),
+        (" " * (16 * 1024 - 1) + "1", 1),
     ],
 )
 def test_numbers_at_their_bounds(text: str, value: object) -> None:
