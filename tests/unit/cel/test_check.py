@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+
 import pytest
 
 from gatewright.cel.environment import Environment, Field, open_object
-from gatewright.cel.errors import CelCheckError
+from gatewright.cel.errors import CelCheckError, CelSyntaxError
 from gatewright.cel.program import compile_expression
 from gatewright.cel.types import DYN, INT, STRING, ObjectType, list_of, map_of
 
@@ -102,6 +105,32 @@ def test_a_mistake_is_refused_with_its_place(text: str, column: int, part: str) 
     (problem,) = caught.value.problems
     assert (problem.line, problem.column) == (1, column)
     assert part in problem.message + problem.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("requst", 6),
+        ("request.pth", 3),
+        ("tags.xy", 2),
+        ("startWith(tags)", 9),
+        ("startsWith('a', 'b')", 10),
+        ("request.path.startsWith(1)", 10),
+        ("request.size.exists(x, true)", 6),
+        ("a.Bcd{}", 5),
+        ("1 == 'a'", 2),
+        ("1 <= 'a'", 2),
+        ("1 in 'a'", 2),
+        ("jwt.a - 'b'", 1),
+        ("!1", 1),
+        ("tags['a']", 1),
+    ],
+)
+def test_a_mistake_is_as_long_as_the_word_that_is_wrong(text: str, length: int) -> None:
+    """What an editor underlines."""
+    with pytest.raises(CelCheckError) as caught:
+        compile_expression(text, ENVIRONMENT)
+    assert [problem.length for problem in caught.value.problems] == [length]
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_text() -> None:
@@ -248,6 +277,31 @@ def test_a_part_and_a_whole_count_as_read() -> None:
     assert read.reads("jwt")
     assert not read.reads("tags")
     assert compile_expression("request.headers.a", ENVIRONMENT).references.reads("request.headers")
+    entry = compile_expression("request.headers.a", ENVIRONMENT).references
+    assert entry.reads("request") and not entry.reads("request.head") and not entry.reads("request.headers.b")
+    assert compile_expression("variables()", ENVIRONMENT).references.reads("request.body")
+
+
+def test_a_caller_whose_stack_is_nearly_full_gets_a_refusal() -> None:
+    """At every depth from which it can be called at all it is a program or a refusal."""
+
+    def called(depth: int) -> set[str]:
+        try:
+            found = called(depth + 1)
+        except RecursionError:
+            return {"full"}
+        try:
+            compile_expression("[request.size, 1, 2].map(x, x + 1).size() > 1 || tags == []", ENVIRONMENT)
+        except CelSyntaxError as error:
+            return found | {error.problems[0].message}
+        return found | {"made"}
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 120)
+    try:
+        assert called(0) == {"full", "nested too deeply", "made"}
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_a_bad_pattern_writes_nothing_into_the_log(capfd: pytest.CaptureFixture[str]) -> None:

@@ -140,6 +140,12 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("lines.raw()", 0, 64 * 1000),
         ("lines.join()", 0, 64 * 1000),
         ("lines.redacted()", 0, 2 * 64 * 1000),
+        # Comparing looks into each list and map: sixteen elements in a step.
+        ("many == many", 1 + 20_000 / 16, 0),
+        ("many != many", 1 + 20_000 / 16, 0),
+        ("dyn(map) == map", 1 + 10_000 / 16, 0),
+        ("dyn(many) in [many]", 1 / 64 + 1 + 20_000 / 16, 0),
+        ("optional.of(many) == optional.of(many)", 1 + 1 + 20_000 / 16, 0),
         # Comparing each with each.
         ("sets.contains(few, few)", 300 * 300 / 8, 0),
         ("sets.intersects(many, [-1, -2])", 20_000 * 2 / 8, 0),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 
+from gatewright.cel.functions import times
 from gatewright.cel.values import equals, type_name
 from tests.unit.cel.declared import value
 
@@ -482,6 +484,17 @@ ROWS = {
     "headers": HEADERS,
     "operators": OPERATORS,
 }
+
+
+def test_utc_is_not_the_time_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    times.zone.cache_clear()
+    time.tzset()
+    try:
+        assert value("[when.getHours('UTC'), when.getHours('Z'), when.getHours(''), when.getHours()]") == [22] * 4
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("subject", ROWS)

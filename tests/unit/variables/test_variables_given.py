@@ -141,6 +141,22 @@ def test_parts_of_the_uri_follow_from_each_other(
         ({"llm": {"prompt": [{}, "a"]}}, ("llm", "prompt", 1), "must be an object"),
         ({"jwt": {1: 2}}, ("jwt", "1"), "must be a name: put it in quotes"),
         ({"jwt": {"a": {1: 2}}}, ("jwt", "a", "1"), "must have names as keys: put them in quotes"),
+        ({"response": {"code": -(2**63) - 1}}, ("response", "code"), "must be an integer of 64 bits"),
+        ({"jwt": {"rawToken": None, "a": 2**63}}, ("jwt", "a"), "must be an integer of 64 bits"),
+        (
+            {"request": {"headers": {1: "a"}}},
+            ("request", "headers", "1"),
+            "must have names as keys: put them in quotes",
+        ),
+        ({"request": {"headers": {"a": [1.5]}}}, ("request", "headers", "a"), "must be text: put it in quotes"),
+        ({"llm": {"cost": {"total": True}}}, ("llm", "cost", "total"), "must be a number"),
+        ({"llm": {"completion": ["a", 1]}}, ("llm", "completion", 1), "must be text: put it in quotes"),
+        ({"jwt": 1}, ("jwt",), "must be an object"),
+        ({"basicAuth": "alice"}, ("basicAuth",), "must be an object"),
+        ({"proxy": {"upstreamDuration": 12}}, ("proxy", "upstreamDuration"), "must be text: put it in quotes"),
+        ({"request": {"body": {"a": [2**64]}}}, ("request", "body", "a", 0), "must be an integer of 64 bits"),
+        ({1: 2}, ("1",), "must be a name: put it in quotes"),
+        ({"source": {"identity": {"name": "a"}}}, ("source", "identity", "name"), "unknown field"),
         ({"metadata": {"a": [2**70]}}, ("metadata", "a", 0), "must be an integer of 64 bits"),
     ],
 )
@@ -148,6 +164,38 @@ def test_mistakes(document: Any, path: tuple[str | int, ...], message: str) -> N
     (found,) = mistakes(document)
     assert found.path == path
     assert found.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({}, "must be text"),
+        ([], "must be text"),
+        (5, "must be text: put it in quotes"),
+        (1.5, "must be text: put it in quotes"),
+    ],
+)
+def test_quotes_are_the_cure_for_numbers_only(raw: Any, message: str) -> None:
+    assert [found.message for found in mistakes({"request": {"method": raw}})] == [message]
+    assert [found.message for found in mistakes({"request": {"headers": {"a": [raw]}}})] == [message]
+
+
+@pytest.mark.parametrize("document", [
+    {"response": {"code": 2**63 - 1}}, {"response": {"code": -(2**63)}}, {"metadata": {"a": [2**63 - 1, -(2**63), True]}},
+    {"llm": {"cost": {"total": 1}, "streaming": False}}, {"jwt": None}, {"request": {"method": None}}, {},
+    {"jwt": {"a": None, "b": {"c": [None]}}}, {"request": {"headers": {"a": ["b", "c"], "d": ""}, "body": ["é"]}},
+])  # fmt: skip
+def test_what_is_right(document: dict[str, Any]) -> None:
+    assert mistakes(document) == []
+
+
+def test_what_may_be_named_at_the_top() -> None:
+    (none,) = mistakes([])
+    (unknown,) = mistakes({"zzz": 1})
+    names = [name.split(".")[0] for name in ("request", "response", "source", "jwt", "llm", "mcp", "a2a", "metadata")]
+    for name in names:
+        assert f" {name}," in f"{none.message}," and f" {name}," in f"{unknown.message},"
+    assert unknown.message.startswith("unknown variable; known: ") and "request.method" not in none.message
 
 
 def test_a_uri_that_is_none() -> None:
