@@ -26,8 +26,8 @@ class Place:
         self._text = text
         self.file = file
         self._first_line = first_line
-        content = _CONTENT.search(text) if text else None
-        self.line = first_line + (text or "")[: content.start()].count("\n") if content else first_line
+        content = _CONTENT.search(text or "")
+        self.line = first_line + (content.string[: content.start()].count("\n") if content else 0)
         self._root: Position | None = None
 
     def of(self, path: Path) -> tuple[int, int]:

@@ -173,6 +173,29 @@ spec:
     ]
 
 
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        # One of the two has to be set: the wrong one was.
+        ("{targetRefs: 1, traffic: {}}", ["spec.targetRefs"]),
+        (
+            "{targetRefs: [{kind: 1}], traffic: {}}",
+            [f"spec.targetRefs[0].{name}" for name in ("group", "kind", "name")],
+        ),
+        ("{traffic: {timeouts: {request: 1}}}", ["spec", "spec.traffic.timeouts.request"]),
+    ],
+)
+def test_of_a_part_with_a_wrong_field_no_rule_is_asked(spec: str, paths: list[str]) -> None:
+    text = f"apiVersion: gatewright.dev/v1alpha1\nkind: GatewayPolicy\nmetadata: {{name: p}}\nspec: {spec}\n"
+    (decoded,) = decode(text, "f")
+    assert sorted({problem.path for problem in decoded.problems if not problem.unsupported}) == paths
+
+
+def test_the_line_of_a_document_is_that_of_its_first_word() -> None:
+    found = decode("\n# one\n\n  \nkind: a\n---\n\n# two\nkind: b\n", "f")
+    assert [each.line for each in found] == [5, 9]
+
+
 def test_a_good_route_with_the_defaults_filled_in() -> None:
     (decoded,) = decode(ROUTE, "routes.yaml")
     assert (decoded.verdict, decoded.problems, decoded.line) == ("valid", (), 1)
@@ -374,6 +397,7 @@ def test_objects_without_text_have_no_lines() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": 1}}
     decoded = decode_object(service, "cluster")
     assert lines([decoded]) == ["cluster: Service 1/a: metadata.namespace: must be a string, got 1: put it in quotes"]
+    assert [(problem.line, problem.column) for problem in decoded.problems] == [(0, 0)]
 
 
 def test_a_cached_document_is_parsed_once_and_moves(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -259,3 +259,10 @@ binds:
         "binds[0].listeners[0].routes[0].policies.authorization.policy.matchExpressions[0]",
     )
     assert problem.message.startswith('column 9 of the expression: request has no field "nope"; fields: method, uri')
+
+
+@pytest.mark.parametrize(("length", "told_of"), [(16_383, True), (16_384, True), (16_385, False)])
+def test_expressions_as_long_as_they_may_be_are_looked_at(length: int, told_of: bool) -> None:
+    """Of one that is too long nothing but that is said."""
+    found = traffic(authorization=rule("nope" + " " * (length - 4)))
+    assert [("unknown variable" in each, "16384" in each) for each in found] == [(told_of, not told_of)]

@@ -10,6 +10,7 @@ import pytest
 from gatewright.api.schema.byte_size import MAXIMUM, byte_size
 from gatewright.api.schema.duration import milliseconds, seconds
 from gatewright.api.schema.log_level import LogLevels, parse_log_level
+from gatewright.api.schema.near_names import did_you_mean
 from gatewright.api.schema.targets import target
 
 MODULES = ("dataplane", "dataplane.http", "dataplane.agent", "xds")
@@ -175,3 +176,26 @@ def test_a_target(text: str, expected: tuple[str, int, str], shown: str) -> None
 def test_no_target(text: str) -> None:
     with pytest.raises(ValueError, match=r"must be HOST:PORT|Expected|Only|At most|At least|Unexpected|No more"):
         target(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "ending"),
+    [
+        ("prot", ["port", "name"], '; did you mean "port"?'),
+        ("PORT", ["port", "name"], '; did you mean "port"?'),
+        ("port", ["Port", "ports"], '; did you mean "Port"?'),
+        ("xyz", ["b", "a"], "; known: a, b"),
+        ("xyz", [], ""),
+        ("xyz", [f"n{number}" for number in range(10, 22)], f"; known: {', '.join(f'n{n}' for n in range(10, 22))}"),
+        ("xyz", [f"n{number}" for number in range(10, 23)], f"; known: {', '.join(f'n{n}' for n in range(10, 22))}, …"),
+    ],
+)
+def test_what_was_probably_meant(word: str, known: list[str], ending: str) -> None:
+    assert did_you_mean(word, known) == ending
+
+
+def test_what_was_meant_with_other_words_and_other_likeness() -> None:
+    assert did_you_mean("xyz", "abc", label="modules", limit=3) == "; modules: a, b, c"
+    assert did_you_mean("xyz", "abc", label="modules", limit=2) == "; modules: a, b, …"
+    assert did_you_mean("pott", ["port"], likeness=0.75) == '; did you mean "port"?'
+    assert did_you_mean("pott", ["port"], likeness=0.76) == "; known: port"

@@ -180,6 +180,29 @@ def test_what_cannot_be_read_leaves_no_resources_and_names_its_field() -> None:
     assert [str(problem) for problem in loaded.problems] == [f'gw.yaml:9: {path}: "missing" cannot be read']
 
 
+@pytest.mark.parametrize(
+    ("tls", "place"),
+    [
+        ("{caCertificateRefs: [{file: missing}]}", "caCertificateRefs[0].file"),
+        (
+            "{mtlsCertificateRef: [{tls.crt: {file: missing}, tls.key: {value: k}}]}",
+            "mtlsCertificateRef[0][tls.crt].file",
+        ),
+        (
+            "{mtlsCertificateRef: [{tls.crt: {value: c}, tls.key: {file: missing}}]}",
+            "mtlsCertificateRef[0][tls.key].file",
+        ),
+    ],
+)
+def test_what_cannot_be_read_of_tls_to_a_backend(tls: str, place: str) -> None:
+    text = file(f"{{tls: {tls}}}")
+    loaded = standalone.load(text, "gw.yaml", None, read)
+    path = f"binds[0].listeners[0].routes[0].policies.tls.{place}"
+    assert [str(each).replace('"', "") for each in loaded.problems] == [f"gw.yaml:9: {path}: missing cannot be read"]
+    assert loaded.resources == ()
+    assert resources(text.replace("missing", "there"))  # who only checks reads nothing
+
+
 TWO = """\
 binds:
 - port: 8080

@@ -50,6 +50,14 @@ OBJECTS: dict[str, dict[str, Any]] = {
         "endpoints": [{"addresses": ["10.0.0.1"]}],
         "ports": [{"port": 8080}],
     },
+    "BackendTLSPolicy": {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "targetRefs": [{"group": "", "kind": "Service", "name": "shop"}],
+            "validation": {"wellKnownCACertificates": "System", "hostname": "a.example"},
+        },
+    },
     "Secret": {"apiVersion": "v1", "metadata": {"name": "s"}},
     "ConfigMap": {"apiVersion": "v1", "metadata": {"name": "c"}},
     "Namespace": {"apiVersion": "v1", "metadata": {"name": "n"}},
@@ -102,6 +110,11 @@ def groups(*names: list[str]) -> list[dict[str, Any]]:
 
 def headers(count: int) -> list[dict[str, Any]]:
     return [{"name": f"h{n}", "value": "v"} for n in range(count)]
+
+
+def service(section: str = "") -> dict[str, Any]:
+    reference = {"group": "", "kind": "Service", "name": "shop"}
+    return {**reference, "sectionName": section} if section else reference
 
 
 Row = tuple[str, str, Any, str | None]
@@ -413,6 +426,23 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
 ]  # fmt: skip
 
 OTHERS: list[Row] = [
+    *(("BackendTLSPolicy", "spec.targetRefs", [service(*each)], None) for each in ((), ("a",))),
+    ("BackendTLSPolicy", "spec.targetRefs", [service("a"), service("b"), service("c")], None),
+    ("BackendTLSPolicy", "spec.targetRefs", [service(), service()], "must differ from other references"),
+    ("BackendTLSPolicy", "spec.targetRefs", [service("a"), service("a")], "must differ from other references"),
+    ("BackendTLSPolicy", "spec.targetRefs", [service("a"), service("b"), service("a")], "must differ from other"),
+    ("BackendTLSPolicy", "spec.targetRefs", [service("a"), service()], "must be set in every reference"),
+    ("BackendTLSPolicy", "spec.targetRefs", [service(), service("a")], "must be set in every reference"),
+    ("BackendTLSPolicy", "spec.targetRefs", [service("a"), {**service(), "name": "other"}], None),
+    ("BackendTLSPolicy", "spec.targetRefs", [service()] * 17, "must have 1 to 16 items"),
+    ("GatewayPolicy", "spec", {"targetRefs": [service()], "backend": {"ai": {}}}, "backend.ai acts on no Service"),
+    ("GatewayPolicy", "spec", {"targetRefs": [service()], "backend": {"tls": {"insecureSkipVerify": "All"}}}, None),
+    (
+        "GatewayPolicy",
+        "spec",
+        {"targetRefs": [{"group": "gatewright.dev", "kind": "GatewayBackend", "name": "b"}], "backend": {"ai": {}}},
+        None,
+    ),
     ("GatewayClass", "spec.controllerName", "gatewright", "must match"),
     ("GatewayClass", "spec.controllerName", "a.b/c/d", None),
     ("GatewayClass", "spec.description", "x" * 64, None),

@@ -215,7 +215,10 @@ def test_positions_begin_with_the_document_itself() -> None:
     assert b.parts == {}
 
 
-@pytest.mark.parametrize("text", ["a: [1, 2", "[" * 102 + "]" * 102, "- " * 102, ""])
+@pytest.mark.parametrize(
+    "text",
+    ["a: [1, 2", "[" * 102 + "]" * 102, "- " * 102, "{a: " * 101 + "1" + "}" * 101, "{a: [" * 51 + "1" + "]}" * 51, ""],
+)
 def test_there_are_no_positions_where_nothing_can_be_read(text: str) -> None:
     assert positions(text) is None
 

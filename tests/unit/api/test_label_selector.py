@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatewright.api.schema.label_selector import LabelSelector
+from gatewright.api.schema.selector_text import LONGEST, parsed
 
 LABELS = {"team": "red", "tier": ""}
 
@@ -41,3 +42,67 @@ LABELS = {"team": "red", "tier": ""}
 )
 def test_selector(selector: dict[str, Any], selects: bool) -> None:
     assert LabelSelector.model_validate(selector).matches(LABELS) is selects
+
+
+@pytest.mark.parametrize(
+    ("text", "selects"),
+    [
+        ("team=red", True),
+        ("team==red", True),
+        (" team = red ", True),
+        ("team=blue", False),
+        ("team=", False),
+        ("tier=", True),
+        ("absent=", False),
+        ("team!=blue", True),
+        ("team!=red", False),
+        ("absent!=red", True),
+        ("team in (blue,red)", True),
+        ("team in ( blue , red )", True),
+        ("team in (blue)", False),
+        ("tier in ()", True),
+        ("team notin (blue)", True),
+        ("team notin (blue, red)", False),
+        ("absent notin (blue)", True),
+        ("team", True),
+        ("absent", False),
+        ("!absent", True),
+        ("! team", False),
+        ("team=red,tier", True),
+        ("team=red,!tier", False),
+        ("team in (blue,red),team notin (green,blue),tier", True),
+        ("example.com/team", False),
+        ("!example.com/team", True),
+    ],
+)
+def test_a_selector_as_text(text: str, selects: bool) -> None:
+    assert parsed(text).matches(LABELS) is selects
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", f"a selector has between 1 and {LONGEST} characters"),
+        ("  ", f"a selector has between 1 and {LONGEST} characters"),
+        ("a" + " " * LONGEST, f"a selector has between 1 and {LONGEST} characters"),
+        ("team=red,", "'' is no requirement: write KEY=VALUE"),
+        ("team=red,tier=a b", "'tier=a b' is no requirement"),
+        ("team in red", "'team in red' is no requirement"),
+        ("team in (red", "'team in (red' is no requirement"),
+        ("team is (red)", "'team is (red)' is no requirement"),
+        ("-team", "'-team' is no requirement"),
+        ("a" * 64, f"'{'a' * 64}' is no requirement"),
+        ("team=" + "a" * 64, "is no requirement"),
+        ("!team=red", "'!team=red' is no requirement"),
+    ],
+)
+def test_a_text_that_is_no_selector(text: str, message: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        parsed(text)
+    assert str(raised.value).startswith(message) or message in str(raised.value)
+
+
+def test_a_selector_of_as_many_characters_as_there_may_be() -> None:
+    text = "team=red" + " " * (LONGEST - 8)
+    assert parsed(text).matches(LABELS)
+    assert parsed(f"{'a' * 63}!={'b' * 63}").matches(LABELS)

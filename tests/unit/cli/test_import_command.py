@@ -113,6 +113,16 @@ def test_commands() -> None:
     assert found.variables == ["TOKEN", "MODE"]
 
 
+def test_processes_share_one_environment() -> None:
+    """So a variable has one value for all servers, and who wants another one is left out."""
+    first = {"command": "x", "env": {"MODE": "a", "TOKEN": SECRET}}
+    found = of(one=first, same={**first, "env": {"MODE": "a"}}, other={**first, "env": {"LEVEL": "1", "MODE": "b"}})
+    assert list(found.carried) == ["one", "same"] and found.variables == ["MODE", "TOKEN"]
+    assert found.left_out == {
+        "other": "env.MODE: another server has another value, and processes share the proxy's environment"
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

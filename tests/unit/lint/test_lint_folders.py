@@ -126,6 +126,19 @@ def test_an_object_may_stand_in_one_place_only() -> None:
 def test_a_broken_standalone_file_is_told_as_one() -> None:
     (problem,) = lint([Document("gw.yaml", "binds:\n  - port: [\n")])
     assert (problem.file, problem.line, problem.severity) == ("gw.yaml", 3, "error")
+    (problem,) = lint([Document("gw.yaml", "# mine\nbinds:\n  - port: 1\n---\na: [\n")])
+    assert problem.message.startswith("must be one document")
+    assert len(lint([Document("a.yaml", "rooms:\n  - port: 1\n---\na: [\n")])) == 2  # none of the file's words
+
+
+def test_what_a_proxy_refuses_of_a_standalone_file_is_an_error_of_its_own_kind() -> None:
+    tokens = "jwtAuthentication: {providers: [{issuer: i, jwks: {inline: '{}'}}]}"
+    policies = f"{{directResponse: {{status: 204, body: hello}}, {tokens}}}"
+    found = lint([Document("gw.yaml", f"binds: [{{port: 80, listeners: [{{routes: [{{policies: {policies}}}]}}]}}]")])
+    assert [(each.path.rpartition("policies.")[2], each.code, each.severity, each.refused) for each in found] == [
+        ("directResponse.body", "hardly-meant", "warning", False),
+        ("jwtAuthentication.providers[0].jwks.inline", "refused", "error", True),
+    ]
 
 
 def test_log_modules_of_the_caller() -> None:
@@ -572,6 +585,19 @@ def at(kind: str, name: str, policy: str, section: str = "") -> str:
                 f"2.yaml:6: GatewayPolicy default/q: spec.backend.ai: warning: replaces the one of GatewayPolicy"
                 f" default/p {LOST}"
             ],
+        ),
+        (  # each of two providers has its own; and that of one is none of the other
+            [LLM.rpartition("            policies")[0],
+             at("GatewayBackend", "anywhere", GUARDED, ", sectionName: one"),
+             at("GatewayBackend", "anywhere", UNGUARDED, ", sectionName: two")],
+            [],
+        ),
+        (  # nor is that of another backend's provider of the same name
+            [LLM.rpartition("            policies")[0],
+             LLM.rpartition("            policies")[0].replace("anywhere", "else"),
+             at("GatewayBackend", "anywhere", GUARDED, ", sectionName: one"),
+             at("GatewayBackend", "else", UNGUARDED, ", sectionName: one")],
+            [],
         ),
         (  # two backends lose it to the same policy
             [LLM.rpartition("            policies")[0],

@@ -181,7 +181,8 @@ def test_quotes_are_the_cure_for_numbers_only(raw: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("document", [
-    {"response": {"code": 2**63 - 1}}, {"response": {"code": -(2**63)}}, {"metadata": {"a": [2**63 - 1, -(2**63), True]}},
+    {"response": {"code": 2**63 - 1}}, {"response": {"code": -(2**63)}},
+    {"metadata": {"a": [2**63 - 1, -(2**63), True]}},
     {"llm": {"cost": {"total": 1}, "streaming": False}}, {"jwt": None}, {"request": {"method": None}}, {},
     {"jwt": {"a": None, "b": {"c": [None]}}}, {"request": {"headers": {"a": ["b", "c"], "d": ""}, "body": ["é"]}},
 ])  # fmt: skip
