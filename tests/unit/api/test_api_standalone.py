@@ -425,3 +425,39 @@ def test_what_is_a_standalone_file() -> None:
     assert not standalone.is_standalone({"apiVersion": "v1", "kind": "Service", "binds": []})
     assert not standalone.is_standalone({"a": 1})
     assert not standalone.is_standalone([])
+
+
+PREFIX_PATH = "path: {type: ReplacePrefixMatch, replacePrefixMatch: /}"
+FULL_PATH = "path: {type: ReplaceFullPath, replaceFullPath: /}"
+ONE_PREFIX = "needs exactly one match in the route, of type PathPrefix"
+
+
+@pytest.mark.parametrize(
+    ("route", "expected"),
+    [
+        ("policies: {urlRewrite: {hostname: a}}", []),
+        ("policies: {requestRedirect: {scheme: https}}", []),
+        ("policies: {requestRedirect: {scheme: https}}, backends: [{host: 'a:1'}]",
+         ["policies.requestRedirect: must not be used together with backends"]),
+        ("policies: {requestRedirect: {scheme: https}, urlRewrite: {hostname: a}}",
+         ["policies.urlRewrite: cannot be used together with requestRedirect"]),
+        ("policies: {requestRedirect: {scheme: https}, requestMirror: {host: 'a:1'}}",
+         ["policies.requestMirror: cannot be used together with requestRedirect"]),
+        ("policies: {urlRewrite: {hostname: a}, requestMirror: {host: 'a:1'}}", []),
+        (f"policies: {{urlRewrite: {{{PREFIX_PATH}}}}}", []),
+        (f"matches: [{{path: {{value: /a}}}}], policies: {{urlRewrite: {{{PREFIX_PATH}}}}}", []),
+        (f"matches: [{{path: {{type: Exact, value: /a}}}}], policies: {{urlRewrite: {{{PREFIX_PATH}}}}}",
+         [f"policies.urlRewrite.path.replacePrefixMatch: {ONE_PREFIX}"]),
+        (f"matches: [{{path: {{type: Exact, value: /a}}}}], policies: {{urlRewrite: {{{FULL_PATH}}}}}", []),
+        (f"matches: [{{}}, {{}}], policies: {{requestRedirect: {{{PREFIX_PATH}}}}}",
+         [f"policies.requestRedirect.path.replacePrefixMatch: {ONE_PREFIX}"]),
+        (f"matches: [{{}}, {{}}], policies: {{requestRedirect: {{{FULL_PATH}}}}}", []),
+        (f"matches: [], policies: {{requestRedirect: {{{PREFIX_PATH}}}}}",
+         [f"policies.requestRedirect.path.replacePrefixMatch: {ONE_PREFIX}"]),
+        ("matches: [{}, {}], policies: {urlRewrite: {hostname: a}}", []),
+    ],
+)  # fmt: skip
+def test_what_goes_together_in_a_route(route: str, expected: list[str]) -> None:
+    text = f"binds: [{{port: 80, listeners: [{{routes: [{{{route}}}]}}]}}]"
+    found = [f"{each.path}: {each.message}" for each in standalone.load(text, "gw.yaml", None).problems]
+    assert found == [f"binds[0].listeners[0].routes[0].{each}" for each in expected]

@@ -437,12 +437,6 @@ OTHERS: list[Row] = [
     ("BackendTLSPolicy", "spec.targetRefs", [service()] * 17, "must have 1 to 16 items"),
     ("GatewayPolicy", "spec", {"targetRefs": [service()], "backend": {"ai": {}}}, "backend.ai acts on no Service"),
     ("GatewayPolicy", "spec", {"targetRefs": [service()], "backend": {"tls": {"insecureSkipVerify": "All"}}}, None),
-    (
-        "GatewayPolicy",
-        "spec",
-        {"targetRefs": [{"group": "gatewright.dev", "kind": "GatewayBackend", "name": "b"}], "backend": {"ai": {}}},
-        None,
-    ),
     ("GatewayClass", "spec.controllerName", "gatewright", "must match"),
     ("GatewayClass", "spec.controllerName", "a.b/c/d", None),
     ("GatewayClass", "spec.description", "x" * 64, None),

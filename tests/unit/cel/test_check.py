@@ -307,4 +307,6 @@ def test_a_caller_whose_stack_is_nearly_full_gets_a_refusal() -> None:
 def test_a_bad_pattern_writes_nothing_into_the_log(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CelCheckError):
         compile_expression("request.path.matches('(')", ENVIRONMENT)
+    with pytest.raises(CelCheckError):
+        compile_expression("request.path.regexReplace('(not one', 'x')", ENVIRONMENT)
     assert capfd.readouterr() == ("", "")

@@ -113,6 +113,15 @@ JSON = [
 ]
 
 TEXT = [
+    ("['abca'.lastIndexOf('a', 0), 'abca'.lastIndexOf('a', 2), 'abca'.lastIndexOf('a', 3)]", [0, 0, 3]),
+    ("['abca'.lastIndexOf('ab', 0), 'abca'.lastIndexOf('', 0), 'abca'.lastIndexOf('', 4)]", [0, 0, 4]),
+    ("['abca'.indexOf('a', 0), 'abca'.indexOf('a', 1), 'abca'.indexOf('a', 4), 'abca'.indexOf('', 4)]", [0, 3, -1, 4]),
+    ("'abc'.charAt(0) + 'abc'.charAt(2) + 'abc'.charAt(3)", "ac"),
+    ("['abc'.substring(3), 'abc'.substring(0, 0), 'abc'.substring(3, 3), 'abc'.substring(0, 3)]", ["", "", "", "abc"]),
+    ("['a,b,c'.split(',', 0), 'a,b,c'.split(',', 1), 'a,b,c'.split(',', 3)]", [[], ["a,b,c"], ["a", "b", "c"]]),
+    ("['abc'.split('', 1), 'abc'.split('', 2), 'abc'.split('', 3)]", [["abc"], ["a", "bc"], ["a", "b", "c"]]),
+    ("['abc'.split('', 9), 'abc'.split('', 0), ''.split('')]", [["a", "b", "c"], [], []]),
+    ("['aaa'.replace('a', 'b', 0), 'aaa'.replace('a', 'b', 1), 'aaa'.replace('a', 'b', -5)]", ["aaa", "baa", "bbb"]),
     ("'abc'.charAt(0) + 'abc'.charAt(2) + 'abc'.charAt(3)", "ac"),
     ("'abcabc'.indexOf('c')", 2),
     ("'abcabc'.indexOf('a', 1)", 3),
