@@ -1,0 +1,259 @@
+"""What proxies refuse of single parts, and what is hardly meant: each row of `advice` at its edges."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from gatewright.api.advice.advice import KINDS_OF_HASHES, REFUSED, advice, refusals, warnings
+from gatewright.api.advice.shared_secrets import weakness
+from gatewright.api.backend.auth import BackendAuth
+from gatewright.api.routes.http_filters import HTTPPathModifier
+from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPQueryParamMatch
+from gatewright.api.text.problem import path_text
+from gatewright.api.traffic.basic_authentication import BasicAuthentication
+from gatewright.api.traffic.buffer import BufferedBody
+from gatewright.api.traffic.direct_response import DirectResponse
+from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
+from gatewright.api.traffic.jwt_authentication import JWKS, RemoteJWKS
+from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
+
+
+def told(model: type[BaseModel], **fields: Any) -> dict[str, str]:
+    """Message by path. What is refused is an error, what is hardly meant a warning; the message says which it is."""
+    value = model.model_validate(fields)
+    found = [*advice(value)]
+    assert [*refusals(value), *warnings(value)] == sorted(found, key=lambda each: each.severity != "error")
+    for each in found:
+        assert (each.severity == "error") is each.message.endswith(f": {REFUSED}")
+    return {path_text(each.path): each.message.removesuffix(f": {REFUSED}") for each in found}
+
+
+def header(name: str) -> dict[str, str]:
+    return {"name": name, "value": "'1'"}
+
+
+REQUEST_NAMES = "is none of :method, :path, :authority, :scheme"
+
+
+@pytest.mark.parametrize(
+    ("model", "names", "refused_set", "refused_more"),
+    [
+        (RequestTransform, [":method", ":PATH", ":authority", ":scheme"], "", "yes"),
+        (RequestTransform, [":status", ":x"], REQUEST_NAMES, "yes"),
+        (RequestTransform, ["host", "Host"], "", "yes"),
+        (RequestTransform, ["x-host", "a"], "", ""),
+        (ResponseTransform, [":status", ":STATUS"], "", "yes"),
+        (ResponseTransform, [":path", ":x"], "is none of :status", "yes"),
+        (ResponseTransform, ["host", "a"], "", ""),
+    ],
+)
+def test_names_that_no_message_can_have(
+    model: type[BaseModel], names: list[str], refused_set: str, refused_more: str
+) -> None:
+    for name in names:
+        first = header("b")
+        assert told(model, set=[first, header(name)]) == ({"set[1].name": refused_set} if refused_set else {})
+        added = {"add[1].name": "can be set, not added"} if refused_more else {}
+        assert told(model, add=[first, header(name)]) == added
+        removed = {"remove[1]": "can be set, not removed"} if refused_more else {}
+        assert told(model, remove=["b", name]) == removed
+
+
+@pytest.mark.parametrize(("status", "is_sent"), [(200, True), (203, True), (204, False), (205, False), (206, True)])
+def test_a_body_that_is_not_sent(status: int, is_sent: bool) -> None:
+    message = f"is not sent: an answer with status {status} has no body"
+    assert told(DirectResponse, status=status) == {}
+    for field, text in (("body", "a"), ("bodyExpression", "'a'")):
+        assert told(DirectResponse, status=status, **{field: text}) == ({} if is_sent else {field: message})
+    assert told(DirectResponse, status=304, body="a") == {"body": message.replace(str(status), "304")}
+    assert told(DirectResponse, status=305, body="a") == {}
+
+
+@pytest.mark.parametrize(
+    ("hashed", "is_known"),
+    [
+        *((f"{start}x", True) for start in ("$2a$", "$2b$", "$2y$", "$apr1$", "$1$", "$5$", "$6$", "{SHA}")),
+        *(("x" * length, length == 13) for length in (1, 12, 13, 14)),
+        ("$3$x", False),
+        ("x$1$", False),
+    ],
+)
+def test_hashes_of_users(hashed: str, is_known: bool) -> None:
+    """The last user counts for nothing, as long as there is another."""
+    alone = f"has no user with a hash of a known kind ({KINDS_OF_HASHES})"
+    one = f"is no user with a hash of a known kind ({KINDS_OF_HASHES}): the proxy leaves it out"
+    users = f"ann:{hashed}"
+    assert told(BasicAuthentication, users=[users]) == ({} if is_known else {"users": alone})
+    assert told(BasicAuthentication, users=["ben:$1$a", users]) == ({} if is_known else {"users[1]": one})
+    assert told(BasicAuthentication, users=[users, users]) == ({} if is_known else {"users": alone})
+
+
+@pytest.mark.parametrize("realm", ["a b", "é", "a\x80", "~"])
+def test_realms(realm: str) -> None:
+    assert told(BasicAuthentication, users=["a:$1$a"], realm=realm) == {}
+    for control in "\x00\x1f\x7f\n":
+        assert told(BasicAuthentication, users=["a:$1$a"], realm=realm + control) == {
+            "realm": "has a control character"
+        }
+
+
+SECRET_KEY, PUBLIC_KEY = {"kty": "oct"}, {"kty": "RSA"}
+NO_LIST = 'is no JSON object with a list "keys" of keys'
+SECRETS = "has secret keys (oct) alone; HS256 takes sharedSecretRef in place of jwks"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("{a", NO_LIST),
+        ("[" * 60_000, NO_LIST),
+        (json.dumps([]), NO_LIST),
+        (json.dumps({}), NO_LIST),
+        (json.dumps({"keys": {}}), NO_LIST),
+        (json.dumps({"keys": []}), NO_LIST),
+        (json.dumps({"keys": [SECRET_KEY]}), SECRETS),
+        (json.dumps({"keys": [SECRET_KEY, SECRET_KEY]}), SECRETS),
+        (json.dumps({"keys": [SECRET_KEY, PUBLIC_KEY]}), ""),
+        (json.dumps({"keys": [PUBLIC_KEY]}), ""),
+        (json.dumps({"keys": [1]}), ""),
+    ],
+)
+def test_sets_of_keys(keys: str, message: str) -> None:
+    assert told(JWKS, inline=keys) == ({"inline": message} if message else {})
+
+
+@pytest.mark.parametrize(
+    ("path", "is_good"),
+    [("a", True), ("/a/b?c=d", True), ("/a b", False), ("/é", False), ("/a#b", False), ("/a\t", False)],
+)
+def test_paths_of_keys(path: str, is_good: bool) -> None:
+    reference = {"name": "s", "port": 1}
+    found = told(RemoteJWKS, jwksPath=path, backendRef=reference)
+    assert found == ({} if is_good else {"jwksPath": "is no path that can be asked for"})
+
+
+CALL_NAMES = "is none of :authority, :method, :path"
+
+
+@pytest.mark.parametrize(
+    ("name", "request_", "response", "added"),
+    [
+        ("x-a", "", "", ""),
+        ("host", "", "is not the authorization server's to set", "is written :authority"),
+        ("HOST", "", "is not the authorization server's to set", "is written :authority"),
+        (":path", CALL_NAMES, CALL_NAMES, ""),
+        (":x", CALL_NAMES, CALL_NAMES, CALL_NAMES),
+        ("a b", "is no header name", "is no header name", "is no header name"),
+        ("TE", *["belongs to the connection"] * 3),
+        ("connection", *["belongs to the connection"] * 3),
+    ],
+)  # fmt: skip
+def test_headers_of_authorization(name: str, request_: str, response: str, added: str) -> None:
+    where = f"addRequestHeaders{path_text(('a', name))[1:]}"
+    assert told(AgentExtAuthHTTP, allowedRequestHeaders=["b", name]) == (
+        {"allowedRequestHeaders[1]": request_} if request_ else {}
+    )
+    assert told(AgentExtAuthHTTP, allowedResponseHeaders=["b", name]) == (
+        {"allowedResponseHeaders[1]": response} if response else {}
+    )
+    assert told(AgentExtAuthHTTP, addRequestHeaders={"b": "'1'", name: "'1'"}) == ({where: added} if added else {})
+
+
+@pytest.mark.parametrize(
+    ("ttl", "is_odd"),
+    [("60", True), ("999999999", True), ("1000000000", False), ("60s", False), ("request.size", False)],
+)
+def test_a_time_that_was_meant_as_a_duration(ttl: str, is_odd: bool) -> None:
+    found = told(ExtAuthCache, key=["request.path"], ttl=ttl)
+    message = f"is a time, {ttl} seconds after 1970, so nothing is kept: for a duration write {ttl}s"
+    assert found == ({"ttl": message} if is_odd else {})
+
+
+NO_SECRET = "is a key or certificate, no secret: public keys belong into jwks"
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"),
+    [
+        (b"s" * 32, ""),
+        (b"s" * 31, "has 31 bytes, and HS256 needs 32 or more"),
+        (b"s" * 31 + b"\n", "has 31 bytes, and HS256 needs 32 or more"),
+        (b"s" * 32 + b"\r\n", ""),
+        (b"\xff" * 31 + b"\n", ""),  # it is no text, so its last byte counts
+        (b"", "has 0 bytes, and HS256 needs 32 or more"),
+        (b"-----BEGIN PUBLIC KEY-----" + b"s" * 32, NO_SECRET),
+        (b"  -----BEGIN X" + b"s" * 32, NO_SECRET),
+        (json.dumps({"kty": "oct", "a": "s" * 32}).encode(), NO_SECRET),
+        (json.dumps({"keys": [], "a": "s" * 32}).encode(), NO_SECRET),
+        (json.dumps({"a": "s" * 32}).encode(), ""),
+        (json.dumps(["kty", "keys", "s" * 32]).encode(), ""),
+        (b"[" * 100_000, ""),
+    ],
+)  # fmt: skip
+def test_shared_secrets(secret: bytes, why: str) -> None:
+    assert weakness(secret) == why
+
+
+@pytest.mark.parametrize(
+    ("key", "is_odd"), [("Bearer a", True), ("bearer a", True), ("Bearer", False), ("a Bearer b", False), ("a", False)]
+)
+def test_a_prefix_that_is_written_twice(key: str, is_odd: bool) -> None:
+    assert bool(told(BackendAuth, key=key)) is is_odd
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "part"),
+    [
+        ("PathPrefix", "/shop", ""),
+        ("PathPrefix", "/shop/*", "leave it out, a prefix takes all below it"),
+        ("Exact", "/shop*", "write type: PathPrefix"),
+        ("Exact", "/*shop", ""),
+        ("RegularExpression", "/shop/.*", ""),
+        ("RegularExpression", "/shop*", ""),
+        ("RegularExpression", "^/shop", ""),
+        ("RegularExpression", "^shop", "fits no path"),
+        ("RegularExpression", "shop", "fits no path"),
+        ("RegularExpression", "~ /shop", "fits no path"),
+        ("RegularExpression", "(/a|/b)", ""),
+    ],
+)
+def test_paths_as_other_proxies_write_them(type_: str, value: str, part: str) -> None:
+    found = told(HTTPPathMatch, type=type_, value=value)
+    assert (list(found), part in found.get("value", "")) == (["value"] if part else [], True)
+
+
+@pytest.mark.parametrize("model", [HTTPHeaderMatch, HTTPQueryParamMatch])
+@pytest.mark.parametrize(
+    ("type_", "value", "is_odd"),
+    [
+        ("RegularExpression", "/a/", True),
+        ("RegularExpression", "/a/i", True),
+        ("RegularExpression", "/a", False),
+        ("RegularExpression", "//", False),
+        ("RegularExpression", "a/b/", False),
+        ("Exact", "/a/", False),
+    ],
+)
+def test_slashes_around_an_expression(model: type[BaseModel], type_: str, value: str, is_odd: bool) -> None:
+    assert [*told(model, name="a", type=type_, value=value)] == ["value"] * is_odd
+
+
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [("/$1", "$1"), ("/${2}", "${2}"), ("/$a", ""), ("/$", ""), ("/1", ""), ("/{1}", "")],
+)
+def test_groups_that_a_path_has_not(text: str, group: str) -> None:
+    for type_, field in (("ReplaceFullPath", "replaceFullPath"), ("ReplacePrefixMatch", "replacePrefixMatch")):
+        found = told(HTTPPathModifier, type=type_, **{field: text})
+        assert [*found] == [field] * bool(group)
+        assert found.get(field, f'"{group}" stands').startswith(f'"{group}" stands')
+
+
+@pytest.mark.parametrize(("size", "cure"), [("10m", "write 10Mi or 10M"), ("10M", ""), ("10Mi", ""), (10, "")])
+def test_thousandths_of_a_byte(size: str | int, cure: str) -> None:
+    found = told(BufferedBody, maxBytes=size)
+    assert found == ({"maxBytes": f"is 10 thousandths of a byte: {cure}"} if cure else {})
