@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -481,7 +482,7 @@ OPERATORS = [
     ("optional.of({'a': 1}).a.value() == 1 && optional.of({'a': 1})[?'a'].value() == 1 && ![1][?9].hasValue()", True),
 ]
 
-ROWS = {
+ROWS: Mapping[str, Sequence[tuple[str, object]]] = {
     "mathematics": MATHEMATICS,
     "encoders": ENCODERS,
     "json": JSON,
