@@ -63,3 +63,30 @@ def test_so_many_are_remembered_and_no_more() -> None:
         accounts.charge(f"10.9.{number >> 8}.{number & 255}", 0.001, 0)
     assert len(accounts) <= ADDRESSES
     assert not accounts.charge("198.51.100.1", MOST, 0), "its debt was over long ago"
+
+
+def test_what_it_moved_pays_for_a_part() -> None:
+    accounts = Accounts(Clock())
+    assert not accounts.charge("192.0.2.1", MOST + 0.5, BYTES // 2)
+    assert accounts.charge("192.0.2.1", 0.001, 0)
+
+
+def test_a_debt_that_is_over_takes_no_place() -> None:
+    clock = Clock()
+    accounts = Accounts(clock)
+    for number in range(ADDRESSES):
+        accounts.charge(f"10.0.{number >> 8}.{number & 255}", 0.001, 0)
+    assert len(accounts) == ADDRESSES
+    clock.now += 60.0
+    accounts.charge("198.51.100.1", 0.001, 0)
+    assert len(accounts) == 1
+
+
+def test_half_of_those_who_owe_are_forgotten_at_a_time_and_those_who_owe_least() -> None:
+    accounts = Accounts(Clock())
+    addresses = [f"10.0.{number >> 8}.{number & 255}" for number in range(ADDRESSES)]
+    for place, address in enumerate(addresses):
+        accounts.charge(address, MOST - 0.1 if place % 2 else 0.05, 0)
+    accounts.charge("198.51.100.1", 0.001, 0)
+    assert len(accounts) == ADDRESSES // 2 + 1
+    assert [accounts.charge(address, 0.2, 0) for address in addresses[:4]] == [False, True, False, True]

@@ -62,6 +62,14 @@ def test_of_one_address() -> None:
     assert made.oldest_idle_of(guests["a2"]) is guests["a0"]
 
 
+def test_of_those_who_are_idle_as_long_the_first_that_came_goes() -> None:
+    """Those who had a request meanwhile have not lost their place, as long as all are looked at."""
+    made, guests = crowd(a=[BUSY] + [5.0] * (LOOKS - 1))
+    assert made.oldest_idle() is guests["a1"] and made.oldest_idle_of(guests["a2"]) is guests["a1"]
+    guests["a0"].idle_from = 5.0
+    assert made.oldest_idle() is guests["a0"]
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

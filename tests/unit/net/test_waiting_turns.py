@@ -110,6 +110,14 @@ class TestSharesOfATurn:
         loop.turn()
         assert loop.turns.is_spent()
 
+    def test_it_ends_with_the_turn_in_which_the_last_who_waited_was_served(self) -> None:
+        loop = Loop()
+        Peer(loop, "a", 1, 0.0, [])
+        loop.turn()
+        loop.now += SHARE
+        assert not loop.turns.is_spent() and loop.turns.begin()
+        assert not loop.turns.is_spent() and not loop.turns.begin()
+
     def test_the_more_wait_the_less_one_may_do(self) -> None:
         loop = Loop()
         assert loop.turns.share(256) == 256
