@@ -205,10 +205,11 @@ class Gate:
         """It is open; None: it could not be opened, or is counted by `kept`."""
         self._opening -= 1
         self._pending -= pending
-        if connection is not None and not connection.is_gone:
+        is_open = connection is not None and not connection.is_gone
+        if is_open:
             self._enter(connection)
-            self._say()
-        else:
+        self._say()
+        if not is_open:
             self.serve()
 
     def kept(self, connection: Pooled, pool: Pool) -> None:
