@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dataplane.net import udp
-from dataplane.net.tcp import ANY_IPV6, any_address
+from dataplane.net.tcp import ANY_IPV6, CAN_SHARE_PORT, any_address
 
 IPV6 = ["::1", "::"] if any_address() == ANY_IPV6 else []
 
@@ -20,7 +20,7 @@ IPV6 = ["::1", "::"] if any_address() == ANY_IPV6 else []
 def test_what_a_socket_is(address: str, shared: bool) -> None:
     with udp.listen(address, 0, shared=shared) as sock:
         assert (sock.type, sock.getblocking()) == (socket.SOCK_DGRAM, False)
-        assert bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT)) is (shared and udp.CAN_SHARE_PORT)
+        assert bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT)) is (shared and CAN_SHARE_PORT)
         if ":" in address:
             assert sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO)
             assert bool(sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)) is (address != "::")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dataplane.link.loads import Loads
+from dataplane.link.loads import Loads, initialise, sections
+from dataplane.link.shared import Region
 from dataplane.upstream.endpoint import Endpoint, Pool
-from dataplane.upstream.gate import BUSY, LOOK, SWEEP, WAIT, Gate
+from dataplane.upstream.gate import BUSY, GIVE_WAY, LOOK, SWEEP, WAIT, Gate
 from dataplane.upstream.limits import Quota
 from dataplane.upstream.settings import PLAIN_TCP, Transport
 from dataplane.upstream.versions import EITHER, HTTP1, HTTP2
@@ -39,8 +41,8 @@ class Asks:
 
 
 class World:
-    def __init__(self, **limits: Any) -> None:
-        self.opens, self.loads = Opening(), Loads.local()
+    def __init__(self, loads: Loads | None = None, **limits: Any) -> None:
+        self.opens, self.loads = Opening(), loads or Loads.local()
         self.events: list[tuple[str, ...]] = []
         self.load = [0, 0]
         self.quota = Quota(BACKEND, **limits)
@@ -49,9 +51,11 @@ class World:
             backend_load=self._changes,
             backend_connection_closed=lambda backend, limit: self.events.append((backend, "closed", limit)),
         )
-        self.gate = Gate(self.quota, self.loads, self.opens, self.opens.clock, events)
+        self.gate: Any = Gate(self.quota, self.loads, self.opens, self.opens.clock, events)
         self.transport = Transport(PLAIN_TCP, None, "", self.quota)
         self.endpoints = [Endpoint(f"192.0.2.{number}", 80) for number in (1, 2)]
+        self.pool: Any
+        self.other: Any
         self.pool, self.other = (each.pool(self.transport) for each in self.endpoints)
 
     def _changes(self, backend: str, connections: int, pending: int) -> None:
@@ -62,7 +66,7 @@ class World:
     def counted(self) -> tuple[int, int]:
         """Connections and requests that wait, as other workers see them; operators see the same."""
         seen = tuple(self.loads.counted(self.loads.rows(f"{kind}|{BACKEND}".encode())) for kind in NAMES)
-        assert list(seen) == self.load
+        assert self.loads.workers > 1 or list(seen) == self.load
         return seen[0], seen[1]
 
     def ask(self) -> Asks:
@@ -322,7 +326,7 @@ def test_those_who_wait_for_a_connection_go_before_those_who_wait_for_a_stream()
         ({"age": 36.0}, 9.0),
     ],
 )
-def test_how_often_it_looks(limits: dict[str, float], seconds: float) -> None:
+def test_how_often_it_looks(limits: dict[str, Any], seconds: float) -> None:
     world = World(**limits)
     world.idle()
     world.idle()
@@ -465,3 +469,95 @@ def test_a_request_whose_lease_is_over_waits_no_more() -> None:
     holder.lease += 1
     world.gate.lost(up)
     assert world.opens.asked == [] and world.counted() == (0, 0)
+
+
+# --- beside another worker
+
+
+@pytest.fixture
+def region() -> Iterator[Region]:
+    made = Region.create("test", sections(2))
+    initialise(made)
+    yield made
+    made.close()
+
+
+def workers(region: Region, connections: int | None) -> tuple[World, World]:
+    one, other = (World(Loads.of(region, index), connections=connections) for index in (0, 1))
+    one.opens.now = other.opens.now = 0.0  # so that sums of moments are what they look like
+    return one, other
+
+
+def give_back(world: World, up: Up) -> None:
+    up.park()
+    world.gate.kept(up, world.pool)
+
+
+def test_what_is_given_back_is_closed_for_a_worker_that_waits(region: Region) -> None:
+    one, other = workers(region, 1)
+    up = one.opened()
+    asks = other.ask()
+    assert one.counted() == other.counted() == (1, 1) and not asks.is_served
+    give_back(one, up)
+    assert up.is_gone and one.pool.idle == [] and one.events == [(BACKEND, "closed", "maxConnections")]
+    one.gate.lost(up)
+    other.opens.passes(LOOK)
+    assert asks.is_served and one.counted() == (1, 0)
+
+
+def test_what_is_unused_is_closed_when_it_is_seen_that_another_worker_waits(region: Region) -> None:
+    one, other = workers(region, 1)
+    up = one.idle()
+    other.ask()
+    assert not up.is_gone
+    one.opens.passes(LOOK)
+    assert up.is_gone and one.events == [(BACKEND, "closed", "maxConnections")]
+
+
+def test_a_worker_that_gives_way_lets_the_other_one_look_first(region: Region) -> None:
+    one, other = workers(region, 1)
+    up = one.opened()
+    own = one.ask()
+    other.ask()
+    give_back(one, up)
+    assert up.is_gone and not own.is_served
+    one.gate.lost(up)
+    assert not own.is_served and one.gate.has_room
+    one.opens.passes(2 * LOOK - 0.001)
+    assert not own.is_served
+    one.opens.passes(0.001)
+    assert own.is_served, "nobody took it"
+
+
+@pytest.mark.parametrize(("seconds", "gives_way"), [(GIVE_WAY - 0.001, False), (GIVE_WAY, True)])
+def test_a_worker_gives_way_now_and_then(region: Region, seconds: float, gives_way: bool) -> None:
+    one, other = workers(region, 2)
+    first, second = one.opened(), one.opened()
+    own = one.ask()
+    own.serve = lambda gate: bool(gate.lend_idle(one.pool))  # type: ignore[method-assign]
+    one.ask()
+    other.ask()
+    give_back(one, first)
+    assert first.is_gone
+    one.opens.now += seconds
+    give_back(one, second)
+    assert second.is_gone is gives_way
+
+
+def test_a_worker_that_has_no_more_than_its_part_keeps_it_for_its_own(region: Region) -> None:
+    one, other = workers(region, 2)
+    up = one.opened()
+    other.opened()
+    own = one.ask()
+    own.serve = lambda gate: bool(gate.lend_idle(one.pool))  # type: ignore[method-assign]
+    other.ask()
+    give_back(one, up)
+    assert not up.is_gone and one.gate.waiting == 0
+
+
+def test_where_connections_are_not_limited_nothing_is_closed_for_others(region: Region) -> None:
+    one, other = workers(region, None)
+    up = one.opened()
+    other.gate.begin_opening(1)
+    give_back(one, up)
+    assert one.pool.idle == [up] and len(one.opens.timers) == 1, "to look for what is unused"
