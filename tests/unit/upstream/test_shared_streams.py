@@ -1,0 +1,347 @@
+"""Streams of HTTP/2 of one endpoint: who gets one, who waits, how many connections are opened, what ends waiting."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.race import DELAY
+from dataplane.upstream.shared import (
+    EXPECTED,
+    MAX_CONNECTIONS,
+    MAX_WAITING,
+    QUIET,
+    SPEAKS_HTTP1,
+    WAIT,
+    SharedConnections,
+)
+from tests.fakes.leases import Holder, Many, Opening, Up
+
+NAME = "192.0.2.1:80"
+
+
+class World:
+    def __init__(self) -> None:
+        self.opens = Opening()
+        self.endpoint: Any = Endpoint("192.0.2.1", 80)
+        self.shared: Any = self.opens.share(self.endpoint)
+
+    def take(self, count: int = 1, again: bool = False, either: bool = False) -> list[Holder]:
+        holders = [Holder(self.endpoint) for _ in range(count)]
+        for holder in holders:
+            self.shared.take(holder, () if again else (self.endpoint,), either)
+        return holders
+
+    def connected(self, most: int = 100, streams: int = 0) -> Many:
+        made = Many(most, streams)
+        self.shared.connections.append(made)
+        return made
+
+    @property
+    def opening(self) -> int:
+        return len(self.opens.asked)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_those_who_wait_get_the_streams_of_the_first_connection(again: bool) -> None:
+    world = World()
+    holders = world.take(3, again)
+    assert world.opening == 1 and world.shared.waiting == 3 and not world.shared.has_room
+    many = Many()
+    world.opens.comes(many)
+    assert [holder.heard for holder in holders] == [[("again" if again else "ready", holder.up)] for holder in holders]
+    assert many.streams == world.shared.streams == 3 and world.shared.waiting == 0 and world.shared.has_room
+    (fourth,) = world.take()
+    assert fourth.up.connection is many and world.opening == 0
+
+
+def test_streams_are_those_of_the_first_connection_that_has_room() -> None:
+    world = World()
+    full, free, idle = world.connected(1, 1), world.connected(2, 1), world.connected()
+    (holder,) = world.take()
+    assert holder.up.connection is free and (full.streams, free.streams, idle.streams) == (1, 2, 0)
+    assert world.shared.idle == 1 and world.shared.streams == 3
+
+
+def test_who_comes_behind_others_does_not_go_before_them() -> None:
+    world = World()
+    (first,) = world.take()
+    world.connected(1)  # it has room, and nobody has said so yet
+    (second,) = world.take()
+    assert first.heard == second.heard == [] and not world.shared.has_room
+    world.opens.comes(Many(0))
+    assert len(first.heard) == 1 and second.heard == []
+
+
+def test_a_connection_is_opened_for_every_hundred_who_wait() -> None:
+    world = World()
+    world.take(EXPECTED)
+    assert world.opening == 1
+    world.take()
+    assert world.opening == 2
+    world.take(EXPECTED * MAX_CONNECTIONS)
+    assert world.opening == MAX_CONNECTIONS
+
+
+def test_no_more_connections_are_opened_than_there_may_be() -> None:
+    world = World()
+    for _ in range(MAX_CONNECTIONS - 1):
+        world.connected(1, 1)
+    world.take(2 * EXPECTED)
+    assert world.opening == 1
+
+
+def test_an_endpoint_that_takes_no_stream_at_all_is_not_connected_to_once_more() -> None:
+    world = World()
+    useless = world.connected(0)
+    (holder,) = world.take()
+    assert world.opening == 0
+    useless.most = 1
+    useless.on_room()
+    assert holder.heard == []  # nobody listens to one that came by no opening
+    useless.is_spent = True
+    world.shared.open_more()
+    assert world.opening == 1
+
+
+@pytest.mark.parametrize(
+    ("either", "expected"), [([False, False], False), ([False, True], True), ([True, False], True)]
+)
+def test_the_server_may_choose_where_one_of_those_who_wait_lets_it(either: list[bool], expected: bool) -> None:
+    world = World()
+    busy = world.connected(0)
+    for each in either:
+        world.take(either=each)
+    assert world.opens.either == []
+    busy.is_spent = True
+    world.shared.open_more()
+    assert world.opens.either == [expected]
+
+
+def test_room_goes_to_who_waits_longest_and_to_nobody_who_has_left() -> None:
+    world = World()
+    first, second, third = world.take(3)
+    many = Many(1)
+    world.opens.comes(many)
+    second.lease += 1
+    assert len(first.heard) == 1 and world.shared.waiting == 1
+    many.most = 2
+    many.on_room()
+    assert second.heard == [] and third.up.connection is many and many.streams == 2
+
+
+def test_when_a_connection_takes_no_more_another_one_is_opened_for_who_waits() -> None:
+    world = World()
+    _, second = world.take(2)
+    many = Many(1)
+    world.opens.comes(many)
+    assert second.heard == [] and world.opening == 1
+    many.is_spent = True
+    many.on_room()
+    assert world.shared.connections == [many], "its stream goes on"
+    many.streams = 0
+    many.on_room()
+    assert world.shared.connections == []
+    assert world.opening == 1, "the one that is opened already"
+
+
+# --- what cannot be opened
+
+
+def test_a_connection_that_fails_fails_all_who_wait() -> None:
+    world = World()
+    first, second, third = world.take(3)
+    second.lease += 1
+    world.opens.comes(None, "refused")
+    assert first.heard == third.heard == [("connect", "refused", True)] and second.heard == []
+    assert world.shared.waiting == 0 and world.endpoint.pending == 1, "that of the one who left, who settles it himself"
+    (again,) = world.take(1, again=True)
+    world.opens.comes(None, "refused")
+    assert again.heard == [("connect", "refused", False)]
+
+
+def test_they_wait_on_while_another_connection_is_opened_or_there() -> None:
+    world = World()
+    holders = world.take(EXPECTED + 1)
+    world.opens.comes(None, "refused")
+    assert all(holder.heard == [] for holder in holders)
+    world.opens.comes(Many(1))
+    assert [len(holder.heard) for holder in holders[:2]] == [1, 0]
+    world.opens.comes(None, "refused")
+    assert holders[1].heard == [], "a stream will end"
+    world.shared.connections[0].is_spent = True
+    world.shared.open_more()
+    world.opens.comes(None, "refused")
+    assert holders[1].heard == [("connect", "refused", True)]
+
+
+def test_one_that_takes_no_requests_from_the_beginning_is_none() -> None:
+    world = World()
+    (holder,) = world.take()
+    many = Many()
+    many.is_spent = True
+    world.opens.comes(many)
+    assert many.heard == ["retire"] and world.shared.connections == []
+    assert holder.heard == [("connect", f"connect to {NAME} failed: it takes no requests (GOAWAY)", True)]
+
+
+def test_one_that_comes_when_the_endpoint_is_gone_is_for_those_who_wait_alone() -> None:
+    world = World()
+    (holder,) = world.take()
+    world.endpoint.close_idle()
+    many = Many()
+    world.opens.comes(many)
+    assert len(holder.heard) == 1 and many.heard == ["retire"]
+
+
+def test_connections_are_retired_with_their_endpoint() -> None:
+    world = World()
+    one, other = world.connected(), world.connected()
+    world.endpoint.close_idle()
+    assert one.heard == other.heard == ["retire"]
+
+
+def test_where_the_server_chose_http1_so_do_those_who_may() -> None:
+    world = World()
+    (strict,) = world.take()
+    may, again, more, left = (world.take(again=again, either=True)[0] for again in (False, True, False, False))
+    left.lease += 1
+    up = Up()
+    world.endpoint.idle.append(up)
+    world.opens.comes(None, SPEAKS_HTTP1)
+    assert strict.heard == [("connect", f"{NAME} does not speak HTTP/2 (ALPN)", True)]
+    assert may.heard == [("ready", up)] and may.up is up and left.heard == []
+    assert [each[0] for each in world.opens.asked] == ["connect", "connect"], "a request is sent again on a new one"
+    for holder in (again, more):
+        new = Up()
+        world.opens.comes(new)
+        assert holder.up is new
+    assert again.heard[0][0] == "again" and more.heard[0][0] == "ready" and world.shared.waiting == 0
+
+
+# --- bounds
+
+
+def test_nobody_waits_for_longer_than_ten_seconds_or_a_little_more() -> None:
+    world = World()
+    world.connected(1, 1)
+    early, left = world.take(2)
+    left.lease += 1
+    world.opens.passes(1.0)
+    (late,) = world.take()
+    world.opens.passes(WAIT - 1.001)
+    assert early.heard == []
+    world.opens.passes(0.001)
+    assert early.heard == [("connect", f"{NAME} had no HTTP/2 stream free within 10 s", True)]
+    assert late.heard == left.heard == [] and len(world.opens.timers) == 1
+    world.opens.passes(WAIT / 4)
+    assert len(late.heard) == 1 and world.opens.timers == []
+    world.take()
+    assert len(world.opens.timers) == 1
+
+
+def test_so_many_may_wait_and_those_who_have_left_make_place() -> None:
+    world = World()
+    world.connected(0)
+    holders = world.take(MAX_WAITING)
+    (one_more,) = world.take()
+    assert one_more.heard == [("connect", f"{NAME}: too many requests wait for an HTTP/2 stream", True)]
+    holders[7].lease += 1
+    (next_one, too_many) = world.take(2)
+    assert next_one.heard == [] and len(too_many.heard) == 1 and world.shared.waiting == MAX_WAITING
+
+
+def test_what_has_lent_no_stream_for_so_long_is_closed() -> None:
+    world = World()
+    unseen, unused, used, late = (world.connected(streams=streams) for streams in (0, 0, 1, 0))
+    unused.idle_since = used.idle_since = late.idle_since = 10.0
+    late.late = True  # it broke off, and is gone by itself
+    assert world.shared.close_unused(40.0, 30.0) == 0 and unseen.idle_since == 40.0
+    assert world.shared.close_unused(40.1, 30.0) == 1
+    assert world.shared.connections == [unseen, used, late]
+    assert (unused.heard, unseen.heard, used.heard, late.heard) == (["close"], [], [], [])
+    assert world.shared.close_unused(80.0, 30.0) == 1 and unseen.heard == ["close"]
+
+
+def test_the_log_says_once_in_a_while_that_connections_break(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    with caplog.at_level(logging.WARNING):
+        for number in range(3):
+            world.shared.report(f"broken {number}")
+        world.opens.now += QUIET - 0.001
+        world.shared.report("broken 3")
+        world.opens.now += 0.001
+        world.shared.report("broken 4")
+        world.opens.now += QUIET
+        world.shared.report("broken 5")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"http2 connection to {NAME} is broken: broken 0",
+        f"http2 connection to {NAME} is broken: broken 4 (3 more since the last line)",
+        f"http2 connection to {NAME} is broken: broken 5",
+    ]
+
+
+# --- both families
+
+
+class Race:
+    """One that wants a stream of an endpoint of either family."""
+
+    def __init__(self) -> None:
+        self.opens = Opening()
+        self.first, self.second = Endpoint("2001:db8::1", 80), Endpoint("192.0.2.1", 80)
+        self.holder: Any = Holder(self.first)
+        self.shared: Any = self.opens.share(self.first)
+        self.shared.take(self.holder, (self.first, self.second))
+
+    @property
+    def tried(self) -> list[str]:
+        return [pool.address for _, pool, _ in self.opens.asked]
+
+
+def test_the_second_family_is_tried_when_the_first_one_is_late_or_fails() -> None:
+    late, failed = Race(), Race()
+    assert late.tried == failed.tried == ["2001:db8::1"]
+    late.opens.passes(DELAY)
+    assert late.tried == ["2001:db8::1", "192.0.2.1"]
+    failed.opens.comes(None, "no way")
+    assert failed.tried == ["192.0.2.1"]
+    failed.opens.passes(DELAY)
+    assert failed.tried == ["192.0.2.1"], "once"
+    failed.opens.comes(None, "refused")
+    assert failed.holder.heard == [("connect", "no way; refused", True)] and failed.first.pending == 0
+
+
+def test_the_first_family_that_is_connected_has_the_request() -> None:
+    race = Race()
+    race.opens.passes(DELAY)
+    many, later = Many(), Many()
+    race.opens.asked.reverse()
+    race.opens.comes(many)
+    assert race.holder.up.connection is many and race.holder.endpoint is race.second
+    assert (race.first.pending, race.second.pending) == (0, 1) and race.first.health < 1.0
+    race.opens.comes(later)
+    assert later.streams == 0 and race.shared.connections == [later] and len(race.holder.heard) == 1
+
+
+def test_a_race_whose_holder_has_left_is_over() -> None:
+    race = Race()
+    race.holder.lease += 1
+    race.opens.passes(DELAY)
+    assert race.tried == ["2001:db8::1"]
+    many = Many()
+    race.opens.comes(many)
+    assert many.streams == 0 and race.holder.heard == []
+
+
+def test_no_race_begins_where_there_is_a_connection_or_nowhere_else_to_go() -> None:
+    opens, first, second = Opening(), Endpoint("2001:db8::1", 80), Endpoint("192.0.2.1", 80)
+    for endpoints, connections in (((first,), []), ((), []), ((first, second), [Many(1, 1)])):
+        shared: Any = SharedConnections(first, opens)
+        shared.connections += connections
+        shared.take(Holder(first), endpoints)
+        assert shared.waiting == 1
+    assert all(at == opens.now + WAIT / 4 for at, _ in opens.timers), "none of a race"
