@@ -295,7 +295,10 @@ class Race:
         self.first, self.second = Endpoint("2001:db8::1", 80), Endpoint("192.0.2.1", 80)
         self.holder: Any = Holder(self.first)
         self.shared: Any = self.opens.share(self.first)
-        self.shared.take(self.holder, (self.first, self.second))
+        self._take(self.shared)
+
+    def _take(self, shared: Any) -> None:
+        shared.take(self.holder, (self.first, self.second))
 
     @property
     def tried(self) -> list[str]:
@@ -342,6 +345,7 @@ def test_no_race_begins_where_there_is_a_connection_or_nowhere_else_to_go() -> N
     for endpoints, connections in (((first,), []), ((), []), ((first, second), [Many(1, 1)])):
         shared: Any = SharedConnections(first, opens)
         shared.connections += connections
-        shared.take(Holder(first), endpoints)
+        holder: Any = Holder(first)
+        shared.take(holder, endpoints)
         assert shared.waiting == 1
     assert all(at == opens.now + WAIT / 4 for at, _ in opens.timers), "none of a race"
