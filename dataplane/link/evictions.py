@@ -107,11 +107,11 @@ class Evictions:
         words[oldest] = digest
         return oldest
 
-    def find(self, group: int, digest: int) -> int:
-        """Word of the entry with this digest, -1: there is none. Takes no lock."""
+    def find(self, group: int, digest: int) -> int | None:
+        """Word of the entry with this digest, None: there is none. Takes no lock."""
         words = self.words
         start = HEAD // 8 + group % self._groups * _STRIDE
-        return next((at for at in range(start, start + _STRIDE, _WORDS) if words[at] == digest), -1)
+        return next((at for at in range(start, start + _STRIDE, _WORDS) if words[at] == digest), None)
 
     def _warn(self) -> None:
         if not self._has_warned:
@@ -129,22 +129,22 @@ class Record:
         self._evictions = evictions
         self._digest = int.from_bytes(digest[:8], "little") or 1
         self._group = int.from_bytes(digest[8:], "little")
-        self._at = -1
+        self._at: int | None = None
 
     def until(self) -> float:
         """The moment until which it is evicted, or was the last time; 0: it never was."""
         at = self._found()
-        return self._evictions.moments[at + _UNTIL] if at >= 0 else 0.0
+        return self._evictions.moments[at + _UNTIL] if at is not None else 0.0
 
     def evictions(self) -> int:
         """How many there were since it last answered well."""
         at = self._found()
-        return self._evictions.words[at + _EVICTIONS] if at >= 0 else 0
+        return self._evictions.words[at + _EVICTIONS] if at is not None else 0
 
     def failures(self) -> int:
         """Unhealthy responses in a row."""
         at = self._found()
-        return self._evictions.words[at + _FAILURES] if at >= 0 else 0
+        return self._evictions.words[at + _FAILURES] if at is not None else 0
 
     def failed(self, now: float, rule: Rule, health: float) -> float:
         """Count an unhealthy response, after which the health of this worker's score is `health`. Answers for how many
@@ -169,7 +169,7 @@ class Record:
         """A healthy response ends a row of failures. It ends a row of evictions as well, unless the endpoint is evicted
         now: the response may be to a request from before."""
         at = self._found()
-        if at < 0:
+        if at is None:
             return
         evictions = self._evictions
         words, moments = evictions.words, evictions.moments
@@ -184,9 +184,9 @@ class Record:
         finally:
             release(evictions.lock)
 
-    def _found(self) -> int:
+    def _found(self) -> int | None:
         at = self._at
-        if at < 0 or self._evictions.words[at] != self._digest:
+        if at is None or self._evictions.words[at] != self._digest:
             at = self._at = self._evictions.find(self._group, self._digest)
         return at
 
