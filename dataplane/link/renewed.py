@@ -77,7 +77,6 @@ class Renewed:
         place = self._victim(number, name)
         rest = _HEAD.pack(moment, number, name, len(content)) + content
         memory = self._all
-        memory[place : place + _DIGEST] = bytes(_DIGEST)
         memory[place + _DIGEST : place + _DIGEST + len(rest)] = rest
         memory[place : place + _DIGEST] = _digest(rest)
         at = self._index * _COUNT

@@ -59,14 +59,12 @@ class Used:
         """It is used now. `number`: 8 random bytes."""
         start = self._own + _group(number) * _GROUP
         memory, moment = self._all, int(now).to_bytes(4, "little")
-        oldest, place = 2**32, start
-        for at in range(start, start + _GROUP, _PLACE):
+        places = range(start, start + _GROUP, _PLACE)
+        for at in places:
             if memory[at : at + NUMBER] == number:
                 memory[at + NUMBER : at + _PLACE] = moment
                 return
-            seen = int.from_bytes(memory[at + NUMBER : at + _PLACE], "little")
-            if seen < oldest:
-                oldest, place = seen, at
+        place = min(places, key=self._moment)
         memory[place : place + NUMBER] = _NOBODY
         memory[place + NUMBER : place + _PLACE] = moment
         memory[place : place + NUMBER] = number
@@ -78,9 +76,13 @@ class Used:
         for base in range(_group(number) * _GROUP, len(memory), _WORKER):
             for at in range(base, base + _GROUP, _PLACE):
                 if memory[at : at + NUMBER] == number:
-                    seen = int.from_bytes(memory[at + NUMBER : at + _PLACE], "little")
-                    found = seen if found is None or seen > found else found
+                    seen = self._moment(at)
+                    found = seen if found is None else max(seen, found)
         return found
+
+    def _moment(self, at: int) -> int:
+        """That of the place."""
+        return int.from_bytes(self._all[at + NUMBER : at + _PLACE], "little")
 
     def __repr__(self) -> str:
         return f"Used({len(self._all) // _WORKER} workers)"

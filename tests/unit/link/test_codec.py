@@ -15,8 +15,16 @@ from dataplane.link.messages import ENDPOINT, RESOURCE, Changes, Message, Record
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
 numbers = st.integers(0, 2**53)
 records = st.builds(Record, st.sampled_from((RESOURCE, ENDPOINT)), texts, st.none() | st.binary(max_size=300))
-binds = st.builds(messages.WantedBind, texts, st.integers(0, 65535), st.lists(texts, max_size=3).map(tuple))
 seconds = st.floats(0, 1e6)
+binds = st.builds(
+    messages.WantedBind,
+    texts,
+    st.integers(0, 65535),
+    st.lists(texts, max_size=3).map(tuple),
+    st.booleans(),
+    st.booleans(),
+)
+troubles = st.builds(messages.Trouble, texts, texts, numbers, seconds, texts, texts, numbers, seconds)
 any_message: st.SearchStrategy[Message] = st.one_of(
     st.builds(messages.Hello, numbers, st.dictionaries(texts, texts | numbers, max_size=3)),
     st.builds(Changes, st.lists(records, max_size=5).map(tuple)),
@@ -34,6 +42,7 @@ any_message: st.SearchStrategy[Message] = st.one_of(
     st.builds(messages.BindClosed, texts),
     st.builds(messages.Pong, numbers),
     st.builds(messages.DumpAnswer, numbers, st.dictionaries(texts, texts, max_size=3)),
+    st.builds(messages.Troubles, st.lists(troubles, max_size=3).map(tuple)),
 )
 
 
@@ -75,26 +84,32 @@ def test_an_impossible_length_is_refused_before_anything_is_kept(length: int) ->
         Decoder().feed(struct.pack("!I", length))
 
 
+def test_the_longest_frame_is_waited_for() -> None:
+    assert Decoder().feed(struct.pack("!I", codec.MAX_FRAME)) == []
+
+
 @pytest.mark.parametrize(
-    "frame",
+    ("frame", "why"),
     [
-        b"\xff{}",
-        b"\x03not json",
-        b"\x03[]",
-        b'\x03{"number":"1"}',
-        b'\x03{"number":true}',
-        b'\x03{"number":1,"more":2}',
-        b"\x03{}",
-        b'\x14{"number":1,"refused":[1],"binds":[]}',
-        b'\x14{"number":1,"refused":{},"binds":[[1]]}',
-        b"\x02\x00\x00\x05\x00\x00\x00\x01ab",
-        b"\x02\x02\x00\x00\x00\x00\x00\x00",
-        b"\x02\x07\x00\x00\x00\x00\x00\x00",
-        b"\x02\x00\x00\x01\xff\xff\xff\xff\xff",
+        (b"\xff{}", "unknown message type 255"),
+        (b"\x03not json", "StateEnd cannot be read: "),
+        (b"\x03[]", "StateEnd cannot be read: not an object"),
+        (b'\x03{"number":"1"}', "number is str"),
+        (b'\x03{"number":true}', "number is bool"),
+        (b'\x03{"number":1,"more":2}', "more"),
+        (b"\x03{}", "number"),
+        (b'\x19{"number":1,"refused":[1],"binds":[]}', "Prepared cannot be read: "),
+        (b'\x19{"number":1,"refused":{},"binds":[[1]]}', "Prepared cannot be read: "),
+        (b'\x1a{"rows":[["a"]]}', "Troubles cannot be read: "),
+        (b"\x02\x00\x00\x05\x00\x00\x00\x01ab", "a record reaches beyond its frame"),
+        (b"\x02\x02\x00\x00\x00\x00\x00\x00", "of an unknown type"),
+        (b"\x02\x07\x00\x00\x00\x00\x00\x00", "of an unknown type"),
+        (b"\x02\x00\x00\x01\xff\xff\xff\xff\xff", "Changes cannot be read: "),
+        (b"\x02\x00\x00", "Changes cannot be read: "),
     ],
 )
-def test_payloads_that_do_not_fit_are_refused(frame: bytes) -> None:
-    with pytest.raises(LinkError):
+def test_payloads_that_do_not_fit_are_refused(frame: bytes, why: str) -> None:
+    with pytest.raises(LinkError, match=why):
         Decoder().feed(struct.pack("!I", len(frame)) + frame)
 
 
@@ -119,6 +134,10 @@ def test_a_chunk_has_so_many_records_or_so_many_bytes() -> None:
     for size, counts in ((codec.CHUNK_BYTES - 4, [2, 1]), (codec.CHUNK_BYTES - 3, [1, 2])):
         large = [Record(RESOURCE, "0000", bytes(size)), Record(RESOURCE, "0001", b"x"), small[0]]
         assert [len(chunk.records) for chunk in codec.chunked(large)] == counts
+        huge = Record(RESOURCE, "huge", bytes(codec.CHUNK_BYTES))
+        assert [len(chunk.records) for chunk in codec.chunked([huge, *large])] == [1, *counts]
+        gone = [Record(RESOURCE, "0000", bytes(size - 4)), *[Record(RESOURCE, "gone", None)] * 2]
+        assert [len(chunk.records) for chunk in codec.chunked(gone)] == [3] if counts == [2, 1] else [2, 1]
 
 
 def test_a_code_never_changes_its_meaning() -> None:

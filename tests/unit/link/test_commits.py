@@ -65,10 +65,13 @@ def test_numbers_only_grow() -> None:
     agent.commit(5)
     with pytest.raises(ValueError, match="state 4 after state 5"):
         agent.commit(4)
+    agent.commit(9)
+    with pytest.raises(ValueError, match="state 8 after state 9"):
+        agent.commit(8)  # also where no worker has come as far
     worker.prepare(0, 0)  # of a successor
     agent.begin(4, ())
-    assert agent.read() == worker.read() == 5
-    assert repr(agent) == "Commits(5, prepared=[5], excused=[4])"
+    assert agent.read() == worker.read() == 9
+    assert repr(agent) == "Commits(9, prepared=[5], excused=[4])"
     region.close()
 
 

@@ -45,6 +45,14 @@ def test_a_full_group_forgets_its_oldest_and_no_other_group() -> None:
     assert other in worker
 
 
+def test_a_part_of_two_numbers_is_no_number() -> None:
+    """Bytes across two places, in the group that the number of these bytes would be in."""
+    worker, ends = Ended.local(), ended.GROUPS.to_bytes(4, "little")
+    for number in (bytes(4) + ends, bytes(3) + b"\0next"):
+        worker.add(number)
+    assert bytes(4) + ends in worker and ends + bytes(4) not in worker
+
+
 def test_one_that_is_ended_twice_takes_one_place() -> None:
     worker = Ended.local()
     numbers = [bytes(4) + bytes([1, 0, 0, at]) for at in range(ended.PLACES)]

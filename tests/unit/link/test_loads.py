@@ -22,6 +22,7 @@ def test_the_sum_of_all_workers() -> None:
         worker.put(CONNECTIONS, number)
         worker.put(HELD, 2**40)
     workers[1].put(CONNECTIONS, 20)
+    assert [worker.workers for worker in (*workers, Loads.local())] == [3, 3, 3, 1]
     assert [worker.total(CONNECTIONS) for worker in workers] == [24] * 3
     assert workers[0].total(HELD) == 3 * 2**40 and workers[0].total(REQUESTS) == 0
     shared.close()
@@ -46,6 +47,15 @@ def test_addresses_do_not_count_for_each_other() -> None:
     for address in addresses:
         own.count(own.rows(address), 1)
     assert [own.counted(own.rows(address)) for address in addresses] == [1] * 256
+
+
+def test_a_name_has_a_row_of_each_half() -> None:
+    """Never twice the same one, and names are spread over all of them."""
+    own, half = Loads.local(), loads.ROWS // 2
+    rows = [own.rows(b"%d" % number) for number in range(4000)]
+    assert all(0 <= first < half <= second < 2 * half for first, second in rows)
+    for found in ({first for first, _ in rows}, {second - half for _, second in rows}):
+        assert min(found) < half // 100 and max(found) >= half - half // 100 and len(found) > 2500
 
 
 def test_where_an_address_is_counted_is_a_secret_of_the_proxy() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import cast
 
 from dataplane.link import used
 from dataplane.link.shared import Region
@@ -33,9 +35,40 @@ def test_in_a_full_group_the_one_that_was_used_longest_ago_makes_place() -> None
     for at, number in enumerate(numbers[:PLACES]):
         worker.add(number, 100.0 + at)
     worker.add(numbers[0], 200.0)
+    worker.add(numbers[PLACES - 1], 200.0)  # of the latest: it keeps its one place
     worker.add(numbers[PLACES], 201.0)
     assert worker.last(numbers[1]) is None
     assert all(worker.last(number) is not None for number in (numbers[0], *numbers[2:]))
+
+
+class Watched:
+    """Memory that says what it holds after each write."""
+
+    def __init__(self, memory: memoryview, look: Callable[[], None]) -> None:
+        self.memory, self.look = memory, look
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    def __getitem__(self, at: slice) -> memoryview:
+        return self.memory[at]
+
+    def __setitem__(self, at: slice, data: bytes) -> None:
+        self.memory[at] = data
+        self.look()
+
+
+def test_at_no_moment_has_a_session_the_moment_of_another() -> None:
+    memory = region(1).section(used.SECTION)
+    reader, seen = Used(memory, 0), set[int | None]()
+    numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(PLACES + 1)]
+    writer = Used(cast(memoryview, Watched(memory, lambda: seen.add(reader.last(numbers[0])))), 0)
+    for each, number in enumerate(numbers[:PLACES]):
+        writer.add(number, 100.0 + each)
+    assert seen == {None, 100}
+    seen.clear()
+    writer.add(numbers[PLACES], 300.0)
+    assert seen == {None} and reader.last(numbers[PLACES]) == 300
 
 
 def test_a_region_without_them_serves_one_worker() -> None:
