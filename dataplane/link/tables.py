@@ -192,6 +192,6 @@ class Table:
         held = bytes(self.section[8 * start : 8 * (start + WAYS)])
         wanted = _TAG(tag)
         at = held.find(wanted)
-        while at % 8 and at >= 0:
+        while at % 8 and at != -1:
             at = held.find(wanted, at + 1)
         return at if at < 0 else start + at // 8

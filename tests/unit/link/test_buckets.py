@@ -105,6 +105,17 @@ def test_the_last_moment_at_which_there_is_a_token(limits: int) -> None:
         assert (meter.take(0.0) is None) is is_taken
 
 
+def test_what_may_be_missing_of_a_token() -> None:
+    """A thousandth of it and what the digits of the clock may lose, at most half."""
+    assert Rate(1000.0, 3).room == pytest.approx(2001.0)
+    assert Rate(1.0, 500_000).room - 499_999 == pytest.approx(0.002)
+    assert Rate(1e-6, 5000).room == pytest.approx(4999e-6 + 0.5e-6)
+
+
+def test_one_lock_is_enough_for_one_process() -> None:
+    assert Buckets.local().stripes == 1 and not Buckets.local().is_shared
+
+
 class Guard:
     """A lock that notes what is asked of it. `is_free`: it is had at once; `is_lost`: somebody took it over."""
 

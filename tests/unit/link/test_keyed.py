@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -213,6 +214,62 @@ def test_a_table_is_another_s_when_its_buckets_are_full() -> None:
     assert sum(1 for word in owners if word) < 12  # tables that are full again are used before new ones
 
 
+def test_a_table_is_given_away_two_seconds_after_its_last_bucket_is_full() -> None:
+    """Of each table by its own time: one second for uses that were not noted, and one to be sure."""
+    found = tables.Tables(small())
+    spans = {1: 50.0, 2: NEVER, 3: 5.0, 4: 20.0}
+    assert [found.claim(owner, span, 1000.0) for owner, span in spans.items()] == [0, 1, 2, 3]
+    assert [found.claim(owner, 1.0, 1000.0) for owner in spans] == [0, 1, 2, 3], "whoever has one keeps it"
+    assert [found.claim(11, NEVER, 1007.0), found.claim(12, NEVER, 1007.5)] == [4, 2]
+    assert [found.claim(owner, NEVER, 1052.5) for owner in (13, 14, 15)] == [0, 3, 5]
+    assert [found.claim(owner, NEVER, 1052.5) for owner in (2, 11, 12)] == [1, 4, 2]
+
+
+def test_who_gets_a_table_gets_it_empty() -> None:
+    """Also one whose buckets were not full again, and no other table is touched."""
+    buckets = small()
+    asks = [asker(buckets, Rate(NEVER, 2), policy=f"{number}") for number in range(TABLES)]
+    for ask in asks:
+        assert [got(ask, 1000.0, f"{key}", 3) for key in range(WAYS)] == [2] * WAYS
+    late = 1001.0 + IDLE
+    for ask in asks[:7] + asks[8:]:
+        assert not ask(late, "0")
+    heir = asker(buckets, Rate(NEVER, 2), target="s", policy="heir")
+    assert [got(heir, late, f"new {key}", 3) for key in range(WAYS)] == [2] * WAYS
+    assert [ask(late, "1") for ask in asks[:7] + asks[8:]] == [False] * (TABLES - 1)
+
+
+def test_a_table_that_was_used_within_the_last_minute_is_nobody_elses() -> None:
+    found = tables.Tables(small())
+    for owner in range(1, TABLES + 1):
+        found.claim(owner, NEVER, 1000.0 + owner / 1024)
+    assert found.claim(999, NEVER, 1000.0 + 1 / 1024 + IDLE) == -1
+    assert found.claim(999, NEVER, 1000.0 + 2 / 1024 + IDLE) == 0
+
+
+def test_a_use_is_noted_once_in_a_second() -> None:
+    found = tables.Tables(small())
+    table = tables.Table(found, "p", Rate(1.0, 5))
+    noted = []
+    for now in (1000.0, 1000.5, 1001.0, 1001.25, 1001.5, 1003.0):
+        assert table.is_there(now)
+        noted.append(table.moments[table.owner + 1])
+    assert noted == [1000.0, 1000.0, 1000.0, 1001.25, 1001.25, 1003.0]
+
+
+@pytest.mark.parametrize("beside", [[], [Limit(Rate(NEVER, 99))]], ids=["alone", "beside another"])
+def test_the_last_moment_at_which_a_key_has_a_token(beside: list[Limit]) -> None:
+    rate = Rate(1.0, 1)
+    for is_taken in (True, False):
+        buckets = small()
+        take = keyed.take_of(buckets, "r", "p", [Limit(rate, 0), *beside])
+        assert take(0.0, [b"a"]) is None
+        moments = buckets.tables().cast("d")
+        (at,) = [at for at in range(DIRECTORY // 8, len(moments)) if moments[at] == 1.0]
+        moments[at] = rate.room if is_taken else math.nextafter(rate.room, 1.0)
+        assert (take(0.0, [b"a"]) is None) is is_taken
+
+
 def test_more_policies_than_tables_count_keys_together(caplog: pytest.LogCaptureFixture) -> None:
     """Nobody loses what is in use; who has none is limited as if there were no key, and the log says so."""
     buckets, rate = small(), Rate(NEVER, 2)
@@ -273,15 +330,21 @@ class Guards:
         return self.made[number]
 
 
+@pytest.mark.parametrize("count", [8, 32])
 @pytest.mark.parametrize(
-    "limits", [[Limit(Rate(1.0, 9), 0)], [Limit(Rate(1.0, 9), 0), Limit(Rate(1.0, 9)), Limit(Rate(1.0, 9), 1)]]
+    "limits",
+    [
+        [Limit(Rate(1.0, 9), 0)],
+        [Limit(Rate(1.0, 9), 0), Limit(Rate(1.0, 9), 1)],
+        [Limit(Rate(1.0, 9), 0), Limit(Rate(1.0, 9)), Limit(Rate(1.0, 9), 1)],
+    ],
 )
-def test_whatever_touches_a_bucket_holds_its_lock(limits: list[Limit]) -> None:
-    guards = Guards(8)
-    keyed_section = memoryview(bytearray(DIRECTORY + TABLES * 16 * WAYS * 16))
+def test_whatever_touches_a_bucket_holds_its_lock(limits: list[Limit], count: int) -> None:
+    guards = Guards(count)
+    keyed_section = memoryview(bytearray(DIRECTORY + TABLES * 2 * count * WAYS * 16))
     buckets = Buckets(memoryview(bytearray(GROUP * 16)), cast(locks.Locks, guards), keyed_section)
     take = keyed.take_of(buckets, "r", "p", limits)
-    for number in range(200):
+    for number in range(50 * count):
         take(1000.0, [b"%d" % number, b"%d" % (number * 7)])
         assert guards.held == []
     assert all(guard.taken for guard in guards.made)  # keys are spread over the locks

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from dataplane.link import buckets, locks
 from dataplane.link.commits import Commits
-from dataplane.link.locks import Lock, Locks
+from dataplane.link.locks import DEAD, STOPPED, Lock, Locks
 from dataplane.link.shared import Region
 from tests.fakes import shared_buckets
 from tests.harness.patience import PATIENCE
@@ -67,6 +68,107 @@ def test_each_stripe_has_a_lock(region: Region) -> None:
     found = Locks(region.section(buckets.LOCKS), region.fd)
     assert all(found[number].try_take(False) for number in range(len(found)))
     assert found[0] is found[0] and repr(found) == f"Locks({len(found)} stripes)"
+
+
+def test_each_lock_has_a_line_of_its_own(region: Region) -> None:
+    """In 64 bytes: the lock, and who has it at the 32nd."""
+    section = region.section(buckets.LOCKS)
+    found = Locks(section, region.fd)
+    before = bytes(section)
+    for number in range(len(found)):
+        found[number].wait()
+        line = slice(number * 64, (number + 1) * 64)
+        assert section[line][32:40] == os.getpid().to_bytes(8, "little")
+        found[number].give()
+        found[number].word[found[number].index] = 0
+        assert bytes(section) == before
+
+
+class Clock:
+    """In place of `time`: it goes on when somebody sleeps. `then` is done at these moments."""
+
+    def __init__(self, then: dict[float, Callable[[], object]] | None = None) -> None:
+        self.now, self.then, self.pauses = 1000.0, then or {}, list[float]()
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+        for moment in [moment for moment in self.then if self.now >= 1000.0 + moment]:
+            self.then.pop(moment)()
+
+
+@pytest.mark.parametrize(
+    ("state", "waits"), [("gone", DEAD), ("alive", STOPPED), ("nobody", STOPPED), ("foreign", STOPPED)]
+)
+def test_how_long_a_lock_stays_with_who_does_not_give_it(
+    region: Region, monkeypatch: pytest.MonkeyPatch, state: str, waits: float
+) -> None:
+    """Looked for in short pauses, from none to a millisecond."""
+    clock = Clock()
+    monkeypatch.setattr(locks, "time", clock)
+    errors = {"gone": ProcessLookupError, "foreign": PermissionError}
+    asked: list[int] = []
+
+    def kill(pid: int, signal: int) -> None:
+        assert signal == 0
+        asked.append(pid)
+        if state in errors:
+            raise errors[state]
+
+    monkeypatch.setattr(os, "kill", kill)
+    lock = lock_of(region)
+    assert lock.try_take(False)
+    lock.word[lock.index] = 0 if state == "nobody" else 4711
+    lock_of(region).wait()
+    assert waits < clock.now - 1000.0 <= waits + 2 * locks.LONGEST and lock.word[lock.index] == os.getpid()
+    assert set(asked) == (set() if state == "nobody" else {4711})
+    assert clock.pauses[:3] == pytest.approx([0.0, 1e-5, 2e-5]) and max(clock.pauses) == locks.LONGEST
+
+
+def test_the_time_of_each_holder_is_its_own(region: Region, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = lock_of(region)
+    assert lock.try_take(False)
+
+    def signs(pid: int) -> Callable[[], object]:
+        return lambda: lock.word.__setitem__(lock.index, pid)
+
+    clock = Clock({0.03: signs(4712), 0.06: signs(4713)})
+    monkeypatch.setattr(locks, "time", clock)
+    monkeypatch.setattr(locks, "_is_alive", lambda pid: False)
+    lock.word[lock.index] = 4711
+    lock_of(region).wait()
+    assert clock.now - 1000.0 == pytest.approx(0.06 + DEAD, abs=3 * locks.LONGEST)
+
+
+def test_who_is_not_the_one_that_takes_over_goes_on_waiting(region: Region, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one has the record lock first; then it has signed already; then it gives the lock back."""
+    lock = lock_of(region)
+    assert lock.try_take(False)
+    lock.word[lock.index] = 4711
+    done: list[str] = []
+
+    def lockf(fd: int, what: int, length: int, start: int) -> None:
+        assert (fd, length, start) == (region.fd, 1, 3)
+        done.append("free" if what == fcntl.LOCK_UN else "take")
+        if done == ["take"]:
+            raise BlockingIOError
+        if done == ["take", "take"]:
+            lock.word[lock.index] = 4712
+        if done[-1] == "free":
+            lock.give()
+
+    monkeypatch.setattr(locks, "time", Clock())
+    monkeypatch.setattr(locks, "_is_alive", lambda pid: False)
+    monkeypatch.setattr(fcntl, "lockf", lockf)
+    waiting = lock_of(region)
+    waiting.wait()
+    assert done == ["take", "take", "free"] and lock.word[lock.index] == os.getpid()
+    waiting.give()
+    with pytest.raises(ValueError, match="released too many times"):
+        waiting.give()
 
 
 def held_by(region: Region, signs: str, child_ends: str = "killed") -> int:
