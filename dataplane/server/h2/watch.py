@@ -119,8 +119,8 @@ def _look(connection: Connection, now: float) -> None:
         if carrier is not None:
             due = min(due, _look_at(connection, stream, carrier, now))
     connection.write_soon()
-    if due < NEVER:
-        connection.arm(due)
+    # What ended at this look has asked for none: who is idle is looked at once in an idle timeout at least.
+    connection.arm(min(due, now + connection.context.limits.idle_timeout))
 
 
 def _look_at(connection: Connection, stream: Stream, carrier: StreamCarrier, now: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +12,8 @@ from dataplane.chain.reply import Reply
 from dataplane.filters.registry import ROWS
 from dataplane.http.body import TooLarge
 from dataplane.http.h1.chunked import ChunkedReader
+from dataplane.net.crowd import BUSY
+from dataplane.net.turns import Turns
 from dataplane.proxy.context import Limits
 from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
@@ -669,3 +672,84 @@ def test_one_line_per_request() -> None:
         " http.status=200 protocol=http request.bytes=0 response.bytes=2 duration=250.000ms"
     )
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", stamp)
+
+
+def test_a_connection_may_change_from_http_1_0_to_1_1() -> None:
+    """Each answer is framed for the request that it is to."""
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    chunked = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+    client.send(b"GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+    proxy.upstream.answer(OK)
+    assert b"\r\nconnection: keep-alive\r\n" in client.take().lower()
+    for line in (b"GET / HTTP/1.1", b"GET /%41 HTTP/1.1"):
+        client.send(line + b"\r\nHost: a\r\n\r\n")
+        proxy.upstream.answer(chunked)
+        assert client.take() == chunked and client.open
+    client.send(b"GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+    proxy.upstream.answer(chunked)
+    assert client.take().endswith(b"\r\nconnection: close\r\n\r\nok") and not client.open
+
+
+@pytest.mark.parametrize(("more", "reads"), [(0, True), (1, False)])
+def test_requests_that_wait_are_taken_as_far_as_the_buffer_goes(more: int, reads: bool) -> None:
+    """The client is read no more when they are longer, and again as soon as they are not."""
+    proxy = MemoryProxy(limits=Limits(content_buffer=200))
+    client = proxy.connect()
+    client.send(GET)
+    rest = b"GET /next HTTP/1.1\r\nHost: a\r\nX-Long: ".ljust(196 + more, b"a") + b"\r\n\r\n"
+    client.send(rest)
+    assert client.reading is reads
+    client.send(b"" if not reads else b"G")
+    assert not client.reading
+    proxy.upstream.answer(OK)
+    assert client.reading and proxy.upstream.received.count(b"GET /next ") == 1
+
+
+@pytest.mark.parametrize(("more", "reads"), [(0, True), (1, False)])
+def test_what_is_left_of_them_is_compared_with_the_buffer_again(more: int, reads: bool) -> None:
+    proxy = MemoryProxy(limits=Limits(content_buffer=200))
+    client = proxy.connect()
+    client.send(GET + GET)
+    client.send(b"GET /last HTTP/1.1\r\nHost: a\r\nX-Long: ".ljust(196 + more, b"a") + b"\r\n\r\n")
+    assert not client.reading
+    proxy.upstream.answer(OK)
+    assert client.reading is reads
+    proxy.upstream.answer(OK)
+    assert client.reading
+
+
+def test_the_log_counts_content_that_passes_in_chunks() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
+    proxy.upstream.answer(b"3\r\nyou\r\n")
+    proxy.upstream.answer(b"0\r\n\r\n")
+    assert client.received.endswith(b"5\r\nhello\r\n3\r\nyou\r\n0\r\n\r\n")
+    (line,) = proxy.log_lines()
+    assert " response.bytes=8 " in line or " bytes=8 " in line, line
+
+
+def test_who_waits_for_a_turn_is_busy_and_who_has_had_its_answer_is_idle() -> None:
+    proxy = MemoryProxy(ROUTES.replace("    - name: all", "    - name: all\n      hostnames: [only.test]"))
+    due: list[Callable[[], None]] = []
+    proxy.context.writes.turns = Turns(due.append, lambda: 0.0)
+    client = proxy.connect()
+    assert client.protocol.idle_from == proxy.now
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 100)
+    assert client.received.count(b"404 Not") < 100 and client.protocol.idle_from == BUSY
+    while due:
+        due.pop(0)()
+    assert client.received.count(b"404 Not") == 100 and client.protocol.idle_from == proxy.now
+    client.send(b"POST / HTTP/1.1\r\nHost: only.test\r\nContent-Length: 9\r\n\r\n")
+    assert client.protocol.idle_from == BUSY
+
+
+def test_who_makes_room_and_does_not_read_is_cut() -> None:
+    proxy = MemoryProxy()
+    reads, does_not = proxy.connect(), proxy.connect()
+    does_not.protocol.pause_writing()
+    for client in (reads, does_not):
+        client.protocol.make_room()
+    assert not reads.open and not reads.aborted and does_not.aborted

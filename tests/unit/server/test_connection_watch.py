@@ -260,3 +260,57 @@ def test_a_client_that_does_not_read_its_last_answer_is_cut(later: Callable[[Fak
     assert not cut
     proxy.advance(2)
     assert cut
+
+
+LONG = f"frontendPolicies: {{http: {{http1IdleTimeout: 1h}}}}\n{ROUTES}"
+
+
+def idle_for_long() -> tuple[MemoryProxy, FakeTransport]:
+    """A client that was answered, and is not looked at again for most of an hour."""
+    proxy = MemoryProxy(LONG)
+    client = proxy.connect()
+    client.send(GET)
+    proxy.upstream.answer(OK)
+    proxy.advance(11)
+    client.take()
+    return proxy, client
+
+
+def test_a_client_that_leaves_long_after_the_last_look_is_noticed_as_soon() -> None:
+    proxy, client = idle_for_long()
+    client.send(GET)
+    client.half_close()
+    proxy.advance(31)
+    assert client.aborted and not proxy.upstream.open
+
+
+def test_what_is_not_read_long_after_the_last_look_is_cut_as_soon(later: Callable[[FakeTransport], None]) -> None:
+    proxy, client = idle_for_long()
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    client.protocol.pause_writing()
+    later(client)
+    proxy.upstream.answer(OK)
+    cut: list[bool] = []
+    client.abort = lambda: cut.append(True)  # type: ignore[method-assign]
+    proxy.advance(599)
+    assert not cut
+    proxy.advance(2)
+    assert cut
+
+
+def test_a_refused_client_has_its_moment_long_after_the_last_look() -> None:
+    proxy, client = idle_for_long()
+    client.send(b"nonsense\r\n\r\n")
+    proxy.advance(0.9)
+    assert client.open and client.received.startswith(b"HTTP/1.1 400 ")
+    proxy.advance(0.2)
+    assert client.aborted
+
+
+def test_a_head_that_begins_long_after_the_last_look_has_ten_seconds() -> None:
+    proxy, client = idle_for_long()
+    client.send(b"GET /")
+    proxy.advance(9.9)
+    assert client.open
+    proxy.advance(0.2)
+    assert client.received.startswith(b"HTTP/1.1 408 ")

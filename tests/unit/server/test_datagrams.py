@@ -14,6 +14,7 @@ import pytest
 from dataplane.server.raw.datagrams import AT_ONCE, DRAIN_SILENCE, IDLE_TIMEOUT, PAUSE, WAITING
 from dataplane.server.raw.session_table import KEPT
 from dataplane.table.store import RESOURCE_TYPE, Change
+from dataplane.upstream.endpoint import Endpoint
 from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import resource_pb2
 from tests.fakes.memory_datagrams import ANCILLARY, CLIENT, DatagramProxy, FakeSocket
@@ -420,3 +421,61 @@ def test_an_answer_that_the_system_does_not_take_is_counted(proxy: DatagramProxy
     assert (proxy.dropped("ClientFull"), [each[0] for each in proxy.sock.replies]) == (1, [b"sent"])
     proxy.passes(IDLE_TIMEOUT)
     assert ends(proxy) == ["received.bytes=1 sent.bytes=4"]
+
+
+def endpoint_of(proxy: DatagramProxy) -> Endpoint:
+    (plan,) = proxy.applier.current.table.backends.values()
+    (found,) = plan.endpoints
+    return found
+
+
+def test_an_endpoint_has_so_many_sessions_as_go_to_it(proxy: DatagramProxy) -> None:
+    proxy.send(b"a")
+    proxy.send(b"b", source=OTHER)
+    assert endpoint_of(proxy).pending == 2
+    proxy.datagrams.stop(proxy.bind)
+    assert endpoint_of(proxy).pending == 0
+
+
+def test_the_log_says_how_long_it_took(proxy: DatagramProxy) -> None:
+    proxy.send(b"a")
+    proxy.passes(2.5)
+    proxy.datagrams.stop(proxy.bind)
+    (line,) = proxy.log_lines()
+    assert " duration=2500.000ms" in line and " reason=BindClosed" in line
+
+
+def test_the_agent_reads_whose_datagrams_are_looked_at(proxy: DatagramProxy) -> None:
+    now = proxy.context.writes.now
+    proxy.send(b"a")
+    assert now[0]
+    number, now[0] = now[0], 0
+    proxy.answer(b"b")
+    assert now[0] == number
+
+
+def test_where_descriptors_are_few_an_idle_client_goes_before_a_socket_is_opened(proxy: DatagramProxy) -> None:
+    seen: list[int] = []
+    proxy.connector.before_opening = lambda: seen.append(len(proxy.connected))
+    proxy.send(b"a")
+    proxy.send(b"b")
+    proxy.send(b"c", source=OTHER)
+    assert seen == [0, 1]
+
+
+def test_nothing_is_left_to_look_at_when_all_is_closed(proxy: DatagramProxy) -> None:
+    proxy.send(b"a")
+    assert [timer.cancelled for timer in proxy.loop.timers] == [False]
+    proxy.datagrams.close()
+    assert [timer.cancelled for timer in proxy.loop.timers] == [True]
+
+
+def test_one_of_several_backends_keeps_its_session_when_the_rest_changes(
+    proxied: Callable[[str], DatagramProxy],
+) -> None:
+    two = ('{host: "10.0.0.1:1", weight: 1}', '{host: "10.0.0.2:2", weight: 1}')
+    proxy = proxied(config(*two))
+    proxy.send(b"a")
+    proxy.load(config(*two, '{host: "10.0.0.3:3", weight: 9}'))
+    proxy.send(b"b")
+    assert (proxy.far.sent, len(proxy.connected)) == ([b"a", b"b"], 1)

@@ -369,3 +369,37 @@ def test_a_backend_that_may_not_be_sent_to_is_named(
 def test_policies_of_http_beside_a_backend_of_connections_are_refused(policies: str) -> None:
     loaded = standalone.load(config(f'{{host: "127.0.0.1:9001", policies: {{{policies}}}}}'), "a.yaml")
     assert loaded.problems
+
+
+def test_both_sides_have_the_same_bound_of_unsent_bytes(proxy: MemoryProxy) -> None:
+    client = proxy.connect()
+    assert client.high_water == proxy.upstream.high_water == proxy.context.limits.write_buffer
+
+
+def test_time_without_an_endpoint_is_no_silence(proxy: MemoryProxy) -> None:
+    proxy.connector.hold = True
+    client = proxy.connect()
+    proxy.advance(IDLE_TIMEOUT - 1)
+    proxy.connector.release()
+    proxy.advance(IDLE_TIMEOUT - 1)
+    assert client.open
+    proxy.advance(2)
+    assert client.aborted
+
+
+def test_what_a_client_sends_after_the_end_goes_nowhere(proxy: MemoryProxy) -> None:
+    """Its transport closes when all is sent, and gives on until then what still comes."""
+    client, upstream = proxy.connect(), proxy.upstream
+    client.close = lambda: None  # type: ignore[method-assign]
+    client.half_close()
+    upstream.half_close()
+    assert not upstream.open and client.open
+    client.send(b"late")
+    client.protocol.pause_writing()
+    client.protocol.resume_writing()
+    assert upstream.received == b"" and end_of(proxy) == "protocol=tcp received.bytes=0 sent.bytes=0"
+    del client.close
+    proxy.advance(LINGER - 1)
+    assert client.open
+    proxy.advance(2)
+    assert client.aborted

@@ -93,6 +93,15 @@ class TestBegins:
 
 
 class TestPasses:
+    def test_nothing_but_what_was_sent(self, tunnel: Tunnel) -> None:
+        """The end of the client's side is no byte."""
+        proxy, client = tunnel
+        proxy.upstream.take(), client.take()
+        client.half_close()
+        assert proxy.upstream.take() == b"" and proxy.upstream.eof and client.open
+        proxy.upstream.answer(b"last")
+        assert client.take() == b"last"
+
     def test_bytes_both_ways(self, tunnel: Tunnel) -> None:
         proxy, client = tunnel
         proxy.upstream.take(), client.take()

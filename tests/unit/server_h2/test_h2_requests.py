@@ -228,3 +228,23 @@ def test_others_that_are_refused_by_their_head_do_not() -> None:
     client.send(headers(1, (*fields, (b"content-type", b"application/grpcs"))))
     head, content = client.take()
     assert (head.value, content.value) == (431, message) and b"grpc-status" not in head.headers
+
+
+@pytest.mark.parametrize(("size", "status"), [(40, 200), (41, 414)])
+def test_a_target_may_be_as_long_as_a_line_of_http1(size: int, status: int) -> None:
+    proxy = Http1Endpoints(limits=Limits(max_line=40))
+    client = FrameClient(proxy)
+    client.send(headers(1, get(path=b"/".ljust(size, b"a"))))
+    if status == 200:
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    assert client.take()[0].value == status
+
+
+def test_the_log_names_the_client_of_each_request_also_of_a_refused_one() -> None:
+    proxy = Http1Endpoints()
+    client = FrameClient(proxy)
+    client.send(headers(1, get()), headers(3, get(method=b"BREW")), headers(5, get()))
+    for upstream in proxy.connector.upstreams:
+        upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    lines = proxy.log_lines()
+    assert len(lines) == 3 and all(" src.addr=192.0.2.7 " in line for line in lines), lines

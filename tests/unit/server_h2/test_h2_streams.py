@@ -345,6 +345,18 @@ class TestEnds:
         client.send(data(1, b"still under way"))
         assert client.take() == [] and client.open
 
+    def test_content_that_nobody_reads_any_more_leaves_the_others_their_window(self) -> None:
+        """It is dropped while the answer waits for the client's window."""
+        proxy = Http1Endpoints()
+        client = FrameClient(proxy, initial_window(1))
+        for stream in range(1, 21, 2):
+            client.send(headers(stream, POST, end=False))
+            proxy.upstream.answer(TWO + b"ok")
+            for _ in range(4):
+                client.send(data(stream, bytes(16_000)))
+        client.frames()
+        assert client.windows[0] >= 10 * 64_000
+
     def test_trailers_that_are_malformed_end_the_stream(self) -> None:
         proxy = Http1Endpoints()
         client = FrameClient(proxy)

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from dataplane.http.h2.errors import CANCEL, NO_ERROR, SETTINGS_TIMEOUT
-from dataplane.http.h2.frames import END_STREAM, GOAWAY, HEADERS, PING, SETTING, SETTINGS, SETTINGS_ACK, WINDOW_UPDATE
+from dataplane.http.h2.frames import (
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    PING,
+    SETTING,
+    SETTINGS,
+    SETTINGS_ACK,
+    WINDOW_UPDATE,
+)
+from dataplane.net.turns import Turns
+from dataplane.server.h2.connection import REQUESTS
+from dataplane.server.h2.incoming import DRAIN
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import GET, OPENING, POST, data, frame, headers, literal
 from tests.fakes.memory_proxy import ROUTES, Http1Endpoints, MemoryProxy
@@ -264,3 +278,135 @@ class TestDrain:
         assert not client.is_ended
         proxy.upstream.answer(OK)
         assert client.take()[-1] == Said("data", 1, b"ok", end=True) and client.is_ended
+
+
+class TestWindowsThatOpenLate:
+    """Of an answer that is given, and waits for the client's window."""
+
+    def waiting(self) -> tuple[MemoryProxy, FrameClient]:
+        proxy = Http1Endpoints()
+        client = FrameClient(proxy, NO_WINDOW)
+        client.send(headers(1, GET))
+        proxy.upstream.answer(OK)
+        assert client.take() == [Said("head", 1, 200)]
+        return proxy, client
+
+    def test_it_has_ten_minutes(self) -> None:
+        proxy, client = self.waiting()
+        wait(proxy, 590)
+        client.send(frame(WINDOW_UPDATE, 0, 1, (9).to_bytes(4)))
+        assert client.take() == [Said("data", 1, b"ok", end=True)]
+
+    def test_the_connection_is_idle_from_its_end_on(self) -> None:
+        proxy, client = self.waiting()
+        wait(proxy, 500)
+        client.send(frame(WINDOW_UPDATE, 0, 1, (9).to_bytes(4)))
+        client.take()
+        wait(proxy, 590)
+        assert not client.is_ended
+        wait(proxy, 20)
+        assert client.take() == [Said("goaway", 1, NO_ERROR)] and client.is_ended
+
+    def test_also_when_it_was_cut(self) -> None:
+        proxy, client = self.waiting()
+        while not (said := client.take()):
+            proxy.advance(10)
+        assert said == [Said("reset", 1, CANCEL)]
+        wait(proxy, 590)
+        assert not client.is_ended
+        wait(proxy, 20)
+        assert client.take() == [Said("goaway", 1, NO_ERROR)] and client.is_ended
+
+
+def test_a_connection_is_idle_from_a_deadline_on() -> None:
+    text = ROUTES.replace("      backends:", "      policies: {timeouts: {request: 1s}}\n      backends:")
+    proxy = Http1Endpoints(text)
+    client = FrameClient(proxy)
+    proxy.advance(11)
+    client.send(headers(1, GET))
+    proxy.advance(1.1)
+    assert client.take()[0] == Said("head", 1, 504)
+    wait(proxy, 590)
+    assert not client.is_ended
+    wait(proxy, 20)
+    assert client.is_ended
+
+
+def test_a_client_that_reads_again_has_all_time() -> None:
+    proxy = Http1Endpoints()
+    client = FrameClient(proxy)
+    client.send(headers(1, GET))
+    client.transport.protocol.pause_writing()
+    wait(proxy, 300)
+    client.transport.protocol.resume_writing()
+    wait(proxy, 1200)
+    assert client.open and not client.is_ended
+    proxy.upstream.answer(OK)
+    assert client.take()[0] == Said("head", 1, 200)
+
+
+@pytest.mark.parametrize("drains", [False, True])
+def test_only_the_answer_to_our_ping_ends_a_drain(drains: bool) -> None:
+    proxy = Http1Endpoints()
+    client = FrameClient(proxy)
+    if drains:
+        client.transport.protocol.drain()
+        client.take()
+    client.send(frame(PING, 1, 0, b"8 octets" if drains else DRAIN))
+    assert client.take() == [] and not client.is_ended
+    client.send(headers(1, GET))
+    proxy.upstream.answer(OK)
+    assert Said("head", 1, 200) in client.take()
+
+
+def test_who_made_room_is_not_listened_to_any_more() -> None:
+    """Its transport may still be sending what it wrote."""
+    proxy = Http1Endpoints()
+    client = FrameClient(proxy)
+    client.transport.close = lambda: None  # type: ignore[method-assign]
+    client.transport.protocol.make_room()
+    assert client.take() == [Said("goaway", 0, NO_ERROR)]
+    client.send(headers(1, GET))
+    assert client.take() == [] and not proxy.connector.upstreams
+    client.transport.protocol.pause_writing()
+    client.transport.protocol.make_room()
+    assert client.transport.aborted
+
+
+class TestASocketThatIsNotRead:
+    """Because what came takes more than one turn."""
+
+    next = 1
+
+    def stopped(self) -> tuple[MemoryProxy, FrameClient, list[Callable[[], None]]]:
+        proxy = Http1Endpoints()
+        due: list[Callable[[], None]] = []
+        proxy.context.writes.turns = Turns(due.append, lambda: 0.0)
+        client = FrameClient(proxy)
+        self.flood(client)
+        return proxy, client, due
+
+    def flood(self, client: FrameClient) -> None:
+        client.send(*(headers(self.next + 2 * number, GET) for number in range(REQUESTS + 5)))
+        self.next += 2 * (REQUESTS + 5)
+        assert client.transport.reading
+        client.send(frame(PING, 0, 0, b"8 octets"))
+        assert not client.transport.reading
+
+    def test_is_read_again_each_time(self) -> None:
+        _, client, due = self.stopped()
+        for _ in range(2):
+            while due:
+                due.pop(0)()
+            assert client.transport.reading
+            client.take()
+            self.flood(client)
+
+    def test_is_read_to_its_end_when_all_is_said(self) -> None:
+        """The client has to see our last words: a socket with unread bytes would be reset."""
+        _, client, due = self.stopped()
+        client.transport.protocol.hang_up()
+        assert client.transport.reading and client.transport.eof
+        while due:
+            due.pop(0)()
+        assert client.open

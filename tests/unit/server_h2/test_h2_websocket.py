@@ -196,3 +196,12 @@ def test_content_waits_for_windows_both_ways() -> None:
     assert client.windows[1] == 64_000
     proxy.upstream.answer(bytes(100_000))
     assert not proxy.upstream.reading
+
+
+def test_a_stream_whose_endpoint_declines_ends_behind_the_answer() -> None:
+    """The client's side is open still: NO_ERROR says that nothing more of it is wanted (RFC 9113 8.1)."""
+    proxy, client = begun()
+    proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    said = client.take()
+    proxy.advance(0.1)
+    assert [*said, *client.take()] == [Said("head", 1, 502, end=True), Said("reset", 1, NO_ERROR)] and client.open
