@@ -73,7 +73,5 @@ def _identity(items: list[Any]) -> str | None:
 
 def _same_quantity(live: Any, wanted: Any) -> bool:
     """`1000m` is written back as `1`."""
-    if isinstance(live, bool) or isinstance(wanted, bool):
-        return False
     one, other = quantity(live), quantity(wanted)
     return one is not None and one == other

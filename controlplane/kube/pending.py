@@ -4,8 +4,9 @@ Pure: what happens and what time it is are arguments."""
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 K = TypeVar("K")
@@ -20,7 +21,8 @@ class _Entry:
     due: float
     failures: int = 0
     is_under_way: bool = False
-    is_wanted: bool = True
+    is_wanted: bool = field(init=False)
+    """While it is under way: something is new."""
 
 
 class Pending(Generic[K]):
@@ -29,7 +31,7 @@ class Pending(Generic[K]):
     def __init__(self, random: Callable[[], float]) -> None:
         self._entries: dict[K, _Entry] = {}
         self._heap: list[tuple[float, int, K]] = []
-        self._count = 0
+        self._numbers = itertools.count()
         self._random = random
 
     def __len__(self) -> int:
@@ -86,9 +88,8 @@ class Pending(Generic[K]):
         return wait
 
     def _again(self, key: K, entry: _Entry, due: float) -> None:
-        entry.is_under_way, entry.is_wanted, entry.due = False, True, due
+        entry.is_under_way, entry.due = False, due
         self._push(key)
 
     def _push(self, key: K) -> None:
-        self._count += 1
-        heapq.heappush(self._heap, (self._entries[key].due, self._count, key))
+        heapq.heappush(self._heap, (self._entries[key].due, next(self._numbers), key))

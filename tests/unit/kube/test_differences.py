@@ -18,6 +18,11 @@ SAME: list[tuple[Any, Any]] = [
     ({"containers": [{"name": "a"}]}, {"containers": [{"name": "injected"}, {"name": "a", "image": "x"}]}),
     ({"ownerReferences": [{"uid": "1", "name": "a"}]}, {"ownerReferences": [{"uid": "2"}, {"uid": "1", "name": "a"}]}),
     ({"args": ["a", "b"]}, {"args": ["a", "b"]}),
+    ({"args": []}, {"args": []}),
+    ({"memory": 1024}, {"memory": "1Ki"}),
+    ({"env": [{"name": "b"}, {"name": "a"}]}, {"env": [{"name": "a"}, {"name": "b"}]}),
+    ({"ports": [{"port": 80}, {"port": 81}]}, {"ports": ["odd", {"port": 81}, {"name": "x"}, {"port": 80}]}),
+    ({"a": {"b": {}}}, {"a": {}}),
 ]
 DIFFERENT: list[tuple[Any, Any]] = [
     ({"a": 1}, {"a": 2}),
@@ -31,6 +36,21 @@ DIFFERENT: list[tuple[Any, Any]] = [
     ({"ports": [{"port": 80}]}, {"ports": [{"port": 81}]}),
     ({"containers": [{"name": "a", "image": "x"}]}, {"containers": [{"name": "a", "image": "y"}]}),
     ({"ports": [{"port": 80}, {"port": 81}]}, {"ports": [{"port": 80}]}),
+    ({"a": False}, {"a": 0}),
+    ({"a": 0}, {"a": False}),
+    ({"a": 1}, {"a": True}),
+    ({"a": "x"}, {}),
+    ({"a": True}, {}),
+    ({"a": {"b": 1}}, {}),
+    ({"a": {}}, {"a": []}),
+    ({"a": [1]}, {}),
+    ({"a": []}, {"a": {}}),
+    ({"args": []}, {"args": ["a"]}),
+    ({"args": [{"a": 1}]}, {"args": [{"a": 2}]}),
+    ({"env": [{"name": "a"}, {"value": "b"}]}, {"env": [{"value": "b"}, {"name": "a"}]}),
+    ({"env": [{"name": "a"}, "b"]}, {"env": ["b", {"name": "a"}]}),
+    ({"env": [{"name": {"x": 1}}, {"name": {}}]}, {"env": [{"name": {}}]}),
+    ({"text": "one"}, {"text": "other"}),
 ]
 
 
@@ -56,6 +76,30 @@ def test_a_status_and_a_version_change_nothing_of_what_was_settled() -> None:
     body = {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"a": 1}}
     later = {"metadata": {"name": "a", "resourceVersion": "2"}, "spec": {"a": 1}, "status": {"ready": 1}}
     assert settled(body) == settled(later) != settled({**body, "spec": {"a": 2}})
+
+
+def test_the_order_of_fields_says_nothing() -> None:
+    one = {"metadata": {"name": "a", "annotations": {}}, "spec": {"a": 1, "b": 2}}
+    other = {"spec": {"b": 2, "a": 1}, "metadata": {"annotations": {}, "name": "a"}}
+    assert marked(one) == marked(other)
+    assert settled(one) == settled(other)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "is_the_same"),
+    [
+        ({"name": "a", "resourceVersion": "2"}, True),
+        ({"name": "a", "managedFields": [1]}, True),
+        ({"name": "a", "generation": 2}, True),
+        ({"name": "a", "labels": {"b": "c"}}, False),
+        ({"name": "a", "annotations": {"b": "c"}}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_what_somebody_changes_of_metadata_shows(metadata: object, is_the_same: bool) -> None:
+    body = {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"a": 1}}
+    assert (settled(body) == settled({"metadata": metadata, "spec": {"a": 1}})) is is_the_same
 
 
 SERVICES: list[tuple[dict[str, Any], tuple[tuple[str, str], ...]]] = [

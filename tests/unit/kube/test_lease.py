@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from controlplane.kube import lease as leases
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
@@ -73,3 +75,79 @@ def test_a_lease_given_back_is_free() -> None:
     watched = leases.Watched("you")
     watched.saw(leases.released(lease("me")), 0.0)
     assert watched.may_take(0.0)
+
+
+def test_a_lease_that_was_not_seen_yet_is_nobody_s() -> None:
+    watched = leases.Watched("me")
+    assert (watched.holder, watched.address, watched.others) == ("", "", ())
+    assert watched.may_take(0.0)
+
+
+def test_a_holder_that_renews_in_time_stays_and_its_own_duration_counts() -> None:
+    watched = leases.Watched("me")
+    watched.saw(lease("you", duration=3), 100.0)
+    assert not watched.may_take(103.0)
+    assert watched.may_take(103.5)
+    watched.saw(lease("you", "later", duration=3), 103.0)
+    assert not watched.may_take(105.0)
+    watched.saw(lease("you", "at last", duration=1), 106.0)
+    assert (watched.may_take(107.0), watched.may_take(107.1)) == (False, True)
+
+
+def named(*controllers: str, address: str = "10.0.0.1:1") -> dict[str, Any]:
+    annotations = {leases.ADDRESS: address, leases.CONTROLLERS: " ".join(controllers), "other": "x"}
+    return {**lease("you"), "metadata": {"name": "gatewright", "annotations": annotations}}
+
+
+def test_where_the_holder_takes_reports_and_who_the_others_are() -> None:
+    watched = leases.Watched("me")
+    watched.saw(named("a", "b"), 0.0)
+    assert (watched.address, watched.others) == ("10.0.0.1:1", ("a", "b"))
+    watched.saw(named(*map(str, range(leases.MOST + 1))), 1.0)
+    assert watched.others == tuple(map(str, range(leases.MOST)))
+    watched.saw(lease("you"), 2.0)
+    assert (watched.address, watched.others) == ("", ())
+
+
+@pytest.mark.parametrize(("there", "is_added"), [(0, True), (leases.MOST - 1, True), (leases.MOST, False)])
+def test_a_controller_adds_itself_to_the_others_where_there_is_room(there: int, is_added: bool) -> None:
+    controllers = [f"c{number:03}" for number in range(there)]
+    found = leases.joined(named(*controllers), "b")
+    assert (found is not None) is is_added
+    if found is not None:
+        assert found["metadata"]["annotations"] == {
+            leases.ADDRESS: "10.0.0.1:1",
+            leases.CONTROLLERS: " ".join(["b", *controllers]),
+            "other": "x",
+        }
+        assert leases.joined(found, "b") is None, "it is there already"
+
+
+def test_a_lease_without_annotations_names_whoever_joins() -> None:
+    found = leases.joined(lease("you"), "me")
+    assert found is not None and found["metadata"]["annotations"] == {leases.CONTROLLERS: "me"}
+    assert found["metadata"]["resourceVersion"] == "7"
+
+
+def test_a_holder_says_where_it_is_and_whom_it_knows_and_leaves_the_rest() -> None:
+    others = frozenset(f"c{number:03}" for number in range(leases.MOST + 1))
+    made = leases.wanted(named("x"), "gatewright", "system", "me", NOW, leases.Place("10.0.0.9:1", others))
+    assert made["metadata"]["annotations"] == {
+        leases.ADDRESS: "10.0.0.9:1",
+        leases.CONTROLLERS: " ".join(sorted(others)[: leases.MOST]),
+        "other": "x",
+    }
+
+
+@pytest.mark.parametrize(("transitions", "expected"), [(4, 5), (0, 1), (None, 1), ("4", 1)])
+def test_transitions_are_counted_from_what_makes_sense(transitions: object, expected: int) -> None:
+    there = lease("you")
+    there["spec"]["leaseTransitions"] = transitions
+    assert leases.wanted(there, "gatewright", "system", "me", NOW)["spec"]["leaseTransitions"] == expected
+
+
+def test_a_lease_given_back_keeps_the_rest_and_counts_for_a_second() -> None:
+    made = leases.released(lease("me"))
+    assert (made["spec"]["holderIdentity"], made["spec"]["leaseDurationSeconds"]) == ("", 1)
+    assert (made["spec"]["leaseTransitions"], made["metadata"]) == (4, lease("me")["metadata"])
+    assert leases.released({})["spec"] == {"holderIdentity": "", "leaseDurationSeconds": 1}

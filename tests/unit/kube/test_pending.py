@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.kube.pending import FIRST_WAIT, LONGEST_WAIT, Pending
 
 
@@ -46,3 +48,35 @@ def test_pauses_grow_and_something_new_ends_them() -> None:
     pending.want("a", now)
     assert pending.take(now) == "a"
     assert pending.failed("a", now) == FIRST_WAIT  # success forgot the failures
+
+
+def test_what_is_due_sooner_is_taken_sooner_and_of_equals_the_first() -> None:
+    pending: Pending[str] = Pending(lambda: 0.0)
+    for key, due in (("late", 3.0), ("b", 1.0), ("a", 1.0), ("late", 2.0), ("c", 4.0)):
+        pending.want(key, due)
+    assert len(pending) == 4
+    assert [pending.take(2.0) for _ in range(4)] == ["b", "a", "late", None]
+    assert pending.next_due() == 4.0
+
+
+@pytest.mark.parametrize("drawn", [0.0, 0.5, 1.0])
+def test_up_to_half_of_a_pause_is_taken_off_at_random(drawn: float) -> None:
+    pending: Pending[str] = Pending(lambda: drawn)
+    pending.want("a", 0.0)
+    pending.take(0.0)
+    wait = pending.failed("a", 10.0)
+    assert wait == pytest.approx(FIRST_WAIT * (1 - drawn / 2))
+    assert pending.next_due() == 10.0 + wait
+
+
+def test_work_that_goes_well_forgets_failures_also_where_more_is_to_do() -> None:
+    pending: Pending[str] = Pending(lambda: 0.0)
+    pending.want("a", 0.0)
+    for now in (0.0, 1.0):
+        assert pending.take(now) == "a"
+        pending.failed("a", now)
+    assert pending.take(2.0) == "a"
+    pending.want("a", 2.0)
+    pending.done("a", 2.0)
+    assert pending.take(2.0) == "a"
+    assert pending.failed("a", 2.0) == FIRST_WAIT
