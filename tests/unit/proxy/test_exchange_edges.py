@@ -8,9 +8,11 @@ import pytest
 
 from dataplane.chain.reply import Reply
 from dataplane.http.body import SMALL
-from dataplane.http.messages import UNKNOWN, ResponseHead
+from dataplane.http.heads import Head
+from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
 from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.exchange import ActiveExchange
 from dataplane.streams import MOST_AHEAD
 from tests.fakes.memory_proxy import ROUTES, Pending
 from tests.fakes.policy_run import served
@@ -462,3 +464,150 @@ def test_an_answer_takes_what_is_left_of_a_request_from_its_stages() -> None:
     assert stage.taken == b""
     wait.go_on()
     assert x.ended and world.client.told[-1] == "over"
+
+
+# --- content that a step makes
+
+
+def replacing(body: bytes) -> Any:
+    return lambda x: x.replace_body(body)
+
+
+@pytest.mark.parametrize("invited", [True, False])
+def test_a_body_that_a_step_makes_takes_the_place_of_the_client_s(invited: bool) -> None:
+    """Which nobody waits for, and what still comes of it is dropped."""
+    world = World(request=replacing(b"made"))
+    world.proxy.context.leases.backends = {"static": held}  # of the carrier that comes later
+    x = ActiveExchange(world.client, b"POST", b"/a", Head(b"\r\nhost: a\r\ncontent-length: 9\r\n"), world.proxy.now)
+    x.context, x.bind = world.proxy.context, next(iter(world.proxy.applier.current.table.binds))
+    x.path, x.host, x.client, x.peer = b"/a", b"a", Peer("192.0.2.9"), "192.0.2.9"
+    x.context.recorder.active += 1
+    x.expect(9)
+    x.expects = invited
+    x.start()
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    assert world.origin.told == [("begin", b"made", True)] and world.client.told == []
+    assert x.request.get_all(b"content-length") == [b"4"] and x.length == 4
+    x.downstream_content(b"unused", False)
+    x.downstream_content(b"end", True)
+    assert x.request_done and len(world.origin.told) == 1
+    x.upstream_head(OK, b"", True)
+
+
+@pytest.mark.parametrize("body", [b"made", b""])
+def test_a_request_without_content_is_given_some(body: bytes) -> None:
+    world = World(request=replacing(body))
+    x = world.exchange()
+    assert world.origin.told == [("begin", body, True)] and x.has_body == bool(body)
+    assert x.request.get_all(b"content-length") == ([b"4"] if body else [])
+    x.upstream_head(OK, b"", True)
+
+
+def test_trailers_of_a_request_pass_where_no_step_acts_on_requests() -> None:
+    for request, passed in ((None, [("trailers", b"x-sum: 1\r\n")]), (lambda x: None, [("content", b"", True)])):
+        world = World(request=request)
+        x = world.exchange(UNKNOWN)
+        x.downstream_content(b"a", False)
+        x.downstream_trailers(b"x-sum: 1\r\n")
+        assert world.origin.told[2:] == passed and x.request_done and x.resendable is None
+        x.upstream_head(OK, b"", True)
+
+
+def test_trailers_that_come_before_the_carrier_follow_the_content() -> None:
+    world = World()
+    world.proxy.context.leases.backends = {"static": held}
+    x = world.exchange(UNKNOWN)
+    x.downstream_content(b"a", False)
+    x.downstream_trailers(b"x-sum: 1\r\nx_odd: 2\r\n")
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    assert world.origin.told == [("begin", b"a", False), ("trailers", b"x-sum: 1\r\n")]
+    x.upstream_head(OK, b"", True)
+
+
+@pytest.mark.parametrize(("size", "is_paused"), [(3, False), (4, True), (5, True)])
+def test_a_client_is_read_until_enough_is_buffered(size: int, is_paused: bool) -> None:
+    world = World()
+    world.client.may_buffer = 4
+    world.proxy.context.leases.backends = {"static": held}
+    x = world.exchange(UNKNOWN)
+    x.downstream_content(b"a" * size, False)
+    assert world.client.told == (["pause"] if is_paused else [])
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    assert world.client.told == (["pause", "resume"] if is_paused else [])
+    assert world.origin.told == [("begin", b"a" * size, False)]
+    x.upstream_blocked()
+    x.upstream_blocked()
+    x.upstream_drained()
+    assert world.client.told[2 * is_paused :] == ["pause", "resume"]
+    x.downstream_content(b"", True)
+    x.upstream_head(OK, b"", True)
+
+
+def test_two_reasons_to_stop_a_client_are_two() -> None:
+    world = World()
+    world.client.may_buffer = 4
+    world.proxy.context.leases.backends = {"static": held}
+    x = world.exchange(UNKNOWN)
+    x.downstream_content(b"abcd", False)
+    x.upstream_blocked()
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    assert world.client.told == ["pause"]
+    x.upstream_drained()
+    assert world.client.told == ["pause", "resume"]
+    x.downstream_content(b"", True)
+    x.upstream_head(OK, b"", True)
+
+
+@pytest.mark.parametrize(("content", "is_invited"), [((), True), (((b"a", False),), False), (((b"", True),), False)])
+def test_a_client_that_waits_is_invited_unless_it_has_begun(
+    content: tuple[tuple[bytes, bool], ...], is_invited: bool
+) -> None:
+    world = World()
+    world.proxy.context.leases.backends = {"static": held}
+    x = world.exchange(UNKNOWN)
+    x.expects = True
+    for data, end in content:
+        x.downstream_content(data, end)
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    assert world.client.told == (["invite"] if is_invited else []) and not x.expects
+    x.upstream_head(OK, b"", True)
+
+
+def test_a_body_that_is_here_whole_leaves_with_the_head() -> None:
+    world = World()
+    world.proxy.context.leases.backends = {"static": held}
+    x = world.exchange(4)
+    x.downstream_whole(b"body")
+    assert (x.body_bytes, x.request_done) == (4, True)
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    assert world.origin.told == [("begin", b"body", True)] and x.resendable == b"body"
+    assert world.client.told == ["resume"]  # it was not read meanwhile
+    x.upstream_head(OK, b"", True)
+
+
+def test_content_for_a_step_takes_room_until_it_is_over() -> None:
+    async def read(x: Any) -> None:
+        x.body = await x.buffer.whole(1 << 20)
+
+    for end in ("complete", "gone", "reply"):
+        world = World(request=read)
+        x = world.exchange(UNKNOWN)
+        room = world.proxy.context.room
+        x.downstream_content(b"abc", False)
+        x.downstream_content(b"de", False)
+        assert room.used == x.claimed == 5
+        if end == "complete":
+            x.downstream_content(b"", True)
+            assert room.used == 5  # it stays for expressions
+            x.upstream_head(OK, b"", True)
+        elif end == "gone":
+            x.downstream_gone("ClientGone")
+        else:
+            x.reply(Reply(408, "RequestTimeout"))
+        assert room.used == 0 and x.ended

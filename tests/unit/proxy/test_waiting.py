@@ -366,3 +366,16 @@ def test_steps_go_on_in_the_turn_after_one_that_their_client_filled() -> None:
         run.turn()
         run.turn()
         assert run.x.events == ["then"] and run.steps.is_over
+
+
+def test_a_step_that_only_lets_others_go_first_is_run_on_in_the_next_turn() -> None:
+    async def step(_pending: Pending) -> None:
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    run = Run(step)
+    for _ in range(2):
+        run.turn()
+        assert run.x.events == [] and len(run.soon) == 1
+    run.turn()
+    assert run.x.events == ["then"] and run.soon == []

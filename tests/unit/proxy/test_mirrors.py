@@ -1,0 +1,292 @@
+"""Copies of requests, by hand: what each leads to in the counts, and that nothing of one is left."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dataplane.http.heads import Head
+from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
+from dataplane.proxy import mirrors
+from dataplane.proxy.context import InFlight
+from dataplane.proxy.mirrors import MAX_ANSWER, MAX_BYTES, MAX_IN_FLIGHT, SECONDS
+from dataplane.table.plans import Mirror
+
+HOST = b"\r\nhost: a\r\n"
+LINES = HOST + b"content-length: 4\r\n"
+SWITCH = ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0)
+OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN)
+
+
+class Backend:
+    """A plan, as far as it is read."""
+
+    renames = False
+    authority = b""
+
+    def __init__(self, request_timeout: float | None = None, guard: Any = None) -> None:
+        self.request_timeout = request_timeout
+        self.guard = guard
+
+    def under(self, *_given: object) -> Backend:
+        return self
+
+
+class World:
+    """The worker: it writes down what becomes of copies. `again`: whether a lost one is sent again."""
+
+    def __init__(self, draw: float = 0.0) -> None:
+        self.outcomes: list[str] = []
+        self.begun: list[Any] = []
+        self.failures: list[Any] = []
+        self.lost_as: list[tuple[Any, ...]] = []
+        self.sleepers: list[tuple[float, Any]] = []
+        self.again = False
+        self.draws = 0
+        self.draw = draw
+        self.mirrors = InFlight()
+        self.recorder = SimpleNamespace(mirrored=self.outcomes.append)
+        self.deadlines = SimpleNamespace(wake_at=lambda moment, who: self.sleepers.append((moment, who)))
+        self.leases = SimpleNamespace(
+            begin=lambda holder, plan: self.begun.append(holder),
+            failed=lambda plan, endpoint: self.failures.append(endpoint),
+            lost=self.lost,
+        )
+
+    def clock(self) -> float:
+        return 50.0
+
+    def random(self) -> float:
+        self.draws += 1
+        return self.draw
+
+    def lost(self, holder: Any, plan: Any, *rest: Any) -> bool:
+        self.lost_as.append(rest)
+        return self.again
+
+    def exchange(self, *shares: Mirror, length: int = 4, backends: Any = None) -> Any:
+        return SimpleNamespace(
+            method=b"PUT",
+            target=b"/a",
+            length=length,
+            version=b"HTTP/1.1",
+            scheme=b"http",
+            client=None,
+            is_grpc=True,
+            never_indexed=NO_NAMES,
+            upgrade=b"",
+            host_set=False,
+            policies=SimpleNamespace(mirrors=shares or (Mirror("b"),), rules=None, backend=None, host_rewrite=False),
+            plan=SimpleNamespace(http_version=0),
+            table=SimpleNamespace(backends={"b": Backend()} if backends is None else backends),
+            request=Head(LINES if length == 4 else HOST + (b"content-length: %d\r\n" % length) * (length > 0)),
+        )
+
+    def drawn(self, *shares: Mirror, **more: Any) -> Any:
+        context: Any = self
+        return mirrors.drawn(self.exchange(*shares, **more), context)
+
+    def copy(self, body: bytes = b"body", **more: Any) -> Any:
+        """One that is under way."""
+        self.drawn(**more).send(body)
+        (copy,) = self.begun
+        return copy
+
+
+class Carrier:
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def begin(self, consumer: Any, block: bytes, first: bytes, end: bool) -> None:
+        self.told.append((block, first, end))
+
+    def reset(self) -> None:
+        self.told.append("reset")
+
+
+@pytest.mark.parametrize(
+    ("numerator", "denominator", "draw", "is_drawn", "draws"),
+    [
+        (1, 1, 0.999, True, 0),
+        (1, 4, 0.2499, True, 1),
+        (1, 4, 0.25, False, 1),
+        (0, 4, 0.0, False, 1),
+    ],
+)
+def test_a_share_is_drawn(numerator: int, denominator: int, draw: float, is_drawn: bool, draws: int) -> None:
+    world = World(draw)
+    assert (world.drawn(Mirror("b", numerator, denominator)) is not None) == is_drawn and world.draws == draws
+
+
+def test_an_upgrade_is_not_mirrored() -> None:
+    world = World()
+    x = world.exchange()
+    x.upgrade = b"websocket"
+    assert mirrors.drawn(x, world) is None  # type: ignore[arg-type]
+
+
+def test_each_mirror_that_is_not_there_is_counted() -> None:
+    world = World()
+    drawn = world.drawn(Mirror("gone"), Mirror("b"), Mirror("gone"))
+    drawn.send(b"body")
+    assert world.outcomes == ["unresolved", "unresolved"] and len(world.begun) == 1
+    drawn.skip("too_large")
+    assert world.outcomes[2:] == ["too_large"] * 3
+    world.begun[0].wake(0.0)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "is_sent"),
+    [
+        (MAX_IN_FLIGHT - 1, 0, True),
+        (MAX_IN_FLIGHT, 0, False),
+        (0, MAX_BYTES - 4, True),
+        (0, MAX_BYTES - 3, False),
+    ],
+)
+def test_no_more_are_under_way_than_may_be(count: int, size: int, is_sent: bool) -> None:
+    world = World()
+    world.mirrors.count, world.mirrors.bytes = count, size
+    world.drawn().send(b"body")
+    assert len(world.begun) == is_sent and world.outcomes == ([] if is_sent else ["busy"])
+    for copy in world.begun:
+        copy.wake(0.0)
+
+
+@pytest.mark.parametrize(
+    ("announced", "length", "block"),
+    [
+        (4, 4, LINES),
+        (3, 4, LINES),  # a step of the backend made another one
+        (0, 4, LINES),
+        (UNKNOWN, UNKNOWN, HOST),
+    ],
+)
+def test_a_copy_has_the_length_of_its_body(announced: int, length: int, block: bytes) -> None:
+    copy = World().copy(length=announced)
+    assert (copy.length, copy.method, copy.target, copy.version, copy.scheme) == (
+        length, b"PUT", b"/a", b"HTTP/1.1", b"http"
+    )  # fmt: skip
+    assert sorted(copy.block.split(b"\r\n")) == sorted(block.split(b"\r\n"))
+    assert copy.is_grpc == (announced != 0)
+    assert (copy.attempt, copy.leased, copy.counted, copy.takes_trailers, copy.upgrade, copy.retries) == (
+        0, False, None, False, b"", None
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "due"), [(None, 50.0 + SECONDS), (1.5, 51.5)])
+def test_a_copy_has_a_time(limit: float | None, due: float) -> None:
+    world = World()
+    copy = world.copy(backends={"b": Backend(limit)})
+    assert world.sleepers == [(due, copy)]
+    assert (world.mirrors.count, world.mirrors.bytes) == (1, len(LINES) + 4)
+    carrier = Carrier()
+    copy.lease_ready(carrier)
+    copy.lease_again(carrier)
+    assert carrier.told == [(LINES, b"body", True)] * 2
+
+
+def reached(copy: Any) -> Carrier:
+    copy.up, copy.endpoint = Carrier(), "endpoint"
+    carrier: Carrier = copy.up
+    return carrier
+
+
+def answered(copy: Any) -> Carrier:
+    """Its head is here; the endpoint says nothing of its health by it."""
+    copy.up, copy.endpoint = Carrier(), SimpleNamespace(health=1.0)
+    carrier: Carrier = copy.up
+    copy.upstream_head(OK, b"", False)
+    return carrier
+
+
+ENDS: dict[str, tuple[Any, str, bool]] = {
+    # what happens, how it counts, whether the endpoint failed
+    "no answer in time": (lambda copy: (reached(copy), copy.wake(60.0)), "timeout", True),
+    "no connection in time": (lambda copy: copy.wake(60.0), "timeout", False),
+    "no whole answer in time": (lambda copy: (answered(copy), copy.wake(60.0)), "timeout", False),
+    "no connection": (lambda copy: (reached(copy), copy.lease_failed("connect", "")), "connect", True),
+    "no name": (lambda copy: copy.lease_failed("dns", ""), "unresolved", False),
+    "no endpoints": (lambda copy: copy.lease_failed("endpoints", ""), "unresolved", False),
+    "no more at this time": (lambda copy: copy.lease_failed("limit", ""), "busy", False),
+    "an answer": (lambda copy: (answered(copy), copy.upstream_content(b"a", True)), "sent", False),
+    "an answer with trailers": (lambda copy: (answered(copy), copy.upstream_trailers(b"")), "sent", False),
+    "an answer in one piece": (lambda copy: copy.upstream_head(OK, b"a", True), "sent", False),
+    "another protocol": (lambda copy: copy.upstream_head(SWITCH, b"", False), "sent", False),
+    "a connection that broke": (lambda copy: (reached(copy), copy.upstream_lost("reset", False)), "lost", True),
+    "an answer that broke": (lambda copy: (answered(copy), copy.upstream_lost("reset", False)), "lost", False),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_each_end_counts_once_and_leaves_nothing(end: str) -> None:
+    world = World()
+    copy = world.copy()
+    what, outcome, has_failed = ENDS[end]
+    what(copy)
+    assert world.outcomes == [outcome] and bool(world.failures) == has_failed
+    assert (world.mirrors.count, world.mirrors.bytes, copy.body, copy.ended) == (0, 0, b"", True)
+    copy.wake(70.0)
+    copy.upstream_content(b"", True)
+    assert world.outcomes == [outcome] and world.mirrors.count == 0
+
+
+@pytest.mark.parametrize(("size", "is_over"), [(MAX_ANSWER, False), (MAX_ANSWER + 1, True)])
+def test_so_much_of_an_answer_is_read(size: int, is_over: bool) -> None:
+    world = World()
+    copy = world.copy()
+    answered(copy)
+    carrier = copy.up
+    copy.upstream_content(b"a" * size, False)
+    assert copy.ended == is_over and carrier.told == (["reset"] if is_over else [])
+    copy.wake(60.0)
+
+
+def test_a_carrier_that_has_given_the_end_is_left_alone() -> None:
+    world = World()
+    copy = world.copy()
+    answered(copy)
+    carrier = copy.up
+    copy.upstream_content(b"", True)
+    assert carrier.told == [] and copy.up is None
+
+
+def test_a_copy_that_is_sent_again_goes_on() -> None:
+    world = World()
+    world.again = True
+    copy = world.copy()
+    reached(copy)
+    copy.upstream_lost("closed", True)
+    assert world.lost_as == [("closed", True, True)] and world.outcomes == [] and not copy.ended
+    assert world.failures == []
+    copy.wake(60.0)
+
+
+def test_what_is_counted_for_a_copy_is_given_back() -> None:
+    world = World()
+    copy = world.copy()
+    over: list[bool] = []
+    copy.counted = SimpleNamespace(ended=over.append)
+    copy.wake(60.0)
+    assert over == [False] and copy.counted is None
+
+
+def test_what_a_mirror_answers_counts_for_its_health() -> None:
+    seen: list[Any] = []
+    guard = SimpleNamespace(answered=lambda *given: seen.append(given))
+    copy = World().copy(backends={"b": Backend(guard=guard)})
+    answered(copy)
+    assert seen == [(copy.endpoint, OK, None)]
+    copy.upstream_content(b"", True)
+
+
+def test_a_copy_asks_for_a_carrier_as_any_request() -> None:
+    copy = World().copy()
+    for name in ("upstream_blocked", "upstream_drained"):
+        assert getattr(copy, name)() is None
+    copy.upstream_interim(OK)
+    copy.upstream_never_indexed(frozenset((b"x-a",)))
+    assert copy.never_indexed == NO_NAMES and not copy.is_answered
+    copy.wake(60.0)

@@ -1,0 +1,255 @@
+"""Response steps: which of them run, in which order, and what an answer says of its body then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dataplane.chain.chain import Chain
+from dataplane.chain.filter import WHOLE, Filter
+from dataplane.chain.reply import Reply
+from dataplane.http.heads import Head
+from dataplane.http.rules import MAX_BUFFER, HttpRules
+from dataplane.proxy import responses
+from dataplane.proxy.responses import GATEWAY, ROUTE, TARGET, UPSTREAM
+from tests.fakes.memory_proxy import Pending
+
+STOP = Reply(502, "ResponseTooLarge")
+Hook = Callable[[Any], Any] | None
+
+
+class Steps:
+    """An exchange with these response hooks, by chain; each notes its name."""
+
+    def __init__(self, stage: int = UPSTREAM, stopped: int = -1, **chains: str) -> None:
+        self.ran: list[str] = []
+        self.pending = Pending()
+        made = {name: Chain([Filter(each, response=self.hook(each)) for each in chains.get(name, "").split()])
+                for name in ("target", "route", "gateway")}  # fmt: skip
+        self.x: Any = SimpleNamespace(
+            target_plan=SimpleNamespace(chain=made["target"]),
+            policies=SimpleNamespace(chain=made["route"]),
+            listener=SimpleNamespace(chain=made["gateway"]),
+            stage=stage,
+            stopped=stopped,
+        )
+
+    def hook(self, name: str) -> Hook:
+        """Of a name with `!` that answers, with `~` that waits, with `-` there is none."""
+        if name.startswith("-"):
+            return None
+
+        async def wait() -> Reply | None:
+            await self.pending
+            self.ran.append(name)
+            return STOP if "!" in name else None
+
+        def run(x: Any) -> Any:
+            if "~" in name:
+                return wait()
+            self.ran.append(name)
+            return STOP if "!" in name else None
+
+        return run
+
+    def outcome(self, run: Callable[[Any], Any] = responses.run) -> Any:
+        """What comes of it, to its end."""
+        found = run(self.x)
+        if found is None or isinstance(found, Reply):
+            return found
+        while True:
+            try:
+                found.send(None)
+            except StopIteration as end:
+                return end.value
+            self.pending.set_result(None)
+
+
+@pytest.mark.parametrize(
+    ("stage", "ran"),
+    [
+        (GATEWAY, ["g2", "g1"]),
+        (ROUTE, ["r2", "r1", "g2", "g1"]),
+        (TARGET, ["t2", "t1", "r2", "r1", "g2", "g1"]),
+        (UPSTREAM, ["t2", "t1", "r2", "r1", "g2", "g1"]),
+    ],
+)
+def test_steps_that_were_entered_run_from_the_innermost(stage: int, ran: list[str]) -> None:
+    steps = Steps(stage, target="t1 t2", route="r1 r2", gateway="g1 g2")
+    assert steps.outcome() is None and steps.ran == ran
+
+
+def test_where_nothing_is_known_nothing_runs() -> None:
+    steps = Steps(target="t1", route="r1", gateway="g1")
+    steps.x.target_plan = steps.x.policies = steps.x.listener = None
+    assert responses.chains_of(steps.x) == [] and steps.outcome() is None and steps.ran == []
+
+
+@pytest.mark.parametrize(
+    ("stopped", "ran"),
+    [(0, ["g1"]), (1, ["r1", "g1"]), (2, ["r2", "r1", "g1"]), (-1, ["r3", "r2", "r1", "g1"])],
+)
+def test_the_step_that_answered_does_not_see_its_answer(stopped: int, ran: list[str]) -> None:
+    steps = Steps(ROUTE, stopped, route="r1 r2 r3", gateway="g1")
+    assert steps.outcome() is None and steps.ran == ran
+
+
+PLACES = [
+    ({"target": "t1!", "route": "r1", "gateway": "g1"}, ["t1!"], (TARGET, 0)),
+    ({"target": "t1", "route": "r1 r2! r3", "gateway": "g1"}, ["t1", "r3", "r2!"], (ROUTE, 1)),
+    ({"target": "t1", "route": "r1", "gateway": "g1! g2"}, ["t1", "r1", "g2", "g1!"], (GATEWAY, 0)),
+    # behind one that waits
+    ({"target": "t1~!", "route": "r1", "gateway": "g1"}, ["t1~!"], (TARGET, 0)),
+    ({"target": "t1! t2~", "route": "r1"}, ["t2~", "t1!"], (TARGET, 0)),
+    ({"target": "t1 - - t2~", "route": "r1! - r2", "gateway": "g1"}, ["t2~", "t1", "r2", "r1!"], (ROUTE, 0)),
+    ({"target": "t2~", "route": "r1 r2~! r3", "gateway": "g1"}, ["t2~", "r3", "r2~!"], (ROUTE, 1)),
+    ({"route": "r1~ -", "gateway": "- g1 g2!"}, ["r1~", "g2!"], (GATEWAY, 2)),
+]
+
+
+@pytest.mark.parametrize(("chains", "ran", "place"), PLACES)
+def test_a_reply_takes_the_place_of_the_answer(chains: dict[str, str], ran: list[str], place: tuple[int, int]) -> None:
+    """And is seen by the steps outside the one that made it."""
+    steps = Steps(**chains)  # type: ignore[arg-type]
+    assert steps.outcome() is STOP
+    assert steps.ran == ran and (steps.x.stage, steps.x.stopped) == place
+
+
+def test_all_steps_outside_one_that_waits_run() -> None:
+    steps = Steps(target="t1 - t2~", route="- r1~ - r2", gateway="g1 -")
+    assert steps.outcome() is None and steps.ran == ["t2~", "t1", "r2", "r1~", "g1"]
+    assert (steps.x.stage, steps.x.stopped) == (UPSTREAM, -1)
+
+
+@pytest.mark.parametrize("run", [responses.run_fast, responses.run_later])
+@pytest.mark.parametrize(
+    ("chains", "ran", "place"),
+    [
+        ({}, [], None),
+        ({"route": "r1 - r2"}, ["r2", "r1"], None),
+        ({"route": "r1~ r2"}, ["r2", "r1~"], None),
+        ({"route": "r1 r2~ r3", "gateway": "g1"}, ["r3", "r2~", "r1", "g1"], None),
+        ({"route": "r1! r2"}, ["r2", "r1!"], (ROUTE, 0)),
+        ({"route": "r1!"}, ["r1!"], (ROUTE, 0)),
+        ({"route": "r1! r2~"}, ["r2~", "r1!"], (ROUTE, 0)),
+        ({"target": "t1", "route": "r1"}, ["t1", "r1"], None),
+        ({"route": "r1", "gateway": "g1!"}, ["r1", "g1!"], (GATEWAY, 0)),
+    ],
+)
+def test_the_shorter_way_comes_to_the_same(
+    run: Callable[[Any], Any], chains: dict[str, str], ran: list[str], place: tuple[int, int] | None
+) -> None:
+    steps = Steps(**chains)  # type: ignore[arg-type]
+    assert steps.outcome(run) is (None if place is None else STOP)
+    assert steps.ran == ran
+    if place is not None and len(ran) > 1:
+        assert (steps.x.stage, steps.x.stopped) == place
+
+
+# --- how much of a body is buffered for them
+
+
+def reader(size: int) -> Chain:
+    return Chain([Filter("a", response=lambda x: None, response_body=size)] if size else [])
+
+
+HELD = 5_000
+
+
+@pytest.mark.parametrize(
+    ("sizes", "may", "judged", "most"),
+    [
+        ((0, 0, 0), MAX_BUFFER, False, 0),
+        ((10, 0, 0), MAX_BUFFER, False, 10),
+        ((10, 30, 20), MAX_BUFFER, False, 30),
+        ((WHOLE, 0, 0), MAX_BUFFER, False, MAX_BUFFER),
+        ((0, 0, 0), MAX_BUFFER, True, MAX_BUFFER),
+        ((10, 0, 0), HELD, False, 10),
+        ((HELD + 1, 0, 0), HELD, False, HELD),
+        ((0, WHOLE, 0), HELD, False, HELD),
+        ((10, 0, 0), HELD, True, HELD),
+        ((WHOLE, 0, 0), 2 * MAX_BUFFER, False, 2 * MAX_BUFFER),
+        ((10, 0, 20), 2 * MAX_BUFFER, False, 20),
+    ],
+)
+@pytest.mark.parametrize("has_retries", [True, False])
+def test_the_largest_wish_within_the_limit(
+    sizes: tuple[int, int, int], may: int, judged: bool, most: int, has_retries: bool
+) -> None:
+    """`judged`: a retry may read it too, unless the response was accepted."""
+    rules = HttpRules(max_buffer=may)
+    target, route, gateway = map(reader, sizes)
+    x: Any = SimpleNamespace(
+        target_plan=SimpleNamespace(chain=target),
+        policies=SimpleNamespace(chain=route),
+        listener=SimpleNamespace(chain=gateway),
+        stage=UPSTREAM,
+        retries=SimpleNamespace(decided=not judged) if judged or has_retries else None,
+        may_hold=rules.may_hold,
+    )
+    assert responses.most_buffered(x) == most
+    assert responses.is_read(x) == any(sizes)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_stream"),
+    [
+        (b"", False),
+        (b"content-type: text/plain\r\n", False),
+        (b"content-type: text/event-stream\r\n", True),
+        (b"Content-Type: Text/Event-Stream;charset=utf-8\r\n", True),
+        (b"content-type: text/event\r\n", False),
+    ],
+)
+def test_what_has_no_end(lines: bytes, is_stream: bool) -> None:
+    x: Any = SimpleNamespace(response=Head(b"\r\n" + lines))
+    assert responses.is_stream(x) == is_stream
+    x.response = None
+    assert not responses.is_stream(x)
+
+
+# --- what the head says of a body that steps changed
+
+OLD = b"\r\nx-a: 1\r\ncontent-length: 3\r\ntrailer: x-sum\r\n"
+
+
+def length(size: int) -> bytes:
+    return b"content-length: %d\r\n" % size
+
+
+@pytest.mark.parametrize(
+    ("method", "was", "status", "body", "block", "sent"),
+    [
+        (b"GET", 200, 200, b"other", length(5), b"other"),
+        (b"GET", 200, 200, b"", length(0), b""),
+        (b"HEAD", 200, 200, b"other", length(5), b""),
+        (b"GET", 200, 204, b"other", b"", b""),
+        (b"GET", 200, 304, None, b"", b""),
+        (b"GET", 200, 205, b"other", length(0), b""),
+        (b"GET", 200, 205, None, length(0), b""),
+        (b"GET", 204, 200, None, length(0), b""),
+        (b"GET", 304, 200, b"other", length(5), b"other"),
+    ],
+)
+def test_another_answer_says_its_own_length(
+    method: bytes, was: int, status: int, body: bytes | None, block: bytes, sent: bytes
+) -> None:
+    x: Any = SimpleNamespace(method=method, status=status, response=Head(OLD))
+    x.response_body, x.response_body_changed = body, body is not None
+    assert responses.other(x, was) == (b"\r\nx-a: 1\r\n" + block, sent)
+    assert x.response.block == OLD  # for expressions and the log
+
+
+def test_another_status_alone_leaves_the_body_as_it_is() -> None:
+    x: Any = SimpleNamespace(method=b"GET", status=201, response=Head(OLD))
+    x.response_body, x.response_body_changed = b"old", False
+    assert responses.other(x, 200) is None
+
+
+def test_a_step_may_take_the_body_away() -> None:
+    x: Any = SimpleNamespace(method=b"GET", status=200, response=Head(OLD))
+    x.response_body, x.response_body_changed = None, True
+    assert responses.other(x, 200) == (b"\r\nx-a: 1\r\n" + length(0), b"")
