@@ -77,3 +77,62 @@ def test_codes_are_those_of_errors(code: int, is_taken: bool) -> None:
     else:
         with pytest.raises(Refused, match=f"code {code} is not between 400 and 599"):
             policy.build(config, env)
+
+
+POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nagain"
+BUSY = b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.mark.parametrize(
+    ("policy", "tries"),
+    [
+        ("codes: [503]", 2),
+        ("codes: [503], attempts: 0", 1),
+        ("codes: [503], precondition: 'string(request.body) == \"again\"'", 2),
+        ("codes: [503], precondition: 'string(request.body) == \"other\"'", 1),
+        ("codes: [503], attempts: 0, precondition: 'true'", 1),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_whether_there_is_another_try(policy: str, tries: int, at_once: bool) -> None:
+    """A precondition on the body waits for all of it."""
+    proxy = proxy_with(f"retry: {{{policy}}}")
+    client = proxy.connect()
+    client.send(POST if at_once else POST[:-2])
+    if not at_once:
+        client.send(POST[-2:])
+    proxy.upstream.answer(BUSY)
+    proxy.advance(1)
+    assert len(proxy.connector.upstreams) == tries
+    if tries == 2:
+        assert proxy.upstream.received.endswith(b"again") and client.received == b""
+        proxy.upstream.answer(OK)
+        assert client.received == OK
+    else:
+        assert client.received.startswith(b"HTTP/1.1 503 ")
+
+
+def test_each_response_is_judged_by_its_own_body() -> None:
+    proxy = proxy_with("retry: {attempts: 3, condition: 'string(response.body).contains(\"again\")'}")
+    client = proxy.connect()
+    client.send(GET)
+    for answer in (AGAIN, AGAIN, AGAIN, OK):
+        assert client.received == b""
+        (asked,) = [each for each in proxy.connector.upstreams if each.take()]
+        asked.answer(answer)
+        proxy.advance(1)
+    assert client.received == OK
+
+
+def test_a_response_of_which_no_more_can_be_buffered_passes_as_it_comes() -> None:
+    """Where a retry alone would have read it."""
+    proxy = proxy_with("retry: {attempts: 1, condition: 'string(response.body).contains(\"again\")'}")
+    proxy.context.room.most = 0
+    client = proxy.connect()
+    client.send(GET)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+    proxy.upstream.answer(head + b"o")
+    assert client.received == head + b"o"
+    proxy.upstream.answer(b"k")
+    assert client.received == head + b"ok" and proxy.context.room.used == 0

@@ -94,3 +94,13 @@ def test_a_wake_up_may_ask_again() -> None:
     for _ in range(10):
         loop.advance(1 + STEP)
     assert len(again.woken) == 3
+
+
+def test_the_first_moment_of_a_clock_is_one_like_others() -> None:
+    """A machine that has just started has one."""
+    loop, sleeper = Loop(), Sleeper()
+    loop.now = 0.0
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+    deadlines.wake_at(STEP / 2, sleeper)
+    loop.advance(STEP)
+    assert sleeper.woken == [STEP]

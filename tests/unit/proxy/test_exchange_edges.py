@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from dataplane.chain.filter import WHOLE
 from dataplane.chain.reply import Reply
 from dataplane.http.body import SMALL
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
+from dataplane.proxy import responses
 from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
@@ -490,6 +492,10 @@ def test_a_body_that_a_step_makes_takes_the_place_of_the_client_s(invited: bool)
     assert world.origin.told == [("begin", b"made", True)] and world.client.told == []
     assert x.request.get_all(b"content-length") == [b"4"] and x.length == 4
     x.downstream_content(b"unused", False)
+    assert not x.request_done
+    x.upstream_blocked()
+    x.upstream_drained()
+    assert world.client.told == ["pause", "resume"]  # an endpoint that is slow stops it all the same
     x.downstream_content(b"end", True)
     assert x.request_done and len(world.origin.told) == 1
     x.upstream_head(OK, b"", True)
@@ -611,3 +617,92 @@ def test_content_for_a_step_takes_room_until_it_is_over() -> None:
         else:
             x.reply(Reply(408, "RequestTimeout"))
         assert room.used == 0 and x.ended
+
+
+@pytest.mark.parametrize(
+    ("length", "data", "again"),
+    [(0, b"", [("begin", b"", True)]), (UNKNOWN, b"body", [("begin", b"body", True)])],
+)
+def test_a_request_whose_connection_was_stale_is_sent_as_it_was(length: int, data: bytes, again: list[Any]) -> None:
+    world = World()
+    world.proxy.context.leases.backends = {"static": held}
+    x = world.exchange(length)
+    if data:
+        x.downstream_content(data, True)
+    held.holder.up = world.origin
+    held.holder.lease_ready(world.origin)
+    assert world.origin.told == again
+    x.lease_again(world.origin)
+    assert world.origin.told == again * 2
+    x.upstream_head(OK, b"", True)
+
+
+# --- bodies that were buffered for a step
+
+
+def whole_world(read: Any) -> tuple[World, Free]:
+    """A step that reads the whole body of a response, which passes its stage first."""
+    stage = Free()
+    return World(response=read, response_stream=stage, response_body=WHOLE), stage
+
+
+def test_a_body_that_was_buffered_passes_a_stage_as_a_whole() -> None:
+    seen: list[bytes | None] = []
+    world, stage = whole_world(lambda x: seen.append(x.response_body))
+    x = world.exchange()
+    x.upstream_head(OK, b"in", False)
+    x.upstream_content(b"put", False)
+    assert stage.told == "" and world.client.told == []
+    x.upstream_content(b"", True)
+    assert stage.told == "e" and stage.taken == b"input" and seen == []
+    stage.give(b"a" * SMALL, False)
+    stage.give(b"b" * SMALL, False)
+    assert seen == [] and world.client.told == []
+    stage.give(b"c", True)
+    body = b"a" * SMALL + b"b" * SMALL + b"c"
+    assert seen == [body] and world.client.told == [("head", len(body), body, True), "over"]
+    assert stage.told == "e"
+
+
+@pytest.mark.parametrize(("over", "is_read"), [(0, True), (1, False)])
+def test_what_a_stage_makes_of_a_body_is_bounded(over: int, is_read: bool) -> None:
+    seen: list[int] = []
+    world, stage = whole_world(lambda x: seen.append(len(x.response_body)))
+    x = world.exchange()
+    x.upstream_head(OK, b"input", True)
+    most = responses.most_buffered(x)
+    stage.give(b"a" * (most + over), False)
+    assert ("x" in stage.told) != is_read
+    if is_read:
+        stage.give(b"", True)
+    assert seen == ([most] if is_read else []) and x.ended
+    assert ("reason=ResponseTooLarge" in world.proxy.log_lines()[0]) != is_read
+
+
+def test_a_stage_that_fails_on_a_whole_body_is_answered() -> None:
+    class Failing(Free):
+        def content(self, data: bytes, end: bool) -> None:
+            raise ZeroDivisionError
+
+    world = World(response=lambda x: None, response_stream=Failing(), response_body=WHOLE)
+    world.exchange().upstream_head(OK, b"input", True)
+    assert world.client.told[-2][0] == "head" and world.client.told[-1] == "over"
+    assert "reason=InternalError" in world.proxy.log_lines()[0]
+
+
+def test_a_client_that_leaves_cancels_the_stage_of_a_whole_body() -> None:
+    world, stage = whole_world(lambda x: None)
+    x = world.exchange()
+    x.upstream_head(OK, b"input", True)
+    x.downstream_gone("ClientGone")
+    assert stage.told == "ex" and world.client.told == []
+
+
+@pytest.mark.parametrize(("method", "status"), [(b"HEAD", 200), (b"GET", 204), (b"GET", 304), (b"GET", 205)])
+def test_a_response_without_content_has_no_stage(method: bytes, status: int) -> None:
+    world, stage = stage_world(response_stream=None)
+    x = world.exchange(method=method)
+    lines = b"\r\netag: a\r\ncontent-length: 5\r\nx-a: 1\r\n"
+    x.upstream_head(ResponseHead(status, b"HTTP/1.1 200 OK", lines, lines, 0), b"", True)
+    assert stage.outlet is None and world.client.told[-1] == "over"
+    assert x.response is not None and x.response.get(b"etag") is None and x.response.get(b"x-a") == b"1"

@@ -12,7 +12,8 @@ from dataplane.a2a import Call
 from dataplane.http.heads import Head
 from dataplane.http.messages import Peer
 from dataplane.http.rules import HttpRules
-from dataplane.variables import Unread, Variables, place
+from dataplane.tls.names import Names
+from dataplane.variables import Unread, Variables, connection, place
 from dataplane.variables.facts import KEPT
 from gatewright.cel.errors import CelError, TooMany
 from gatewright.cel.values import Timestamp
@@ -381,3 +382,52 @@ def test_an_expression_that_is_cut_off_refuses_a_request(answered: dict[str, Any
         assert given is error
     else:
         assert isinstance(given, Unread) and (given.reason, str(given)) == ("ExpressionsTooCostly", str(error))
+
+
+# --- who the client has proven to be
+
+
+PROVEN = Names("CN=a,O=b", "a", "CN=ca", ("a.example", "spiffe://t/ns/n/sa/s"), ("spiffe://t/ns/n/sa/s",), "PEM")
+OF_CLIENT = {
+    "source_identity": {"trustDomain": "t", "namespace": "n", "serviceAccount": "s"},
+    "source_identity_trust_domain": "t",
+    "source_identity_namespace": "n",
+    "source_identity_service_account": "s",
+    "source_spiffe_id": "spiffe://t/ns/n/sa/s",
+    "source_subject_alt_names": ["a.example", "spiffe://t/ns/n/sa/s"],
+    "source_issuer": "CN=ca",
+    "source_subject": "CN=a,O=b",
+    "source_subject_cn": "a",
+    "source_certificate": "PEM",
+}
+
+
+@pytest.mark.parametrize("proven", [True, False, None])
+def test_what_a_certificate_says_counts_where_it_was_verified(
+    proven: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "names_of", lambda certificate: PROVEN)
+    tls: Any = None if proven is None else SimpleNamespace(certificate=b"", is_proven=proven, sni=b"a.example")
+    x = Moment(client=Peer("192.0.2.1", tls=tls))
+    assert {name: getattr(x, name) for name in OF_CLIENT} == (OF_CLIENT if proven else dict.fromkeys(OF_CLIENT))
+    assert x.destination_hostname == (None if tls is None else "a.example")
+
+
+def test_a_certificate_may_say_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "names_of", lambda certificate: Names("O=b", pem="PEM"))
+    tls: Any = SimpleNamespace(certificate=b"", is_proven=True, sni=b"")
+    x = Moment(client=Peer("192.0.2.1", tls=tls))
+    assert (x.source_subject, x.source_subject_cn, x.source_identity, x.destination_hostname) == ("O=b",) + (None,) * 3
+
+
+def test_the_address_before_that_of_a_proxy() -> None:
+    plain, behind = Peer("192.0.2.1", port=5), Peer("192.0.2.1", port=5, raw_address="10.0.0.1", raw_port=7)
+    assert (Moment(client=plain).source_raw_address, Moment(client=plain).source_raw_port) == ("192.0.2.1", 5)
+    assert (Moment(client=behind).source_raw_address, Moment(client=behind).source_raw_port) == ("10.0.0.1", 7)
+
+
+def test_the_headers_of_the_connect_that_opened_a_connection() -> None:
+    x = Moment(client=Peer("192.0.2.1", connect=Head(b"\r\nX-Team: blue\r\n")))
+    assert x.source_connect_header("x-team") == "blue" and x.source_connect_header("x-none") is None
+    assert x.source_connect_headers is not None and x.source_connect_headers["x-team"] == "blue"
+    assert (Moment().source_connect_headers, Moment().source_connect_header("x-team")) == (None, None)
