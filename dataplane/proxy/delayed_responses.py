@@ -156,8 +156,7 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
 def _go_on(x: ActiveExchange, context: Context) -> None:
     """The steps have waited, and the response is as they want it."""
     delayed = x.delayed_response
-    if delayed is None or delayed.head is None or x.replied:  # answered otherwise meanwhile
-        return
+    assert delayed is not None and delayed.head is not None  # whoever takes it away cancels its steps
     _send(x, delayed.head, delayed.take(), delayed.ended)
     if x.up is not None and x.delayed_response is None and not x.down.is_blocked:
         x.up.resume()

@@ -82,6 +82,8 @@ class Client:
 class Origin:
     """A kind of backend that is itself the upstream: it writes down what it is given, and answers by hand."""
 
+    is_shared = False
+
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.consumer: Any = None

@@ -11,6 +11,7 @@ from dataplane.chain.reply import Reply
 from dataplane.http.body import SMALL
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
+from dataplane.http.rules import MAX_BUFFER
 from dataplane.proxy import responses
 from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
@@ -679,6 +680,19 @@ def test_what_a_stage_makes_of_a_body_is_bounded(over: int, is_read: bool) -> No
     assert ("reason=ResponseTooLarge" in world.proxy.log_lines()[0]) != is_read
 
 
+def test_a_stage_that_makes_too_much_at_once_is_cancelled() -> None:
+    class Flooding(Free):
+        def content(self, data: bytes, end: bool) -> None:
+            super().content(data, end)
+            self.outlet.content(b"a" * (MAX_BUFFER + 1), False)
+
+    stage = Flooding()
+    world = World(response=lambda x: None, response_stream=stage, response_body=WHOLE)
+    world.exchange().upstream_head(OK, b"input", True)
+    assert stage.told == "ex" and world.client.told[-1] == "over"
+    assert " reason=ResponseTooLarge " in world.proxy.log_lines()[0]
+
+
 def test_a_stage_that_fails_on_a_whole_body_is_answered() -> None:
     class Failing(Free):
         def content(self, data: bytes, end: bool) -> None:
@@ -706,3 +720,131 @@ def test_a_response_without_content_has_no_stage(method: bytes, status: int) -> 
     x.upstream_head(ResponseHead(status, b"HTTP/1.1 200 OK", lines, lines, 0), b"", True)
     assert stage.outlet is None and world.client.told[-1] == "over"
     assert x.response is not None and x.response.get(b"etag") is None and x.response.get(b"x-a") == b"1"
+
+
+# --- which bodies are buffered for steps that read them
+
+
+def read_by(seen: list[Any]) -> World:
+    return World(response=lambda x: seen.append((x.response_body, x.response_body_too_large)), response_body=10)
+
+
+def response(status: int = 200, length: int = UNKNOWN, lines: bytes = b"\r\n") -> ResponseHead:
+    return ResponseHead(status, b"HTTP/1.1 %d X" % status, lines, lines, length)
+
+
+@pytest.mark.parametrize(
+    ("method", "head", "seen"),
+    [
+        (b"HEAD", response(), (None, False)),
+        (b"GET", response(204, 0), (b"", False)),
+        (b"GET", response(304, 5), (None, False)),
+        (b"GET", response(200, 0), (b"", False)),
+    ],
+)
+def test_what_has_no_body_is_not_waited_for(method: bytes, head: ResponseHead, seen: Any) -> None:
+    found: list[Any] = []
+    world = read_by(found)
+    world.exchange(method=method).upstream_head(head, b"", True)
+    assert found == [seen] and world.client.told[-1] == "over"
+
+
+def test_a_stream_of_events_is_not_waited_for() -> None:
+    found: list[Any] = []
+    world = read_by(found)
+    x = world.exchange()
+    x.upstream_head(response(lines=b"\r\ncontent-type: text/event-stream\r\n"), b"data", False)
+    assert found == [(None, False)] and world.client.told == [("head", UNKNOWN, b"data", False)]
+    x.upstream_content(b"", True)
+
+
+@pytest.mark.parametrize(("length", "is_waited_for"), [(10, True), (11, False), (UNKNOWN, True)])
+def test_a_body_that_is_announced_too_large_is_not_waited_for(length: int, is_waited_for: bool) -> None:
+    found: list[Any] = []
+    world = read_by(found)
+    x = world.exchange()
+    x.upstream_head(response(length=length), b"", False)
+    assert found == ([] if is_waited_for else [(None, True)]) and bool(world.client.told) != is_waited_for
+    x.upstream_content(b"a" * 10, True)
+    assert found == ([(b"a" * 10, False)] if is_waited_for else [(None, True)])
+
+
+@pytest.mark.parametrize(("sizes", "is_whole"), [((4, 6), True), ((10,), True), ((4, 7), False), ((11,), False)])
+def test_a_body_is_buffered_up_to_the_limit(sizes: tuple[int, ...], is_whole: bool) -> None:
+    found: list[Any] = []
+    world = read_by(found)
+    x = world.exchange()
+    room = world.proxy.context.room
+    x.upstream_head(response(), b"", False)
+    assert "resume" in world.origin.told  # however slow the client is
+    for size in sizes:
+        x.upstream_content(b"a" * size, False)
+    body = b"a" * sum(sizes)
+    assert found == ([] if is_whole else [(None, True)]) and room.used == (len(body) if is_whole else 0)
+    if not is_whole:
+        assert world.client.told == [("head", UNKNOWN, body, False)]
+    x.upstream_content(b"", True)
+    assert found[0] == ((body, False) if is_whole else (None, True)) and room.used == 0 and x.ended
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_how_fast_the_client_reads_does_not_matter_while_a_body_is_buffered(grows: bool) -> None:
+    step = Waits()
+    world = World(response=step, response_body=10 if grows else 0)
+    x = world.exchange()
+    x.upstream_head(response(), b"", False)
+    world.origin.told.clear()
+    x.downstream_blocked()
+    assert world.origin.told == ([] if grows else ["pause"])
+    x.downstream_drained()
+    x.upstream_content(b"", True)
+    step.go_on()
+    assert x.ended
+
+
+def test_no_room_for_a_body_that_a_step_reads_is_an_answer() -> None:
+    found: list[Any] = []
+    world = read_by(found)
+    world.proxy.context.room.most = 3
+    x = world.exchange()
+    x.upstream_head(response(), b"abc", False)
+    assert not x.ended
+    x.upstream_content(b"d", False)
+    assert x.ended and "reason=TooManyResponses" in world.proxy.log_lines()[0]
+    assert world.origin.told[-1] == "reset" and world.proxy.context.room.used == 0
+
+
+def test_trailers_follow_a_body_that_was_buffered() -> None:
+    found: list[Any] = []
+    world = read_by(found)
+    x = world.exchange()
+    x.upstream_head(response(), b"abc", False)
+    x.upstream_trailers(b"x-sum: 1\r\n")
+    assert found == [(b"abc", False)] and x.response_bytes == 3
+    assert world.client.told == [("head", UNKNOWN, b"abc", False), ("trailers", b"x-sum: 1\r\n"), "over"]
+
+
+@pytest.mark.parametrize("end", [True, False])
+def test_a_body_that_a_step_made_takes_the_place_of_what_still_comes(end: bool) -> None:
+    def make(x: Any) -> None:
+        x.response_body, x.response_body_changed = b"made", True
+
+    world = World(response=make)
+    x = world.exchange()
+    x.upstream_head(response(length=6), b"abc", end)
+    assert world.client.told == [("head", 4, b"made", True), "over"]
+    assert world.origin.told[1:] == ([] if end else ["reset"]) and "response.bytes=4 " in world.proxy.log_lines()[0]
+
+
+def test_an_endpoint_that_breaks_off_while_steps_wait_is_an_answer() -> None:
+    step = Waits()
+    world = World(response=step)
+    x = world.exchange()
+    x.upstream_head(response(), b"abc", False)
+    x.upstream_lost("reset", False)
+    assert world.client.told == []  # the step waits for what it sees of the answer
+    step.go_on()
+    assert x.ended and "reason=UpstreamFailed" in world.proxy.log_lines()[0]
+    assert [each[2] for each in world.client.told if each[0] == "head"] == [
+        b"upstream closed the connection before it answered"
+    ]
