@@ -1,8 +1,8 @@
 """Which tests are asked about a fault: those of its package and of the packages around it.
 
 Most of them speak to the product in memory; of tests/loopback those are asked whose product is in their own process,
-with real sockets. What starts processes (the rest of tests/loopback, tests/faults) is not asked, so that a run of 200
-faults takes half an hour and not a day.
+with real sockets, and those of modules that run nowhere but in processes of their own. What else starts processes (the
+rest of tests/loopback, tests/faults) is not asked, so that a run of 200 faults takes half an hour and not a day.
 """
 
 from __future__ import annotations
@@ -25,11 +25,24 @@ SERVER = "tests/loopback/test_xds_server.py"
 PEERS = "tests/loopback/test_controllers_among_themselves.py"
 CONTROLLER = "tests/loopback/test_controller_app.py"
 WATCHES = "tests/loopback/test_cluster_watches.py"
-STREAMS = tuple(f"tests/loopback/test_{name}.py" for name in ("udp_routes", "tcp_routes", "tls_passthrough"))
+
+
+def _loopback(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/loopback/test_{name}.py" for name in names)
+
+
 GUARDRAILS = "tests/loopback/test_mcp_guardrails.py"
 CALLOUTS = "tests/loopback/test_callouts.py"
-TLS = tuple(f"tests/loopback/test_{name}.py" for name in ("tls_clients", "tls_to_backends"))
-"""Datagrams, streams and TLS end to end, in the test's process: the parts alone say little of the whole."""
+STREAMS = _loopback("udp_routes", "tcp_routes", "tls_passthrough")
+TLS = _loopback("tls_clients", "tls_to_backends", "tls_peers")
+H2 = _loopback("h2_clients", "h2_endpoints")
+MCP = _loopback("mcp_streams", "mcp_tls")
+PROXY_PROTOCOL = _loopback("proxy_protocol_to_backends")
+IDENTITY = _loopback("identity_providers")
+"""Streams, TLS, HTTP/2, MCP and others end to end, in the test's process: the parts alone say little of the whole."""
+LIVES = _loopback("forks", "worker_lives", "agent")
+"""The agent is in the test's process, its workers and the server that forks them are not."""
+STDIO = _loopback("mcp_stdio")
 MERGES = "tests/histories/test_policy_merges.py"
 VERDICTS = tuple(f"tests/rules/test_verdict_{name}.py" for name in ("table", "citations"))
 VERDICTS += ("tests/rules/test_claimed_limits.py", "tests/rules/test_always_rejected.py")
@@ -63,18 +76,19 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         "server",
         "telemetry",
         POLICIES,
+        *LIVES,
     ),
     "dataplane.a2a": ("a2a", "proxy", POLICIES, REPRS),
-    "dataplane.agent": ("agent", "xds", "link", "telemetry", "test_worker.py", CORPUS, REPRS),
-    "dataplane.backends": ("mcp", "upstream", POLICIES, GUARDRAILS, REPRS),
+    "dataplane.agent": ("agent", "xds", "link", "telemetry", "test_worker.py", CORPUS, REPRS, *LIVES),
+    "dataplane.backends": ("mcp", "upstream", POLICIES, GUARDRAILS, REPRS, *MCP),
     "dataplane.chain": ("chain", "filters", "proxy", "server", POLICIES, OPERATIONS, REPRS),
-    "dataplane.credentials": ("credentials", "filters", POLICIES, CORPUS, REPRS),
+    "dataplane.credentials": ("credentials", "filters", POLICIES, CORPUS, REPRS, *IDENTITY),
     "dataplane.filters": ("filters", "chain", "credentials", "server", "table", POLICIES, CALLOUTS, REPRS),
     "dataplane.http": ("http", "proxy", "server", "upstream", "chain", POLICIES, CORPUS),
-    "dataplane.http.h2": ("http_h2", "server_h2", "upstream", POLICIES, CORPUS),
+    "dataplane.http.h2": ("http_h2", "server_h2", "upstream", POLICIES, CORPUS, *H2),
     "dataplane.link": ("link", "agent", "test_worker.py", "filters", POLICIES, CORPUS),
-    "dataplane.mcp": ("mcp", POLICIES, GUARDRAILS, REPRS),
-    "dataplane.net": ("net", "agent", "server", "upstream"),
+    "dataplane.mcp": ("mcp", POLICIES, GUARDRAILS, REPRS, *MCP),
+    "dataplane.net": ("net", "agent", "server", "upstream", *PROXY_PROTOCOL),
     "dataplane.proxy": ("proxy", "server", "server_h2", "upstream", "chain", "filters", POLICIES, CORPUS),
     "dataplane.server": (
         "server",
@@ -88,9 +102,10 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         CORPUS,
         "tests/hostile/test_overspending.py",
         *STREAMS,
+        *H2,
     ),
     "dataplane.server.raw": ("server", "net", "table", *STREAMS, POLICIES),
-    "dataplane.stdio": ("stdio", "agent/test_stdio_servers.py", "mcp/test_dialogue.py"),
+    "dataplane.stdio": ("stdio", "agent/test_stdio_servers.py", "mcp/test_dialogue.py", *STDIO),
     "dataplane.table": (
         "table",
         "filters",
@@ -102,7 +117,19 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         HISTORIES,
     ),
     "dataplane.telemetry": ("telemetry", "server", "agent", "filters", "upstream", POLICIES, OPERATIONS),
-    "dataplane.upstream": ("upstream", "server", "server_h2", "proxy", "credentials", POLICIES, CORPUS, *TLS, *STREAMS),
+    "dataplane.upstream": (
+        "upstream",
+        "server",
+        "server_h2",
+        "proxy",
+        "credentials",
+        POLICIES,
+        CORPUS,
+        *TLS,
+        *STREAMS,
+        *H2,
+        *PROXY_PROTOCOL,
+    ),
     "dataplane.tls": ("tls", "server", "table", POLICIES, REPRS, *TLS),
     "gatewright": ("api", "cli", "variables", "files"),
     "gatewright.api": (

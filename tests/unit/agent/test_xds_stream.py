@@ -189,6 +189,25 @@ def test_a_name_sent_twice_in_one_response_is_refused_and_not_applied() -> None:
     assert versions(talk)[RESOURCE] == {"r1": "", "r2": "1"}
 
 
+def test_a_resource_that_was_wrong_and_came_again_in_the_same_state_counts() -> None:
+    conversation = stream()
+    assert conversation.receive(response(("a", "1", b"x"), ("a", "2", b"y"), nonce="n1")) is None
+    state = conversation.receive(response(("a", "3", b"z"), nonce="n2", end="v1"))
+    assert isinstance(state, State) and state.records == (Record(RESOURCE, "a", b"z"),)
+    assert not any(request.HasField("error_detail") for request in conversation.answer({}))
+    assert versions(conversation)[RESOURCE] == {"a": "3"}
+
+
+def test_a_report_asks_for_nothing_and_is_of_a_type_that_is_subscribed_to() -> None:
+    conversation = stream()
+    (first, *_) = conversation.open()
+    request = conversation.reporting('[{"endpoint": "10.0.0.1:80"}]')
+    assert request.type_url == first.type_url
+    assert not request.response_nonce and not request.resource_names_subscribe
+    assert len(request.node.metadata.fields) == 1
+    assert "10.0.0.1:80" in str(request.node.metadata)
+
+
 def test_a_payload_of_another_type_is_refused() -> None:
     talk = stream()
     wrong = response(("r1", "1", b"A"), nonce="n1", end="v1")

@@ -106,6 +106,16 @@ def test_a_healthy_answer_to_an_evicted_endpoint_does_not_end_its_eviction_and_n
     assert world.report(PAUSE) == ()
 
 
+def test_one_that_no_policy_watches_any_more_is_evicted_at_no_time() -> None:
+    world = World()
+    world.now = 0.5  # since the machine started: no moment of the past is late enough to be an end by chance
+    world.fails()
+    world.troubles.health(SHOP, ONE, 30)
+    world.troubles.evicted(SHOP, ONE, 60.0)
+    world.troubles.unwatched(SHOP, ONE)
+    assert world.report() == (Trouble(SHOP, ONE, 0, 0.0, "shop.test", VERIFY, 1, 0.5),)
+
+
 def test_a_failure_of_long_ago_is_forgotten() -> None:
     world = World()
     world.fails()
