@@ -126,11 +126,11 @@ class _Referred(NamedTuple):
 def _referred(message: Message, params: Object) -> _Referred:
     """Raises `Malformed`."""
     ref = messages.object_of(params.get("ref", UNSET))
-    kind, key = REFERENCES.get(messages.text_of(ref.get("type")) or "", ("", ""))
-    name = messages.text_of(ref.get(key))
-    if name is None:
+    found = REFERENCES.get(messages.text_of(ref.get("type")) or "")
+    name = None if found is None else messages.text_of(ref.get(found[1]))
+    if found is None or name is None:
         raise Malformed(INVALID_PARAMS, "params.ref must be a reference to a prompt or a resource", message.request_id)
-    return _Referred(kind, key, name, ref)
+    return _Referred(*found, name, ref)
 
 
 async def reference(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:

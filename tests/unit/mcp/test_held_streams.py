@@ -631,8 +631,10 @@ async def test_who_gives_up_a_request_is_waited_for_by_nobody(world: World) -> N
 async def test_what_wants_no_answer_is_answered_by_the_post(world: World) -> None:
     for status in (202, 404):
         sent = Sent(world, NOTE)
+        world.now += 1
         await world.turn()
-        assert sent.call.request.body == NOTE and sent.call.seconds == 30
+        assert (sent.call.request.target, sent.call.request.body) == (b"/messages", NOTE)
+        assert sent.call.seconds == 30 and sent.stream.used == world.now
         sent.call.answers(status, b"")
         opened = await sent.asking
         assert (opened.answer.status, opened.call) == (status, sent.call)
@@ -643,6 +645,7 @@ async def test_what_is_said_beside_answers_is_a_stream_of_its_own(world: World) 
     sent = Sent(world, b"", method=b"GET")
     opened = await sent.asking
     assert opened.answer.head.get(b"content-type") == b"text/event-stream" and not world.asked
+    assert (opened.answer.status, opened.answer.body) == (200, b"")
     sent.stream.dialogue.say(NOTE)
     assert EventReader().feed(await opened.call.receive())[0].data == NOTE
     sent.stream.end("it left")
@@ -756,7 +759,8 @@ async def test_a_session_that_is_not_answered_has_no_stream(world: World) -> Non
     world.sleepers[-1][1].wake(200)
     with pytest.raises(TargetFailed, match=r"^one: it gave no answer within 15 s$"):
         await hello.asking
-    assert held.is_over and hello.stream.is_given_up and world.asked[1].is_given_up
+    assert (held.is_over, held.why) == (True, "it refused initialize")
+    assert hello.stream.is_given_up and world.asked[1].is_given_up
 
 
 async def test_a_server_that_has_no_stream_answers_initialize_itself(world: World) -> None:

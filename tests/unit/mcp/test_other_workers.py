@@ -169,6 +169,7 @@ class Two(World):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         super().__init__(str(folder))
         self.calls: list[Asked] = []
+        self.sent: list[tuple[CallRequest, float]] = []
         monkeypatch.setattr(calls, "call", self._call)
         self.here = World(str(folder)).holder
         self.x: Any = SimpleNamespace(context=SimpleNamespace(mcp_holder=self.here))
@@ -180,8 +181,9 @@ class Two(World):
         self.client = ClientStream(self.holder, out)
         self.holder.hold_client(self.client)
 
-    def _call(self, _x: object, plan: Any, request: CallRequest, _seconds: float) -> Asked:
+    def _call(self, _x: object, plan: Any, request: CallRequest, seconds: float) -> Asked:
         assert plan.key == f"worker/{self.holder.name}"
+        self.sent.append((request, seconds))
         self.calls.append(Asked(self.holder, request))
         return self.calls[-1]
 
@@ -201,6 +203,134 @@ async def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterato
     for each in made.calls:
         each.cancel()
     await asyncio.sleep(0)
+
+
+async def test_of_a_message_another_worker_gets_the_envelope_alone(world: Two) -> None:
+    """And is not waited for without end, but for what a client is given, which may be slow."""
+    secret = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":"secret","_meta":{"progressToken":"t"}}}'
+    envelope = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":"t"}}}'
+    note = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"secret"}}'
+    withdrawn = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+    answer = b'{"jsonrpc":"2.0","id":"q","result":{"secret":1}}'
+    (await world.far.ask(messages.read(secret))).leave()
+    (await world.far.listen()).leave()
+    await world.far.note(messages.read(note))
+    await world.far.note(messages.read(answer))
+    mailed = await world.mail()
+    await mailed.begin_session("s")
+    await mailed.client_is_ready()
+    await mailed.give(ANSWER)
+    await world.far.end()
+    servers, clients = f"/servers/{world.stream.id}".encode(), f"/clients/{world.client.id}".encode()
+    assert [(each.method, each.target, each.body, seconds) for each, seconds in world.sent] == [
+        (b"POST", servers, envelope, 10.0),
+        (b"GET", servers, b"", 10.0),
+        (b"POST", servers, withdrawn, 10.0),
+        (b"POST", servers, b'{"jsonrpc":"2.0","id":"q","result":{}}', 10.0),
+        (b"GET", clients, b"", 10.0),
+        (b"PUT", clients + b"/session", b"s", 10.0),
+        (b"PUT", clients + b"/ready", b"", 10.0),
+        (b"POST", clients, ANSWER, calls.FOR_EVER),
+        (b"DELETE", servers, b"", 10.0),
+    ]
+    assert {(each.authority, each.headers) for each, _ in world.sent} == {(b"", b"")}
+    mailed.leave()
+
+
+class Refusing:
+    """A call to another worker that goes wrong."""
+
+    def __init__(self, found: CallAnswer | CallFailed | None) -> None:
+        self.found = found
+        self.is_given_up = False
+
+    async def head(self) -> CallAnswer:
+        if self.found is None:
+            await asyncio.Event().wait()
+        if isinstance(self.found, CallFailed):
+            raise self.found
+        assert self.found is not None
+        return self.found
+
+    def cancel(self) -> None:
+        self.is_given_up = True
+
+
+@pytest.mark.parametrize(
+    ("found", "raised"),
+    [
+        (CallFailed("connect", "no such file"), Gone),
+        (CallFailed("timeout", "late"), CallFailed),
+        (CallAnswer(300, Head(b"\r\n"), b""), Malformed),
+        (CallAnswer(404, Head(b"\r\n"), b""), Gone),
+        (CallAnswer(503, Head(b"\r\n"), b""), CallFailed),
+        (CallAnswer(299, Head(b"\r\n"), b""), None),
+    ],
+)
+async def test_what_goes_wrong_between_workers(
+    world: Two, monkeypatch: pytest.MonkeyPatch, found: Any, raised: type[Exception] | None
+) -> None:
+    call = Refusing(found)
+    monkeypatch.setattr(calls, "call", lambda *_: call)
+    if raised is None:
+        assert await world.far.note(messages.read(NOTE)) == b""
+        return
+    with pytest.raises(raised):
+        await world.far.note(messages.read(NOTE))
+    assert call.is_given_up is isinstance(found, CallAnswer)
+
+
+async def test_who_gives_up_waiting_for_another_worker_leaves_no_call(
+    world: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = Refusing(None)
+    monkeypatch.setattr(calls, "call", lambda *_: call)
+    for work in (world.far.listen(), world.mail()):
+        call.is_given_up = False
+        waiting = asyncio.ensure_future(work)
+        await asyncio.sleep(0)
+        assert not call.is_given_up
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert call.is_given_up
+
+
+async def test_a_request_is_served_by_the_stream_of_another_worker(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is by one of its own."""
+    target: Any = SimpleNamespace(name="one")
+    known = requests.UpstreamSession("one", f"{world.holder.name}/{world.stream.id}")
+    for where in (world.here, world.holder):
+        world.x.context.mcp_holder = where
+        visit: Any = SimpleNamespace(x=world.x, session=SimpleNamespace(number=b"\x07"), is_modern=False)
+        opened = await requests.asked(visit, target, known, b"GET", b"", 1.0)
+        world.stream.dialogue.say(NOTE)
+        assert EventReader().feed(await opened.call.receive())[0].data == NOTE
+        opened.call.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert world.stream.dialogue.is_idle
+    world.stream.of = b"\x07", "one"
+    world.holder.hold(world.stream)
+    assert await requests.found(visit, target) == requests.UpstreamSession("one", known.session_id)
+    await requests.end_session(visit)
+    assert world.stream.is_over and len(world.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(NOTE, 202), (b"{", 400), (QUESTION, 400), (QUESTION.replace(b"1,", b"2,"), 503)],
+)
+async def test_what_another_worker_is_answered(
+    world: Two, monkeypatch: pytest.MonkeyPatch, body: bytes, status: int
+) -> None:
+    monkeypatch.setattr(dialogue, "MAX_WAITING", 1)
+    world.stream.endpoint = b"/e"
+    heard = await world.far.ask(messages.read(QUESTION))
+    answer = await Asked(world.holder, CallRequest(b"POST", f"/servers/{world.stream.id}".encode(), body=body)).head()
+    assert answer.status == status
+    assert answer.head.get(b"x-endpoint") == (b"/e" if status == 202 else None)
+    heard.leave()
 
 
 async def test_an_answer_comes_from_another_worker_and_no_more(world: Two) -> None:
@@ -349,6 +479,8 @@ async def test_a_client_may_have_so_many_messages_at_work(
     one, _ = await world.mail(), await world.mail()
     with pytest.raises(Busy):
         await world.mail()
+    answer = await Asked(world.holder, CallRequest(b"GET", f"/clients/{world.client.id}".encode())).head()
+    assert (answer.status, answer.body) == (503, b"busy")
     assert is_near or world.calls[-1].is_given_up
     one.leave()
     one.leave()

@@ -840,6 +840,7 @@ async def test_items_lead_to_their_server(made: Made) -> None:
         ({"type": "ref/resource", "uri": "two+a"}, None),
         ({"type": "ref/resource", "name": "two_a"}, -32602),
         ({"type": "ref/other", "name": "two_a"}, -32602),
+        ({"type": "ref/other", "": "two_a"}, -32602),
         ({"name": "two_a"}, -32602),
         (7, -32602),
         (None, -32602),
@@ -1229,6 +1230,13 @@ async def test_requests_are_shown_as_their_servers_get_them(made: Made) -> None:
     alone = made(taking)
     alone.begin_session()
     guards = alone.policies.guardrails = Guards({"*": 1}, passes)
+    ref = {"ref": {"type": "ref/prompt", "name": "one_a"}}
+    await alone.asks("completion/complete", ref)
+    assert guards.shown.pop() == (1, "completion/complete", ["one"], ref) and not guards.shown, "once"
+    endpoint.policies.guardrails = guards
+    await endpoint.asks("completion/complete", ref)
+    own = {"ref": {"type": "ref/prompt", "name": "a"}}
+    assert guards.shown.pop() == (1, "completion/complete", ["one"], own) and not guards.shown
     await alone.asks("ping")
     await alone.posts({"method": "notifications/x"})
     assert guards.shown == [(1, "ping", ["one"], {})], "of what wants no answer nobody is asked"

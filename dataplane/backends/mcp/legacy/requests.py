@@ -123,11 +123,7 @@ async def _hello(visit: Visit, target: TargetPlan, body: bytes, seconds: float) 
     holder = visit.x.context.mcp_holder
     lines = b"%b: %b/%b\r\n" % (SESSION, holder.name.encode(), stream.id.encode())
     sent = _Sent(stream.call.endpoint, lambda: stream.end("it refused initialize"), lines)
-    try:
-        return await _request(visit, target, Near(stream), messages.read(body), body, seconds, sent)
-    except BaseException:
-        stream.end("it did not answer initialize")
-        raise
+    return await _request(visit, target, Near(stream), messages.read(body), body, seconds, sent)
 
 
 async def _post(
