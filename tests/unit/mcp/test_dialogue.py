@@ -91,6 +91,91 @@ def test_requests_of_the_server_go_to_what_it_works_on_and_notes_to_the_stream()
     assert stream.methods == ["roots/list", "notifications/message"]
 
 
+def test_of_several_requests_the_newest_is_asked_and_told_what_is_for_nobody_else() -> None:
+    talk = Dialogue()
+    older, newer = ask(talk, 1), ask(talk, 2, _meta={"progressToken": "t"})
+    talk.say(line(id=6, method="sampling/createMessage"))
+    talk.say(line(method="notifications/message"))
+    for params in ({"progressToken": "x"}, {}, {"progressToken": [1]}):
+        talk.say(line(method="notifications/progress", params=params))
+    assert older.heard == [] and len(newer.heard) == 5
+    stream = Ear()
+    talk.open(stream)
+    talk.say(line(method="notifications/progress", params={"progressToken": "x"}))
+    talk.say(line(method="notifications/progress", params={"progressToken": "t"}))
+    assert len(stream.heard) == 1 and len(newer.heard) == 6
+
+
+def test_who_listens_twice_leaves_once() -> None:
+    class Once(Ear):
+        def leave(self) -> None:
+            assert not self.is_over
+            super().leave()
+
+    talk, ear = Dialogue(), Once()
+    talk.open(ear)
+    talk.ask(messages.read(line(id=1, method="x")), ear)
+    assert not talk.is_idle
+    talk.end()
+    assert ear.is_over and talk.is_idle
+
+
+def test_who_is_forgotten_leaves_what_others_wait_for() -> None:
+    talk, stream = Dialogue(), Ear()
+    talk.open(stream)
+    one, two = ask(talk, 1, _meta={"progressToken": "a"}), ask(talk, 2, _meta={"progressToken": "b"})
+    talk.forget(one)
+    talk.say(line(method="notifications/progress", params={"progressToken": "b"}))
+    talk.say(line(method="notifications/progress", params={"progressToken": "a"}))
+    assert one.heard == [] and len(two.heard) == 1 and len(stream.heard) == 1
+    assert not talk.is_full
+    stream.is_behind = True
+    assert talk.is_full
+    talk.forget(stream)
+    assert not talk.is_full and not talk.is_idle
+    talk.forget(two)
+    assert talk.is_idle
+
+
+def test_what_was_heard_late_takes_no_room_any_more() -> None:
+    talk = Dialogue()
+    large = line(method="notifications/message", params={"data": "x" * (dialogue.MAX_UNHEARD_BYTES // 2)})
+    for _ in range(3):
+        talk.say(large)
+        assert not talk.is_full
+        ear = ask(talk, 1)
+        assert len(ear.heard) == 1
+        talk.forget(ear)
+    talk.say(large)
+    talk.say(large)
+    assert talk.is_full
+
+
+@pytest.mark.parametrize(
+    ("message", "sent"),
+    [
+        ({"id": 1, "method": "x", "params": {"a": 1}}, {"id": 1, "method": "x", "params": {}}),
+        ({"id": "", "method": "x"}, {"id": "", "method": "x", "params": {}}),
+        (
+            {"id": 1, "method": "x", "params": {"_meta": {"progressToken": 0, "b": 1}}},
+            {"id": 1, "method": "x", "params": {"_meta": {"progressToken": 0}}},
+        ),
+        ({"id": 1, "method": "x", "params": {"_meta": [1]}}, {"id": 1, "method": "x", "params": {}}),
+        ({"id": 1, "method": "x", "params": [1]}, {"id": 1, "method": "x", "params": {}}),
+        (
+            {"method": "notifications/cancelled", "params": {"requestId": 7, "reason": "r"}},
+            {"method": "notifications/cancelled", "params": {"requestId": 7}},
+        ),
+        ({"method": "x", "params": {"requestId": [7]}}, {"method": "x", "params": {}}),
+        ({"id": 1, "result": {"a": 1}}, {"id": 1, "result": {}}),
+        ({"id": 1, "error": {"code": 1, "message": "x"}}, {"id": 1, "result": {}}),
+    ],
+)
+def test_an_envelope_has_what_a_dialogue_reads_and_no_more(message: Any, sent: Any) -> None:
+    made = dialogue.envelope(messages.read(line(**message)))
+    assert json.loads(made) == {"jsonrpc": "2.0", **sent}
+
+
 def test_what_nobody_was_there_for_is_heard_by_the_next_one_and_is_bounded() -> None:
     talk = Dialogue()
     for _ in range(dialogue.MAX_UNHEARD):

@@ -245,6 +245,76 @@ async def test_metadata_that_a_processor_could_not_read_is_absent() -> None:
     assert set(told.requests[0].metadata_context.fields) == {"flat", "b"}
 
 
+@pytest.mark.parametrize(
+    ("value", "is_right"),
+    [
+        (b"a\tb", True),
+        (b"\xff", True),
+        (b"", True),
+        (b"a\nb", False),
+        (b"\x00", False),
+        (b"\x1f", False),
+        (b"\x7f", False),
+    ],
+)
+async def test_values_that_headers_can_have(value: bytes, is_right: bool) -> None:
+    mutation = pb.HeaderMutation(set=[pb.Header(key="a", value=value)])
+    outcome = await guardrails.judge([OPEN], REQUEST, CALL, None, Told(passes(header_mutation=mutation)))
+    assert outcome.headers == ({"a": value} if is_right else {})
+
+
+THEIRS = ["host", "content-length", "connection", "transfer-encoding", "mcp-session-id", "mcp-protocol-version"]
+
+
+@pytest.mark.parametrize("name", [*THEIRS, "mcp-method", "mcp-name"])
+async def test_headers_of_the_connection_and_the_session_stay(name: str) -> None:
+    for mutation in (
+        pb.HeaderMutation(set=[pb.Header(key=name.title(), value=b"1")]),
+        pb.HeaderMutation(remove=[name]),
+    ):
+        outcome = await guardrails.judge([CLOSED], REQUEST, CALL, None, Told(passes(header_mutation=mutation)))
+        assert outcome == Outcome(CALL.content)
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(65_536, True), (65_537, False)])
+async def test_what_a_verdict_leaves_is_bounded(size: int, is_kept: bool) -> None:
+    verdict = passes(metadata={"a": ""})
+    verdict.metadata.update({"a": "x" * (size - verdict.metadata.ByteSize() - 9)})
+    verdict.metadata.update({"a": "x" * (size - verdict.metadata.ByteSize() + len(verdict.metadata["a"]))})
+    assert verdict.metadata.ByteSize() == size
+    outcome = await guardrails.judge([OPEN], REQUEST, CALL, None, Told(verdict))
+    assert bool(outcome.metadata) is is_kept
+    for length, has_data in ((65_536, True), (65_537, False)):
+        error = b'"' + b"x" * (length - 2) + b'"'
+        with pytest.raises(Rejected) as caught:
+            await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(1, "r" * 1025, error)))
+        assert (caught.value.data is not None) is has_data
+        assert caught.value.text == "r" * 1024 and str(caught.value) == "open: " + "r" * 200
+
+
+async def test_a_rejection_without_a_reason_has_a_text() -> None:
+    with pytest.raises(Rejected) as caught:
+        await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(99)))
+    assert (caught.value.text, caught.value.code, caught.value.data) == ("rejected by a guardrail", -32603, None)
+
+
+async def test_a_result_that_is_nothing_is_told_as_null() -> None:
+    told = Told(pb.McpResponseResult(**{"pass": pb.Pass()}))
+    await guardrails.judge([CLOSED], RESPONSE, Message("x", ("a",), None), None, told)
+    assert told.requests[0].mcp_response == b"null"
+
+
+@pytest.mark.parametrize(
+    ("value", "levels", "fits"),
+    [
+        *((1, 0, True), ([], 0, False), ([], 1, True), ({}, 0, False), ({"a": [1]}, 1, False), ({"a": [1]}, 2, True)),
+        *(([1, [1]], 1, False), ([[1], 1], 1, False), ([1, [1]], 2, True)),
+    ],
+)
+def test_levels_of_a_value(value: Any, levels: int, fits: bool) -> None:
+    assert guardrails._has_levels(value, levels) is fits
+
+
 def test_who_is_concerned() -> None:
     one, other = Processor("1", (("tools/call", REQUEST),)), Processor("2", (("*", RESPONSE),))
     assert guardrails.concerned((one, other), "tools/call", REQUEST) == (one,)

@@ -272,9 +272,10 @@ async def test_an_answer_is_poured_as_it_comes(desk: Desk) -> None:
     desk.out.pause()
     desk.out.resume()
     assert up.did == ["pause", "resume"]
-    made.upstream_content(b"last", True)
+    last = b"x" * (BUFFER - 1)
+    made.upstream_content(last, True)
     await pouring
-    assert [data for data, _ in desk.client.got[3:]] == [b"last"]
+    assert [data for data, _ in desk.client.got[3:]] == [last]
     desk.out.pause()
     assert up.did == ["pause", "resume"], "it is over"
 

@@ -1587,10 +1587,12 @@ def modern(method: str, **params: Any) -> tuple[str, Json, bytes]:
     )
 
 
+def acknowledged(notifications: Json) -> bytes:
+    return event({"method": "notifications/subscriptions/acknowledged", "params": {"notifications": notifications}})
+
+
 def granting(sent: Json, *more: bytes | Exception | None, **notifications: Any) -> Answer:
-    params = {"notifications": notifications or sent["params"]["notifications"]}
-    begun = event({"method": "notifications/subscriptions/acknowledged", "params": params})
-    return Answer(200, STREAM, begun, *more)
+    return Answer(200, STREAM, acknowledged(notifications or sent["params"]["notifications"]), *more)
 
 
 CHANGED = event({"method": "notifications/tools/list_changed"})
@@ -1694,6 +1696,92 @@ async def test_of_the_only_server_rules_hide_resources(made: Made) -> None:
     endpoint.policies.rules = (1,)
     found = await endpoint.asks(*modern("subscriptions/listen", notifications=wanted))
     assert (found.status, found.code) == (200, -5)
+
+
+async def test_the_only_server_answers_by_itself_where_there_are_no_rules(made: Made) -> None:
+    endpoint = made(lambda sent, _: granting(sent, event({"method": "notifications/mine"}), END))
+    wanted = {"Anything": True}
+    found = await endpoint.asks(*modern("subscriptions/listen", notifications=wanted))
+    assert endpoint.got("one")[0]["params"]["notifications"] == wanted
+    assert [each.get("method") for each in found.messages][1:] == ["notifications/mine", None]
+    assert endpoint.asked[0].seconds == calls.FOR_EVER
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"notifications": 7}, {"Notifications": {}, "notifications": {}}, {"notifications": {"TOOLSLISTCHANGED": 1}}],
+)
+async def test_what_several_are_asked_for_is_spelled_as_the_protocol_does(made: Made, params: Json) -> None:
+    endpoint = made(taking, taking)
+    found = await endpoint.asks(*modern("subscriptions/listen", **params))
+    assert found.code == -32602 and not endpoint.asked
+
+
+async def test_what_comes_together_with_the_acknowledgement_is_heard(made: Made) -> None:
+    def at_once(sent: Json, request: CallRequest) -> Answer:
+        begun = b"id: 1\ndata:\n\n" + acknowledged(sent["params"]["notifications"])
+        return Answer(200, STREAM, begun + CHANGED + UPDATED, CHANGED + END + CHANGED)
+
+    endpoint = made(at_once, lambda sent, _: granting(sent, None))
+    found = await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
+    methods = [each.get("method") for each in found.messages]
+    changed = "notifications/tools/list_changed"
+    assert methods[1:] == [changed, "notifications/resources/updated", changed, None]
+    together = Answer(200, STREAM, acknowledged(WANTED) + END + CHANGED)
+    endpoint.servers["one"] = fixed(together)
+    found = await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
+    assert len(found.messages) == 2 and found.out.how == "ended"
+
+
+@pytest.mark.parametrize(
+    ("first", "code"),
+    [
+        ({"id": 7, "error": {"code": -5, "message": "no"}}, -5),
+        ({"id": 8, "error": {"code": -5, "message": "no"}}, None),
+        ({"id": 7, "result": {}}, None),
+    ],
+)
+async def test_a_stream_may_begin_with_the_error_of_this_request(made: Made, first: Json, code: Any) -> None:
+    endpoint = made(fixed(Answer(200, STREAM, event(first))))
+    endpoint.policies.rules = (1,)
+    found = await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
+    if code is not None:
+        assert (found.status, found.code) == (200, code)
+    else:
+        assert found.reply is not None
+        assert found.reply.detail == "one: its stream does not begin with an acknowledgement"
+    assert endpoint.asked[0].is_given_up
+
+
+async def test_a_stream_begins_without_a_server_only_where_it_may(made: Made) -> None:
+    for fail_open in (False, True):
+        endpoint = made(lambda sent, _: granting(sent, CHANGED, END), failing, fail_open=fail_open)
+        found = await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
+        assert (found.status, len(found.messages)) == ((200, 3) if fail_open else (502, 1))
+    endpoint = made(failing, failing, fail_open=True)
+    assert (await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))).status == 502
+
+
+async def test_answers_and_requests_of_others_are_not_passed(made: Made) -> None:
+    others = event({"id": 9, "result": {}}) + event({"id": 3, "method": "roots/list"}) + b"data:\nid: 1\n\n"
+    endpoint = made(lambda sent, _: granting(sent, others, CHANGED, END), lambda sent, _: granting(sent, None))
+    found = await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
+    assert [each.get("method") for each in found.messages][1:] == ["notifications/tools/list_changed", None]
+
+
+async def test_a_stream_that_is_not_readable_is_lost(made: Made) -> None:
+    for rest in (b"data: x\n\n", event({"method": "notifications/resources/updated", "params": [1]})):
+        endpoint = made(lambda sent, _, rest=rest: granting(sent, CHANGED, rest))
+        endpoint.policies.rules = (1,)
+        found = await endpoint.asks(*modern("subscriptions/listen", notifications={**WANTED}))
+        assert found.out.how == "lost" and len(found.messages) == 2
+
+
+async def test_the_end_of_a_stream_is_shown_to_guardrails(made: Made) -> None:
+    endpoint = made(lambda sent, _: granting(sent, END), lambda sent, _: granting(sent, None))
+    guards = endpoint.policies.guardrails = Guards({"*": 2}, passes)
+    await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
+    assert guards.shown == [(2, "subscriptions/listen", ["one", "two"], {})]
 
 
 async def test_older_revisions_of_several_have_no_such_method(made: Made) -> None:
