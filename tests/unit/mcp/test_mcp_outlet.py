@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,11 @@ from dataplane.http.messages import ResponseHead
 from dataplane.http.sse import Event, EventReader
 from dataplane.mcp import names
 from dataplane.mcp.messages import Malformed
+from dataplane.mcp.plans import TargetPlan
+from dataplane.table.plans import at_socket
 from dataplane.upstream.call_streams import BUFFER
+from dataplane.upstream.guards import Rules
+from dataplane.upstream.settings import NO_SETTINGS, Settings
 
 
 class Client:
@@ -338,6 +343,173 @@ async def test_what_is_made_here_is_given_in_turns(desk: Desk) -> None:
     desk.out.resume()
     await pouring
     assert desk.client.got[1:] == [(b"a", False), (b"b", False)]
+
+
+# --- who is called
+
+
+class Plan:
+    """`BackendPlan`: what was made of it."""
+
+    endpoints = ()
+    host = b""
+
+    def __init__(self, *became: Any) -> None:
+        self.became = became
+
+    def topped(self, settings: Any, rules: Any) -> Plan:
+        return Plan(*self.became, ("topped", settings, rules))
+
+    def under(self, settings: Any, version: int) -> Plan:
+        return Plan(*self.became, ("under", settings, version))
+
+    def guarded(self, rules: Any) -> Plan:
+        return Plan(*self.became, ("guarded", rules))
+
+
+def exchange(plan: Any, backend: Settings = NO_SETTINGS, rules: Any = None, leases: Any = None) -> Any:
+    return SimpleNamespace(
+        table=SimpleNamespace(backends={"b": plan}),
+        policies=SimpleNamespace(backend=backend, rules=rules, host_rewrite=None),
+        context=SimpleNamespace(calls=SimpleNamespace(leases=leases)),
+        authority=b"asked",
+        host_set=False,
+    )
+
+
+ROUTE, OWN, ABOVE = (Settings(tcp=name) for name in ("route", "own", "above"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("target", "backend", "rules", "became"),
+    [
+        ({}, NO_SETTINGS, None, []),
+        ({"above": ABOVE}, NO_SETTINGS, None, [("topped", ABOVE, None)]),
+        ({"rules_above": "r"}, NO_SETTINGS, None, [("topped", NO_SETTINGS, "r")]),
+        ({"own": OWN}, NO_SETTINGS, None, [("under", OWN, 0)]),
+        ({}, ROUTE, None, [("under", ROUTE, 0)]),
+        ({"own": OWN}, ROUTE, None, [("under", OWN, 0)]),
+        ({}, NO_SETTINGS, "of the route", [("guarded", "of the route")]),
+        ({"rules": Rules(health="own")}, NO_SETTINGS, None, [("guarded", Rules(health="own"))]),
+        (
+            {"rules": Rules(health="own")},
+            NO_SETTINGS,
+            Rules(health="x", backend_limits="y"),
+            [("guarded", Rules(health="own", backend_limits="y"))],
+        ),
+        ({"own": OWN, "above": ABOVE, "is_stdio": True}, ROUTE, "r", []),
+        (
+            {"own": OWN, "above": ABOVE},
+            NO_SETTINGS,
+            "r",
+            [("topped", ABOVE, None), ("under", OWN, 0), ("guarded", "r")],
+        ),
+    ],
+)
+def test_what_policies_say_of_a_server_counts(target: Any, backend: Any, rules: Any, became: list[Any]) -> None:
+    mcp: Any = None
+    made: Any = calls.plan_of(exchange(Plan(), backend, rules), mcp, TargetPlan("one", "b", b"/", **target))
+    assert list(made.became) == became
+
+
+def test_a_server_that_is_not_known_cannot_be_called() -> None:
+    mcp: Any = None
+    with pytest.raises(CallFailed, match="other is not known") as failed:
+        calls.plan_of(exchange(Plan()), mcp, TargetPlan("one", "other", b"/"))
+    assert failed.value.cause == "unresolved"
+
+
+@pytest.mark.parametrize("host", [b"", b"tools.test"])
+@pytest.mark.parametrize(
+    ("labels", "pinned", "found"),
+    [
+        ("ab", "b", ["b"]),
+        ("ab", "c", ["a", "b"]),
+        ("a", "a", ["a"]),
+        ("a", "b", ["a"]),
+        ("ab", "", ["a", "b"]),
+    ],
+)
+def test_a_session_stays_at_its_endpoint_while_that_is_there(
+    host: bytes, labels: str, pinned: str, found: list[str]
+) -> None:
+    endpoints: Any = tuple(SimpleNamespace(label=each) for each in labels)
+    asked: list[Any] = []
+
+    def resolve(name: bytes, port: int, _ready: Any) -> Any:
+        asked.append((name, port))
+        return endpoints
+
+    leases = SimpleNamespace(resolve=resolve, guard=lambda plan, rules: asked.append((plan, rules)))
+    whole = replace(at_socket("b", "/x"), endpoints=() if host else endpoints, host=host, port=80)
+    mcp: Any = None
+    made: Any = calls.plan_of(exchange(whole, leases=leases), mcp, TargetPlan("one", "b", b"/"), pinned)
+    assert asked == ([(b"tools.test", 80)] if host and pinned else [])
+    if found == list(labels):
+        assert made is whole
+    else:
+        assert [each.label for each in made.endpoints] == found and made.host == b""
+    rules: Any = "limits"
+    guarded = replace(whole, rules=rules)
+    asked.clear()
+    calls.plan_of(exchange(guarded, leases=leases), mcp, TargetPlan("one", "b", b"/"), pinned)
+    assert ((guarded, rules) in asked) is (found != list(labels)), "counts are the whole plan's"
+
+
+def test_a_name_that_is_not_resolved_yet_is_nobodys() -> None:
+    leases = SimpleNamespace(resolve=lambda name, port, ready: ready())
+    whole = replace(at_socket("b", "/x"), endpoints=(), host=b"tools.test")
+    mcp: Any = None
+    assert calls.plan_of(exchange(whole, leases=leases), mcp, TargetPlan("one", "b", b"/"), "a") is whole
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "host_set", "authority"),
+    [(None, False, b""), (True, False, b""), (False, False, b"asked"), (True, True, b"asked")],
+)
+def test_a_server_is_called_by_its_own_name_unless_another_is_wanted(
+    rewrite: bool | None, host_set: bool, authority: bytes
+) -> None:
+    x = exchange(Plan())
+    x.policies.host_rewrite, x.host_set = rewrite, host_set
+    plan: Any = Plan()
+    assert calls.authority(x, plan) == authority
+
+
+OWN_LINES = (
+    *("host", "accept", "accept-encoding", "mcp-session-id", "last-event-id", "expect", "range", "content-length"),
+    *("content-type", "content-encoding", "transfer-encoding", "trailer", "te", "connection", "keep-alive", "upgrade"),
+    *("proxy-connection", "if-none-match", "if-modified-since", "mcp-name"),
+)
+
+
+@pytest.mark.parametrize("name", [*OWN_LINES, "x-other", "mcp-method", "authorization"])
+def test_lines_of_a_client_that_go_on(name: str) -> None:
+    line = f"{name.title()}: 1\r\n".encode()
+    head = Head(b"\r\na: 1\r\n" + line)
+    assert calls.passing(head) == b"a: 1\r\n" + (b"" if name in OWN_LINES else line)
+
+
+@pytest.mark.parametrize("seconds", [2.5, calls.FOR_EVER])
+async def test_a_call_begins_with_its_whole_content(seconds: float) -> None:
+    begun: list[Any] = []
+    leases = SimpleNamespace(begin=lambda holder, plan: begun.append((holder, plan)))
+    services = SimpleNamespace(
+        clock=lambda: 100.0, leases=leases, wake_at=lambda at, whom: begun.append((at, whom)), make_future=None
+    )
+    x: Any = SimpleNamespace(context=SimpleNamespace(calls=services))
+    plan: Any = SimpleNamespace(key="b", authority=b"server", host_rewrite=False, port=0)
+    request = CallRequest(b"POST", b"/mcp", b"server", b"x: 1\r\n", b"body")
+    made = calls.call(x, plan, request, seconds, True)
+    assert (made.is_idempotent, made.length, made.seconds) == (True, 4, seconds)
+    assert begun == [(made, plan), *([(102.5, made)] if seconds == 2.5 else [])]
+    assert calls.call(x, plan, request).is_idempotent is False
+    taken: list[Any] = []
+    up: Any = SimpleNamespace(begin=lambda *each: taken.append(each))
+    made.lease_ready(up)
+    ((consumer, block, body, end),) = taken
+    assert (consumer, body, end) == (made, b"body", True)
+    assert b"content-length: 4\r\n" in block and b"x: 1\r\n" in block
 
 
 # --- an answer that is read
