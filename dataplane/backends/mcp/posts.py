@@ -235,8 +235,8 @@ def _own_task(name: str) -> str:
 
 async def _respond_without_session(visit: Visit, upstreams: Upstreams, message: Message) -> Reply | None:
     """It goes to the session that was opened for the request of the client which the server works on."""
-    text = message.id if isinstance(message.id, str) else ""
-    found = sessions.opened_question(text, visit.x.context.sealer, visit.owner)
+    text = message.id
+    found = sessions.opened_question(text, visit.x.context.sealer, visit.owner) if isinstance(text, str) else None
     target = None if found is None else visit.plan.by_name.get(found.session.target)
     if found is None or target is None:
         raise Malformed(INVALID_PARAMS, "the id is that of no request", message.request_id)

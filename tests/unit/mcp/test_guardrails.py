@@ -66,7 +66,8 @@ def verdict_of(metadata: dict[str, Any] | None = None, **more: Any) -> pb.McpReq
 
 
 def passes(**more: Any) -> pb.McpRequestResult:
-    return verdict_of(**{"pass": pb.Pass()}, **more)
+    passed: dict[str, Any] = {"pass": pb.Pass()}
+    return verdict_of(**passed, **more)
 
 
 def changes(content: bytes, **more: Any) -> pb.McpRequestResult:
@@ -279,8 +280,8 @@ async def test_headers_of_the_connection_and_the_session_stay(name: str) -> None
 @pytest.mark.parametrize(("size", "is_kept"), [(65_536, True), (65_537, False)])
 async def test_what_a_verdict_leaves_is_bounded(size: int, is_kept: bool) -> None:
     verdict = passes(metadata={"a": ""})
-    verdict.metadata.update({"a": "x" * (size - verdict.metadata.ByteSize() - 9)})
-    verdict.metadata.update({"a": "x" * (size - verdict.metadata.ByteSize() + len(verdict.metadata["a"]))})
+    verdict.metadata.update({"a": "x" * 60_000})
+    verdict.metadata.update({"a": "x" * (60_000 + size - verdict.metadata.ByteSize())})
     assert verdict.metadata.ByteSize() == size
     outcome = await guardrails.judge([OPEN], REQUEST, CALL, None, Told(verdict))
     assert bool(outcome.metadata) is is_kept
@@ -299,7 +300,8 @@ async def test_a_rejection_without_a_reason_has_a_text() -> None:
 
 
 async def test_a_result_that_is_nothing_is_told_as_null() -> None:
-    told = Told(pb.McpResponseResult(**{"pass": pb.Pass()}))
+    passed: dict[str, Any] = {"pass": pb.Pass()}
+    told = Told(pb.McpResponseResult(**passed))
     await guardrails.judge([CLOSED], RESPONSE, Message("x", ("a",), None), None, told)
     assert told.requests[0].mcp_response == b"null"
 

@@ -156,6 +156,7 @@ async def test_a_stream_is_asked_for_and_held_when_it_names_its_endpoint(world: 
     call.says(event(b"/messages", b"endpoint"))
     stream = await opening
     assert isinstance(stream, ServerStream) and stream.endpoint == b"/messages"
+    assert (len(stream.id), stream.why, stream.is_over) == (32, "", False)
     assert world.holder.of(stream.id) is world.holder.of_session(b"\x07", "one") is stream
     deadline.wake(at)
     assert not stream.is_over and not call.is_given_up, "it has named its endpoint"
@@ -234,6 +235,7 @@ async def test_who_gives_up_waiting_leaves_no_stream(world: World) -> None:
             await world.turn()
         opening.cancel()
         await asyncio.gather(opening, return_exceptions=True)
+        await world.turn()
         assert world.asked[-1].is_given_up and not world.holder._streams
 
 
@@ -569,6 +571,7 @@ async def test_a_request_is_posted_where_the_stream_says_within_its_time(world: 
     opened = await sent.asking
     assert (opened.answer.status, opened.answer.head.get(b"content-type")) == (200, b"application/json")
     late.wake(at)
+    assert opened.answer.body == b""
     assert (await opened.call.receive(), await opened.call.receive()) == (ANSWER, b"")
     assert opened.call.endpoint is None and not sent.call.is_given_up
     opened.call.cancel()
@@ -576,17 +579,46 @@ async def test_a_request_is_posted_where_the_stream_says_within_its_time(world: 
 
 
 async def test_more_than_an_answer_is_a_stream(world: World) -> None:
-    sent = Sent(world, seconds=calls.FOR_EVER)
-    await world.turn()
-    assert len(world.sleepers) == 1, "the look for streams alone"
+    for seconds in (calls.FOR_EVER, 30.0):
+        sent = Sent(world, seconds=seconds)
+        world.tasks.append(sent.asking)
+        await world.turn()
+    _, (at, late) = world.sleepers
+    assert at == 130, "one that is waited for without end has no deadline"
     sent.call.answers(202)
     sent.stream.dialogue.say(messages.request("roots/list", "q"))
     opened = await sent.asking
     assert opened.answer.head.get(b"content-type") == b"text/event-stream"
+    late.wake(at)
     sent.stream.dialogue.say(ANSWER)
     said = [await opened.call.receive() for _ in range(3)]
     assert [each.data for each in EventReader().feed(b"".join(said))] == [messages.request("roots/list", "q"), ANSWER]
     assert said[2] == b""
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_request_that_is_withdrawn_ends_without_an_answer(world: World, has_begun: bool) -> None:
+    sent = Sent(world)
+    await world.turn()
+    sent.call.answers(202)
+    if has_begun:
+        sent.stream.dialogue.say(messages.request("roots/list", "q"))
+        await world.turn()
+    sent.stream.note(messages.read(messages.notification("notifications/cancelled", messages.raw({"requestId": 1}))))
+    opened = await sent.asking
+    said = [await opened.call.receive() for _ in range(3)]
+    assert [bool(each) for each in said] == [has_begun, False, False]
+
+
+async def test_of_a_request_that_is_over_nothing_is_used_later(world: World) -> None:
+    sent = Sent(world)
+    await world.turn()
+    sent.stream.dialogue.say(messages.request("roots/list", "q"))
+    opened = await sent.asking
+    opened.call.cancel()
+    world.now += 50
+    world.sleepers[-1][1].wake(world.now)
+    assert sent.stream.used == 100
 
 
 async def test_what_is_not_answered_in_time_fails(world: World) -> None:
@@ -665,6 +697,8 @@ async def test_a_stream_that_is_not_there_is_unknown(world: World, name: str) ->
     known = UpstreamSession("one", f"{name}/{'0' * 32}")
     opened = await requests.asked(world.visit, world.target, known, b"POST", QUESTION, 1.0)
     assert (opened.answer.status, opened.answer.head.get(b"content-length")) == (404, b"0")
+    assert opened.answer.body == b""
+    opened.call.cancel()
     assert await opened.call.receive() == b""
 
 

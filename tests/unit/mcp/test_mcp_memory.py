@@ -10,6 +10,7 @@ import pytest
 
 from dataplane.backends.mcp import farewell
 from dataplane.backends.mcp.farewell import Farewell
+from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.link.ended import Ended
 from dataplane.link.renewed import Renewed
 from dataplane.link.used import Used
@@ -318,11 +319,12 @@ def test_one_is_made_only_when_a_request_differs() -> None:
         setattr(visit, name, value)
         assert visit.farewell(first) is not first
         setattr(visit, name, before)
-    for name, value in (("policies", object()), ("authority", b"b"), ("host_set", True)):
-        before = getattr(visit.x, name)
-        setattr(visit.x, name, value)
+    others: dict[str, Any] = {"policies": object(), "authority": b"b", "host_set": True}
+    for name, other in others.items():
+        known = getattr(visit.x, name)
+        setattr(visit.x, name, other)
         assert visit.farewell(first) is not first
-        setattr(visit.x, name, before)
+        setattr(visit.x, name, known)
     assert visit.farewell(first) is first
 
 
@@ -333,7 +335,7 @@ async def test_each_server_is_said_goodbye_in_the_session_that_it_has_now(monkey
         assert self.visit is made
         ended.append((target.name, known))
 
-    monkeypatch.setattr(farewell.Upstreams, "end", end)
+    monkeypatch.setattr(Upstreams, "end", end)
     one, two, gone = (UpstreamSession(name, f"s-{name}") for name in ("one", "two", "gone"))
     visit = Visit(one, gone, two)
     made = visit.farewell()

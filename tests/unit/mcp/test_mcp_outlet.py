@@ -380,6 +380,12 @@ def exchange(plan: Any, backend: Settings = NO_SETTINGS, rules: Any = None, leas
 ROUTE, OWN, ABOVE = (Settings(tcp=name) for name in ("route", "own", "above"))  # type: ignore[arg-type]
 
 
+OWN_HEALTH, OTHER_HEALTH, SOME_LIMITS = (object() for _ in range(3))
+HEALTH = Rules(health=OWN_HEALTH)  # type: ignore[arg-type]
+LIMITS = Rules(OTHER_HEALTH, SOME_LIMITS)  # type: ignore[arg-type]
+BOTH_RULES = Rules(OWN_HEALTH, SOME_LIMITS)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("target", "backend", "rules", "became"),
     [
@@ -390,12 +396,12 @@ ROUTE, OWN, ABOVE = (Settings(tcp=name) for name in ("route", "own", "above"))  
         ({}, ROUTE, None, [("under", ROUTE, 0)]),
         ({"own": OWN}, ROUTE, None, [("under", OWN, 0)]),
         ({}, NO_SETTINGS, "of the route", [("guarded", "of the route")]),
-        ({"rules": Rules(health="own")}, NO_SETTINGS, None, [("guarded", Rules(health="own"))]),
+        ({"rules": HEALTH}, NO_SETTINGS, None, [("guarded", HEALTH)]),
         (
-            {"rules": Rules(health="own")},
+            {"rules": HEALTH},
             NO_SETTINGS,
-            Rules(health="x", backend_limits="y"),
-            [("guarded", Rules(health="own", backend_limits="y"))],
+            LIMITS,
+            [("guarded", BOTH_RULES)],
         ),
         ({"own": OWN, "above": ABOVE, "is_stdio": True}, ROUTE, "r", []),
         (

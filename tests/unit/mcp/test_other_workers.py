@@ -24,6 +24,7 @@ from dataplane.http.sse import EventReader
 from dataplane.local_http import Request
 from dataplane.mcp import dialogue, messages
 from dataplane.mcp.messages import Malformed
+from dataplane.mcp.sessions import UpstreamSession
 
 
 class Out:
@@ -299,7 +300,7 @@ async def test_who_gives_up_waiting_for_another_worker_leaves_no_call(
 async def test_a_request_is_served_by_the_stream_of_another_worker(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is by one of its own."""
     target: Any = SimpleNamespace(name="one")
-    known = requests.UpstreamSession("one", f"{world.holder.name}/{world.stream.id}")
+    known = UpstreamSession("one", f"{world.holder.name}/{world.stream.id}")
     for where in (world.here, world.holder):
         world.x.context.mcp_holder = where
         visit: Any = SimpleNamespace(x=world.x, session=SimpleNamespace(number=b"\x07"), is_modern=False)
@@ -312,7 +313,7 @@ async def test_a_request_is_served_by_the_stream_of_another_worker(world: Two, m
         assert world.stream.dialogue.is_idle
     world.stream.of = b"\x07", "one"
     world.holder.hold(world.stream)
-    assert await requests.found(visit, target) == requests.UpstreamSession("one", known.session_id)
+    assert await requests.found(visit, target) == UpstreamSession("one", known.session_id)
     await requests.end_session(visit)
     assert world.stream.is_over and len(world.calls) == 1
 
@@ -521,8 +522,8 @@ async def test_where_the_stream_of_a_session_is_held(world: Two) -> None:
     ):
         answer = await Asked(world.holder, CallRequest(b"GET", path)).head()
         assert (answer.status, answer.body) == (status, body), path
-    for path in (f"/servers/{world.stream.id}", f"/clients/{world.client.id}", f"/clients/{world.client.id}/session"):
-        assert (await Asked(world.holder, CallRequest(b"PATCH", path.encode())).head()).status == 404
+    for there in (f"/servers/{world.stream.id}", f"/clients/{world.client.id}", f"/clients/{world.client.id}/session"):
+        assert (await Asked(world.holder, CallRequest(b"PATCH", there.encode())).head()).status == 404
     for session, is_over in ((b"08", False), (b"07", True)):
         answer = await Asked(world.holder, CallRequest(b"DELETE", b"/sessions/" + session)).head()
         assert (answer.status, answer.body, world.stream.is_over) == (200, b"", is_over)

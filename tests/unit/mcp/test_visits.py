@@ -401,6 +401,13 @@ async def test_a_mistake_names_the_request_that_it_is_in(made: Made) -> None:
     assert endpoint.counted == [("tools/call", "", "", "failed")] * 2
 
 
+async def test_what_is_no_message_has_no_id(made: Made) -> None:
+    endpoint = made(taking)
+    endpoint.begin_session()
+    found = await endpoint.posts(b"{")
+    assert (found.status, found.code, found.last["id"]) == (400, -32700, None) and not endpoint.counted
+
+
 # --- counting
 
 
@@ -435,6 +442,33 @@ async def test_a_tool_that_is_refused_is_counted_without_its_name(made: Made) ->
 
 
 # --- one server
+
+
+async def test_the_answer_of_the_only_server_is_as_it_gave_it(made: Made) -> None:
+    """But where ids or names have to be ours, or rules read it."""
+    said = b": a comment\n\n" + event({"id": 7, "result": {}})
+    for stateless, rules, lines, is_as_given in (
+        (False, (), b"", True),
+        (True, (), modern("tools/call")[2] + b"mcp-name: a\r\n", True),
+        (True, (), b"", False),
+        (False, (1,), b"", False),
+    ):
+        endpoint = made(
+            lambda sent, _: Answer(200, STREAM, said) if sent.get("method") == "tools/call" else taking(sent, _)
+        )
+        endpoint.plan.stateless, endpoint.policies.rules = stateless, rules
+        if not stateless:
+            endpoint.begin_session()
+        found = await endpoint.asks("tools/call", {**modern("")[1], "name": "a"}, lines)
+        assert (found.out.body == said) is is_as_given and found.last["result"] == {}
+
+
+@pytest.mark.parametrize(("method", "is_idempotent"), [("ping", True), ("tools/call", False), ("mine", False)])
+async def test_a_server_may_get_twice_what_changes_nothing(made: Made, method: str, is_idempotent: bool) -> None:
+    endpoint = made(taking)
+    endpoint.begin_session()
+    await endpoint.asks(method, {"name": "a"})
+    assert endpoint.asked[0].is_idempotent is is_idempotent
 
 
 async def test_a_message_to_the_only_server_is_as_the_client_sent_it(made: Made) -> None:
@@ -764,17 +798,17 @@ async def test_all_servers_are_asked_and_their_answers_are_one(made: Made) -> No
 
 @pytest.mark.parametrize("fail_open", [False, True])
 async def test_what_is_for_all_without_one_of_them(made: Made, fail_open: bool) -> None:
-    endpoint = made(taking, failing, fail_open=fail_open)
-    endpoint.begin_session()
-    for method in ("ping", None):
-        asked = endpoint.posts({"method": "notifications/x"}) if method is None else endpoint.asks(method)
-        found = await asked
-        assert found.status == ((202 if method is None else 200) if fail_open else 502)
-        if not fail_open:
-            assert endpoint.memory.has_ended(b"8 bytes."), "the session ends with its server, at all of them"
-            assert endpoint.requests()[-2:] == [("one", b"DELETE"), ("two", b"DELETE")]
-            assert {each.seconds for each in endpoint.asked[-2:]} == {5.0}
-            break
+    for message, status in (({"id": 7, "method": "ping"}, 200), ({"method": "notifications/x"}, 202)):
+        endpoint = made(taking, failing, fail_open=fail_open)
+        endpoint.begin_session()
+        found = await endpoint.posts(message)
+        assert found.status == (status if fail_open else 502)
+        if fail_open:
+            assert found.out.how == "ended" and (status == 200 or found.out.body == b"")
+            continue
+        assert endpoint.memory.has_ended(b"8 bytes."), "the session ends with its server, at all of them"
+        assert endpoint.requests()[-2:] == [("one", b"DELETE"), ("two", b"DELETE")]
+        assert {each.seconds for each in endpoint.asked[-2:]} == {5.0}
     endpoint = made(failing, failing, fail_open=True)
     endpoint.begin_session()
     assert (await endpoint.asks("ping")).status == 502
@@ -894,7 +928,9 @@ async def test_without_sessions_one_is_opened_for_each_request_and_ended(made: M
     endpoint.asked.clear()
     await endpoint.asks("ping", lines=b"mcp-protocol-version: 2025-06-18\r\n")
     assert endpoint.asked[0].message["params"]["protocolVersion"] == "2025-06-18"
-    assert (await endpoint.posts({"method": "notifications/x"})).status == 202
+    count = len(endpoint.asked)
+    found = await endpoint.posts({"method": "notifications/x"})
+    assert (found.status, found.out.body, found.out.lines, len(endpoint.asked)) == (202, b"", b"", count)
 
 
 async def test_without_sessions_answers_find_the_session_that_waits(made: Made) -> None:
@@ -913,8 +949,10 @@ async def test_without_sessions_answers_find_the_session_that_waits(made: Made) 
     (call,) = endpoint.asked
     assert (call.target, call.message) == ("one", {"jsonrpc": "2.0", "id": 5, "result": {"roots": []}})
     assert b"mcp-session-id: new\r\n" in call.request.headers and (call.seconds, call.is_idempotent) == (30.0, True)
-    for wrong in (5, "5", first["id"] + "x"):
-        assert (await endpoint.posts({"id": wrong, "result": {}})).code == -32602
+    endpoint.plan = McpPlan(endpoint.plan.targets[1:], stateless=True)
+    for wrong in (5, "5", first["id"] + "x", first["id"]):
+        found = await endpoint.posts({"id": wrong, "result": {}})
+        assert (found.code, found.last["error"]["message"]) == (-32602, "the id is that of no request")
 
 
 async def test_ids_of_requests_of_servers_are_remembered_within_a_bound(
@@ -965,6 +1003,34 @@ async def test_what_a_get_has_to_say(made: Made, lines: bytes, reason: str) -> N
     assert (await gets(endpoint, lines)).reason == reason
     endpoint.session = b""
     assert (await gets(endpoint)).reason == "McpSessionMissing"
+
+
+async def test_a_path_that_ends_in_sse_is_a_stream_of_the_older_transport(made: Made) -> None:
+    endpoint = made(taking)
+    endpoint.context.mcp_holder = SimpleNamespace(has_place_for_client=lambda: False)
+    for path, session, reason in (
+        (b"/a/sse?b=/c", b"", "McpBusy"),
+        (b"/a?b=/sse", b"", "McpSessionMissing"),
+        (b"/sse", b"x", "McpSessionUnknown"),
+    ):
+        endpoint.session = session
+        visit = endpoint.visit(b"accept: text/event-stream\r\n")
+        visit.x.asked_target = path
+        assert Answered(visit, await streams.get(visit, b"")).reason == reason
+
+
+@pytest.mark.parametrize(("status", "is_read"), [(200, True), (299, True), (300, False), (405, False)])
+async def test_where_rules_count_a_success_is_read_event_by_event(made: Made, status: int, is_read: bool) -> None:
+    endpoint = made(fixed(Answer(status, JSON, b"{}")))
+    endpoint.begin_session()
+    endpoint.policies.rules = (1,)
+    found = await gets(endpoint)
+    if status == 200:
+        endpoint = made(fixed(Answer(status, STREAM, b": x\n\n" + event(NOTE))))
+        endpoint.begin_session()
+        endpoint.policies.rules = (1,)
+        assert (await gets(endpoint)).messages == [{"jsonrpc": "2.0", **NOTE}]
+    assert found.status == (502 if is_read else status) and (is_read or found.out.body == b"{}")
 
 
 async def test_the_stream_of_the_only_server_is_passed(made: Made) -> None:
@@ -1829,6 +1895,8 @@ async def test_what_several_are_is_discovered(made: Made) -> None:
 
 async def test_requests_of_the_newest_revision_have_their_answers(made: Made) -> None:
     endpoint = made(taking, taking)
+    found = await endpoint.asks("tools/call", modern("")[1], modern("tools/list")[2])
+    assert (found.status, found.code) == (400, -32020) and not endpoint.asked
     method, params, lines = modern("tools/call", name="two_a")
     found = await endpoint.asks(method, params, lines + b"mcp-name: two_a\r\n")
     (call,) = endpoint.asked

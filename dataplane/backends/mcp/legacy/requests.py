@@ -162,7 +162,6 @@ async def _request(
         answer.cancel()
         raise
     if sent.refused is not None:
-        heard.leave()
         if sent.refused.status == NOT_FOUND:
             await reached.end()
         assert sent.call is not None  # it was refused
@@ -190,7 +189,6 @@ class _Sent:
         self.refused: CallAnswer | None = None
         self.problem: CallFailed | None = None
         self._pinned = pinned if endpoint is None else endpoint.label
-        self._is_over = False
         self._late: _Late | None = None
 
     def begin(self, visit: Visit, target: TargetPlan, path: bytes, body: bytes, seconds: float) -> None:
@@ -205,8 +203,6 @@ class _Sent:
         try:
             answer = await self.call.head()
         except CallFailed as error:
-            if self._is_over:
-                return
             self.problem = error
         else:
             if answer.status < _WRONG:
@@ -228,7 +224,6 @@ class _Sent:
 
     def over(self) -> None:
         """Nobody waits for it any more."""
-        self._is_over = True
         self.said()
         if self.call is not None and self.refused is None:
             self.call.cancel()
@@ -260,25 +255,22 @@ class HeardCall:
         self._heard, self._sent = heard, sent
         self._request_id = request_id
         self._first: tuple[bytes, bool] | None = None
-        self._has_answer = self._has_result = self._is_over = False
+        self._has_answer = self._has_result = False
 
     async def wait(self) -> None:
         """For the first that is said. Raises `CallFailed`."""
         self._first = await self._next()
         self.is_whole = self._first is not None and self._first[1]
-        self._is_over = self._first is None
 
     async def receive(self) -> bytes:
         said, self._first = self._first, None
         if said is None:
-            if self._is_over or self._has_answer:
-                return b""
-            said = await self._next()
+            if not self._has_answer:
+                said = await self._next()
             if said is None:
-                self._is_over = True
                 return b""
         text, self._has_answer = said
-        if self._has_answer and self._sent.failed is not None:
+        if self._sent.failed is not None:
             self._has_result = messages.read(text).result is not UNSET
         return text if self.is_whole else write(Event(text, b"message"))
 
@@ -313,7 +305,7 @@ class _Whole:
         return body
 
     def cancel(self) -> None:
-        self._body = b""
+        """Nobody is asked."""
 
 
 def _whole(target: TargetPlan, status: int, body: bytes = b"") -> Opened:

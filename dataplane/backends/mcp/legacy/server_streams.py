@@ -195,11 +195,7 @@ async def _held(visit: Visit, target: TargetPlan, call: TargetCall, origin: tupl
     stream = ServerStream(holder, call, target, origin, number)
     holder.hold(stream)
     visit.x.context.spawn(stream.listen())
-    try:
-        await stream.ready()
-    except BaseException:
-        stream.end("given up")
-        raise
+    await stream.ready()  # whoever gives up ends the call, and so the stream
     return stream
 
 
