@@ -57,8 +57,8 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
     length = head.get(b"content-length") or b""
     size = int(length) if length.isdigit() and len(length) <= _DIGITS else UNKNOWN
     out = visit.out
-    if size == 0 or kind == STREAM:  # events may be long in coming, and the client waits for the head
-        out.head(answer.status, block, UNKNOWN if kind == STREAM else 0, b"", size == 0)
+    if kind == STREAM:  # events may be long in coming, and the client waits for the head
+        out.head(answer.status, block, UNKNOWN, b"", size == 0)
         if size == 0:
             return
     try:

@@ -167,7 +167,7 @@ class Visit:
     def count(self, outcome: str) -> None:
         """For the metric, once for each message. Methods that nobody knows are one."""
         described, target, tool = self._described, "", ""
-        method = described.get("methodName", "")
+        method = described["methodName"]
         for kind, item in described.items():
             if type(item) is dict:
                 target = item["target"]

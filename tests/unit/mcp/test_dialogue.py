@@ -265,6 +265,14 @@ def test_params_of_any_form_are_the_servers_to_judge(params: Any) -> None:
     assert ear.has_answer
 
 
+async def test_what_is_short_of_the_bound_is_not_too_much() -> None:
+    made = Hearing(asyncio.get_running_loop().create_future)
+    made.hear(b"x" * (hearing.MAX_BEHIND_BYTES - 1), False)
+    assert not made.is_behind
+    made.hear(b"x", False)
+    assert made.is_behind
+
+
 @pytest.mark.parametrize(("count", "size"), [(hearing.MAX_BEHIND, 1), (1, hearing.MAX_BEHIND_BYTES)])
 async def test_what_nobody_takes_of_an_answer_is_bounded(count: int, size: int) -> None:
     made = Hearing(asyncio.get_running_loop().create_future)

@@ -112,6 +112,7 @@ async def test_a_request_is_served_once_when_it_is_whole(desk: Desk) -> None:
     desk.out.content(b"ef", True)
     await desk.turn()
     assert (desk.served, desk.room.used, len(desk.tasks)) == ([b"abcd"], 4, 1)
+    assert not desk.out._parts
     desk.holds.set()
     await desk.turn()
     assert desk.room.used == 0 and not desk.replies
@@ -129,7 +130,7 @@ async def test_a_message_is_bounded_by_what_may_be_held(desk: Desk) -> None:
     desk.out.content(b"c", True)
     assert [each.reason for each in desk.replies] == ["BodyTooLarge"] and not desk.tasks
     desk.out.reset()
-    assert desk.room.used == 0
+    assert desk.room.used == 0 and not desk.out._parts
 
 
 async def test_a_message_takes_room_beside_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -514,6 +515,7 @@ async def test_a_call_begins_with_its_whole_content(seconds: float) -> None:
     up: Any = SimpleNamespace(begin=lambda *each: taken.append(each))
     made.lease_ready(up)
     ((consumer, block, body, end),) = taken
+    assert made.plan is plan
     assert (consumer, body, end) == (made, b"body", True)
     assert b"content-length: 4\r\n" in block and b"x: 1\r\n" in block
 
@@ -841,7 +843,9 @@ def test_notices_of_what_rules_refuse_are_left_out() -> None:
         judging = rewrite(renames=renames, hides=hides)
         notice = b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"secret","uri":"u"}}'
         seen = "t+u" if renames else "u"
-        assert said(judging, notice)["params"] == {"uri": seen}, "one of each key, as it was judged"
+        found = judging.message(notice) or b""
+        assert json.loads(found)["params"] == {"uri": seen}
+        assert b"secret" not in found, "one of each key, as it was judged"
         for uri in ("secret", 7, None):
             text = line(method="notifications/resources/updated", params={} if uri is None else {"uri": uri})
             assert judging.message(text) is None
@@ -864,6 +868,82 @@ def test_notices_of_what_rules_refuse_are_left_out() -> None:
 def test_ids_of_events_name_their_server(renames: bool, given: Event, seen: tuple[bytes, bytes]) -> None:
     (found,) = EventReader().feed(rewrite("x", renames).event(given)) or [Event(b"", b"", b"t:7")]
     assert found.data == seen[0] and (found.id or b"") == seen[1]
+
+
+RENAMED = b'{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"t+u"}]}}'
+READ = b'{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"u"}]}}'
+EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
+
+
+def reading_resource(renames: bool = True, hides: Any = None) -> Rewrite:
+    return rewrite("resources/read", renames, renames, hides)
+
+
+def shows(kind: str, target: str, name: str) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "gives"),
+    [
+        (reading_resource(), opened(READ), [(RENAMED, b"x: 1\r\n")]),
+        (reading_resource(False, shows), opened(READ), None),
+        (reading_resource(False), opened(READ), None),
+        (reading_resource(), opened(READ, status=201), None),
+        (reading_resource(False, shows), opened(READ, status=201), None),
+        (reading_resource(), opened(event(READ), lines=STREAM, status=201), None),
+        (reading_resource(False, shows), opened(event(READ), lines=STREAM, status=300), None),
+        (reading_resource(False), opened(READ, lines=PASSED), None),
+    ],
+)
+async def test_a_whole_answer_becomes_ours_only_where_it_must(made: Rewrite, given: Opened, gives: Any) -> None:
+    asked = visit()
+    await relay.relay_rewritten(asked, given, made, b"x: 1\r\n")
+    assert asked.given == (gives or [])
+    if gives is None:
+        ((status, lines, *_), *rest) = asked.out.did
+        assert (status, lines[-6:]) == (given.answer.status, b"x: 1\r\n"), "as it is"
+        assert rest[-1] == "end"
+
+
+@pytest.mark.parametrize(
+    ("made", "status"),
+    [(reading_resource(), 200), (reading_resource(False, shows), 200), (reading_resource(False, shows), 299)],
+)
+async def test_a_stream_becomes_ours_event_by_event(made: Rewrite, status: int) -> None:
+    asked = visit()
+    readies: list[int] = []
+
+    async def ready() -> None:
+        readies.append(len(asked.out.did))
+
+    asked.out.ready = ready
+    asked.out.give = asked.out.did.append
+    parts = (b": x\n\n" + event(READ)[:9], event(READ)[9:], event(READ))
+    await relay.relay_rewritten(asked, opened(*parts, lines=STREAM, status=status), made, b"x: 1\r\n")
+    head, *events, end = asked.out.did
+    assert (head, end) == ((200, EVENTS + b"x: 1\r\n", -1, b"", False), "end")
+    seen = RENAMED if made.renames else READ
+    assert [each.data for each in EventReader().feed(b"".join(events))] == [seen] * 2 and len(readies) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (opened(READ.replace(b"1,", b"2,")), "it answered what was not asked"),
+        (opened(b"{"), "its answer is not readable: the message is not JSON"),
+        (opened(READ, lines=PASSED), "its answer is neither JSON nor a stream of events"),
+        (opened(b"data: x\n\n", lines=STREAM), "its answer is not readable: the message is not JSON"),
+        (opened(CallFailed("lost", "it broke"), lines=STREAM), "it broke"),
+        (opened(b"data: " + b"x" * 101, lines=STREAM), "an event has more than 100 bytes"),
+    ],
+)
+async def test_what_cannot_become_ours_is_a_failure(given: Opened, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay, "MAX_ANSWER", 100)
+    asked = visit()
+    asked.out.give = asked.out.did.append
+    with pytest.raises(TargetFailed, match=rf"^t: {why}$"):
+        await relay.relay_rewritten(asked, given, reading_resource())
 
 
 def test_an_event_that_is_not_for_the_client_is_none() -> None:

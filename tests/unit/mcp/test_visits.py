@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from dataplane.backends.mcp import calls, listening, lists, posts, sending, streams, upstreams
-from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.answers import Opened, TargetFailed
+from dataplane.backends.mcp.legacy import requests
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
@@ -697,6 +698,7 @@ async def test_a_list_of_several_is_asked_for_page_by_page(made: Made) -> None:
     endpoint.begin_session()
     first = await endpoint.asks("tools/list")
     assert names_of(first) == ["one_a", "two_b"] and {each.seconds for each in endpoint.asked} == {30.0}
+    assert [at for at, _ in endpoint.sleepers] == [1030.0] * 2, "answers have to be whole by then"
     cursor = first.last["result"]["nextCursor"]
     second = await endpoint.asks("tools/list", {"cursor": cursor, "x": 1})
     assert names_of(second) == ["one_c2"] and "nextCursor" not in second.last["result"]
@@ -794,6 +796,112 @@ async def test_all_servers_are_asked_and_their_answers_are_one(made: Made) -> No
     endpoint = made(fixed(lambda sent: error(sent, -1)), fixed(lambda sent: error(sent, -2)))
     endpoint.begin_session()
     assert (await endpoint.asks("ping")).code == -1
+
+
+async def test_the_end_of_a_session_at_one_server_does_not_depend_on_another(made: Made) -> None:
+    endpoint = made(failing, taking)
+    endpoint.begin_session()
+    assert (await endpoint.asks("ping")).status == 502
+    assert endpoint.requests()[-2:] == [("one", b"DELETE"), ("two", b"DELETE")]
+
+
+async def test_a_session_that_somebody_else_has_renewed_meanwhile_is_used(made: Made) -> None:
+    def forgetful(sent: Json, request: CallRequest) -> Answer:
+        if b"s-one" not in request.headers:
+            return taking(sent, request)
+        endpoint.memory.renew(b"8 bytes.", UpstreamSession("one", "other"), 1000.0)
+        return Answer(404, b"")
+
+    endpoint = made(forgetful)
+    endpoint.begin_session()
+    assert (await endpoint.asks("ping")).status == 200
+    assert [each["method"] for each in endpoint.got("one")] == ["ping", "ping"]
+    assert b"mcp-session-id: other\r\n" in endpoint.asked[1].request.headers
+
+
+async def test_a_server_without_sessions_says_itself_that_it_is_not_there(made: Made) -> None:
+    endpoint = made(fixed(Answer(404, b"", b"gone")))
+    endpoint.begin_session(UpstreamSession("one"))
+    found = await endpoint.asks("ping")
+    assert (found.status, found.out.body, len(endpoint.asked)) == (404, b"gone", 1)
+
+
+class Older:
+    """A server of the older transport (`legacy/requests`)."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.asked: list[tuple[bytes, str, str, float]] = []
+        self.found: UpstreamSession | None = None
+        self.ended = self.looked = 0
+        endpoint.plan = McpPlan((TargetPlan("one", "one", b"/sse", is_sse=True),), endpoint.plan.stateless)
+        monkeypatch.setattr(requests, "asked", self._asked)
+        monkeypatch.setattr(requests, "found", self._find)
+        monkeypatch.setattr(requests, "end_session", self._end)
+
+    async def _asked(
+        self, visit: Any, target: Any, known: UpstreamSession, method: bytes, body: bytes, seconds: float
+    ) -> Opened:
+        sent = json.loads(body) if body else {}
+        self.asked.append((method, sent.get("method", ""), known.session_id, seconds))
+        call: Any = Call("one", CallRequest(method, b"/"), seconds, taking(sent, CallRequest(method, b"/")))
+        call.endpoint = None
+        self.endpoint.now += 7
+        return Opened(call, await call.head(), "one")
+
+    async def _find(self, visit: Any, target: Any) -> UpstreamSession | None:
+        self.looked += 1
+        return self.found
+
+    async def _end(self, visit: Any) -> None:
+        self.ended += 1
+
+
+async def test_a_stream_that_another_request_has_opened_is_used(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = made(taking)
+    older = Older(monkeypatch, endpoint)
+    endpoint.begin_session(UpstreamSession("one", lost=True))
+    older.found = UpstreamSession("one", "w/other", "1.2.3.4:5")
+    await endpoint.asks("ping")
+    assert older.asked == [(b"POST", "ping", "w/other", calls.FOR_EVER)]
+    assert endpoint.memory.renewed(b"8 bytes.", "one") == older.found
+    older.found = None
+    endpoint.begin_session(UpstreamSession("two"))
+    older.asked.clear()
+    endpoint.memory._known.clear()
+    endpoint.memory._renewed = Shared.local().renewed
+    await endpoint.asks("ping")
+    assert [each[1:3] for each in older.asked] == [
+        ("initialize", ""),
+        ("notifications/initialized", "new"),
+        ("ping", "new"),
+    ]
+    assert endpoint.memory.renewed(b"8 bytes.", "one") == UpstreamSession("one", "new", "")
+    assert endpoint.sleepers[0][0] == 1000.0 + 7 + 7 + 15.0, "from when it has begun to answer"
+    count = older.looked
+    assert await streams.delete(endpoint.visit(), b"") is None
+    assert older.ended == 1 and older.asked[-1] == (b"DELETE", "", "new", 5.0) and older.looked == count
+
+
+async def test_without_sessions_a_stream_is_nobody_elses(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = made(taking, stateless=True)
+    older = Older(monkeypatch, endpoint)
+    older.found = UpstreamSession("one", "w/other")
+    assert (await endpoint.asks("ping")).status == 200
+    assert older.looked == 0 and [each[1] for each in older.asked][:1] == ["initialize"]
+
+
+async def test_only_streams_of_older_servers_are_ended_at_other_workers(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for is_sse, ended in (((False, False), 0), ((False, True), 1)):
+        endpoint = made(taking, taking)
+        older = Older(monkeypatch, endpoint)
+        both = (("one", is_sse[0]), ("two", is_sse[1]))
+        endpoint.plan = McpPlan(tuple(TargetPlan(name, name, b"/", is_sse=each) for name, each in both))
+        endpoint.begin_session()
+        await streams.delete(endpoint.visit(), b"")
+        assert older.ended == ended
 
 
 @pytest.mark.parametrize("fail_open", [False, True])
@@ -1113,6 +1221,11 @@ async def test_delete_ends_the_session_everywhere(made: Made) -> None:
     out: Any = visit.out
     assert (out.status, out.body, endpoint.requests()) == (200, b"", [("one", b"DELETE"), ("two", b"DELETE")])
     assert {each.seconds for each in endpoint.asked} == {5.0} and endpoint.asked[0].is_given_up
+    assert out.lines == b"" and out.how == "ended"
+    assert [(each.request.headers, each.request.body) for each in endpoint.asked] == [
+        (b"mcp-session-id: s-one\r\n", b""),
+        (b"mcp-session-id: s-two\r\n", b""),
+    ]
     assert Answered(visit, None).attributes["mcp"]["methodName"] == "delete"
     for again in (endpoint.visit(), endpoint.visit(b"mcp-protocol-version: x\r\n")):
         reply = await streams.delete(again, b"")
