@@ -215,7 +215,7 @@ def _authorize(headers: Any, host: str, policies: dict[str, Any]) -> list[str]:
     source = found[1] if found else f"{re.sub('[^A-Z0-9]+', '_', host.upper()).strip('_')}_AUTHORIZATION"
     if not _is_variable(source):
         source = f"_{source}"
-    policies["auth"] = {"secretRef": {"Authorization": {"env": source}}}
+    policies["auth"] = {"secretRef": {"env": source}}
     return [source]
 
 

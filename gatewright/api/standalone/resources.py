@@ -87,6 +87,7 @@ class Resources:
         self.places: dict[str, Path] = {_GATEWAY_KEY: ()}
         self._content, self._resolve = content, resolve
         self._named = {backend.name: backend for backend in content.backends}
+        self._positions = {backend.name: index for index, backend in enumerate(content.backends)}
         self._backends: dict[str, backend_pb2.Backend] = {}
         self._secrets: dict[str, secret_pb2.Secret] = {}
         self.certificates: dict[Path, bytes] = {}
@@ -269,8 +270,8 @@ class Resources:
         policies: dict[str, policy_pb2.Policy] = {}
         for each in (top,) if top is reference else (top, reference):
             if each is not None and (where or mcp) is not None and each.policies is not None:
-                place = (*path, "policies") if each is reference else ("backends", "policies")
-                owner = self._references(f"backend/{name.partition('/')[2]}", place)
+                place = path if each is reference else ("backends", self._positions[each.name])
+                owner = self._references(f"backend/{name.partition('/')[2]}", (*place, "policies"))
                 made = to_wire.backend_policies(each.policies, owner)
                 policies |= {policy.WhichOneof("field") or "": policy for policy in made}
         if top is not reference and reference.policies is not None and policies:

@@ -134,7 +134,7 @@ def _read(
     resources = Resources(content, resolve, socket)
     made = tuple(resources.made())
     if resources.problems:
-        problems = [subject.problem(path, message) for path, message in resources.problems]
+        problems = [subject.problem(path, message) for path, message in dict.fromkeys(resources.problems)]
         return Standalone(Config(), (), _sorted(problems, subject), content)
     servers = tuple(resources.servers.values())
     return Standalone(content.config, made, (), content, resources.places, resources.certificates, servers)

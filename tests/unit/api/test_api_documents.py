@@ -255,6 +255,21 @@ def test_one_bad_document_leaves_the_others() -> None:
     assert lines([third]) == [f'f:{ROUTE.count(chr(10)) + 5}: duplicate key "x"']
 
 
+@pytest.mark.parametrize(
+    ("kind", "item", "line"),
+    [
+        ("HTTPRouteList", "{metadata: {name: a}, spec: {hostnames: [a]}}", ""),
+        ("HTTPRouteList", "{kind: Namespace, apiVersion: v1, metadata: {name: a}}", ""),  # it says what it is
+        ("HTTPRouteList", "{kind: HTTPRoute, metadata: {name: a}}", "apiVersion: is required"),
+        ("HTTPRouteList", "7", "must be an object with apiVersion and kind"),
+        ("List", "{apiVersion: v1, metadata: {name: a}}", "kind: is required"),
+    ],
+)
+def test_what_an_item_of_a_list_may_leave_out(kind: str, item: str, line: str) -> None:
+    (found,) = decode(f"apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nitems: [{item}]\n", "f")
+    assert lines([found]) == ([f"f:3: {line}"] if line else [])
+
+
 @pytest.mark.parametrize("kind", ["List", "HTTPRouteList"])
 def test_lists_are_expanded(kind: str) -> None:
     envelope = "" if kind == "HTTPRouteList" else "  apiVersion: gateway.networking.k8s.io/v1\n  kind: HTTPRoute\n"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
+from gatewright.api.schema import targets
 from gatewright.api.schema.byte_size import MAXIMUM, byte_size
 from gatewright.api.schema.duration import milliseconds, seconds
 from gatewright.api.schema.log_level import LogLevels, parse_log_level
+from gatewright.api.schema.model import BROKEN_RULES
 from gatewright.api.schema.near_names import did_you_mean
 from gatewright.api.schema.targets import target
 
@@ -63,6 +67,20 @@ def test_no_duration(text: str) -> None:
         ("0.1", 1),
         (".5k", 500),
         ("1500m", 2),
+        ("999000m", 999),
+        ("999000000u", 999),
+        ("999000000000n", 999),
+        ("5b", 5),
+        ("5B", 5),
+        ("1gb", 2**30),
+        ("0.001tb", 1_099_511_628),
+        ("0.001Ti", 1_099_511_628),
+        ("0.000001Pi", 1_125_899_907),
+        ("0.000000001Ei", 1_152_921_505),
+        ("0.001T", 10**9),
+        ("0.000001P", 10**9),
+        ("0.000000001E", 10**9),
+        ("0" * 31 + "7", 7),
         ("1u", 1),
         ("1n", 1),
         ("2mb", 2_097_152),
@@ -199,3 +217,34 @@ def test_what_was_meant_with_other_words_and_other_likeness() -> None:
     assert did_you_mean("xyz", "abc", label="modules", limit=2) == "; modules: a, b, …"
     assert did_you_mean("pott", ["port"], likeness=0.75) == '; did you mean "port"?'
     assert did_you_mean("pott", ["port"], likeness=0.76) == "; known: port"
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad", "message"),
+    [
+        (targets.AddressText, ["127.0.0.1", "::1", "fd00::"], ["", "localhost", "1.2.3", "127.0.0.1:1", "10.0.0.0/8"],
+         "must be an IP address"),
+        (targets.NetworkText, ["10.0.0.0/8", "fd00::/8", "1.2.3.4", "0.0.0.0/0"], ["", "10.0.0.1/8", "a/8", "::/129"],
+         "must be a network such as 10.0.0.0/8 or fd00::/8"),
+        (targets.HostText, ["a:1", "unix:/a", "[::1]:65535"], ["", "a", "unix:a", "a:0", "a:65536", "off"],
+         "must be HOST:PORT or unix:/PATH"),
+        (targets.PageText, ["off", "127.0.0.1:1", "[::1]:1", "localhost:1", "unix:/a"], ["", "a.b:1", "on", "host"],
+         "must be IP:PORT, localhost:PORT, unix:/PATH or off"),
+        (targets.PageText, [], ["127.0.0.1:0", "localhost:65536"], "must be HOST:PORT or unix:/PATH"),
+    ],
+)  # fmt: skip
+def test_places_on_the_network(kind: Any, good: list[str], bad: list[str], message: str) -> None:
+    adapter: TypeAdapter[str] = TypeAdapter(kind)
+    for text in good:
+        assert adapter.validate_python(text) == text
+    for text in bad:
+        with pytest.raises(ValidationError) as refused:
+            adapter.validate_python(text)
+        (broken,) = refused.value.errors()[0]["ctx"][BROKEN_RULES]
+        assert broken.message.startswith(message), text
+
+
+def test_off_is_a_word_also_where_yaml_reads_no() -> None:
+    assert TypeAdapter(targets.PageText).validate_python(False) == "off"
+    with pytest.raises(ValidationError):
+        TypeAdapter(targets.PageText).validate_python(True)

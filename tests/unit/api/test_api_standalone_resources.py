@@ -163,6 +163,38 @@ def test_secrets_travel_apart_from_their_policies() -> None:
     assert found["policy/default/listener:front/basic_authentication"].policy.basic_authentication.secret == users
 
 
+def test_secrets_of_other_kinds() -> None:
+    whole = file(
+        "{basicAuthentication: {secretRef: {file: users}}}", "{basicAuthentication: {secretRef: {env: USERS}}}"
+    )
+    found = resources(whole, read)
+    assert dict(found["secret/default/route/shop/basic_authentication"].secret.data) == {".htaccess": b"from users"}
+    assert dict(found["secret/default/listener/front/basic_authentication"].secret.data) == {".htaccess": b"from USERS"}
+    two = "{issuer: i, sharedSecretRef: {file: s}}, {issuer: j, sharedSecretRef: {env: T}}"
+    provider = f"{{jwtAuthentication: {{providers: [{two}]}}}}"
+    found = resources(file(provider), read)
+    assert {key: dict(each.secret.data) for key, each in found.items() if each.HasField("secret")} == {
+        f"secret/default/route/shop/jwt_authentication/{index}": {"secret": text}
+        for index, text in enumerate((b"from s", b"from T"))
+    }
+    loaded = standalone.load(file(provider.replace("file: s}", "file: missing}")), "gw.yaml", None, read)
+    assert [each.path.rpartition("policies.")[2] for each in loaded.problems] == [
+        "jwtAuthentication.providers[0].sharedSecretRef.file"
+    ]
+
+
+def test_what_cannot_be_read_of_a_backend_that_has_a_name_is_said_once() -> None:
+    text = file(
+        "{}", rest="backends:\n- {name: b, host: 'a:1', policies: {tls: {caCertificateRefs: [{file: missing}]}}}"
+    )
+    for named in (
+        text,
+        text.replace("    - name: shop\n", "    - name: shop\n      backends: [{backend: b}, {backend: b}]\n"),
+    ):
+        loaded = standalone.load(named, "gw.yaml", None, read)
+        assert [each.path for each in loaded.problems] == ["backends[0].policies.tls.caCertificateRefs[0].file"]
+
+
 def test_a_route_and_a_listener_of_one_name_have_secrets_of_their_own() -> None:
     found = resources(file(USERS, USERS.replace("ann", "eve")).replace("name: shop", "name: front"))
     assert len([key for key in found if key.startswith("secret/")]) == 2

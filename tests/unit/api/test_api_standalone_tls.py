@@ -75,6 +75,24 @@ def test_files_and_variables_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [*contents.stamps] == [tmp_path / "web.pem"]
 
 
+def verifying(*authorities: dict[str, Any], **more: Any) -> dict[str, Any]:
+    item = listener(written(ONE))
+    return {**item, "tls": {**item["tls"], "validation": {"caCertificateRefs": authorities, **more}}}
+
+
+def test_authorities_of_clients_are_in_the_listener(tmp_path: Path) -> None:
+    other = Authority()
+    (tmp_path / "ca.pem").write_bytes(other.pem)
+    found = read(
+        verifying({"ca.crt": {"value": ROOT.pem.decode()}}, {"ca.crt": {"file": "ca.pem"}}),
+        resolve=Contents(tmp_path).read,
+    )
+    ((_, message),) = resources(found, "listener").items()
+    validation = message["tls"]["client_validation"]
+    assert [each.strip().encode() for each in validation["authorities"]] == [ROOT.pem.strip(), other.pem.strip()]
+    assert validation["mode"] == "CLIENT_VALIDATION_MODE_ALLOW_VALID_ONLY"
+
+
 def test_who_only_checks_reads_no_file() -> None:
     found = read(listener({"tls.crt": {"file": "web.pem"}, "tls.key": {"env": "WEB_KEY"}}))
     assert found.problems == () and resources(found, "secret") == {}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatewright.api.decode import documents
+from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 
 GATEWAY = "{group: gateway.networking.k8s.io, kind: Gateway, name: web}"
@@ -168,3 +169,73 @@ def test_its_phase_counts_where_all_targets_have_it(refs: tuple[str, ...], phase
     found = left(targets(*refs) + f"traffic: {{phase: {phase}, csrf: {{}}, {MISTAKE}}}")
     traffic = found.spec.traffic
     assert (traffic.phase if traffic is not None and "phase" in traffic.model_fields_set else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("rest", "guards"),
+    [
+        ("frontend: {networkAuthorisation: {}}", {"network_authorization"}),
+        ("frontend: {NETWORK: {}}", {"network_authorization"}),
+        ("frontend: {proxyProtocols: {}}", {"proxy_protocol"}),
+        ("frontend: {connects: {}}", {"connect"}),
+        ("frontend: {tlss: {}, https: {}}", {"frontend_tls", "frontend_http"}),
+        ("frontend: {accessLogs: {}}", set()),
+        ("frontend: 7", set()),
+        ("backend: {tls: {no: 1}}", {"backend_tls"}),
+        ("backend: {tls: 7}", {"backend_tls"}),
+        ("backend: {http: 7}", set()),
+        ("backend: 7", set()),
+        (
+            "traffic: {csrf: {no: 1}}\n  frontend: {connects: {}}\n  backend: {tls: 1}",
+            {"csrf", "connect", "backend_tls"},
+        ),
+    ],
+)
+def test_guards_of_connections_on_both_sides(rest: str, guards: set[str]) -> None:
+    unread = left(targets(GATEWAY) + rest).unread
+    assert unread is not None and unread.guards == guards
+
+
+def test_what_is_about_tls_to_backends_may_be_at_a_service() -> None:
+    found = left(targets(SERVICE, GATEWAY) + "backend: {tls: {no: 1}}")
+    assert [each.kind for each in found.spec.target_refs or ()] == ["Service", "Gateway"]
+    assert [each.kind for each in left(targets(SERVICE, GATEWAY) + "backend: {http: 1}").spec.target_refs or ()] == [
+        "Gateway"
+    ]
+
+
+def remains_of_tls(spec: str, metadata: str = "{name: p, namespace: ns}") -> BackendTLSPolicy | None:
+    (decoded,) = documents.decode(
+        f"apiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\nmetadata: {metadata}\nspec: {spec}\n", "f"
+    )
+    assert decoded.verdict == "invalid" and decoded.item is None
+    assert decoded.remains is None or isinstance(decoded.remains, BackendTLSPolicy)
+    return decoded.remains
+
+
+SHOP = '{group: "", kind: Service, name: shop}'
+PORT = '{group: "", kind: Service, name: cart, sectionName: web}'
+
+
+@pytest.mark.parametrize(
+    ("targets", "left"),
+    [
+        (f"[{SHOP}]", [("shop", None)]),
+        (f"[{SHOP}, {PORT}]", [("shop", None), ("cart", "web")]),
+        (f"[7, {SHOP}, {{kind: 3}}]", [("shop", None)]),
+        (f"[{PORT.replace('web', 'Not_A_Name')}]", [("cart", None)]),  # what was meant is a part of it
+        (f"[{PORT.replace('sectionName', 'section')}]", [("cart", None)]),
+        (f"[{SHOP}, {SHOP}]", [("shop", None), ("shop", None)]),
+    ],
+)
+def test_services_of_a_tls_policy_that_is_not_valid(targets: str, left: list[tuple[str, str | None]]) -> None:
+    found = remains_of_tls(f"{{targetRefs: {targets}, validation: {{hostname: 7}}}}")
+    assert found is not None and str(found.key) == "BackendTLSPolicy ns/p"
+    assert [(each.name, each.section_name) for each in found.spec.target_refs] == left
+    assert "spec.validation.hostname: must be a string, got 7: put it in quotes" in found.unread
+
+
+@pytest.mark.parametrize("spec", ["7", "{targetRefs: 7}", "{targetRefs: []}", "{targetRefs: [7]}", "{validation: 7}"])
+def test_of_a_tls_policy_that_names_no_service_nothing_is_left(spec: str) -> None:
+    assert remains_of_tls(spec) is None
+    assert remains_of_tls(f"{{targetRefs: [{SHOP}], validation: 7}}", "{name: Not_A_Name}") is None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.lint.lint import Document, lint, lint_paths
+from gatewright.api.lint.links import MOST_CURES
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}\n"
 POLICY = """\
@@ -92,6 +93,12 @@ def test_good_files_give_one_line(tmp_path: Path) -> None:
 def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe4")
     report = lint_paths([tmp_path / "nowhere", tmp_path / "latin.yaml"])
+    assert report.text().splitlines()[:2] == [
+        f"{tmp_path}/nowhere: does not exist",
+        f"{tmp_path}/latin.yaml: cannot be read: is not UTF-8 text; save it as UTF-8",
+    ]
+    assert (report.files, report.objects, report.absent) == (2, 0, True)
+    assert {problem.code for problem in report.errors} == {"unreadable"}
     assert [problem.message for problem in report.errors] == [
         "does not exist",
         "cannot be read: is not UTF-8 text; save it as UTF-8",
@@ -436,6 +443,29 @@ def test_references_within_a_folder(kind: str, tmp_path: Path) -> None:
     ]
     (tmp_path / "backend.yaml").write_text(FORWARD)
     assert "anywhere in these files" not in lint_paths([tmp_path]).text()
+
+
+def test_a_folder_without_objects_serves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("# nothing yet\n")
+    report = lint_paths([tmp_path])
+    assert [str(problem) for problem in report.errors] == [f"{tmp_path}: holds no object: nothing is served"]
+    assert (report.files, report.objects, report.absent) == (1, 0, False)
+    assert lint_paths([tmp_path / "a.yaml"]).errors == ()  # a file may be empty
+    assert len(lint_paths([tmp_path, tmp_path / "none"]).errors) == 1
+
+
+def test_near_names_are_looked_up_for_twenty_missing_objects(tmp_path: Path) -> None:
+    """Each takes a look at all names of the folder."""
+    count = MOST_CURES + 2
+    missing = [f"{{backendRefs: [{{name: shop0{letter}, port: 80}}]}}" for letter in "abcdefghijklmnopqrstuvwy"[:count]]
+    routes = [
+        "---\napiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n"
+        f"metadata: {{name: {name}}}\nspec: {{rules: [{', '.join(rules)}]}}\n"
+        for name, rules in (("r", missing[:11]), ("s", missing[11:]))
+    ]
+    (tmp_path / "all.yaml").write_text(SERVICE.replace("name: a", "name: shop0x") + "".join(routes))
+    found = [each.message for each in lint_paths([tmp_path]).problems if "target not found" in each.message]
+    assert ["did you mean" in each for each in found] == [True] * MOST_CURES + [False] * 2
 
 
 def test_references_that_mean_something_else(tmp_path: Path) -> None:

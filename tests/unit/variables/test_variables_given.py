@@ -222,6 +222,18 @@ def test_has_may_be_asked_where_nothing_is_there(text: str) -> None:
     assert value(f"default({text}, 'none')", {}) == "none"
 
 
+@pytest.mark.parametrize("name", ["uri", "scheme", "host", "path", "pathAndQuery", "method", "headers.host"])
+def test_of_a_request_of_which_nothing_is_said_nothing_follows(name: str) -> None:
+    for document in ({}, {"request": {}}, {"request": {"uri": None}}):
+        assert value(f"default(request.{name}, 'none')", document) == "none"
+
+
+def test_a_body_that_is_not_there_is_no_json() -> None:
+    with pytest.raises(CelError, match=r"no such value: request\.body"):
+        value("json(request.body).a", {})
+    assert value("json(request.body).a", {"request": {"body": {"a": 1}}}) == 1
+
+
 def test_null_is_absent() -> None:
     assert value("has(source.identity)", {"source": {"identity": None}}) is False
 
