@@ -533,5 +533,50 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._asked += 1",
         "self._asked += 2",
     ): "places in the line are compared, not shown",
+    (
+        "gatewright/cel/functions/mathematics.py",
+        "if _shift(count) > 63:",
+        "if _shift(count) > 64:",
+    ): "a shift by 64 leaves none of the 64 bits",
+    (
+        "gatewright/cel/functions/mathematics.py",
+        "return Uint((int(value) << count) & MAX_UINT if _shift(count) < 64 else 0)",
+        "return Uint((int(value) << count) & MAX_UINT if _shift(count) < 65 else 0)",
+    ): "a shift by 64 leaves none of the 64 bits",
+    (
+        "gatewright/cel/functions/mathematics.py",
+        "return Uint((int(value) << count) & MAX_UINT if _shift(count) < 64 else 0)",
+        "return Uint((int(value) << count) & MAX_UINT if (_shift(count) <= 64) else 0)",
+    ): "a shift by 64 leaves none of the 64 bits",
+    (
+        "gatewright/api/decode/newer.py",
+        'paths = [tuple(each["loc"]) for each in failure.errors(include_url=False) if each["type"] in _UNKNOWN]',
+        'paths = [tuple(each["loc"]) for each in failure.errors(include_url=True) if each["type"] in _UNKNOWN]',
+    ): "no more than place and type of an error are looked at",
+    (
+        "gatewright/api/text/yaml_text.py",
+        "self._weight = 0",
+        "self._weight = 1",
+    ): "the weight of a value is the difference of two of them",
+    (
+        "gatewright/api/standalone/mcp_clients.py",
+        '_look(each, arguments[index - 1] if index else "", f"args[{index}]")',
+        "_look(each, arguments[index - 1] if index else 'x', f\"args[{index}]\")",
+    ): "neither begins with the - of an option",
+    (
+        "gatewright/api/standalone/mcp_clients.py",
+        'loaded = standalone.load(json.dumps(_file([target], port)), "")',
+        "loaded = standalone.load(json.dumps(_file([target], port)), 'x')",
+    ): "of a problem its path and its words are taken, not the name of the file",
+    (
+        "gatewright/api/standalone/resources.py",
+        'return policy.WhichOneof("field") or ""',
+        "return policy.WhichOneof(\"field\") or 'x'",
+    ): "each policy that is made has its field",
+    (
+        "gatewright/api/standalone/resources.py",
+        'return ""',
+        "return 'x'",
+    ): "a file with a problem gives no resources, so nobody reads what stands for the text",
 }
 """By (file, line, line with the fault): the reason."""

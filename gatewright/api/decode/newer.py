@@ -102,11 +102,12 @@ class _Newer:
 
 def _rule_of(path: Path) -> tuple[int, bool] | None:
     """The rule that something unknown makes useless, and whether it drops it; None elsewhere."""
-    if path[:2] != ("spec", "rules") or len(path) < 4 or not isinstance(path[2], int):
-        return None
-    if path[3] == "matches":
-        return path[2], True
-    return (path[2], False) if "filters" in path[3:] else None
+    match path:
+        case ("spec", "rules", int(position), "matches", *_):
+            return position, True
+        case ("spec", "rules", int(position), *below) if "filters" in below:
+            return position, False
+    return None
 
 
 def _emptied(rule: dict[str, Any], unread: UnreadRule | None) -> dict[str, Any]:

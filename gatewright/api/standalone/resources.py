@@ -188,7 +188,7 @@ class Resources:
         for policy in to_wire.frontend_policies(frontend) if frontend is not None else ():
             policy.source.CopyFrom(_GATEWAY_REF)
             policy.places.add(object=_GATEWAY_REF)
-            name = to_wire.frontend_name(policy.WhichOneof("field") or "")
+            name = to_wire.frontend_name(_field(policy))
             yield self._policy(f"gateway:{GATEWAY}", policy, ("frontendPolicies", name))
         for placed in self._content.listeners():
             if placed.listener.http is not None:
@@ -204,7 +204,7 @@ class Resources:
     def _policy(self, name: str, policy: policy_pb2.Policy, path: Path) -> resource_pb2.Resource:
         """`name` has a colon, which no object's name has: a controller beside the file cannot send a policy of the same
         key, which would take the place of this one and leave what it guards open."""
-        key = f"policy/{NAMESPACE}/{name}/{policy.WhichOneof('field')}"
+        key = f"policy/{NAMESPACE}/{name}/{_field(policy)}"
         self.places[key] = path
         return _resource(key, policy=policy)
 
@@ -273,7 +273,7 @@ class Resources:
                 place = path if each is reference else ("backends", self._positions[each.name])
                 owner = self._references(f"backend/{name.partition('/')[2]}", (*place, "policies"))
                 made = to_wire.backend_policies(each.policies, owner)
-                policies |= {policy.WhichOneof("field") or "": policy for policy in made}
+                policies |= {_field(policy): policy for policy in made}
         if top is not reference and reference.policies is not None and policies:
             name += f"#{_digest(policies)}"
         key = f"backend/gatewaybackend/{name}"
@@ -308,7 +308,7 @@ class Resources:
             if server.policies is not None:
                 references = self._references(f"{key.partition('/')[2]}/{each.name}", (*where, "policies"))
                 made = to_wire.backend_policies(server.policies, references)
-                own = {policy.WhichOneof("field") or "": policy for policy in made}
+                own = {_field(policy): policy for policy in made}
             self._backends[f"{key}/{each.name}"] = backend_pb2.Backend(
                 static=backend_pb2.StaticBackend(host=server.host, port=server.port),
                 policies=lowered.of_servers(policies, own),
@@ -396,6 +396,11 @@ def _address(reference: Any) -> backend_pb2.Backend | None:  # Any: whatever has
     return backend_pb2.Backend(
         static=backend_pb2.StaticBackend(host=where.host, port=where.port, unix_path=where.unix_path)
     )
+
+
+def _field(policy: policy_pb2.Policy) -> str:
+    """Which setting it is: each policy here has one."""
+    return policy.WhichOneof("field") or ""
 
 
 def _named(where: backend_pb2.Backend | None, mcp: MCPBackend | None) -> str:

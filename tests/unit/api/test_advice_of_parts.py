@@ -11,14 +11,18 @@ from pydantic import BaseModel
 from gatewright.api.advice.advice import KINDS_OF_HASHES, REFUSED, advice, refusals, warnings
 from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.backend.auth import BackendAuth
+from gatewright.api.frontend.telemetry import AccessLog
 from gatewright.api.routes.http_filters import HTTPPathModifier
 from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPQueryParamMatch
 from gatewright.api.text.problem import path_text
+from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.buffer import BufferedBody
 from gatewright.api.traffic.direct_response import DirectResponse
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
+from gatewright.api.traffic.extraction import HeaderLocation
 from gatewright.api.traffic.jwt_authentication import JWKS, RemoteJWKS
+from gatewright.api.traffic.traffic import Traffic
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
 
 
@@ -257,3 +261,43 @@ def test_groups_that_a_path_has_not(text: str, group: str) -> None:
 def test_thousandths_of_a_byte(size: str | int, cure: str) -> None:
     found = told(BufferedBody, maxBytes=size)
     assert found == ({"maxBytes": f"is 10 thousandths of a byte: {cure}"} if cure else {})
+
+
+@pytest.mark.parametrize(
+    ("action", "effect"),
+    [("Deny", "this Deny never matches"), ("Require", "this Require refuses every request"), ("Allow", "")],
+)
+def test_what_a_rule_does_that_reads_what_has_no_value(action: str, effect: str) -> None:
+    for name in ("mcp.tool.name", "llm.provider"):
+        rule = {"action": action, "policy": {"matchExpressions": ["true", f"{name} == 'a'"]}}
+        found = told(Authorization, **rule)
+        assert [(path, message.endswith(effect)) for path, message in found.items()] == (
+            [("policy.matchExpressions[1]", True)] if effect else []
+        )
+    rule = {"action": action, "policy": {"matchExpressions": ["true", "a2a.method == 'a'"]}}
+    for phase in ("PreRouting", "PostRouting"):
+        found = told(Traffic, phase=phase, authorization=rule)
+        told_of = bool(effect) and phase == "PreRouting"
+        assert [(path, message.endswith(effect)) for path, message in found.items()] == (
+            [("authorization.policy.matchExpressions[1]", True)] if told_of else []
+        )
+
+
+@pytest.mark.parametrize(("name", "is_good"), [("x-key", True), ("host", False), ("Host", False), ("TE", False)])
+def test_a_header_that_cannot_be_taken_out(name: str, is_good: bool) -> None:
+    assert told(HeaderLocation, name=name) == ({} if is_good else {"name": "cannot be taken out of a request"})
+
+
+@pytest.mark.parametrize(
+    ("names", "wrong"),
+    [
+        (["a", "b"], {}),
+        (["a", "b", "a"], {2: "stands there twice"}),
+        (["level", "x", "time", "scope"], dict.fromkeys((0, 2, 3), "is what each line has already")),
+        (["a b", 'a"', "a=b", "a\\b", "a.b"], dict.fromkeys(range(4), "has a space, quote,")),
+    ],
+)
+def test_names_in_the_log(names: list[str], wrong: dict[int, str]) -> None:
+    found = told(AccessLog, attributes={"add": [{"name": name, "expression": "'1'"} for name in names]})
+    assert list(found) == [f"attributes.add[{place}].name" for place in wrong]
+    assert all(message.startswith(why) for message, why in zip(found.values(), wrong.values(), strict=True))

@@ -279,3 +279,8 @@ def test_the_time_of_reading_grows_with_the_text_and_no_faster(text: str) -> Non
 def test_what_is_merged_gives_way_to_what_is_written_and_to_what_was_merged_before() -> None:
     text = "{<<: [{a: 1, b: 1}, {b: 2, c: 2, d: 2}], c: 3, d: 3}"
     assert yaml_text.load(text) == {"a": 1, "b": 1, "c": 3, "d": 3}
+
+
+def test_a_number_of_more_than_sixty_three_digits_is_none_that_anybody_meant() -> None:
+    assert load("1" * 63) == int("1" * 63) and load("-" + "1" * 62) == -int("1" * 62)
+    assert not isinstance(load("1" * 64), int) and not isinstance(load("0x" + "1" * 62), int)
