@@ -224,7 +224,8 @@ def test_has_may_be_asked_where_nothing_is_there(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["uri", "scheme", "host", "path", "pathAndQuery", "method", "headers.host"])
 def test_of_a_request_of_which_nothing_is_said_nothing_follows(name: str) -> None:
-    for document in ({}, {"request": {}}, {"request": {"uri": None}}):
+    documents: list[dict[str, Any]] = [{}, {"request": {}}, {"request": {"uri": None}}]
+    for document in documents:
         assert value(f"default(request.{name}, 'none')", document) == "none"
 
 
