@@ -578,5 +578,10 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         'return ""',
         "return 'x'",
     ): "a file with a problem gives no resources, so nobody reads what stands for the text",
+    (
+        "gatewright/api/schema/near_names.py",
+        "nearest = difflib.get_close_matches(folded, by_folded, n=1, cutoff=likeness)",
+        "nearest = difflib.get_close_matches(folded, by_folded, n=2, cutoff=likeness)",
+    ): "the nearest comes first, and no other is looked at",
 }
 """By (file, line, line with the fault): the reason."""

@@ -53,6 +53,15 @@ def test_what_cannot_be_used(chain: bytes, key: bytes, entry: str, text: str) ->
     assert pair_problem(chain, key) == (entry, text)
 
 
+def test_texts_as_long_as_they_may_be() -> None:
+    chain, key = PAIR.chain.ljust(LONGEST_CHAIN, b"\n"), PAIR.key.ljust(LONGEST_KEY, b"\n")
+    assert pair_problem(chain, key) is None
+    assert pair_problem(chain + b"\n", key) == ("tls.crt", "is longer than 262144 bytes")
+    assert pair_problem(chain, key + b"\n") == ("tls.key", "is longer than 16384 bytes")
+    assert authorities_problem(ROOT.pem.decode().ljust(LONGEST_BUNDLE, "\n")) == ""
+    assert revocations_problem(ROOT.revoke(PAIR).decode().ljust(LONGEST_BUNDLE, "\n")) == ""
+
+
 def test_keys_that_openssl_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fakes.certificates.new_key", lambda *_: rsa.generate_private_key(65537, 1024))
     small = ROOT.issue("a.example")

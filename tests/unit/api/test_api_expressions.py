@@ -266,3 +266,12 @@ def test_expressions_as_long_as_they_may_be_are_looked_at(length: int, told_of: 
     """Of one that is too long nothing but that is said."""
     found = traffic(authorization=rule("nope" + " " * (length - 4)))
     assert [("unknown variable" in each, "16384" in each) for each in found] == [(told_of, not told_of)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [("1 + 1", True), ("'a'", True), ("request.path", False), ("variables()", False), ("nope", False), ("1 +", False)],
+)
+def test_an_expression_that_reads_nothing(text: str, is_so: bool) -> None:
+    """One that cannot work is none: it has an error of its own."""
+    assert expressions.is_constant(text, "request") is is_so

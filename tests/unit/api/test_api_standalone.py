@@ -461,3 +461,37 @@ def test_what_goes_together_in_a_route(route: str, expected: list[str]) -> None:
     text = f"binds: [{{port: 80, listeners: [{{routes: [{{{route}}}]}}]}}]"
     found = [f"{each.path}: {each.message}" for each in standalone.load(text, "gw.yaml", None).problems]
     assert found == [f"binds[0].listeners[0].routes[0].{each}" for each in expected]
+
+
+@pytest.mark.parametrize(
+    ("listener", "expected"),
+    [
+        ("protocol: TCP, tcpRoutes: [{backends: [{host: 'a:1'}]}]", []),
+        ("protocol: TCP, tcpRoutes: [{hostnames: [a], backends: [{host: 'a:1'}]}]",
+         ["tcpRoutes[0].hostnames: must be absent for protocol TCP, which says no host"]),
+        ("protocol: TCP, hostname: a, tcpRoutes: [{backends: [{host: 'a:1'}]}]",
+         ["hostname: must be absent for protocol TCP, which says no host"]),
+        ("protocol: UDP, hostname: a, udpRoutes: [{backends: [{host: 'a:1'}]}]",
+         ["hostname: must be absent for protocol UDP, which says no host"]),
+        ("protocol: TLS, tls: {mode: Passthrough}, hostname: a.b, tcpRoutes: [{hostnames: [c.d], backends:"
+         " [{host: 'a:1'}]}]",
+         ['tcpRoutes[0].hostnames: none meets the listener\'s hostname "a.b"; no connection would come here']),
+        ("protocol: TLS, tls: {mode: Passthrough}, tcpRoutes: [{hostnames: [c.d], backends: [{host: 'a:1'}]}]", []),
+        ("protocol: TLS, tls: {mode: Passthrough}, hostname: '*.b', tcpRoutes: [{hostnames: [c.d, c.b], backends:"
+         " [{host: 'a:1'}]}]", []),
+        ("hostname: a.b, routes: [{hostnames: [c.d]}]",
+         ['routes[0].hostnames: none meets the listener\'s hostname "a.b"; no request would come here']),
+        ("hostname: a.b, routes: [{}]", []),
+        ("routes: [{hostnames: [c.d]}]", []),
+        *(
+            (f"protocol: {kind.upper()}, {kind}Routes: [{{backends: [{{host: 'a:1'}}]}}, {{backends: [{{host: 'b:1'}}]"
+             "}]",
+             [f"{kind}Routes[1]: the first route has all that comes to a listener of protocol {kind.upper()}"])
+            for kind in ("tcp", "udp")
+        ),
+    ],
+)  # fmt: skip
+def test_routes_that_fit_their_listener(listener: str, expected: list[str]) -> None:
+    text = f"binds: [{{port: 80, listeners: [{{{listener}}}]}}]"
+    found = [f"{each.path}: {each.message}" for each in standalone.load(text, "gw.yaml", None).problems]
+    assert found == [f"binds[0].listeners[0].{each}" for each in expected]

@@ -27,6 +27,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standalone, "LISTENER_PROTOCOLS", ())
 
 
+CLIENTS = {"ca.crt": {"value": ROOT.pem.decode()}}
+
+
 def written(pair: Issued) -> dict[str, Any]:
     return {"tls.crt": {"value": pair.chain.decode()}, "tls.key": {"value": pair.key.decode()}}
 
@@ -126,6 +129,11 @@ def test_a_missing_file_is_named_and_no_value_is(tmp_path: Path) -> None:
         ({"protocol": "TLS"}, "tls", "is required for protocol TLS"),
         ({"protocol": "HTTP", "tls": {"mode": "Passthrough"}}, "tls", "must be absent for protocol HTTP"),
         ({"protocol": "HTTPS", "tls": {"mode": "Passthrough"}}, "tls.mode", "must be Terminate for protocol HTTPS"),
+        (
+            {"protocol": "TLS", "tls": {"mode": "Passthrough", "validation": {"caCertificateRefs": [CLIENTS]}}},
+            "tls.validation",
+            "must be absent for mode Passthrough: what clients show is not seen here",
+        ),
         ({"protocol": "HTTPS", "tls": {}}, "tls", "certificateRefs or options must be set when mode is Terminate"),
         (
             {"protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "web"}]}},

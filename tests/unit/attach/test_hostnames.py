@@ -25,6 +25,10 @@ TABLE = [
     ("*.a.test", "*.b.test", False),
     ("*.test", "*.test", True),
     ("*.est", "*.test", False),
+    ("*.test", "*.est", False),
+    ("a.test", "*.est", False),
+    ("atest", "*.test", False),
+    ("*.test", "a.atest", False),
 ]
 
 

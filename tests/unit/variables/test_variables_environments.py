@@ -65,6 +65,16 @@ def test_refused(moment: Moment, text: str, message: str) -> None:
     assert problem.message + problem.hint == message
 
 
+def test_what_comes_later_is_named_on_any_line_and_beside_other_mistakes() -> None:
+    text = "request.path == '/' &&\n  response.code == 200 ||\n    requset.path == '/'"
+    with pytest.raises(CelCheckError) as refused:
+        compile_expression(text, environment("request"))
+    later, other = explained(text, "request", refused.value.problems)
+    assert (later.line, later.column, later.message.split()[0], later.hint) == (2, 3, '"response"', "")
+    assert (other.line, other.hint) == (3, '; did you mean "request"?')
+    assert explained(text, "end", refused.value.problems) == refused.value.problems
+
+
 def test_open_objects_have_any_field() -> None:
     for text in ("jwt.anything.at.all", "apiKey.anything", "extauthz.anything", "metadata.anything", "llmRequest.x"):
         compile_expression(text, environment("request"))

@@ -47,6 +47,8 @@ def value(text: str, document: dict[str, Any] = DOCUMENT) -> Any:
         ('request.headers.cookie("theme")', "dark"),
         ("request.headers.cookie", "session=abc, theme=dark"),
         ('"X-Team" in request.headers', True),
+        ('request.uri.query("dry")', "1"),
+        ('default(request.uri.query("wet"), "none")', "none"),
         ('"X-Other" in request.headers', False),
         ("has(request.headers.nope)", False),
         ("json(request.body).amount + 1", 3),
