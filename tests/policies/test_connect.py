@@ -326,6 +326,7 @@ def test_a_backend_that_cannot_be_reached_is_an_answer(opens: Opens) -> None:
     proxy.connector.refuse = "connection refused"
     client = opens(proxy, b"db.test:443", early=b"secret")
     assert (client.status, client.is_ended, reason(proxy)) == (503, True, "ConnectFailed")
+    assert " endpoint=127.0.0.1:9000 " in proxy.log_lines()[-1]
 
 
 @CLIENTS
@@ -693,3 +694,19 @@ def test_a_tunnel_stays_within_its_gateway(opens: Opens) -> None:
     client: TunnelClient = opens(proxy, b"any.test:8082")
     assert (client.status, reason(proxy)) == (404, "ConnectTargetNotFound")
     assert proxy.connect(port=8082).open, "it is there"
+
+
+@CLIENTS
+@pytest.mark.parametrize(
+    ("frontend", "target", "status"),
+    [
+        (TUNNEL, b"any.test:8082", 404),
+        ("{connect: {mode: Deny}}", b"any.test:8081", 403),
+        ("{}", b"any.test:8081", 405),
+    ],
+)
+def test_no_step_sees_a_refusal_before_the_steps(opens: Opens, frontend: str, target: bytes, status: int) -> None:
+    early = "policies: {phase: PreRouting, transformation: {response: {set: [{name: x-b, value: '\"c\"'}]}}}"
+    proxy = Http1Endpoints(file(frontend, listener=early, binds=OTHER))
+    client = opens(proxy, target)
+    assert client.status == status and b"x-b" not in client.headers

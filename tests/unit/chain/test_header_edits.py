@@ -8,6 +8,7 @@ import pytest
 
 from dataplane.chain import expressions, header_edits
 from dataplane.chain.filter import Refused
+from dataplane.http.heads import Head
 from tests.fakes.table_state import exchange
 
 
@@ -61,3 +62,15 @@ def test_names_that_are_not_taken(name: str) -> None:
     with pytest.raises(Refused, match="headers: "):
         header_edits.header_name(name, "headers")
     assert header_edits.header_name("X-Key", "headers") == b"x-key"
+
+
+@pytest.mark.parametrize("source", ["'One'", "request.path", "request.headers['x-none']"])
+@pytest.mark.parametrize(("make", "kept"), [(header_edits.setting, b""), (header_edits.adding, b"X-A: old\r\n")])
+def test_a_head_and_its_twin_stay_alike(make: Any, kept: bytes, source: str) -> None:
+    """Literals and others; one without a value takes its header away."""
+    edit = make("X-a", b"x-a", expressions.compiled(source, "request", "set"))
+    head = Head(b"\r\nX-A: old\r\nx-b: 1\r\n")
+    edit(exchange(path="/One"), head)
+    written = {"'One'": b"X-a: One\r\n", "request.path": b"X-a: /One\r\n"}.get(source)
+    assert head.block == b"\r\n" + (b"" if written is None else kept) + b"x-b: 1\r\n" + (written or b"")
+    assert head.low == head.block.lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,18 @@ import pytest
 from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
-from dataplane.filters import buffer, cors, ext_auth, ext_proc, frontend_http, rate_limit, transformation
+from dataplane.filters import (
+    authorization,
+    buffer,
+    cors,
+    ext_auth,
+    ext_proc,
+    frontend_http,
+    rate_limit,
+    request_redirect,
+    transformation,
+)
+from dataplane.filters.ext_auth.answer import Answered
 from dataplane.filters.ext_auth.cache import KEEPABLE
 from dataplane.http.connection_rules import FRAME_SIZES
 from dataplane.http.heads import Head
@@ -274,3 +286,46 @@ def test_the_host_of_the_client_goes_to_the_server_where_it_is_asked_for() -> No
         x.authority = b"shop.example"
         assert server.ask(x) is None
         assert server.calls.received[0].request.authority == authority
+
+
+# --- redirects, and paths that are read in several ways
+
+
+@pytest.mark.parametrize(("port", "is_taken"), [(0, True), (65535, True), (65536, False)])
+def test_a_redirect_goes_to_a_port_that_there_is(port: int, is_taken: bool) -> None:
+    config = traffic_pb2.RequestRedirect(port=port)
+    if is_taken:
+        assert request_redirect.build(config, env()).request is not None
+    else:
+        with pytest.raises(Refused, match=f"port {port} is not between"):
+            request_redirect.build(config, env())
+
+
+@pytest.mark.parametrize(
+    ("path", "readings", "is_denied"),
+    [
+        (b"/a", (), False),
+        (b"/secret", (), True),
+        (b"/a", (b"/secret",), True),
+        (b"/a", (b"/b", b"/secret"), True),
+        (b"/a", (b"/b",), False),
+        (b"/secret", (b"/b",), True),
+    ],
+)
+def test_a_rule_holds_for_each_reading_of_a_path(path: bytes, readings: tuple[bytes, ...], is_denied: bool) -> None:
+    rule = traffic_pb2.AuthorizationRule(match_expressions=["request.path == '/secret'"])
+    step = authorization.build(traffic_pb2.Authorization(policy=rule, action=traffic_pb2.ACTION_DENY), env())
+    x = exchange(path=path.decode())
+    x.readings = readings
+    answer = ask(step, x)
+    assert (answer is not None) == is_denied and x.path == path
+
+
+def test_what_an_answer_is_read_with_costs_the_exchange_s_time() -> None:
+    x: Any = SimpleNamespace(
+        evaluations_end=lambda now, seconds: now + 2 * seconds, cut_off=lambda error: ("cut", error), peer="192.0.2.1"
+    )
+    context = Answered(x, answered(201, b"body", x_a="1"))
+    assert (context.evaluations_end(1.0, 0.5), context.cut_off("e")) == (2.0, ("cut", "e"))  # type: ignore[arg-type, comparison-overlap]
+    assert (context.response_code, context.response_body, context.response_header("x-a")) == (201, b"body", "1")
+    assert context.source_address == "192.0.2.1"

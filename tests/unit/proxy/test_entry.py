@@ -167,3 +167,78 @@ def test_a_path_passes_that_leads_to_one_rule_however_it_is_read(path: bytes, pa
     assert bool(proxy.connector.upstreams) == passes
     if not passes:
         assert client.received.startswith(b"HTTP/1.1 400 ") and "reason=AmbiguousPath" in proxy.log_lines()[0]
+
+
+# --- which backend
+
+WEIGHED = ROUTES.replace(
+    "      - host: 127.0.0.1:9000",
+    "      - {host: 127.0.0.1:9000, weight: 0}\n      - {host: 127.0.0.1:9001, weight: LAST}",
+)
+
+
+@pytest.mark.parametrize("weight", [0, 5])
+def test_where_no_backend_has_a_weight_there_is_none(weight: int) -> None:
+    proxy = MemoryProxy(WEIGHED.replace("LAST", str(weight)))
+    client = proxy.connect()
+    client.send(GET % b"/")
+    if weight:
+        assert [each.label for each in proxy.connector.endpoints] == ["127.0.0.1:9001"]
+    else:
+        assert "reason=NoValidBackend" in proxy.log_lines()[0] and proxy.connector.upstreams == []
+
+
+@pytest.mark.parametrize(("draw", "port"), [(0.0, 9000), (0.2499, 9000), (0.25, 9001), (0.999, 9001)])
+def test_backends_are_chosen_by_their_share(draw: float, port: int) -> None:
+    proxy = MemoryProxy(WEIGHED.replace("weight: 0", "weight: 1").replace("LAST", "3"))
+    proxy.context.random = lambda: draw
+    client = proxy.connect()
+    client.send(GET % b"/")
+    assert [each.label for each in proxy.connector.endpoints] == [f"127.0.0.1:{port}"]
+
+
+def test_the_log_names_the_endpoint_that_broke_off() -> None:
+    proxy = MemoryProxy()
+    client = proxy.connect()
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\ncontent-length: 1\r\n\r\na")
+    proxy.upstream.lose(ConnectionResetError())
+    (line,) = proxy.log_lines()
+    assert "reason=UpstreamFailed" in line and "127.0.0.1:9000: connection " in line
+
+
+def test_heads_that_connections_remember_are_forgotten_with_their_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = MemoryProxy()
+    forgotten: list[str] = []
+
+    class Connection:
+        def forget_heads(self) -> None:
+            forgotten.append("one")
+
+    real = proxy.context.connections
+    monkeypatch.setattr(proxy.context, "connections", [Connection(), Connection()])
+    proxy.load(answering(403, "{maxQueryParameters: 7}"))
+    assert forgotten == ["one", "one"]
+    proxy.load(answering(404, "{maxQueryParameters: 7}"))
+    assert len(forgotten) == 2
+    proxy.context.connections = real
+
+
+@pytest.mark.parametrize(
+    ("policies", "reason"),
+    [
+        ("timeouts: {request: 5s}", "RequestDeadline"),
+        ("timeouts: {backendRequest: 5s}", "UpstreamTimeout"),
+        ("http: {requestTimeout: 5s}", "UpstreamTimeout"),
+        ("timeouts: {backendRequest: 5s}, http: {requestTimeout: 60s}", "UpstreamTimeout"),
+        ("timeouts: {backendRequest: 60s}, http: {requestTimeout: 5s}", "UpstreamTimeout"),
+        ("timeouts: {}", ""),
+    ],
+)
+def test_the_shortest_time_counts(policies: str, reason: str) -> None:
+    proxy = MemoryProxy(ROUTES.replace("      backends:", f"      policies: {{{policies}}}\n      backends:"))
+    client = proxy.connect()
+    client.send(GET % b"/")
+    proxy.advance(4.9)
+    assert proxy.log_lines() == []
+    proxy.advance(0.2)
+    assert [reason in line for line in proxy.log_lines()] == ([True] if reason else [])

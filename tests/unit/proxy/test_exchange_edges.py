@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.streams import MOST_AHEAD
+from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, Pending
 from tests.fakes.policy_run import served
 from tests.unit.proxy.test_exchange import OK, World
@@ -848,3 +850,50 @@ def test_an_endpoint_that_breaks_off_while_steps_wait_is_an_answer() -> None:
     assert [each[2] for each in world.client.told if each[0] == "head"] == [
         b"upstream closed the connection before it answered"
     ]
+
+
+def test_a_client_that_can_take_more_before_the_head_has_left_asks_no_stage_to_go_on() -> None:
+    step = Waits()
+    world, stage = stage_world(response_stream=None, response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+    x.downstream_blocked()
+    assert stage.told == "p"
+    x.downstream_drained()
+    assert stage.told == "p"  # what it gives is still gathered
+    step.go_on()
+    assert stage.told == "pr"
+    stage.give(b"", True)
+
+
+@pytest.mark.parametrize("status", [200, 499, 500])
+def test_who_watches_a_backend_sees_each_answer(status: int) -> None:
+    seen: list[Any] = []
+    world = World()
+    x = world.exchange()
+    guard = SimpleNamespace(answered=lambda *given: seen.append(given))
+    plan: Any = SimpleNamespace(guard=guard)
+    endpoint = Endpoint("127.0.0.1", 9000)
+    endpoint.pending = 1
+    x.leased, x.endpoint, x.backend_plan, x.attempt_deadline = True, endpoint, plan, 5.0
+    head = response(status)
+    x.upstream_head(head, b"", True)
+    assert seen == [(endpoint, head, x)]
+    assert (endpoint.pending, x.leased, x.attempt_deadline, endpoint.health) == (0, False, NEVER, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "before", "is_worse", "is_better"),
+    [(200, 1.0, False, False), (499, 1.0, False, False), (500, 1.0, True, False), (200, 0.5, False, True)],
+)
+def test_an_answer_counts_for_the_health_of_its_endpoint(
+    status: int, before: float, is_worse: bool, is_better: bool
+) -> None:
+    world = World()
+    x = world.exchange()
+    plan: Any = SimpleNamespace(guard=None)
+    endpoint = Endpoint("127.0.0.1", 9000)
+    endpoint.pending, endpoint.health = 1, before
+    x.leased, x.endpoint, x.backend_plan = True, endpoint, plan
+    x.upstream_head(response(status), b"", True)
+    assert (endpoint.health < before, endpoint.health > before) == (is_worse, is_better)

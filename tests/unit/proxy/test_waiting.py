@@ -379,3 +379,45 @@ def test_a_step_that_only_lets_others_go_first_is_run_on_in_the_next_turn() -> N
         assert run.x.events == [] and len(run.soon) == 1
     run.turn()
     assert run.x.events == ["then"] and run.soon == []
+
+
+class Part:
+    """One of several that wait: it is over when the test says so."""
+
+    def __init__(self, is_over: bool = False) -> None:
+        self.is_over = is_over
+        self.calls: list[Any] = []
+
+    def cancel(self) -> None:
+        self.calls.append("cancel")
+
+    def end_with(self, end: Any, seconds: float) -> None:
+        self.calls.append((end, seconds))
+
+
+@pytest.mark.parametrize(("over", "all_over"), [((False, False), False), ((True, False), False), ((True, True), True)])
+def test_several_are_over_when_all_are(over: tuple[bool, ...], all_over: bool) -> None:
+    several = waiting.Several(*map(Part, over))
+    assert several.is_over == all_over
+
+
+def test_of_several_what_is_left_waits_on() -> None:
+    one, two, three = Part(), Part(), Part()
+    several = waiting.Several(one, two, three)
+    left = several.without(two)
+    assert isinstance(left, waiting.Several)
+    left.cancel()
+    assert (one.calls, two.calls, three.calls) == (["cancel"], [], ["cancel"])
+    assert left.without(one) is three and waiting.Several(one).without(one) is None
+
+
+def test_several_end_when_the_last_of_them_does() -> None:
+    ended: list[Any] = []
+    one, two, over = Part(), Part(), Part(is_over=True)
+    waiting.Several(one, over, two).end_with(ended.append, 2.0)
+    (first,), (second,) = one.calls, two.calls
+    assert over.calls == [] and (first[1], second[1]) == (2.0, 2.0)
+    first[0]("x")
+    assert ended == []
+    second[0]("x")
+    assert ended == ["x"]
