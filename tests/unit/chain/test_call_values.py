@@ -180,3 +180,17 @@ CLOSES = [
 def test_the_status_of_each_cause_and_whether_the_connection_goes_on() -> None:
     assert {reason: reply.status for reason, reply in replies.REPLIES.items()} == STATUSES
     assert [reason for reason, reply in replies.REPLIES.items() if reply.close] == CLOSES
+
+
+CLOSING = """
+BadRequest UnusualHeaderName BodyTooLarge TooManyBodies Overspent TargetTooLong ExpectationFailed HeadersTooLarge
+MethodNotImplemented CodingNotImplemented VersionNotSupported RequestTimeout ConnectNotAllowed ConnectDenied
+ConnectTargetNotFound TunnelTooDeep BindClosed InternalError
+"""
+"""Where what follows on the connection cannot be told apart from the message, or nobody is to read it."""
+
+
+@pytest.mark.parametrize("reason", replies.REPLIES)
+def test_after_which_answers_the_connection_ends(reason: str) -> None:
+    assert replies.made(reason).close == (reason in CLOSING.split())
+    assert replies.made(reason, "why", b"x-a: 1\r\n").close == (reason in CLOSING.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +25,7 @@ from dataplane.filters import (
 )
 from dataplane.filters.ext_auth.answer import Answered
 from dataplane.filters.ext_auth.cache import KEEPABLE
+from dataplane.filters.jwt_authentication import PAUSES
 from dataplane.http.connection_rules import FRAME_SIZES
 from dataplane.http.heads import Head
 from dataplane.http.rules import HttpRules
@@ -329,3 +331,21 @@ def test_what_an_answer_is_read_with_costs_the_exchange_s_time() -> None:
     assert (context.evaluations_end(1.0, 0.5), context.cut_off("e")) == (2.0, ("cut", "e"))  # type: ignore[arg-type, comparison-overlap]
     assert (context.response_code, context.response_body, context.response_header("x-a")) == (201, b"body", "1")
     assert context.source_address == "192.0.2.1"
+
+
+@pytest.mark.parametrize("status", [0, 300, 301, 302, 303, 304, 305, 307, 308, 309])
+def test_a_redirect_has_a_status_that_leads_elsewhere(status: int) -> None:
+    config = traffic_pb2.RequestRedirect(status=status, hostname="other.example")
+    if status not in (0, 301, 302, 303, 307, 308):
+        with pytest.raises(Refused, match=f"status {status} must be one of"):
+            request_redirect.build(config, env())
+        return
+    x = exchange(path="/a")
+    x.listener = SimpleNamespace(port=80)
+    answer = ask(request_redirect.build(config, env()), x)
+    assert answer.status == (status or 302) and answer.headers == b"location: http://other.example/a\r\n"
+
+
+def test_keys_of_issuers_are_asked_for_again_after_longer_and_longer_pauses() -> None:
+    assert [round(later / sooner, 6) for sooner, later in pairwise(PAUSES)] == [2.0] * 4
+    assert PAUSES[0] == 0.1

@@ -114,9 +114,11 @@ def test_ids_of_requests_are_unique_and_look_like_others() -> None:
     assert [int(each[-12:], 16) for each in ids[:3]] == [1, 2, 3]
 
 
-def test_nobody_takes_connections_where_nothing_listens() -> None:
+def test_a_worker_that_is_alone_has_nothing_in_common_with_others() -> None:
     proxy = MemoryProxy()
     bare = Context(*(getattr(proxy.context, name) for name in REQUIRED))
+    assert (bare.draining, bare.admitted, bare.index, bare.shares_sessions) == (False, 0, 0, False)
+    assert (bare.sockets, bare.common, len(bare.session_key), bare.descriptors()) == ("", None, 32, 2**31)
     with pytest.raises(RuntimeError, match="nobody takes connections"):
         bare.enter("bind/a", None, None)  # type: ignore[arg-type]
 
