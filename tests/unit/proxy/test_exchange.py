@@ -32,6 +32,7 @@ class Client:
     def __init__(self) -> None:
         self.told: list[Any] = []
         self.armed: list[float] = []
+        self.blocks: list[bytes] = []
         self.joined: list[Any] = []
         self.is_blocked = False
         self.may_buffer = 65_536
@@ -41,6 +42,7 @@ class Client:
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         self.told.append(("head", length, first, end))
+        self.blocks.append(block)
 
     def content(self, data: bytes, end: bool) -> None:
         self.told.append(("content", data, end))

@@ -312,6 +312,7 @@ def test_content_that_has_ended_before_the_head_leaves_has_a_length(trailers: by
     step.go_on()
     ends = [("trailers", trailers)] if trailers else []
     assert world.client.told == [("head", length, b"body", not trailers), *ends, "over"]
+    assert world.client.blocks == [b"\r\n" if trailers else b"\r\ncontent-length: 4\r\n"]
     assert "response.bytes=4 " in world.proxy.log_lines()[0]
 
 
@@ -897,3 +898,59 @@ def test_an_answer_counts_for_the_health_of_its_endpoint(
     x.leased, x.endpoint, x.backend_plan = True, endpoint, plan
     x.upstream_head(response(status), b"", True)
     assert (endpoint.health < before, endpoint.health > before) == (is_worse, is_better)
+
+
+def test_a_client_that_is_slow_when_the_head_leaves_stops_the_stage() -> None:
+    step = Waits()
+    world, stage = stage_world(response_stream=None, response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+    world.client.is_blocked = True
+    step.go_on()
+    assert stage.told == "p"
+    world.client.is_blocked = False
+    x.downstream_drained()
+    assert stage.told == "pr"
+    stage.give(b"", True)
+
+
+def test_trailers_follow_what_a_stage_gives_after_the_head() -> None:
+    for data in (b"last", b""):
+        world, stage = stage_world(response_stream=None)
+        x = world.exchange()
+        x.upstream_head(OK, b"", False)
+        x.upstream_trailers(b"x-sum: 1\r\n")
+        stage.give(data, True)
+        content = [("content", data, False)] if data else []
+        assert world.client.told[1:] == [*content, ("trailers", b"x-sum: 1\r\n"), "over"]
+        assert x.response_bytes == len(data)
+
+
+def test_a_stage_that_fails_later_breaks_off_and_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    """One that fails when it is installed fails its step instead."""
+    world, stage = stage_world(response_stream=None)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+
+    def fails(data: bytes, end: bool) -> None:
+        raise ZeroDivisionError
+
+    stage.content = fails  # type: ignore[method-assign]
+    x.upstream_content(b"a", False)
+    assert x.ended and world.client.told[-1] == ("reset", "InternalError") and stage.told == "x"
+    stage.outlet.content(b"late", True)
+    assert world.client.told[-1] == ("reset", "InternalError")
+
+
+def test_what_a_stage_gives_after_the_head_passes_at_once() -> None:
+    world, stage = stage_world(response_stream=None)
+    x = world.exchange()
+    x.upstream_head(OK, b"", False)
+    for piece in (b"one", b"two"):
+        stage.give(piece, False)
+        assert world.client.told[-1] == ("content", piece, False)
+    stage.give(b"", False)
+    assert len(world.client.told) == 3 and x.response_bytes == 6
+    stage.give(b"three", True)
+    assert world.client.told[3:] == [("content", b"three", True), "over"]
+    assert x.delayed_response is None and " response.bytes=11 " in world.proxy.log_lines()[0]
