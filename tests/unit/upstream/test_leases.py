@@ -13,6 +13,7 @@ from dataplane.http.messages import Peer
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import MAX_RESENT, Leases, answered, not_connected, release, settle, uncount
 from dataplane.upstream.limits import Quota
+from dataplane.upstream.race import DELAY
 from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client, Tls, Transport
 from dataplane.upstream.versions import HTTP1, HTTP2
 from tests.fakes.leases import Holder, Many, Opening, Up
@@ -94,6 +95,30 @@ def test_the_last_used_connection_is_lent_else_one_is_opened() -> None:
     assert holders[2].heard == [("ready", up)] and holders[2].up is up
 
 
+def test_a_connection_that_cannot_be_opened_is_said_to_who_waits_for_it() -> None:
+    world = World()
+    holder = world.take(wants())
+    world.opens.comes(None, "refused")
+    assert holder.heard == [("connect", "refused", True)] and world.endpoint.pending == 0
+
+
+@pytest.mark.parametrize("transport", [None, OVER_TLS])
+def test_the_other_family_is_tried_beside_the_first_one(transport: Transport | None) -> None:
+    world = World([0.0, 0.0])
+    first, second = Endpoint("2001:db8::1", 80), Endpoint("192.0.2.1", 80)
+    holder = wants()
+    world.leases.take(holder, (first, second), plan(0, transport))
+    world.opens.passes(DELAY)
+    pools: list[Any] = [each if transport is None else each.pool(transport) for each in (first, second)]
+    assert [pool for _, pool, _ in world.opens.asked] == pools
+    up, late = Up(), Up()
+    world.opens.asked.reverse()
+    world.opens.comes(up)
+    assert holder.heard == [("ready", up)] and holder.endpoint is second and (first.pending, second.pending) == (0, 1)
+    world.opens.comes(late)
+    assert late.heard == ["park"] and len(holder.heard) == 1
+
+
 @pytest.mark.parametrize(
     ("holder", "configured", "how"),
     [
@@ -156,7 +181,9 @@ def test_connections_of_another_transport_are_another_pool() -> None:
     plain, other = Up(), Up()
     world.endpoint.idle.append(plain)
     world.endpoint.pool(OVER_TLS).idle.append(other)
-    assert world.take(wants(), 0, OVER_TLS).up is other and world.take(wants()).up is plain
+    holders = world.take(wants(), 0, OVER_TLS), world.take(wants())
+    assert [holder.up for holder in holders] == [other, plain]
+    assert [holder.heard for holder in holders] == [[("ready", other)], [("ready", plain)]]
     assert world.opens.asked == [] and world.opens.belonging == []
 
 
@@ -302,6 +329,16 @@ def test_a_connection_for_one_client_is_opened_again_for_it() -> None:
     assert lost(world, holder, FROM_PROXY)
     ((how, pool, _),) = world.opens.asked
     assert how == "connect" and pool.transport == FROM_PROXY.of(CLIENT) and world.opens.belonging == [pool]
+
+
+def test_what_is_sent_again_to_a_limited_backend_asks_at_its_gate() -> None:
+    world = World()
+    transport = Transport(PLAIN_TCP, None, "", Quota("backend/a", 1))
+    pool = world.endpoint.pool(transport)
+    pool.gate = SimpleNamespace(take=lambda *said: world.guards.taken.append(said))
+    holder: Any = Holder(world.endpoint)
+    assert lost(world, holder, transport)
+    assert world.guards.taken == [(holder, pool, (), HTTP1)] and world.opens.asked == []
 
 
 # --- what an endpoint is judged by

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from aiodns import DNSResolver
 from aiodns.error import DNSError
 
 from dataplane.upstream import look_ups
-from dataplane.upstream.look_ups import Found, LookUps
+from dataplane.upstream.look_ups import FILES, Found, LookUps
 from tests.fakes.dns_server import Records, dns
 from tests.harness.patience import PATIENCE
 
@@ -102,3 +104,62 @@ async def test_the_system_s_hosts_are_known_and_addresses_are_names_of_themselve
         assert (await names.look_up("127.0.0.9", 80)).addresses == ("127.0.0.9",)
     finally:
         await names.close()
+
+
+def node(address: str | bytes, ttl: int, family: int = socket.AF_INET) -> Any:
+    return SimpleNamespace(family=family, addr=(address, 443), ttl=ttl)
+
+
+class Knows:
+    """Stands for c-ares: what it was asked, what it answers, whether it was closed."""
+
+    def __init__(self, *nodes: Any, error: Exception | None = None) -> None:
+        self.nodes, self.error = nodes, error
+        self.asked: list[tuple[Any, ...]] = []
+        self.made = 0
+        self.is_closed = False
+
+    def names(self) -> LookUps:
+        def make(_loop: asyncio.AbstractEventLoop) -> Any:
+            self.made += 1
+            return self
+
+        return LookUps(asyncio.get_running_loop(), make)
+
+    async def getaddrinfo(self, *asked: Any) -> Any:
+        self.asked.append(asked)
+        if self.error is not None:
+            raise self.error
+        return SimpleNamespace(nodes=list(self.nodes))
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+async def test_of_an_answer_the_addresses_of_both_families_count_once_and_the_shortest_time() -> None:
+    other = node("ff", 1, socket.AF_UNIX)
+    knows = Knows(node(b"192.0.2.1", 90), node("2001:db8::1", 60, socket.AF_INET6), other, node("192.0.2.1", 70))
+    found = await knows.names().look_up("shop.test", 443)
+    assert found == Found(("192.0.2.1", "2001:db8::1"), 60)
+    assert knows.asked == [("shop.test", socket.AF_UNSPEC, 443, 0, socket.SOCK_STREAM)], "of any family, for streams"
+
+
+@pytest.mark.parametrize(
+    "knows",
+    [Knows(), Knows(node("ff", 1, socket.AF_UNIX)), Knows(error=DNSError(4, "none")), Knows(error=UnicodeError())],
+)
+async def test_without_an_address_the_system_is_asked(knows: Knows) -> None:
+    found = await knows.names().look_up("127.0.0.1", 443)
+    assert found == Found(("127.0.0.1",), None) and len(knows.asked) == 1
+
+
+async def test_who_is_asked_is_made_once_with_the_first_question_and_closed_in_the_end() -> None:
+    knows = Knows(node("192.0.2.1", 90))
+    names = knows.names()
+    await names.close()
+    assert (knows.made, names.files, knows.is_closed) == (0, 0, False)
+    for _ in range(2):
+        await names.look_up("shop.test", 443)
+    assert (knows.made, names.files) == (1, FILES)
+    await names.close()
+    assert knows.is_closed

@@ -246,3 +246,13 @@ async def test_look_ups_under_way_end_with_the_resolver() -> None:
     assert asyncio.all_tasks() - before
     await resolver.close()
     assert not asyncio.all_tasks() - before
+
+
+async def test_all_that_is_known_of_all_names() -> None:
+    server, resolver = names()
+    server.answers = {"a.test": ["192.0.2.1", "192.0.2.2"], "b.test": ["192.0.2.3"]}
+    for host in (b"a.test", b"b.test", b"absent.test"):
+        assert addresses(resolver, host) is None
+    assert resolver.known() == []
+    await settle()
+    assert [endpoint.address for endpoint in resolver.known()] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
