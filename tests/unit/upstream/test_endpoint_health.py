@@ -86,6 +86,28 @@ def test_other_endpoints_are_looked_at_anew() -> None:
     assert world.watch.usable(world.endpoints) is same, "and the same ones are not"
 
 
+def test_a_healthy_response_ends_a_row_of_evictions() -> None:
+    world = World(EVICTS)
+    first = world.endpoints[0]
+    for seconds in (3.0, 6.0):
+        world.answers(first, 500)
+        assert world.heard[-1] == ("evicted", BACKEND, first.label, seconds)
+        world.now += seconds
+    world.answers(first, 200)
+    world.answers(first, 500)
+    assert world.heard[-1] == ("evicted", BACKEND, first.label, 3.0)
+
+
+def test_what_was_taken_back_is_shown_again_when_it_is_the_same() -> None:
+    world = World(Health())
+    first = world.endpoints[0]
+    world.answers(first, 500)
+    world.watched.forget(lambda backend, by: False)
+    member = world.watch.member(first)
+    member.judged(first, 0.7, world.watch.rules)
+    assert [each[3] for each in world.heard if each[0] == "health"] == [30, None, 30]
+
+
 @pytest.mark.parametrize("status", [200, 404, 499])
 def test_without_rules_of_eviction_nobody_is_left_out(status: int) -> None:
     world = World(Health())
