@@ -102,6 +102,8 @@ class Opening:
         self.now = 100.0
         self.asked: list[tuple[str, Pool, Callable[..., None]]] = []
         self.either: list[bool] = []
+        self.dialled: list[Any] = []
+        """What bytes pass through, as it was given to be opened."""
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.belonging: list[Pool] = []
         self.endpoints: set[Pool] = set()
@@ -114,6 +116,10 @@ class Opening:
     def open(self, endpoint: Pool, done: Callable[..., None], either: bool = False) -> None:
         self.asked.append(("open", endpoint, done))
         self.either.append(either)
+
+    def dial(self, endpoint: Pool, connection: Any, done: Callable[[str], None]) -> None:
+        self.dialled.append(connection)
+        self.asked.append(("dial", endpoint, lambda _, cause: done(cause)))
 
     def comes(self, connection: Any, cause: str = "") -> None:
         """The first that was asked for is there, or fails."""
