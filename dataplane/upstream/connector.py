@@ -196,7 +196,7 @@ class Connector:
             cause, outcome, endpoint.spoken = str(error), "tls", 0
             self._failed(endpoint, error.reason)
         except OSError as error:
-            cause = error.strerror or str(error)
+            cause = error.strerror or str(error) or type(error).__name__
             self._failed(endpoint, os.strerror(error.errno) if error.errno else type(error).__name__)
         except ValueError as error:  # a name that cannot be asked for: whoever waits must hear of it
             cause = str(error)
