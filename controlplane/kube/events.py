@@ -24,6 +24,7 @@ TOO_DEEP: Final = b'"nested too deeply"'
 _MARKS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]]', re.DOTALL)
 """Texts, which may have brackets, and brackets."""
 
+Json = dict[str, Any]  # Any: JSON
 Item = Raw | bytes
 """An object as JSON."""
 
@@ -101,18 +102,21 @@ def page(raw: bytes) -> Page:
     return found
 
 
-def tree(item: Item) -> Any:  # Any: JSON
-    """All of an object, as far as it is nested as any that means something."""
+def tree(item: Item) -> Json:
+    """All of an object, as far as it is nested as any that means something. Raises Failed."""
     try:
         value = msgspec.json.decode(item)
-        return msgspec.json.decode(shallow(item)) if _is_deep(value) else value
+        value = msgspec.json.decode(shallow(item)) if _is_deep(value) else value
     except RecursionError:
-        return msgspec.json.decode(shallow(item))
+        value = msgspec.json.decode(shallow(item))
+    if not isinstance(value, dict):
+        raise Failed("an object that cannot be read: it is none")
+    return value
 
 
-def _is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(DEEPEST + 1):
+def _is_deep(value: Any) -> bool:  # Any: JSON
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEEPEST):
         parts = (part for each in level for part in (each.values() if isinstance(each, dict) else each))
         level = [part for part in parts if isinstance(part, dict | list)]
         if not level:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import datetime as dt
 from typing import Any
 
 import pytest
 
 from controlplane.kube.access import ApiError
-from controlplane.kube.authority_secret import NAME, AuthoritySecret
+from controlplane.kube.authority_secret import LOOK, NAME, TRIES, AuthoritySecret
 from controlplane.xds import authority as authorities
 from controlplane.xds.authority import LIFETIME, RENEW, SPREAD, Authority, UnusableAuthority
 from tests.fakes.api_server import ApiServer
+from tests.fakes.moved_loop import moved
 
 PATH = "/api/v1/namespaces/system/secrets"
 DAY = dt.timedelta(days=1)
@@ -117,6 +120,47 @@ async def test_one_that_is_removed_is_made_anew_by_the_leader(server: ApiServer)
     await leader.secret.look(replace=True)
     await other.secret.look(replace=False)
     assert leader.bundle == other.bundle != leader.used[0].bundle
+
+
+@moved
+async def test_while_it_cannot_be_read_the_one_from_before_stays_and_that_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = ApiServer()
+    server.define(PATH)
+    controller = Controller(server)
+    await controller.secret.load()
+    following = asyncio.create_task(controller.secret.follow(lambda: True))
+    try:
+        server.refuse.extend([OSError("no route"), OSError("no route")])
+        await asyncio.sleep(2 * LOOK + 1)
+        text = f"Secret system/{NAME}: no route; the authority from before stays in force"
+        assert controller.secret.trouble == text
+        assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == [text]
+        await asyncio.sleep(LOOK)
+        assert controller.secret.trouble == ""
+        server.delete(PATH, NAME)
+        await asyncio.sleep(LOOK)
+        assert NAME in server.objects[PATH], "whoever leads makes it anew"
+    finally:
+        following.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await following
+
+
+async def test_one_that_is_made_and_removed_again_and_again_is_given_up() -> None:
+    class Forgetful(ApiServer):
+        async def request(self, method: str, path: str, *more: Any, **rest: Any) -> Any:
+            answer = await super().request(method, path, *more, **rest)
+            if method == "POST":
+                self.delete(PATH, NAME)
+            return answer
+
+    server = Forgetful()
+    server.define(PATH)
+    with pytest.raises(OSError, match="is made and removed again"):
+        await Controller(server).secret.load()
+    assert [method for method, _ in server.asked].count("POST") == TRIES
 
 
 async def test_data_that_is_no_base64(server: ApiServer) -> None:

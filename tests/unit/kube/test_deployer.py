@@ -69,6 +69,7 @@ class World:
         if found is None or found.failure is None:
             return ""
         condition = found.failure.condition
+        assert condition.status is False
         return f"{condition.type} {condition.reason}: {condition.message}"
 
     async def holds(self, condition: Callable[[], bool]) -> None:
@@ -203,6 +204,44 @@ async def test_it_is_known_when_every_gateway_was_looked_at() -> None:
         await world.holds(world.deployer.looked.is_set)
         assert world.has("Deployment")
     assert not world.deployer.looked.is_set(), "by whoever leads, and it leads no more"
+
+
+async def test_who_begins_to_lead_looks_at_what_is_there_already() -> None:
+    """Nothing is wanted of a Gateway that has moved to somebody else meanwhile: what was made for it goes. Only then it
+    is known how Gateways are."""
+    async with leading() as before:
+        before.want(wanted(80))
+        await before.holds(lambda: before.has("Deployment"))
+        await before.idle()
+    world = World()
+    world.deployer = Deployer(before.server, world.feed, world._report, lambda _: True, lambda: 0.9)
+    world.server = before.server
+    looked: list[bool] = []
+
+    async def refused(*asked: Any, **rest: Any) -> Any:
+        looked.append(world.deployer.looked.is_set())
+        return await Server.request(before.server, *asked, **rest)
+
+    before.server.request = refused  # type: ignore[method-assign]
+    async with leading(world):
+        await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
+        await world.holds(world.deployer.looked.is_set)
+    assert looked and not any(looked)
+
+
+async def test_who_leads_no_more_does_nothing_and_waits_for_nothing() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        world.server.refuse.append(ApiError(403, "Forbidden", "quota"))
+        world.want(wanted(80, 81))
+        await world.holds(lambda: world.deployer.failures == 1)
+        assert len(world.deployer) == 1
+    assert len(world.deployer) == 0
+    world.want(wanted(80, 82))
+    assert len(world.deployer) == 0
+    assert world.deployer.numbers()["provisioning_writes_total"][("failed",)] == 1
 
 
 async def test_what_somebody_changes_is_put_back_and_what_is_removed_is_made_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
@@ -77,6 +78,23 @@ async def test_what_cannot_be_read_is_asked_for_less_and_less_often(drawn: float
         await asyncio.sleep(100)
         assert made.listed.is_set() and made.trouble == ""
     assert pauses(server.lists) == expected
+
+
+@moved
+async def test_what_cannot_be_read_is_logged_once_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "controlplane.kube")
+    server = Server()
+    server.define(SERVICES)
+    server.refuse.extend(map(OSError, ("no route", "no route", "", "", "no route")))
+    async with following(server) as made:
+        await asyncio.sleep(100)
+        assert made.trouble == ""
+    assert [each.getMessage() for each in caplog.records] == [
+        "services cannot be read: no route; it is tried again",
+        "services cannot be read: OSError; it is tried again",
+        "services cannot be read: no route; it is tried again",
+        "services can be read again",
+    ]
 
 
 @moved

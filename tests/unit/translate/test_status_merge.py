@@ -129,6 +129,60 @@ def test_conditions_of_ours_that_hold_no_longer_go_and_those_of_others_stay_in_t
     assert [each["type"] for each in made["conditions"]] == ["Accepted", "example.com/Checked", "ResolvedRefs"]
 
 
+@pytest.mark.parametrize(("field", "identity"), [("listeners", "name"), ("parents", "parentRef")])
+def test_each_entry_keeps_its_own_times_whatever_its_place(field: str, identity: str) -> None:
+    def entry(name: str, *conditions: dict[str, Any]) -> dict[str, Any]:
+        return {identity: name, "controllerName": CONTROLLER_NAME, "conditions": list(conditions)}
+
+    before = {
+        field: [
+            entry("a", condition("Accepted", lastTransitionTime=T0)),
+            entry("gone", condition("Accepted", lastTransitionTime=T1)),
+            entry("b", condition("Accepted", lastTransitionTime=T1), condition("Checked", lastTransitionTime=T0)),
+        ],
+        "addresses": [{"value": "10.0.0.1"}],
+    }
+    own = {field: [entry("b", condition("Accepted")), entry("new", condition("Accepted")), entry("a")]}
+    own[field][2]["conditions"] = [condition("Accepted", "False")]
+    for made in (merged(own, None, before, T2), merged(own, before, before, T2)):
+        assert made is not None and made["addresses"] == before["addresses"]
+        found = {
+            each[identity]: [(one["type"], one["lastTransitionTime"]) for one in each["conditions"]]
+            for each in made[field]
+        }
+        assert found == {
+            "b": [("Accepted", T1), ("Checked", T0)],
+            "new": [("Accepted", T2)],
+            "a": [("Accepted", T2)],
+        }
+
+
+KEPT = [
+    (Keeps.TRUE, "True", 1, True),
+    (Keeps.TRUE, "True", 2, False),
+    (Keeps.TRUE, "True", None, False),
+    (Keeps.TRUE, "False", 1, False),
+    (Keeps.TRUE, "Unknown", 1, False),
+    (Keeps.ANY, "True", 2, True),
+    (Keeps.ANY, "False", 1, True),
+    (Keeps.NONE, "True", 1, False),
+]
+
+
+@pytest.mark.parametrize(("keeps", "status", "generation", "is_kept"), KEPT)
+def test_what_was_said_stays_where_it_is_better_than_what_is_known(
+    keeps: Keeps, status: str, generation: int | None, is_kept: bool
+) -> None:
+    former = condition("Programmed", status, lastTransitionTime=T0, reason="Former", observedGeneration=generation)
+    own = {"conditions": [condition("Programmed", "Unknown", **{KEEP: keeps})]}
+    for known, previous in ((None, {"conditions": [former]}), ({"conditions": [former]}, None)):
+        made = merged(own, known, previous, T2)
+        assert made is not None
+        (found,) = made["conditions"]
+        assert (found == former) is is_kept
+        assert is_kept or (found["reason"], KEEP in found) == ("R", False)
+
+
 def test_entries_of_two_controllers_with_one_parent_are_two() -> None:
     theirs = parent("a", condition("Accepted", lastTransitionTime=T0), controller=OTHER)
     made = merged({"parents": [parent("a", condition("Accepted", "False"))]}, None, {"parents": [theirs]}, T2)
