@@ -133,10 +133,13 @@ async def test_while_it_cannot_be_read_the_one_from_before_stays_and_that_is_log
     following = asyncio.create_task(controller.secret.follow(lambda: True))
     try:
         server.refuse.extend([OSError("no route"), OSError("no route")])
-        await asyncio.sleep(2 * LOOK + 1)
         text = f"Secret system/{NAME}: no route; the authority from before stays in force"
-        assert controller.secret.trouble == text
-        assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == [text]
+        assert controller.secret.trouble == ""
+        await asyncio.sleep(1)
+        for _ in range(2):
+            await asyncio.sleep(LOOK)
+            assert controller.secret.trouble == text
+            assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == [text]
         await asyncio.sleep(LOOK)
         assert controller.secret.trouble == ""
         server.delete(PATH, NAME)
@@ -161,6 +164,22 @@ async def test_one_that_is_made_and_removed_again_and_again_is_given_up() -> Non
     with pytest.raises(OSError, match="is made and removed again"):
         await Controller(server).secret.load()
     assert [method for method, _ in server.asked].count("POST") == TRIES
+
+
+@pytest.mark.parametrize("refused", [["GET"], ["POST"]])
+async def test_one_that_may_not_be_read_or_made_is_an_error(refused: list[str]) -> None:
+    class Guarded(ApiServer):
+        async def request(self, method: str, path: str, *more: Any, **rest: Any) -> Any:
+            if method in refused:
+                raise ApiError(403, "Forbidden", method)
+            return await super().request(method, path, *more, **rest)
+
+    server = Guarded()
+    server.define(PATH)
+    controller = Controller(server)
+    with pytest.raises(ApiError, match=refused[0]):
+        await controller.secret.load()
+    assert (controller.used, server.objects[PATH]) == ([], {})
 
 
 async def test_data_that_is_no_base64(server: ApiServer) -> None:

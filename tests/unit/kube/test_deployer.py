@@ -69,7 +69,6 @@ class World:
         if found is None or found.failure is None:
             return ""
         condition = found.failure.condition
-        assert condition.status is False
         return f"{condition.type} {condition.reason}: {condition.message}"
 
     async def holds(self, condition: Callable[[], bool]) -> None:
@@ -227,6 +226,17 @@ async def test_who_begins_to_lead_looks_at_what_is_there_already() -> None:
         await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
         await world.holds(world.deployer.looked.is_set)
     assert looked and not any(looked)
+
+
+async def test_who_leads_again_looks_at_everything_again() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+    world.elsewhere.add(WEB)
+    world.want(None)
+    async with leading(world):
+        await world.holds(lambda: not any(world.has(kind) for kind in PATHS))
 
 
 async def test_who_leads_no_more_does_nothing_and_waits_for_nothing() -> None:

@@ -265,6 +265,15 @@ def test_what_infrastructure_says_is_on_every_object() -> None:
     assert (pods["labels"]["team"], pods["annotations"]["example.com/note"]) == ("edge", "x")
 
 
+def test_infrastructure_that_would_hide_whose_objects_they_are_changes_nothing_that_runs() -> None:
+    made, deployer = deployed(CLASS, GATEWAY)
+    said = "infrastructure: {labels: {gateway.networking.k8s.io/gateway-name: other}}"
+    made.put(GATEWAY.replace("  listeners:", f"  {said}\n  listeners:"))
+    why = "spec.infrastructure.labels: gateway.networking.k8s.io/gateway-name is set by the controller"
+    assert told(made)["Accepted"] == f"False InvalidParameters: {why}"
+    assert deployer.gateways[GW].as_it_is
+
+
 def test_a_failure_is_a_condition_of_the_gateway() -> None:
     made, _ = deployed(CLASS, GATEWAY)
     outcome(made, Outcome(failure=Failure(Condition("Accepted", False, "InvalidParameters", "refused"))))
