@@ -583,5 +583,50 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "nearest = difflib.get_close_matches(folded, by_folded, n=1, cutoff=likeness)",
         "nearest = difflib.get_close_matches(folded, by_folded, n=2, cutoff=likeness)",
     ): "the nearest comes first, and no other is looked at",
+    (
+        "gatewright/api/text/places.py",
+        'content = _CONTENT.search(text or "")',
+        "content = _CONTENT.search(text or 'x')",
+    ): "the one character would stand in the first line",
+    (
+        "gatewright/cel/operators.py",
+        "return -result if left < 0 else result",
+        "return -result if left < 1 else result",
+    ): "the rest of zero is zero",
+    (
+        "gatewright/cel/operators.py",
+        "return -result if left < 0 else result",
+        "return -result if (left <= 0) else result",
+    ): "the rest of zero is zero",
+    (
+        "gatewright/cel/functions/json_text.py",
+        "value = int(text) if len(text) < 400 else None",
+        "value = int(text) if (len(text) <= 400) else None",
+    ): "a number of 400 digits is a double either way",
+    (
+        "gatewright/cel/functions/json_text.py",
+        "value = int(text) if len(text) < 400 else None",
+        "value = int(text) if len(text) < 800 else None",
+    ): "a number of 400 digits is a double either way",
+    (
+        "gatewright/cel/functions/conversions.py",
+        "if not 0 <= value < MAX_UINT:",
+        "if not (0 <= value <= MAX_UINT):",
+    ): "no double is the largest uint itself",
+    (
+        "gatewright/cel/functions/strings.py",
+        "pieces = text.count(separator) + 1 if limit < 0 else min(text.count(separator) + 1, limit)",
+        "pieces = text.count(separator) + 1 if limit < 1 else min(text.count(separator) + 1, limit)",
+    ): "whoever asks for none has his answer before",
+    (
+        "gatewright/cel/functions/strings.py",
+        "pieces = text.count(separator) + 1 if limit < 0 else min(text.count(separator) + 1, limit)",
+        "pieces = text.count(separator) + 1 if (limit <= 0) else min(text.count(separator) + 1, limit)",
+    ): "whoever asks for none has his answer before",
+    (
+        "gatewright/cel/names.py",
+        "nearest = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)",
+        "nearest = get_close_matches(word.casefold(), by_folded, n=2, cutoff=0.6)",
+    ): "the nearest comes first, and no other is looked at",
 }
 """By (file, line, line with the fault): the reason."""

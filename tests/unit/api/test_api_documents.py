@@ -183,6 +183,12 @@ spec:
             [f"spec.targetRefs[0].{name}" for name in ("group", "kind", "name")],
         ),
         ("{traffic: {timeouts: {request: 1}}}", ["spec", "spec.traffic.timeouts.request"]),
+        # Those of a part around it are: they ask whether it is there.
+        (
+            "{targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: a}],"
+            " traffic: {phase: PreRouting, retry: {attempts: none}}}",
+            ["spec.traffic.retry", "spec.traffic.retry.attempts"],
+        ),
     ],
 )
 def test_of_a_part_with_a_wrong_field_no_rule_is_asked(spec: str, paths: list[str]) -> None:

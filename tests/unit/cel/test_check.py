@@ -75,6 +75,13 @@ ENVIRONMENT = Environment(
         ("timestamp('yesterday')", 11, "not a timestamp"),
         ("duration('5 minutes')", 10, "not a duration"),
         ("request.size[0]", 13, "int has no index"),
+        (
+            "sets.contains([1], ['a'])",
+            6,
+            "contains does not take (list(int), list(string)); it is sets.contains(list(A), list(A))",
+        ),
+        ("optional.of(1).orValue('a')", 16, "orValue does not take (optional(int), string)"),
+        ("{'a': 1}.merge({1: 1})", 10, "merge does not take (map(string, int), map(int, int))"),
         ("request.client.startsWith('a')", 16, "startsWith does not take (client, string)"),
         ("request == request.client", 9, "no such operation: request == client"),
         ("{'a': 1} == {'a': 'b'}", 10, "no such operation: map(string, int) == map(string, string)"),

@@ -65,6 +65,8 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("text.lastIndexOf('q')", MILLION / 256, 0),
         ("text.lastIndexOf('q', 5)", MILLION / 256, 0),
         ("text.matches(q)", 1 + (MILLION + 1) / 64, 0),
+        ("text.matches('q+')", 1 + MILLION / 64, 0),
+        ("text.contains('q')", MILLION / 256, 0),
         # What a function makes of a text is as long, or says how much longer it is; what is put together counts twice.
         ("text + 'x'", 0, MILLION + 1),
         ("bytes(text)", 0, MILLION),
@@ -105,6 +107,9 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("toJson(text)", 0, 2 + 2 * MILLION),
         ("toJson(many)", 0, 8 * 20_000 + 108_891),  # the list, then its text
         ("map.toJson()", 0, 64 * 10_000 + 127_781),
+        # A map that is made flat: 64 for each entry, and its name; at every level, also for what was a level.
+        ("map.flatten().size() + many.reverse().size()", 0, 10_000 * 64 + 48_890 + 8 * 20_000),
+        ("map.flattenRecursive().size() + many.reverse().size()", 0, 64 + 10_000 * 64 + 48_890 + 8 * 20_000),
         ("sha256.encode(text)", 0, MILLION),
         ("base64.decode(text)", 0, MILLION),
         ("form.decode(fields)", 40_000, 3 * 20_000 - 1 + 64 * 20_000),

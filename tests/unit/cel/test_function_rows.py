@@ -283,6 +283,7 @@ TIMES = [
 ]
 
 NETWORK = [
+    ("string(cidr('1.2.3.4/32').masked()) + ' ' + string(cidr('250.3.2.1/31').masked())", "1.2.3.4/32 250.3.2.0/31"),
     ("string(ip('10.0.0.1')) + string(ip('2001:DB8:0::1')) + string(ip(ip('1.2.3.4')))", "10.0.0.12001:db8::11.2.3.4"),
     ("ip('::ffff:0a00:0001') == ip('10.0.0.1') && ip('::fffe:0a00:0001') != ip('10.0.0.1')", True),
     ("[ip('10.0.0.1').family(), ip('::1').family(), ip('::ffff:0a00:0001').family()]", [4, 6, 4]),
@@ -357,6 +358,8 @@ NETWORK = [
 ]
 
 CONTAINERS = [
+    ("dyn([3, 4]).map(e, e) + dyn([3, 4]).filter(e, e > 3) + dyn({5: 6}).map(k, k)", [3, 4, 4, 5]),
+    ("dyn([3, 4]).transformList(i, e, i + e) + dyn({5: 6}).transformList(k, v, k + v)", [3, 5, 11]),
     ("[1, 2, 1, 'a', 'a', [1], [1.0], null, null].distinct()", [1, 2, "a", [1], None]),
     ("[1, [2, [3, [4]]]].flatten()", [1, 2, [3, [4]]]),
     ("[1, [2, [3, [4]]]].flatten(0)", [1, [2, [3, [4]]]]),

@@ -219,3 +219,25 @@ def test_alternatives_of_optionals_as_functions() -> None:
     for wrong in ((1, two), (NONE, 2)):
         with pytest.raises(Fault):
             optionals.either(*wrong)
+
+
+@pytest.mark.parametrize("kind", [list, dict])
+def test_json_has_a_hundred_levels(kind: type) -> None:
+    def nested(levels: int) -> object:
+        value: object = 1
+        for _ in range(levels):
+            value = [value] if kind is list else {"a": value}
+        return value
+
+    program = compile_expression("toJson(m)", Environment([Field("m", DYN)]))
+    opening, closing = ("[", "]") if kind is list else ('{"a":', "}")
+    assert program.evaluate(Values({"m": nested(100)})) == opening * 100 + "1" + closing * 100
+    with pytest.raises(CelError, match="toJson: nested too deeply"):
+        program.evaluate(Values({"m": nested(101)}))
+
+
+def test_optionals_as_values_of_python() -> None:
+    """What compares them there finds what the language finds."""
+    null = Optional(None)
+    assert null != NONE and NONE != null and Optional(NONE) != NONE
+    assert Optional(1) == Optional(1.0) and Optional(1) != Optional(2) and Optional(1) != 1
