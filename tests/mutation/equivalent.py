@@ -628,5 +628,10 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "nearest = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)",
         "nearest = get_close_matches(word.casefold(), by_folded, n=2, cutoff=0.6)",
     ): "the nearest comes first, and no other is looked at",
+    (
+        "gatewright/cel/functions/strings.py",
+        "return split_some(budget, text, separator, -1)",
+        "return split_some(budget, text, separator, -2)",
+    ): "each negative number means all",
 }
 """By (file, line, line with the fault): the reason."""

@@ -69,6 +69,7 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("text.contains('q')", MILLION / 256, 0),
         # What a function makes of a text is as long, or says how much longer it is; what is put together counts twice.
         ("text + 'x'", 0, MILLION + 1),
+        ("text + 'b' + text + 'b' + text + 'b' + text + 'b' + text", 0, 5 * MILLION + 4),
         ("bytes(text)", 0, MILLION),
         ("text.lowerAscii()", 0, MILLION),
         ("text.upperAscii()", 0, MILLION),
@@ -123,6 +124,7 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("default(unvalidatedJwtPayload(dots), {})", 0, MILLION),
         # A list takes eight bytes for each item, a sorted one twice that; a map 64 for each entry.
         ("(many + [many]).flatten()", 0, 8 * (20_001 + 20_001 + 20_000 + 20_000)),
+        ("map.map(k, k).distinct()", 10_000, 8 * 10_000),
         ("lists.range(20000)", 0, 36 * 20_000),
         ("many.reverse()", 0, 8 * 20_000),
         ("many.flatten()", 0, 8 * 20_000),
