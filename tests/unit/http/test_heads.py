@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.http.heads import Head, is_name, is_value, plain_name, twin, twin_of_lines, unusual_lines, without_named
+from dataplane.http.heads import (
+    Head,
+    is_name,
+    is_value,
+    lines_of,
+    lines_without,
+    of_usual_names,
+    plain_name,
+    twin,
+    twin_of_lines,
+    unusual_lines,
+    with_low_names,
+    without,
+    without_named,
+)
 
 NAMES = st.sampled_from([b"a", b"ab", b"b", b"x-a", b"x_a", b"X.A", b"x-long-name"])
 PLAIN = {b"a": b"a", b"ab": b"ab", b"b": b"b", b"x-long-name": b"x-long-name"} | dict.fromkeys(
@@ -85,3 +100,41 @@ def test_headers_named_by_connection_are_looked_for_once_each() -> None:
     names = {b"%d" % number for number in range(10_000)} | {b"x-hop", b""}
     assert without_named(block, block, names) == (b"\r\na: 1\r\nb: 4\r\n",) * 2
     assert Counting.looks < 10
+
+
+@pytest.mark.parametrize("space", [b"", b" ", b" \t "])
+def test_a_value_is_found_whatever_space_is_before_it(space: bytes) -> None:
+    head = Head(b"\r\nA:" + space + b"One\r\nB:" + space + b"\r\nX-A:" + space + b"Two" + space + b"\r\n")
+    assert [head.get(name) for name in (b"a", b"b", b"x-a", b"x")] == [b"One", b"", b"Two", None]
+    assert [head.get_all(name) for name in (b"a", b"b", b"x-a", b"x")] == [[b"One"], [b""], [b"Two"], []]
+
+
+BLOCK = b"\r\nA: 1\r\nX-Hop: 2\r\nb:\r\nx-hop: A: 3\r\nX-Hop-Not: 4\r\nc: x-hop: 5\r\n"
+
+
+def test_lines_of_a_name() -> None:
+    low = BLOCK.lower()
+    spans = lines_of(low, b"x-hop")
+    assert [BLOCK[slice(*span)] for span in spans] == [b"\r\nX-Hop: 2", b"\r\nx-hop: A: 3"]
+    assert [BLOCK[slice(*span)] for span in lines_of(low, b"c")] == [b"\r\nc: x-hop: 5"]
+    assert lines_of(low, b"hop") == [] and lines_of(b"\r\n", b"a") == []
+    kept = b"\r\nA: 1\r\nb:\r\nX-Hop-Not: 4\r\nc: x-hop: 5\r\n"
+    assert without(BLOCK, low, spans) == (kept, kept.lower())
+    assert without(BLOCK, low, spans[:1])[0] == BLOCK.replace(b"X-Hop: 2\r\n", b"")
+    assert without(BLOCK, low, []) == (BLOCK, low)
+
+
+def test_lines_without_some_names() -> None:
+    assert lines_without(BLOCK, BLOCK.lower(), {b"x-hop", b"a"}) == b"b:\r\nX-Hop-Not: 4\r\nc: x-hop: 5\r\n"
+    assert lines_without(BLOCK, BLOCK.lower(), {b"other"}) == BLOCK[2:]
+    assert lines_without(b"\r\nA: 1\r\n", b"\r\na: 1\r\n", {b"a"}) == b""
+
+
+def test_names_in_lower_case_leave_values_alone() -> None:
+    assert with_low_names(b"\r\nX-A: B: C\r\nD:E\r\n") == b"\r\nx-a: B: C\r\nd:E\r\n"
+
+
+def test_lines_of_usual_names_alone() -> None:
+    assert of_usual_names(b"A-1: x_y\r\nB: 2\r\n") == b"A-1: x_y\r\nB: 2\r\n"
+    assert of_usual_names(b"a_b: 1\r\nA-1: x_y\r\nc.d: 2\r\nE: 3\r\n") == b"A-1: x_y\r\nE: 3\r\n"
+    assert of_usual_names(b"") == b""

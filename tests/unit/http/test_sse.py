@@ -40,6 +40,8 @@ CASES: dict[str, tuple[bytes, list[Event]]] = {
     "retry without data": (b"retry: 100\n\ndata: a\n\n", [Event(b"a", retry=100)]),
     "retry is digits": (b"retry: 1s\nretry: -1\nretry: \nretry: +1\ndata: a\n\n", [Event(b"a")]),
     "retry of other digits": ("retry: \u0661\ndata: a\n\n".encode(), [Event(b"a")]),
+    "retry of fifteen digits": (b"retry: 123456789012345\ndata: a\n\n", [Event(b"a", retry=123456789012345)]),
+    "retry of sixteen digits": (b"retry: 1234567890123456\ndata: a\n\n", [Event(b"a")]),
     "retry beyond reason": (b"retry: 1" + b"0" * 5000 + b"\ndata: a\n\n", [Event(b"a")]),
     "unknown fields": (b"Data: a\nfoo: b\ndata : c\ndata: d\n\n", [Event(b"d")]),
     "colons in values": (b"data: a: b\n\n", [Event(b"a: b")]),

@@ -517,3 +517,44 @@ def test_small_parts_that_wait_take_no_more_memory_than_their_bytes(size: int) -
     codec.send_content(stream, b"", True)
     sent = b"".join(part.payload for part in parse(codec.take()) if part.kind == DATA)
     assert sent == content and stream.closed
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_settings_may_open_a_window_to_the_largest_there_is(more: int) -> None:
+    """RFC 9113 6.9.2."""
+    codec = server()
+    upload(codec)
+    codec.receive(update(1, 1000))
+    found = codec.receive(window(2**31 - 1 - 1000 + more))
+    assert [event.reason for event in found if isinstance(event, Failed)] == ["WindowOverflow"] * more
+
+
+def test_half_a_window_is_given_back_at_once() -> None:
+    codec = server(SMALL)
+    stream = upload(codec)
+    codec.take()
+    for _ in range(4):
+        codec.receive(data(1, b"x" * 10_000))
+    codec.acknowledge(stream, 34_999)
+    assert 1 not in credits(codec)
+    codec.acknowledge(stream, 1)
+    assert credits(codec)[1] == 35_000
+
+
+@pytest.mark.parametrize(("size", "is_allowed"), [(16_383, False), (16_384, True), (2**24 - 1, True), (2**24, False)])
+def test_frames_are_of_the_sizes_that_there_are(size: int, is_allowed: bool) -> None:
+    if is_allowed:
+        assert Settings(frame_size=size).frame_size == size
+        return
+    with pytest.raises(ValueError, match="frame_size must be from 16384 to 16777215"):
+        Settings(frame_size=size)
+
+
+@pytest.mark.parametrize("name", ["stream_window", "connection_window"])
+@pytest.mark.parametrize(("size", "is_allowed"), [(0, False), (1, True), (2**31 - 1, True), (2**31, False)])
+def test_windows_are_of_the_sizes_that_there_are(name: str, size: int, is_allowed: bool) -> None:
+    if is_allowed:
+        assert getattr(Settings(**{name: size}), name) == size
+        return
+    with pytest.raises(ValueError, match=f"{name} must be from 1 to 2147483647"):
+        Settings(**{name: size})

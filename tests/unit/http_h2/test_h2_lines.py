@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.http.h2.events import Request, Response
-from dataplane.http.h2.lines import BadLine, fields_of, request_fields_of
+from dataplane.http.h2.lines import (
+    _LONGEST_LINE,
+    _MOST_LINES,
+    BadLine,
+    _Lines,
+    fields_of,
+    last_field,
+    request_fields_of,
+)
 from dataplane.http.h2.rules import regular
 from tests.fakes.h2_wire import GET, client, headers, only, parse, server
 
@@ -74,3 +82,33 @@ FIELDS = st.lists(
 def test_what_is_made_of_fields_is_made_into_the_same(fields: list[tuple[bytes, bytes]]) -> None:
     block = regular([(name, value, False) for name, value in fields], False).block
     assert [field[:2] for field in fields_of(block)] == fields
+
+
+@pytest.mark.parametrize("line", [b"x-request-id: 1-a", b"x-request-id: a_b"])
+def test_the_id_of_a_request_enters_no_table(line: bytes) -> None:
+    assert last_field(line) == (b"x-request-id", line[14:], True)
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (b"X-A:  1 ", (b"x-a", b"1", False)),
+        (b"host: a", None),
+        (b"connection: close", None),
+        (b"x-request-id: ", (b"x-request-id", b"", True)),
+    ],
+)
+def test_the_last_line_is_read_as_any_other(line: bytes, field: object) -> None:
+    assert last_field(line) == field
+
+
+def test_lines_that_are_remembered_are_bounded() -> None:
+    """By their number, and none that is long."""
+    known = _Lines()
+    for number in range(_MOST_LINES):
+        assert known[b"a: %d" % number] == (b"a", b"%d" % number, False)
+    assert len(known) == _MOST_LINES
+    assert known[b"b: 1"] == (b"b", b"1", False) and list(known) == [b"b: 1"]
+    for more, kept in ((0, True), (1, False)):
+        line = b"c: ".ljust(_LONGEST_LINE + more, b"x")
+        assert known[line] == (b"c", line[3:], False) and (line in known) is kept

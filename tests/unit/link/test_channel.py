@@ -314,3 +314,35 @@ async def test_the_loop_forgets_a_channel_that_is_closed_while_it_writes() -> No
     end.channel.close()
     assert not loop.remove_writer(fd) and not loop.remove_reader(fd) and end.ends == []
     other.close()
+
+
+class Counted(Broken):
+    """A socket that notes how much is written at a time."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self.sizes: list[int] = []
+
+    def sendmsg(self, buffers: Any, *more: Any) -> int:
+        self.sizes.append(len(buffers[0]))
+        return self.sock.sendmsg(buffers, *more)
+
+
+async def test_small_messages_travel_together_up_to_what_is_read_at_a_time() -> None:
+    one, other = socket.socketpair()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * READ_BYTES)
+    counted = Counted(one)
+    agent, worker = End(cast(socket.socket, counted)), End(other)
+    agent.channel.send_all([messages.Ping(number) for number in range(100)])
+    assert counted.sizes == [100 * len(codec.encode(messages.Ping(1))) + 90]  # two digits have one byte more
+    assert len(await worker.wait_for(100)) == 100
+    counted.sizes.clear()
+    frame = len(codec.encode(pings([0])[0]))
+    agent.channel.send_all(pings([READ_BYTES // 2 - frame, READ_BYTES // 2 - frame]))
+    agent.channel.send_all(pings([READ_BYTES // 2 - frame, READ_BYTES // 2 - frame + 1]))
+    await worker.wait_for(104)
+    half = READ_BYTES // 2
+    assert counted.sizes[0] == READ_BYTES and sum(counted.sizes) == 2 * READ_BYTES + 1
+    assert counted.sizes[1:] == [half, half + 1]
+    for each in (agent, worker):
+        each.channel.close()

@@ -71,3 +71,18 @@ def test_a_region_without_them_serves_one_worker() -> None:
     worker, number = Renewed.of(made, 5), os.urandom(8)
     worker.put(number, "a", 7, b"x")
     assert worker.get(number, "a") == Found(7, b"x")
+
+
+def test_each_worker_writes_to_its_own_part() -> None:
+    """The counts of all, then what each has written."""
+    memory = memoryview(bytearray(renewed.sections(3)["renewed"]))
+    size = (len(memory) - 3 * 8) // 3
+    for index in range(3):
+        before = bytes(memory)
+        for number in range(64):
+            Renewed(memory, index).put(os.urandom(8), f"t{number}", 1, b"x" * 200)
+        own = slice(24 + index * size, 24 + (index + 1) * size)
+        assert memory[own] != before[own] and memory[8 * index] == 64
+        others = bytearray(memory)
+        others[own], others[8 * index] = before[own], before[8 * index]
+        assert others == before

@@ -100,3 +100,12 @@ def test_a_name_of_a_section_has_sixteen_bytes_at_most() -> None:
 
 def test_pages_are_those_of_the_system() -> None:
     assert PAGE % mmap.ALLOCATIONGRANULARITY == 0
+
+
+def test_one_section_outside_is_one_too_many() -> None:
+    rows = struct.pack("<16sQQ", b"good", PAGE, 8) + struct.pack("<16sQQ", b"bad", PAGE, PAGE + 1)
+    with tempfile.TemporaryFile() as file:
+        file.write((struct.pack("<8sIIQ", b"GWSHARED", shared.LAYOUT, 2, 2 * PAGE) + rows).ljust(2 * PAGE, b"\0"))
+        file.flush()
+        with pytest.raises(ValueError, match="outside of it"):
+            Region.attach(file.fileno())

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.http.h1.chunked import LAST, BadChunk, ChunkedReader, TooManyTrailers, encode
+from dataplane.http.h1.chunked import (
+    LAST,
+    MAX_EXCESS,
+    MAX_LINE,
+    MAX_TRAILER_FIELDS,
+    MAX_TRAILERS,
+    BadChunk,
+    ChunkedReader,
+    TooManyTrailers,
+    encode,
+)
 
 PLAIN = b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
 
@@ -116,3 +126,47 @@ def test_bytes_of_any_kind_give_an_answer(data: bytes) -> None:
     except BadChunk:
         return
     assert -1 <= used <= len(data)
+
+
+@pytest.mark.parametrize("before", [b"", b"0\r\n"], ids=["of a chunk", "of a trailer"])
+@pytest.mark.parametrize("step", [1, 10_000])
+def test_a_line_may_be_so_long(before: bytes, step: int) -> None:
+    begin = b"x: " if before else b"1;"
+    line = begin.ljust(MAX_LINE - 2, b"a") + b"\r\n"
+    reader = ChunkedReader()
+    assert feed(reader, before + line, [step] * 10_000)[1] == -1
+    with pytest.raises(BadChunk, match="too long"):
+        feed(ChunkedReader(), before + line.replace(b"a\r\n", b"aa\r\n"), [step] * 10_000)
+
+
+def test_trailers_may_be_so_many_and_so_long() -> None:
+    end, used = ChunkedReader().feed(b"0\r\n" + b"x: 1\r\n" * MAX_TRAILER_FIELDS + b"\r\n")
+    assert used == len(end)
+    lines = [b"x: ".ljust(1022, b"a") + b"\r\n"] * (MAX_TRAILERS // 1024)
+    assert ChunkedReader().feed(b"0\r\n" + b"".join(lines) + b"\r\n")[1] > MAX_TRAILERS
+    with pytest.raises(TooManyTrailers):
+        ChunkedReader().feed(b"0\r\n" + b"".join(lines) + b"x:\r\n\r\n")
+
+
+@pytest.mark.parametrize("decode", [False, True], ids=["as they are", "as content"])
+@pytest.mark.parametrize("before", [b"", b"x" * 5000], ids=["at first", "behind a large one"])
+def test_framing_may_be_so_much_more_than_content(before: bytes, decode: bool) -> None:
+    """Each chunk of one byte has four bytes more of framing; what a large one has less is not put by."""
+    large, most = encode(before) if before else b"", MAX_EXCESS // 4
+    reader = ChunkedReader(decode)
+    reader.feed(large + b"1\r\nx\r\n" * most)
+    assert reader.size == len(before) + most
+    with pytest.raises(BadChunk, match="far more chunk lines"):
+        reader.feed(b"1\r\nx\r\n")
+
+
+@pytest.mark.parametrize("decode", [False, True], ids=["as they are", "as content"])
+def test_so_many_chunks_are_begun_and_the_rest_is_kept(decode: bool) -> None:
+    reader, chunks = ChunkedReader(decode), [encode(b"%d" % number) for number in range(5)]
+    out, used = reader.feed(b"".join(chunks) + LAST, 2)
+    assert (out, used) == (b"01" if decode else chunks[0] + chunks[1], -1)
+    assert reader.rest == b"".join(chunks[2:]) + LAST and reader.size == 2
+    out, used = reader.feed(reader.rest, 3)
+    assert used == -1 and reader.rest == LAST
+    out, used = reader.feed(reader.rest, 1)
+    assert (out, used, reader.rest) == (b"" if decode else LAST, len(LAST), b"")

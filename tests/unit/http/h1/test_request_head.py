@@ -90,7 +90,11 @@ def test_what_connection_names_goes_and_what_it_may_not_name_stays() -> None:
         ((b"Host: a", b" folded"), "BadRequest"),
         ((b"Host: a", b"X: a\rb"), "BadRequest"),
         ((b"Host: a", b"X: a\x00b"), "BadRequest"),
+        ((b"Host: a", b"Transfer-Encoding: ,chunked"), "BadRequest"),
         ((b"Host: a", *[b"X: 1"] * 100), "HeadersTooLarge"),
+        ((b"Host:a", *[b"X:"] * 100), "HeadersTooLarge"),
+        ((*[b"X:"] * 100,), "BadRequest"),
+        ((*[b"X:"] * 101,), "HeadersTooLarge"),
     ],
 )
 def test_refusals(lines: tuple[bytes, ...], reason: str) -> None:
@@ -128,3 +132,7 @@ def test_framing() -> None:
     assert good(b"Host: a", b"Connection: upgrade", b"Upgrade: websocket").meaning.framing.upgrade == b"websocket"
     assert good(b"Host: a", b"Connection: upgrade", b"Upgrade: h2c, x").meaning.framing.upgrade == b""
     assert good(b"Host: a", b"Upgrade: websocket").meaning.framing.upgrade == b""
+
+
+def test_so_many_short_headers_may_come() -> None:
+    assert good(b"Host:a", *[b"X:"] * 99).meaning.host == b"a"

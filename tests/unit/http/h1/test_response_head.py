@@ -87,3 +87,19 @@ def test_an_answer_without_a_body_says_how_one_would_be_framed(status: bytes, co
     """RFC 9112 6.1 lets it; what goes on to the client must be right. With 204 the field is taken out."""
     head = read(raw(status, b"Transfer-Encoding: " + coding), True)
     assert isinstance(head, str) is not right
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "upgrade"),
+    [
+        (
+            b"101 Switching Protocols",
+            (b"Connection: Upgrade", b"Upgrade: Websocket \t", b"Keep-Alive: max=1"),
+            b"websocket",
+        ),
+        (b"426 Upgrade Required", (b"Content-Length: 0", b"Upgrade: h2c", b"TE: trailers"), b"h2c"),
+        (b"200 OK", (b"Content-Length: 0", b"Keep-Alive: timeout=5", b"TE: trailers"), b""),
+    ],
+)
+def test_the_protocol_that_is_offered(status: bytes, lines: tuple[bytes, ...], upgrade: bytes) -> None:
+    assert good(raw(status, *lines)).upgrade.lower() == upgrade
