@@ -299,3 +299,33 @@ def test_the_log_names_the_client() -> None:
     client.send(BINARY + REQUEST)
     proxy.upstream.answer(OK)
     assert f" src.addr={CLIENT} " in proxy.log_lines()[-1], json.dumps(proxy.log_lines())
+
+
+def test_who_came_by_the_balancer_is_counted_for_it_no_more() -> None:
+    """The limit of an address is that of the client, also when many have come and gone by one balancer."""
+    proxy = memory("{mode: Optional}", limits="{maxConnectionsPerAddress: 2}")
+    for number in range(5):
+        client = proxy.connect(BALANCER)
+        client.send(V2 + pack("!BBH4s4sHH", 0x21, 0x11, 12, bytes([198, 51, 100, number]), bytes(4), 4711, 80))
+        client.send(REQUEST)
+        assert served(proxy, client).startswith(f"198.51.100.{number} ")
+        if number % 2:
+            client.lose()
+    for _ in range(2):  # of its own it may have two
+        client = proxy.connect(BALANCER)
+        client.send(REQUEST)
+        assert served(proxy, client) == UNNAMED
+    assert len(proxy.context.connections) == 5 and all(each.open for each in proxy.clients[:6:2])
+
+
+def test_a_connection_has_its_bound_and_its_name_before_its_protocol_is_known() -> None:
+    proxy = memory()
+    client = proxy.connect(BALANCER)
+    assert client.high_water == proxy.context.limits.write_buffer
+    now = proxy.context.writes.now
+    seen = []
+    for data in (BINARY[:5], BINARY[5:] + REQUEST[:5], REQUEST[5:]):
+        now[0] = 0
+        client.send(data)
+        seen.append(now[0])
+    assert 0 not in seen and seen[0] != seen[2]

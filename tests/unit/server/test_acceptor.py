@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -223,3 +224,28 @@ async def test_cutting() -> None:
         assert made.acceptor.listening() == 0
         assert await reader.read() == b""
         assert await made.is_refused()
+
+
+class Recorded:
+    """A loop that notes how many connections may wait to be accepted."""
+
+    def __init__(self) -> None:
+        self.backlogs: list[int] = []
+
+    async def create_server(self, _make: object, *, sock: socket.socket, backlog: int) -> object:
+        assert not sock.getblocking()
+        self.backlogs.append(backlog)
+        return object()
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "backlog"), [(8, 16), (128, 16), (136, 17), (1024, 128), (32_768, 4096), (1_000_000, 4096)]
+)
+async def test_where_descriptors_are_few_one_in_eight_may_wait(descriptors: int, backlog: int) -> None:
+    proxy, loop = MemoryProxy(FILE), Recorded()
+    proxy.context.descriptors = lambda: descriptors
+    (bind,) = proxy.applier.current.table.binds
+    acceptor = Acceptor(proxy.context, cast(asyncio.AbstractEventLoop, loop))
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        await acceptor.listen(bind, sock)
+    assert loop.backlogs == [backlog] and acceptor.listening() == 1
