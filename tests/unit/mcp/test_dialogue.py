@@ -87,7 +87,7 @@ def test_requests_of_the_server_go_to_what_it_works_on_and_notes_to_the_stream()
     ear = ask(talk, 1)
     talk.say(line(id=6, method="sampling/createMessage"))
     talk.say(line(method="notifications/message", params={}))
-    assert ear.methods == ["sampling/createMessage"]
+    assert ear.methods == ["sampling/createMessage"] and not (ear.has_answer or stream.has_answer)
     assert stream.methods == ["roots/list", "notifications/message"]
 
 
@@ -237,7 +237,24 @@ def test_an_answer_makes_noise_good_as_well() -> None:
     for _ in range(dialogue.MAX_NOISE):
         talk.say(b"no message")
     talk.say(line(id=1, result={}))
-    talk.say(b"no message")
+    for _ in range(dialogue.MAX_NOISE):
+        talk.say(b"no message")
+    with pytest.raises(TooMuchNoise):
+        talk.say(b"no message")
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_bytes_that_nobody_heard_are_counted(rounds: int) -> None:
+    talk = Dialogue()
+    rest = dialogue.MAX_UNHEARD_BYTES - len(line(method="x", params={"data": ""}))
+    for _ in range(rounds):
+        talk.say(line(method="x", params={"data": "x" * (rest - 1)}))
+        assert not talk.is_full, "a byte less than the bound"
+        ear = ask(talk, 1)
+        assert not ear.has_answer and talk.is_full is False
+        talk.forget(ear)
+    talk.say(line(method="x", params={"data": "x" * rest}))
+    assert talk.is_full
 
 
 def test_requests_that_are_not_answered_are_bounded() -> None:
@@ -263,6 +280,21 @@ def test_params_of_any_form_are_the_servers_to_judge(params: Any) -> None:
     talk.say(line(method="notifications/progress", params=params))
     talk.say(line(id=1, result={}))
     assert ear.has_answer
+
+
+async def test_who_waits_hears_what_is_said_next_and_the_end() -> None:
+    made = Hearing(asyncio.get_running_loop().create_future)
+    for text, found in ((b"x", (b"x", False)), (None, None)):
+        waiting = asyncio.ensure_future(made.next())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        if text is None:
+            made.leave()
+        else:
+            made.hear(text, False)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert waiting.done() and waiting.result() == found
 
 
 async def test_what_is_short_of_the_bound_is_not_too_much() -> None:

@@ -31,10 +31,22 @@ CALL = Message("tools/call", ("a",), b'{"name": "x"}', ((":path", b"/mcp"), ("x-
         ({"*/list": REQUEST, "*ols/list": RESPONSE}, "tools/list", RESPONSE),
         ({"tools": REQUEST}, "tools/call", 0),
         ({"Tools/Call": REQUEST}, "tools/call", 0),
+        ({"tools/*": REQUEST}, "toolsmith/list", 0),
+        ({"tools/*": REQUEST}, "tools/", REQUEST),
+        ({"*/list": REQUEST}, "mylist", 0),
+        ({"*/list": REQUEST}, "/list", REQUEST),
     ],
 )
 def test_the_most_specific_key_counts(methods: dict[str, int], method: str, phases: int) -> None:
     assert Processor("b", guardrails.sorted_methods(methods)).phases(method) == phases
+
+
+def test_keys_have_one_order() -> None:
+    """Whole names, prefixes, suffixes, all; of one form the longest, then by the alphabet."""
+    order = ["long/name", "aa", "ab", "b", "prefix*", "a*", "b*", "*/suffix/longer", "*/a", "*/b", "*"]
+    found = guardrails.sorted_methods({key: number for number, key in enumerate(reversed(order))})
+    assert [key for key, _ in found] == order
+    assert [phases for _, phases in found] == list(reversed(range(len(order))))
 
 
 @given(st.permutations([*METHODS.items(), ("resources/*", 1), ("*e", 2), ("resources/read", 3)]))

@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp import calls, listening, lists, posts, sending, streams, upstreams
+from dataplane.backends.mcp import calls, listening, lists, posts, sending, serving, streams, upstreams
 from dataplane.backends.mcp.answers import Opened, TargetFailed
 from dataplane.backends.mcp.legacy import requests
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
+from dataplane.chain.origins import NAMED
+from dataplane.chain.replies import made as reply_of
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
@@ -25,6 +27,7 @@ from dataplane.mcp import messages, sessions
 from dataplane.mcp.guardrails import Processor, sorted_methods
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.plans import McpPlan, TargetPlan
+from dataplane.mcp.policies import McpPolicies
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
 from dataplane.mcp.subscriptions import Filter
@@ -60,6 +63,11 @@ def error(sent: Json, code: int, text: str = "no", status: int = 200) -> Answer:
 
 def event(message: Json) -> bytes:
     return b"data: %b\n\n" % json.dumps({"jsonrpc": "2.0", **message}).encode()
+
+
+def result_with(sent: Json, status: int) -> Answer:
+    """A result, with a status that says otherwise."""
+    return answer({"jsonrpc": "2.0", "id": sent["id"], "result": {}}, status=status)
 
 
 Server = Callable[[Json, CallRequest], "Answer | CallFailed"]
@@ -640,7 +648,7 @@ async def test_a_client_that_says_too_much_of_itself_is_not_repeated(made: Made)
 async def test_a_server_that_refuses_initialize_begins_no_session(made: Made) -> None:
     endpoint = made(fixed(Answer(401, b"", b"who?")))
     found = await endpoint.asks("initialize", HELLO)
-    assert (found.status, found.out.body) == (401, b"who?") and b"mcp-session-id" not in found.out.lines
+    assert (found.status, found.out.body, found.out.lines) == (401, b"who?", b"")
     assert endpoint.asked[0].is_given_up and len(endpoint.asked) == 1
 
 
@@ -661,14 +669,24 @@ async def test_several_servers_begin_one_session(made: Made) -> None:
 
 
 @pytest.mark.parametrize("fail_open", [False, True])
-@pytest.mark.parametrize("bad", [failing, fixed(Answer(500)), fixed(lambda sent: error(sent, -1))])
-async def test_a_session_begins_without_a_server_only_where_it_may(made: Made, fail_open: bool, bad: Server) -> None:
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (failing, "refused"),
+        (fixed(lambda sent: result_with(sent, 500)), "it answered initialize with 500"),
+        (fixed(lambda sent: error(sent, -1)), "it answered initialize with an error"),
+    ],
+)
+async def test_a_session_begins_without_a_server_only_where_it_may(
+    made: Made, fail_open: bool, bad: Server, why: str
+) -> None:
     endpoint = made(taking, bad, fail_open=fail_open)
     found = await endpoint.asks("initialize", HELLO)
     if fail_open:
         assert found.status == 200 and found.visit.session is not None
         assert found.visit.session.upstreams[1] == UpstreamSession("two", lost=True)
     else:
+        assert found.reply is not None and found.reply.detail == f"two: {why}"
         assert (found.status, found.reason) == (502, "McpTargetFailed")
         assert endpoint.requests()[-1] == ("one", b"DELETE"), "what was opened is ended"
     endpoint = made(failing, bad, fail_open=fail_open)
@@ -1233,6 +1251,108 @@ async def test_delete_ends_the_session_everywhere(made: Made) -> None:
     assert len(endpoint.asked) == 2
 
 
+# --- what every request is asked
+
+
+class Front:
+    """A request as it comes, before it is a visit."""
+
+    def __init__(self, endpoint: Endpoint, method: bytes = b"POST", lines: bytes = b"") -> None:
+        out: Any = endpoint.visit(lines).out
+        self.out: Out = out
+        self.x = out.x
+        self.x.method, self.x.asked_host = method, b"evil.test"
+        self.x.policies = SimpleNamespace(mcp=None, backend=None, rules=None)
+        self.x.plan = SimpleNamespace(is_named=False)
+        self.x.listener = SimpleNamespace(hostname="")
+        self.x.request = SimpleNamespace(block=b"")
+        self.x.client.local = b"10.0.0.1:80"
+
+    async def serves(self, body: bytes = b"") -> Reply | None:
+        out: Any = self.out
+        return await serving.serve(out, body)
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        *((b"POST", "McpContentType"), (b"GET", "McpSessionMissing"), (b"DELETE", "McpSessionMissing")),
+        *((b"PUT", "McpMethodNotAllowed"), (b"HEAD", "McpMethodNotAllowed")),
+    ],
+)
+async def test_each_method_of_http_has_its_meaning(made: Made, method: bytes, reason: str) -> None:
+    front = Front(made(taking), method)
+    front.out.block = front.out.block.replace(JSON, b"")
+    reply = await front.serves()
+    assert reply is not None and reply.reason == reason
+    assert (b"allow: GET, POST, DELETE\r\n" in reply.headers) is (reason == "McpMethodNotAllowed")
+
+
+@pytest.mark.parametrize(
+    ("local", "host", "origin", "named", "is_refused"),
+    [
+        (b"127.0.0.1:80", b"evil.test", None, {}, True),
+        (b"127.0.0.1:80", b"localhost", b"http://evil.test", {}, True),
+        (b"127.0.0.1:80", b"localhost", b"http://evil.test", {"origin": True}, False),
+        (b"127.0.0.1:80", b"localhost", None, {}, False),
+        (b"10.0.0.1:80", b"evil.test", None, {}, False),
+        (b"127.0.0.1:80", b"evil.test", None, {"route": True}, False),
+        (b"127.0.0.1:80", b"evil.test", None, {"listener": True}, False),
+    ],
+)
+async def test_a_browser_that_was_tricked_is_refused(
+    made: Made, local: bytes, host: bytes, origin: bytes | None, named: dict[str, bool], is_refused: bool
+) -> None:
+    front = Front(made(taking), lines=b"" if origin is None else b"origin: %b\r\n" % origin)
+    front.x.client.local, front.x.asked_host = local, host
+    front.x.plan.is_named = named.get("route", False)
+    front.x.listener.hostname = "evil.test" if named.get("listener") else ""
+    front.x.attributes = {NAMED: True} if named.get("origin") else None
+    reply = await front.serves(messages.request("ping", 7))
+    assert reply is not None and (reply.reason == "McpOriginNotAllowed") is is_refused
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_a_token_that_was_meant_for_us_goes_to_no_server(made: Made, is_changed: bool) -> None:
+    judged: list[bytes] = []
+
+    class Tokens:
+        async def judge(self, x: Any, body: bytes) -> Reply | None:
+            judged.append(body)
+            if is_changed:
+                x.request.block = b"without it"
+            return None if body else reply_of("JwtMissing")
+
+    endpoint = made(taking)
+    endpoint.begin_session()
+    endpoint.plan.policies = McpPolicies(authentication=Tokens())  # type: ignore[arg-type]
+    front = Front(endpoint, lines=b"authorization: Bearer t\r\n")
+    body = messages.request("ping", 7)
+    assert await front.serves(body) is None and judged == [body]
+    assert (b"authorization" in endpoint.asked[0].request.headers) is not is_changed
+    front = Front(endpoint)
+    reply = await front.serves(b"")
+    assert reply is not None and reply.reason == "JwtMissing" and len(endpoint.asked) == 1
+
+
+async def test_policies_of_backend_and_route_are_one(made: Made) -> None:
+    endpoint = made(taking)
+    front = Front(endpoint)
+    front.x.policies.mcp = McpPolicies(refused="of the route")
+    reply = await front.serves(b"")
+    assert reply is not None and (reply.reason, reply.detail) == ("PolicyUnusable", "of the route")
+    endpoint.plan.policies = McpPolicies(refused="of the backend")
+    reply = await front.serves(b"")
+    assert reply is not None and reply.detail == "of the backend"
+
+
+async def test_a_request_that_is_over_uses_its_session_no_more(made: Made) -> None:
+    endpoint = made(taking)
+    endpoint.begin_session()
+    await Front(endpoint).serves(messages.request("ping", 7))
+    assert endpoint.memory.of(b"8 bytes.", 1000).at_work == 0
+
+
 # --- who the client is
 
 
@@ -1515,12 +1635,13 @@ async def test_a_result_that_is_rejected_does_not_come(made: Made) -> None:
 
 
 async def test_a_stream_that_is_shown_has_no_answers_and_is_not_resumed(made: Made) -> None:
-    server = fixed(Answer(200, STREAM, b"id: 1\ndata:\n\n", event({"id": 3, "result": {}}), event(NOTE)))
+    said = b"id: 1\ndata:\n\n" + event(NOTE) + event({"id": 3, "result": {}}) + event(NOTE)
+    server = fixed(Answer(200, STREAM, said))
     endpoint = made(server)
     endpoint.begin_session()
     endpoint.policies.guardrails = Guards({"*": 2}, passes)
     found = await gets(endpoint, b"accept: text/event-stream\r\nlast-event-id: e7\r\n")
-    assert found.messages == [{"jsonrpc": "2.0", **NOTE}] and found.out.how == "ended"
+    assert found.messages == [{"jsonrpc": "2.0", **NOTE}] * 2 and found.out.how == "ended"
     assert b"last-event-id" not in endpoint.asked[0].request.headers
     for bad in (Answer(200, JSON), Answer(202, STREAM)):
         endpoint = made(fixed(bad))
@@ -1716,7 +1837,7 @@ async def test_without_sessions_initialize_begins_none(made: Made) -> None:
     for servers in ((taking,), (taking, taking)):
         endpoint = made(*servers, stateless=True)
         found = await endpoint.asks("initialize", HELLO)
-        assert found.status == 200 and b"mcp-session-id" not in found.out.lines and found.visit.session is None
+        assert (found.status, found.out.lines, found.visit.session) == (200, JSON, None)
         assert [method for _, method in endpoint.requests()[len(servers) :]] == [b"DELETE"] * len(servers)
 
 
