@@ -1325,7 +1325,7 @@ async def test_a_token_that_was_meant_for_us_goes_to_no_server(made: Made, is_ch
 
     endpoint = made(taking)
     endpoint.begin_session()
-    endpoint.plan.policies = McpPolicies(authentication=Tokens())  # type: ignore[arg-type]
+    endpoint.plan.policies = McpPolicies(authentication=Tokens())
     front = Front(endpoint, lines=b"authorization: Bearer t\r\n")
     body = messages.request("ping", 7)
     assert await front.serves(body) is None and judged == [body]
