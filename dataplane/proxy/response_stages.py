@@ -34,6 +34,9 @@ class ResponseStages(Row):
 
     __slots__ = ("_is_out", "_pieces", "_size", "ended", "trailers")
 
+    trailers: bytes
+    """Set when its first stage is installed."""
+
     def __init__(self, x: ActiveExchange) -> None:
         super().__init__(x)
         self._pieces: list[bytes] = []
@@ -42,7 +45,6 @@ class ResponseStages(Row):
         self._is_out = False
         """The head has left."""
         self.ended = False
-        self.trailers = b""
 
     def begin(self, line: bytes, block: bytes, first: bytes, end: bool) -> None:
         """The response steps have run: send the head, and all that has left the last stage. `first`: what there is of

@@ -633,5 +633,45 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "return split_some(budget, text, separator, -1)",
         "return split_some(budget, text, separator, -2)",
     ): "each negative number means all",
+    (
+        "dataplane/filters/cors.py",
+        "return NOT_ALLOWED, False",
+        "return NOT_ALLOWED, True",
+    ): "whether an origin is named is asked only where it is allowed",
+    (
+        "dataplane/filters/cors.py",
+        "lines, is_named = lines_for(origin) if len(origin) <= MAX_ORIGIN else (NOT_ALLOWED, False)",
+        "lines, is_named = lines_for(origin) if len(origin) <= MAX_ORIGIN else (NOT_ALLOWED, True)",
+    ): "whether an origin is named is asked only where it is allowed",
+    (
+        "dataplane/filters/ext_auth/answer.py",
+        'return Verdict(answer.status, b"", b"", metadata, size)',
+        "return Verdict(answer.status, b'x', b\"\", metadata, size)",
+    ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",
+    (
+        "dataplane/filters/ext_auth/answer.py",
+        'return Verdict(answer.status, b"", b"", metadata, size)',
+        "return Verdict(answer.status, b\"\", b'x', metadata, size)",
+    ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",
+    (
+        "dataplane/proxy/mirrors.py",
+        'self.blocks = [b"" if backend is None else outgoing.block(x, backend) for backend in backends]',
+        "self.blocks = [b'x' if backend is None else outgoing.block(x, backend) for backend in backends]",
+    ): "nothing is sent to a backend that is not there",
+    (
+        "dataplane/proxy/mirrors.py",
+        'self.upstream_content(b"", True)',
+        "self.upstream_content(b'x', True)",
+    ): "the answer has ended: how much of it was read is not asked any more",
+    (
+        "dataplane/proxy/web_calls.py",
+        'value = head.get(b"content-type") or b""',
+        "value = head.get(b\"content-type\") or b'x'",
+    ): "only what stands behind a plus sign is taken of it",
+    (
+        "dataplane/proxy/web_calls.py",
+        'value = made.get(b"content-type") or b""',
+        "value = made.get(b\"content-type\") or b'x'",
+    ): "neither is a type of gRPC, and of any other nothing is taken",
 }
 """By (file, line, line with the fault): the reason."""

@@ -684,14 +684,15 @@ def test_when_the_one_who_asked_is_gone_another_asks_for_all(carrier: Carrier) -
     assert [(each.answer.status, each.answer.ended) for each in asked[1:]] == [(403, True)] * 3
 
 
-def test_whoever_waited_for_an_answer_that_is_not_kept_asks(carrier: Carrier) -> None:
-    it = Asking(carrier, cached("0s"))
+@pytest.mark.parametrize(("ttl", "status"), [("0s", 200), ("1m", 404)])
+def test_whoever_waited_for_an_answer_that_is_not_kept_asks(ttl: str, status: int, carrier: Carrier) -> None:
+    it = Asking(carrier, cached(ttl), answered(status))
     it.calls.hold = True
     for _ in range(3):
         it.client().send(message(BEARER))
     it.calls.hold = False
     it.calls.release()
-    assert len(it.calls.received) == 3 and len(it.run.arrivals) == 3
+    assert len(it.calls.received) == 3 and len(it.run.arrivals) == (3 if status == 200 else 0)
 
 
 def test_other_keys_do_not_wait(carrier: Carrier) -> None:
