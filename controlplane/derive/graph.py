@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from typing import Any, TypeVar
 
 from controlplane.derive.collection import Agenda, Collection, G, GraphError, Index, K, Source, V
@@ -43,7 +43,7 @@ class Graph:
     """
 
     def __init__(self) -> None:
-        self._parts: list[list[Collection[Any, Any]]] = [[]]
+        self._collections: list[Collection[Any, Any]] = []
         self._agendas = [Agenda()]
         """Of each part."""
         self._positions = count()
@@ -84,7 +84,6 @@ class Graph:
 
     def part_ends(self) -> None:
         """What is declared from now on is settled after the subscribers of everything before it were called."""
-        self._parts.append([])
         self._agendas.append(Agenda())
 
     def apply(self, changes: Iterable[AnyChange] = ()) -> None:
@@ -124,10 +123,10 @@ class Graph:
         return [collection.dump() for collection in self._all()]
 
     def _all(self) -> Iterator[Collection[Any, Any]]:
-        return chain.from_iterable(self._parts)
+        return iter(self._collections)
 
     def _declare(self, collection: C) -> C:
-        self._parts[-1].append(collection)
+        self._collections.append(collection)
         collection.agenda = self._agendas[-1]
         if collection.pending:
             collection.agenda.put(collection)

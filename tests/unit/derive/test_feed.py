@@ -76,6 +76,16 @@ def test_nothing_is_told_of_nothing_and_nobody_after_the_end() -> None:
     assert consumer.known == {"a": 1}
 
 
+def test_who_comes_late_gets_what_is_present_in_order() -> None:
+    outlet: Outlet[str, int] = Outlet()
+    put(outlet, {"c": 1, "b": 2})
+    put(outlet, {"a": 3, "c": None})
+    consumer = Consumer()
+    outlet.subscribe(consumer)
+    assert consumer.batches == [[Change("a", None, 3), Change("b", None, 2)]]
+    assert dict(outlet.present()) == {"a": 3, "b": 2}
+
+
 def test_consumers_are_called_in_the_order_in_which_they_came() -> None:
     outlet: Outlet[str, int] = Outlet()
     called: list[str] = []

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.derive import Change, Collection, Context, Graph, GraphError, Source, TransformError
-from controlplane.derive.derived import Derived, Groups
+from controlplane.derive.derived import AT_ONCE, Derived, Groups
 
 
 class Shop:
@@ -301,6 +301,62 @@ def test_increments_equal_a_computation_from_scratch_in_any_order(history: Any, 
     assert shop.state() == fresh.state()
     assert sorted(mirror.items()) == shop.report.items()
     assert [row["readers"] for row in shop.graph.dump()] == [row["readers"] for row in fresh.graph.dump()]
+
+
+def test_a_collection_is_read_as_a_mapping_and_its_groups_in_order_of_keys() -> None:
+    shop = Shop()
+    shop.graph.apply((shop.items, key, ("tea", price)) for key, price in (("b", 1), ("a", 9), ("c", 5)))
+    assert (len(shop.prices), "a" in shop.prices, "z" in shop.prices) == (3, True, False)
+    assert shop.by_category.members("tea") == [("a", ("tea", 9)), ("b", ("tea", 1)), ("c", ("tea", 5))]
+    assert (shop.by_category.keys("tea"), shop.by_category.size("tea")) == (["a", "b", "c"], 3)
+    shop.items.remove("a")
+    shop.graph.apply([(shop.items, "b", ("tea", 2))])
+    assert (len(shop.prices), shop.by_category.members("tea")) == (2, [("b", ("tea", 2)), ("c", ("tea", 5))])
+    assert (shop.by_category.members("none"), shop.by_category.keys("none"), shop.by_category.size("none")) == (
+        [],
+        [],
+        0,
+    )
+
+
+def test_an_entry_that_changes_its_group_concerns_both() -> None:
+    shop = Shop()
+    shop.graph.apply((shop.items, key, (kind, 1)) for key, kind in (("a", "tea"), ("b", "tea"), ("c", "coffee")))
+    assert shop.sizes.items() == [("coffee", 1), ("tea", 2)]
+    shop.graph.apply([(shop.items, "a", ("coffee", 7))])
+    assert shop.sizes.items() == [("coffee", 2), ("tea", 1)]
+    assert shop.report.items() == [("coffee", (7, 1)), ("tea", (1,))]
+    shop.graph.apply([(shop.items, "a", ("coffee", 8))])
+    assert shop.report.items() == [("coffee", (8, 1)), ("tea", (1,))]
+
+
+@pytest.mark.parametrize("read", [Context.fetch_index, Context.fetch_keys, Context.count])
+def test_reading_groups_of_what_is_declared_later_is_an_error(read: Callable[..., Any]) -> None:
+    graph = Graph()
+    items: Source[str, int] = graph.source("items")
+    later: list[Any] = []
+    graph.map("early", items, lambda context, key, _: read(context, later[0], key))
+    late = graph.map("late", items, lambda _, __, value: value)
+    later.append(late.index("group", lambda key, _: [key]))
+    with pytest.raises(GraphError, match="late/group is declared after its reader"):
+        graph.apply([(items, "a", 1)])
+
+
+@pytest.mark.parametrize("count", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE])
+def test_others_have_a_turn_for_each_key_and_while_many_outputs_change_owners(count: int) -> None:
+    graph = Graph()
+    items: Source[int, int] = graph.source("items")
+    graph.map("same", items, lambda _, __, value: value)
+    turns = sum(1 for _ in graph.steps((items, number, 1) for number in range(count)))
+    # put, committed, run and committed; outputs are given up, and claimed
+    assert turns == 4 * count + 2 * (count // AT_ONCE)
+
+
+def test_others_have_a_turn_between_two_parts() -> None:
+    graph = Graph()
+    for _ in range(3):
+        graph.part_ends()
+    assert sum(1 for _ in graph.steps()) == 3
 
 
 def test_a_step_yields_for_every_key_and_tells_at_the_end() -> None:
