@@ -107,6 +107,7 @@ def test_a_token_that_somebody_else_knows_must_be_there() -> None:
     assert rule.admit(peer("Bearer of-an-account")) == Right()
     assert rule.admit(peer("Bearer of-an-account", uris=(SPIFFE,))) == Right(frozenset({"shop/web"}))
     assert Admission().admit(peer()) == Right()
+    assert Admission().generation == Admission(needs_token=True).generation == 0, "there are none that could change"
 
 
 def test_with_a_file_of_tokens_they_count_also_where_one_is_needed(file: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from test_delta_stream import GATEWAY, Pair
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE
-from controlplane.xds import csds
+from controlplane.xds import csds, services
 from controlplane.xds.claim import STATE_KEY
 from gatewright.wire.external import client_status_pb2, config_dump_pb2, node_pb2
 from gatewright.wire.v1 import resource_pb2, secret_pb2
@@ -121,3 +123,21 @@ def test_of_what_a_proxy_claims_the_part_that_covers_secrets_is_not_shown(pair: 
     told = csds.node(csds.Client(pair.stream, pair.snapshots.newest(GATEWAY), refused_at=None))
     assert (told.id, dict(told.metadata)) == ("shop/web/1", {STATE_KEY: "a" * 32, "zone": "x"})
     assert node.metadata[STATE_KEY] == "a" * 32 + "b" * 32
+
+
+@pytest.mark.parametrize(("resources", "pauses"), [(199, 0), (200, 1), (399, 1), (400, 2)])
+async def test_a_long_status_lets_others_go_on(resources: int, pauses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(services, "asyncio", SimpleNamespace(sleep=sleep))
+    pair = Pair()
+    pair.publish(**{f"r{number}": "1" for number in range(resources)})
+    pair.open()
+    shown = services.ClientStatus(lambda: (csds.Client(pair.stream, pair.snapshots.newest(GATEWAY), None),))
+    request = client_status_pb2.ClientStatusRequest()
+    call: Any = None  # nothing is wrong
+    response = await shown.fetch(request, call)
+    assert (len(response.config[0].generic_xds_configs), slept) == (resources, [0] * pauses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import json
 from typing import Any
 
@@ -163,6 +164,65 @@ async def test_what_is_kept_is_bounded(world: World, monkeypatch: pytest.MonkeyP
     assert world.asked == 20
     await world.accounts.check("shop/web", token(mark="0"))
     assert world.asked == 21
+
+
+async def test_an_answer_that_was_asked_for_again_is_the_newest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service_accounts, "MOST", 2)
+    one, two, three = (token(mark=mark) for mark in ("one", "two", "three"))
+    await world.accounts.check("shop/web", one)
+    world.now = GOOD_FOR - 1
+    await world.accounts.check("shop/web", two)
+    world.now = GOOD_FOR
+    await world.accounts.check("shop/web", one)
+    await world.accounts.check("shop/web", three)
+    assert (world.asked, world.accounts.kept) == (4, 2)
+    await world.accounts.check("shop/web", one)
+    assert world.asked == 4
+    await world.accounts.check("shop/web", two)
+    assert world.asked == 5
+
+
+async def test_what_waits_and_what_is_kept_is_known(world: World) -> None:
+    world.gate = asyncio.Event()
+    asking = [asyncio.create_task(world.accounts.check("shop/web", token(mark=mark))) for mark in "ab"]
+    await asyncio.sleep(0)
+    assert (world.accounts.pending, world.accounts.kept) == (2, 0)
+    world.gate.set()
+    await asyncio.gather(*asking)
+    assert (world.accounts.pending, world.accounts.kept) == (0, 2)
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_who_left_before_the_answer_makes_no_noise(is_closed: bool, world: World) -> None:
+    noise: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: noise.append(context))
+    world.gate, world.answer = asyncio.Event(), OSError("away")
+    task = asyncio.create_task(world.accounts.check("shop/web", token()))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    if is_closed:
+        await world.accounts.close()
+    world.gate.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert (noise, world.accounts.pending) == ([], 0)
+
+
+async def test_a_token_counts_to_its_last_moment(world: World) -> None:
+    found = await world.accounts.check("shop/web", token(expires=1000.5))
+    assert (found.reason, found.until) == ("", 0.5)
+
+
+def test_tokens_of_any_length_are_read() -> None:
+    for length in range(20):
+        head, claims, _ = token(mark="x" * length).split(".")
+        found = claimed(f"{head}.{claims}.{'s' * 8}")
+        assert found is not None and found.subject == WEB
+    text = token()
+    longest = text + "s" * (service_accounts.LONGEST - len(text))
+    assert claimed(longest) is not None and claimed(longest + "s") is None
 
 
 async def test_the_end_leaves_no_question_behind(world: World) -> None:

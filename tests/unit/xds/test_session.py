@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
 
@@ -24,6 +26,7 @@ from controlplane.xds.permits import Permits
 from controlplane.xds.service_accounts import EXPIRED, Verdict
 from controlplane.xds.session import House, Session
 from controlplane.xds.stream import Stream
+from controlplane.xds.tokens import Tokens
 from controlplane.xds.xds_settings import XdsSettings
 from gatewright.wire.external import discovery_pb2, node_pb2
 from tests.fakes.moved_loop import moved
@@ -224,6 +227,16 @@ async def test_a_small_message_needs_no_permit(world: World) -> None:
     assert world.permits.under_way == 0
     assert made._may_send((16 << 10) + 1)
     assert world.permits.under_way == (16 << 10) + 1
+
+
+async def test_a_state_in_several_messages_keeps_its_place_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, most=100_000)
+    one, two, three = (world.session(name) for name in ("one", "two", "three"))
+    assert [each._may_send(60_000) for each in (one, two, three)] == [True, False, False]
+    one._end_permit()  # the first message is taken
+    assert [each._may_send(60_000) for each in (one, two)] == [False, True]
+    two._end_permit()
+    assert [each._may_send(60_000) for each in (one, three)] == [True, False], "the rest of the first state"
 
 
 async def test_two_big_states_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,6 +460,208 @@ async def test_a_server_that_stops_is_not_well_and_hears_of_no_more_states() -> 
         assert made._snapshots._listeners == []
 
 
+class Listening:
+    """What stands for gRPC's server: which services it offers, and how often it is started and stopped."""
+
+    def __init__(self, options: object = None) -> None:
+        self.offered: list[str] = []
+        self.done: list[str] = []
+        self.bound: tuple[str, object] | None = None
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[object]) -> None:
+        self.offered += [handler.service_name() for handler in handlers]  # type: ignore[attr-defined]
+
+    def add_registered_method_handlers(self, *_: object) -> None:
+        """What the library of health adds once more."""
+
+    def add_insecure_port(self, address: str) -> int:
+        if address.startswith("unix:"):
+            Path(address.removeprefix("unix:")).touch(0o666)
+        return self.add_secure_port(address, None)
+
+    def add_secure_port(self, address: str, server_credentials: object) -> int:
+        self.bound = address, server_credentials
+        return 77
+
+    async def start(self) -> None:
+        self.done.append("start")
+
+    async def stop(self, grace: float) -> None:
+        self.done.append(f"stop in {grace:g} s")
+
+
+class Shown:
+    def credentials(self) -> str:
+        return "of the files"
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Listening]:
+    servers: list[Listening] = []
+
+    def server_(options: object) -> Listening:
+        servers.append(Listening(options))
+        return servers[-1]
+
+    monkeypatch.setattr(grpc.aio, "server", server_)
+    return servers
+
+
+STATUS = (methods.CLIENT_STATUS, methods.REFLECTION, methods.REFLECTION_ALPHA)
+PLAIN = ("INFO", "reflection, health and client status on [::1]:77")
+INSECURE = ("WARNING", "resources, secrets among them, are served without TLS on [::1]:77")
+
+
+@pytest.mark.parametrize(
+    ("settings", "offered", "bound", "said"),
+    [
+        (XdsSettings(None, ("::1", 0)), STATUS, ("[::1]:0", None), [PLAIN]),
+        (XdsSettings(None, ("::1", 0), resources_over_tcp=True), STATUS, ("[::1]:0", None), [PLAIN, INSECURE]),
+        (
+            XdsSettings(None, ("127.0.0.1", 18000), certificates=Shown()),
+            (),  # what shows all Gateways' proxies is not for whoever connects
+            ("127.0.0.1:18000", "of the files"),
+            [("INFO", "resources over TLS and health on 127.0.0.1:77")],
+        ),
+    ],
+    ids=["loopback", "without TLS", "TLS"],
+)
+async def test_what_is_offered_over_tcp(
+    settings: XdsSettings,
+    offered: tuple[str, ...],
+    bound: tuple[str, object],
+    said: list[tuple[str, str]],
+    made: list[Listening],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    tried = server.XdsServer(Snapshots(), Fleet(lambda: 0.0), settings)
+    await tried.start()
+    (listening,) = made
+    assert sorted({*listening.offered}) == sorted({methods.DISCOVERY, *offered, methods.HEALTH})
+    assert (listening.bound, tried.tcp_port) == (bound, 77)
+    await tried.stop()
+    await tried.stop()
+    assert listening.done == ["start", "stop in 1 s"]
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == said
+
+
+async def test_the_socket_is_the_owners_alone_and_goes_with_the_server(
+    tmp_path: Path, made: list[Listening], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "xds.sock"
+    tried = server.XdsServer(Snapshots(), Fleet(lambda: 0.0), XdsSettings(path, None))
+    before = os.umask(0)
+    try:
+        await tried.start()
+    finally:
+        os.umask(before)
+    assert (path.stat().st_mode & 0o777, made[0].bound) == (0o600, (f"unix:{path}", None))
+    assert [record.getMessage() for record in caplog.records] == [f"resources are served on {path}"]
+    tried._house.permits.ask(1, 50_000, lambda: None, slow=False)
+    assert tried.under_way == 50_000
+    await tried.stop()
+    assert not path.exists()
+    path.touch()  # of the next controller
+    await tried.stop()
+    assert path.exists()
+
+
+def tokens(folder: Path, *lines: str) -> Tokens:
+    (folder / "tokens").write_text("\n".join(lines))
+    return Tokens(folder / "tokens")
+
+
+class HeldCall(Call):
+    """Of a proxy with a token."""
+
+    def __init__(self, name: str, token: str) -> None:
+        super().__init__("ipv4:10.0.0.1:5")
+        self.token = token
+        self.say(node={"id": f"{GATEWAY}/{name}"})
+
+    def invocation_metadata(self) -> Sequence[tuple[str, str | bytes]] | None:
+        return (("authorization", f"Bearer {self.token}"),)
+
+
+ONE, TWO = "token-of-the-first-proxy", "token-of-the-second-proxy"
+
+
+@moved
+async def test_whose_token_is_withdrawn_is_left_within_half_a_second(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not so whoever has another one, or is on this machine."""
+    fleet = Fleet(lambda: 0.0)
+    settings = XdsSettings(None, None, tokens=tokens(tmp_path, ONE, TWO))
+    made = server.XdsServer(Snapshots(), fleet, settings)
+    await made.start()
+    one, two, local = HeldCall("one", ONE), HeldCall("two", TWO), Call()
+    local.say(node={"id": f"{GATEWAY}/local"})
+    tasks = [asyncio.create_task(made._delta_over_tcp(None, call)) for call in (one, two)]
+    tasks.append(asyncio.create_task(made._delta(None, local)))
+    await asyncio.sleep(5)
+    assert fleet.view(GATEWAY).connected == 3
+    tokens(tmp_path, TWO)
+    await asyncio.sleep(0.6)
+    with pytest.raises(Aborted):
+        await tasks[0]
+    assert one.ended == (UNAVAILABLE, "the credential of this proxy is not valid any more")
+    assert [record.getMessage() for record in caplog.records] == [f"proxy shop/web/one: {one.ended[1]}"]
+    assert (two.ended, local.ended, fleet.view(GATEWAY).connected) == (None, None, 2)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    await made.stop()
+
+
+async def test_whose_token_is_withdrawn_while_it_waits_is_not_served(tmp_path: Path) -> None:
+    settings = XdsSettings(None, None, tokens=tokens(tmp_path, ONE, TWO))
+
+    async def withdraw(identity: object, peer: Peer) -> str | None:
+        tokens(tmp_path, TWO)
+        return None
+
+    snapshots = Snapshots()
+    snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", b"1"), (GATEWAY, ENDPOINT_TYPE, "a", b"1")])
+    made = server.XdsServer(snapshots, Fleet(lambda: 0.0), settings, withdraw)
+    call = HeldCall("one", ONE)
+    call.say(ENDPOINT_TYPE)
+    with pytest.raises(Aborted):
+        await made._delta_over_tcp(None, call)
+    assert (call.ended, call.written) == ((UNAVAILABLE, server.WITHDRAWN), [])
+
+
+@moved
+async def test_waiting_for_leave_is_not_waiting_for_a_second_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That request may be there and not be read yet: a state of one type would be taken for the whole."""
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=asyncio.get_running_loop().time))
+
+    async def slowly(identity: object, peer: Peer) -> str | None:
+        await asyncio.sleep(60)
+        return None
+
+    snapshots = Snapshots()
+    snapshots.apply([(GATEWAY, RESOURCE_TYPE, "a", b"1"), (GATEWAY, ENDPOINT_TYPE, "a", b"1")])
+    made = server.XdsServer(snapshots, Fleet(lambda: 0.0), XdsSettings(None, None), slowly)
+    call = Call()
+    call.say(RESOURCE_TYPE, node={"id": f"{GATEWAY}/one"})
+    task = asyncio.create_task(made._delta(None, call))
+    await asyncio.sleep(60)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    call.say(ENDPOINT_TYPE)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert [(each.type_url, bool(each.system_version_info)) for each in call.written] == [
+        (ENDPOINT_TYPE, False),
+        (RESOURCE_TYPE, True),
+    ]
+    task.cancel()
+    await asyncio.wait([task])
+
+
 class Accounts:
     """Who knows tokens of service accounts: `verdicts` one after the other, the last one for ever."""
 
@@ -488,7 +703,10 @@ async def watched(
 
 
 @moved
-async def test_a_token_is_asked_about_again_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_is_asked_about_again_when_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     now = asyncio.get_running_loop().time()
     verdicts = [Verdict(until=now + 100), Verdict("nobody answers", now + 200, False), Verdict(until=now + 300)]
     async with watched(monkeypatch, *verdicts, Verdict("withdrawn")) as (accounts, call, task, fleet):
@@ -500,6 +718,23 @@ async def test_a_token_is_asked_about_again_when_its_time_is_over(monkeypatch: p
         with pytest.raises(Aborted):
             await task
         assert (call.ended, fleet.view(GATEWAY).connected) == ((UNAVAILABLE, "withdrawn"), 0)
+        assert [record.getMessage() for record in caplog.records if record.name == server.__name__] == [
+            "proxy shop/web/one: withdrawn"
+        ]
+
+
+@moved
+async def test_a_token_may_have_half_a_second_and_nobody_asks_about_one_that_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = asyncio.get_running_loop().time()
+    async with watched(monkeypatch, Verdict(until=now + 0.5), Verdict(until=now + 60)) as (accounts, call, task, _):
+        await asyncio.sleep(0.5)
+        assert len(accounts.asked) == 2
+        call.requests.put_nowait(grpc.aio.EOF)
+        await task
+        await asyncio.sleep(120)
+        assert len(accounts.asked) == 2
 
 
 @moved
