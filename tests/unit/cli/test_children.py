@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 
+import pytest
+
 from controlplane.cli import children
 from tests.fakes.memory_children import MemoryChildren
 from tests.fakes.moved_loop import moved
@@ -44,6 +46,23 @@ async def test_quiet_keeps_standard_error() -> None:
     await child.ended()
     await children.stop([child], 1.0)
     assert stream.getvalue() == b"[child] a complaint\n"
+
+
+async def test_ctrl_c_in_the_terminal_does_not_reach_a_child() -> None:
+    stream = io.BytesIO()
+    child = await children.start(command("import os; print(os.getsid(0), os.getpid())"), children.Output(stream))
+    assert all(pump.daemon for pump in child.pumps), "who holds its output open does not hold up our end"
+    await child.ended()
+    await children.stop([child], 1.0)
+    assert stream.getvalue() == b"[child] %d %d\n" % (child.pid, child.pid)
+
+
+async def test_a_program_that_cannot_be_run_leaves_nothing_open() -> None:
+    before = set(os.listdir("/dev/fd"))
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError):
+            await children.start(children.Command("x", ["/no/such/program"], {}), children.Output(io.BytesIO()))
+    assert len(set(os.listdir("/dev/fd"))) == len(before)
 
 
 async def test_stop_is_gentle_first() -> None:

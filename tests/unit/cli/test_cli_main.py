@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import exits, parser
+from controlplane.cli import exits, parser, proxy
 from tests.harness.patience import PATIENCE
 
 
@@ -80,6 +80,26 @@ def test_status_and_wait_of_a_controller_that_is_not_there(capsys: pytest.Captur
     assert "start one with `gatewright up`" in capsys.readouterr().err
     assert cli.main(["wait", "--admin", "127.0.0.1:1", "--timeout", "10ms"]) == exits.CONFIG
     assert "no controller answers on 127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_the_command_line_of_the_process_is_run_unless_another_one_is_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gatewright", "version"])
+    assert cli.main() == exits.OK
+    assert capsys.readouterr().out.startswith("gatewright ")
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-f", "config.yaml", "--version"]], ids=" ".join)
+def test_all_words_behind_proxy_are_the_proxys(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[list[str]] = []
+
+    def run(given: list[str]) -> int:
+        heard.append(given)
+        return 7
+
+    monkeypatch.setattr(proxy, "run", run)
+    assert (cli.main(["proxy", *words]), heard) == (7, [words])
 
 
 def test_the_proxy_gets_its_own_command_line(tmp_path: Path) -> None:

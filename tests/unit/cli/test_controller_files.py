@@ -68,8 +68,8 @@ def test_one_line_until_there_are_some_again(
     loop, watch = Loop(), files.FilesWatch()
     watch.start(loop)  # type: ignore[arg-type]
 
-    def none_left(_: int) -> int:
-        raise OSError(number, "too many")
+    def none_left(descriptor: int) -> int:
+        raise OSError(number if descriptor <= 2 else errno.EBADF, "no")
 
     def with_standard_streams_only(descriptor: int) -> int:
         if descriptor > 2:
@@ -98,6 +98,18 @@ def test_one_line_until_there_are_some_again(
     assert len(loop.later) == 1 and not loop.passed_on
     watch.stop()
     assert not loop.later
+
+
+def test_asyncio_may_notice_it_before_anybody_looks(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    loop, watch = Loop(), files.FilesWatch()
+    heard(watch, loop, exception=OSError(errno.EMFILE, "too many"), socket=1)
+    heard(watch, loop, exception=OSError(errno.EMFILE, "too many"), socket=1)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert len(loop.later) == 1, "it is looked for from now on"
+    loop.step()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    watch.stop()
 
 
 def test_another_error_of_a_look_is_not_a_lack(

@@ -1,7 +1,10 @@
 """The demo servers over HTTP, and their wanted state over standard input."""
 
+import asyncio
 import io
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +18,7 @@ import pytest
 from controlplane.cli import demo
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
+from tests.harness.waiting import until
 
 
 async def test_echo_says_what_arrived_and_streams() -> None:
@@ -83,6 +87,59 @@ async def test_a_taken_port_is_said_and_the_others_serve() -> None:
     await demos.stop()
     assert said[0].startswith(f"cannot start {blocked}: ")
     assert said[1:] == [f"serving {free}"]
+
+
+class Stdout(io.StringIO):
+    """A pipe's reader sees what was flushed."""
+
+    seen = ""
+
+    def flush(self) -> None:
+        self.seen = self.getvalue()
+
+
+@pytest.mark.parametrize("by_signal", [False, True], ids=["input", "SIGTERM"])
+async def test_it_follows_its_input_until_its_end_or_a_signal(by_signal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    out = Stdout()
+    first, second = (demo.Server("echo", name, "127.0.0.1", reserve()) for name in ("one", "two"))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=open(reading, "rb", buffering=0)))  # noqa: SIM115
+    monkeypatch.setattr(sys, "stdout", out)
+    try:
+        running = asyncio.create_task(demo.run())
+        os.write(writing, demo.encode(frozenset((first,))))
+        await until(lambda: out.seen == f"serving {first}\n", "the first")
+        os.write(writing, demo.encode(frozenset((second,))))
+        await until(lambda: out.seen.endswith(f"stopped {first}\nserving {second}\n"), "the second")
+        os.write(writing, demo.encode(frozenset()))
+        await until(lambda: out.seen.endswith(f"stopped {second}\n"), "none")
+        os.write(writing, demo.encode(frozenset((first,))))
+        await until(lambda: out.seen.endswith(f"serving {first}\n"), "the first again")
+        if by_signal:
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            os.close(writing)
+        async with asyncio.timeout(PATIENCE):
+            await running
+        assert out.seen.endswith(f"serving {first}\n"), "the end is not news"
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+    finally:
+        if by_signal:
+            os.close(writing)
+
+
+async def test_a_stream_ends_without_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    server = demo.Server("sse", "shop", "127.0.0.1", reserve())
+    demos = demo.Demos(lambda _: None)
+    await demos.apply(frozenset((server,)))
+    url = f"http://127.0.0.1:{server.port}/?events=1"
+    async with aiohttp.ClientSession() as session:
+        for _ in range(2):
+            async with session.get(url) as answer:
+                assert (await answer.text()).count("event: tick") == 1
+    await demos.stop()
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("by_signal", [False, True], ids=["input", "SIGTERM"])

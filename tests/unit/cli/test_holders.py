@@ -43,6 +43,11 @@ def test_a_long_command_is_cut_and_an_unreadable_process_is_not_said(tmp_path: P
     assert holders.holder_of(8080, tmp_path) is None, "it does not listen"
     (tmp_path / "net" / "tcp6").write_text("header\n" + line.replace("0100007F", "0" * 32))
     assert holders.holder_of(8080, tmp_path) == holders.Holder(42, "")
+    (tmp_path / "net" / "tcp").unlink()
+    (tmp_path / "5").mkdir()
+    (tmp_path / "6" / "fd").mkdir(parents=True)
+    (tmp_path / "6" / "fd" / "0").touch()
+    assert holders.holder_of(8080, tmp_path) == holders.Holder(42, ""), "what cannot be read is passed over"
     (tmp_path / "7" / "fd").mkdir(parents=True)
     (tmp_path / "7" / "fd" / "1").symlink_to("socket:[77]")
     assert str(holders.holder_of(8080, tmp_path)) == "process 7", "the first of several"

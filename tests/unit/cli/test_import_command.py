@@ -175,6 +175,30 @@ def test_a_file_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "exists; name another file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("servers", "more", "said"),
+    [
+        ({}, (), "it names no servers\n"),
+        ({"a": URL}, (), "carried: a (target a)\n"),
+        ({"a": URL}, ("-o", "{}"), "carried: a (target a)\nrun it: gatewright-proxy -f {}\n"),
+        (
+            {"a": {"command": "x", "env": {"B": "1", "C": "2"}}},
+            (),
+            "carried: a (target a)\nset for the proxy, where they are not yet: B, C\n",
+        ),
+        ({"a": 7}, ("-o", "{}"), "left out: a: it is no object\n"),
+    ],
+    ids=["nothing", "one", "into a file", "variables", "none"],
+)
+def test_what_is_said_of_it(
+    servers: dict[str, Any], more: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "config.yaml"
+    run(tmp_path, json.dumps({"mcpServers": servers}), *(word.format(output) for word in more))
+    assert capsys.readouterr().err == said.format(output)
+    assert output.exists() == ("run it" in said)
+
+
 def test_everything_was_carried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, json.dumps({"mcpServers": {"a": URL}})) == 0
     assert standalone.load(capsys.readouterr().out, "config.yaml").problems == ()

@@ -6,13 +6,14 @@ import json
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import exits, forward, init, parser
+from controlplane.cli import crds, exits, forward, init, parser
 from controlplane.kube import owned
 from gatewright.api.decode import documents
 from gatewright.api.objects.kinds import KINDS
@@ -114,6 +115,27 @@ def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixt
     assert {verb for _, resource, verb in granted if resource.endswith("/status")} == {"patch"}
 
 
+def test_definitions_of_an_installed_product(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are below the package there, in a source tree beside it; the namespace comes first."""
+    package = tmp_path / "installed" / "controlplane"
+    package.mkdir(parents=True)
+    monkeypatch.setattr(crds, "settings", SimpleNamespace(__file__=str(package / "settings.py")))
+    assert cli.main(["crds"]) == exits.DEPENDENCY
+    assert capsys.readouterr() == ("", "gatewright: manifests/crds is not part of this installation\n")
+    for root in (package.parent, package):
+        (root / "manifests" / "base").mkdir(parents=True)
+        (root / "manifests" / "base" / "b.yaml").write_text(f"\nof: {root.name}\n\n")
+        assert cli.main(["crds", "base"]) == exits.OK
+        assert capsys.readouterr().out == f"of: {root.name}\n"
+    (package / "manifests" / "base" / "a.yaml").write_text("a: 1\n")
+    (package / "manifests" / "base" / "namespace.yaml").write_text("n: 1\n")
+    (package / "manifests" / "base" / "README.md").write_text("no definitions")
+    assert cli.main(["crds", "base"]) == exits.OK
+    assert capsys.readouterr().out == "n: 1\n---\na: 1\n---\nof: controlplane\n"
+
+
 def test_an_unknown_part_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["crds", "operators"])
@@ -132,6 +154,7 @@ def listener(made: dict[str, Any]) -> dict[str, Any]:
         ("127.0.0.1:80", ":3000", 80, ["127.0.0.1"], "127.0.0.1:3000"),
         ("[::1]:80", "shop.example:443", 80, ["::1"], "shop.example:443"),
         (":1", "unix:/run/shop.sock", 1, None, "unix:/run/shop.sock"),
+        (":65535", ":1", 65535, None, "127.0.0.1:1"),
     ],
 )
 def test_from_here_to_there(source: str, target: str, port: int, addresses: list[str] | None, host: str) -> None:
@@ -145,6 +168,7 @@ def test_the_file_is_this_users_and_passes_lint(private: Path, tmp_path: Path) -
     assert made == ["--workers", "1", "-f", str(private / "forward-8080.json")]
     file = private / "forward-8080.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text().startswith('{\n  "binds": [\n'), "its user may go on from it"
     assert json.loads(file.read_text()) == forward.configuration(":8080", "127.0.0.1:3000")
     assert [each.name for each in private.iterdir()] == [file.name]
     assert cli.main(["lint", str(file)]) == exits.OK
@@ -160,6 +184,8 @@ def test_the_file_is_this_users_and_passes_lint(private: Path, tmp_path: Path) -
         (["--from", "8080", "--to", ":2"], "--from '8080' is no address"),
         (["--from", ":1", "--to", "shop"], "--to 'shop' is no address"),
         (["--from", ":70000", "--to", ":2"], "--from ':70000' is no address"),
+        (["--from", ":65536", "--to", ":2"], "--from ':65536' is no address"),
+        (["--from", ":1", "--to", ":0"], "--to ':0' is no address"),
         (["--from", "a]:1", "--to", ":2"], "is no address"),
     ],
 )
@@ -167,6 +193,19 @@ def test_what_makes_no_sense(line: list[str], message: str, private: Path) -> No
     with pytest.raises(exits.Failure, match=message) as failure:
         forward.with_file(line, os.environ)
     assert failure.value.code == exits.USAGE
+
+
+def test_a_folder_that_is_not_this_users_alone_gets_no_file(private: Path) -> None:
+    private.mkdir()
+    private.chmod(0o777)
+    with pytest.raises(exits.Failure, match="no file can be written for --from and --to: ") as failure:
+        forward.with_file(["--from", ":1", "--to", ":2"], os.environ)
+    assert (failure.value.code, [*private.iterdir()]) == (exits.DEPENDENCY, [])
+
+
+def test_options_of_the_proxy_beside_ours_are_the_proxys(private: Path) -> None:
+    made = forward.with_file(["--from", ":1", "--to", ":2", "--help", "--fro", "x", "--t", "y"], os.environ)
+    assert made == ["--help", "--fro", "x", "--t", "y", "-f", str(private / "forward-1.json")]
 
 
 def test_other_command_lines_of_the_proxy_are_handed_on() -> None:

@@ -155,6 +155,36 @@ def test_a_cluster_is_read_in_place_of_a_folder() -> None:
     assert running.from_arguments(without).source == settings.Cluster()
 
 
+TLS = ("--xds-tls-cert", "c", "--xds-tls-key", "k", "--xds-token-file", "t")
+
+
+@pytest.mark.parametrize(
+    ("line", "accounts"),
+    [
+        (["--kubernetes"], False),
+        (["--kubernetes", "--xds", "0.0.0.0:18000"], True),
+        (["--kubernetes", "--xds", "0.0.0.0:18000", "--xds-service-accounts"], True),
+        (["--kubernetes", "--xds-service-accounts"], True),
+        (["--kubernetes", "--xds", "0.0.0.0:18000", *TLS], False),
+        (["--kubernetes", "--xds-insecure"], False),
+    ],
+    ids=str,
+)
+def test_a_cluster_is_asked_who_may_have_resources_unless_something_is_said_of_it(
+    line: list[str], accounts: bool
+) -> None:
+    assert running.from_arguments(parsed("controller", *line)).security.service_accounts is accounts
+
+
+def test_a_folder_has_no_service_accounts(tmp_path: Path) -> None:
+    assert not running.from_arguments(
+        parsed("controller", str(tmp_path), "--xds", "0.0.0.0:1")
+    ).security.service_accounts
+    with pytest.raises(exits.Failure, match="--xds-service-accounts is about a cluster") as failure:
+        running.from_arguments(parsed("controller", str(tmp_path), "--xds-service-accounts"))
+    assert failure.value.code == exits.USAGE
+
+
 def test_what_is_said_of_a_cluster() -> None:
     """By the log, the status of the service, and the page of a controller without a Gateway."""
     assert str(settings.Cluster()) == "the cluster"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import http.client
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -172,6 +174,36 @@ def test_its_own_lines_have_a_prefix_and_its_end_is_the_exit_code(
     monkeypatch.setattr(up, "serve", serve)
     assert up.run(argparse.Namespace(dir="x")) == 130
     assert prefixes == ["[controller] "]
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_ready"),
+    [(200, True), (503, False), (ConnectionRefusedError(), False), (http.client.BadStatusLine("SSH"), False)],
+    ids=repr,
+)
+def test_a_proxy_is_ready_when_its_page_says_so(
+    answer: int | Exception, is_ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    class Connection:
+        def __init__(self, *where: object, timeout: float) -> None:
+            asked.append((*where, timeout))
+
+        def request(self, *what: str) -> None:
+            asked.append(what)
+
+        def getresponse(self) -> SimpleNamespace:
+            if isinstance(answer, Exception):
+                raise answer
+            return SimpleNamespace(status=answer)
+
+        def close(self) -> None:
+            asked.append("closed")
+
+    monkeypatch.setattr(http.client, "HTTPConnection", Connection)
+    assert up._answers_ready(15021) is is_ready
+    assert asked == [("127.0.0.1", 15021, 1), ("GET", "/healthz/ready"), "closed"]
 
 
 def test_a_proxy_has_half_a_minute_to_become_ready() -> None:

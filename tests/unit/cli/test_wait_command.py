@@ -62,11 +62,13 @@ def server() -> Generator[Server, None, None]:
         ((400, '{"error": "write KIND/NAME"}'), exits.USAGE, "gatewright: write KIND/NAME\n"),
         ((200, "<html>"), exits.DEPENDENCY, STRANGER),
         ((200, "[]"), exits.DEPENDENCY, STRANGER),
+        ((200, '["objects"]'), exits.DEPENDENCY, STRANGER),
+        ((400, "[]"), exits.DEPENDENCY, STRANGER),
         ((200, "{}"), exits.DEPENDENCY, STRANGER),
         ((500, '{"objects": []}'), exits.DEPENDENCY, STRANGER),
         ((0, ""), exits.DEPENDENCY, STRANGER),
     ],
-    ids=["selector", "no JSON", "no object", "no objects", "500", "no HTTP"],
+    ids=["selector", "no JSON", "no object", "a list", "a list as an error", "no objects", "500", "no HTTP"],
 )
 def test_who_answers(server: Server, answer: Answer, code: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     server.answer = answer

@@ -64,6 +64,35 @@ def test_little_is_linted_without_a_process(tmp_path: Path) -> None:
     assert [problem.file for problem in report.errors] == [str(tmp_path / "a.yaml"), NAME_OF_INPUT]
 
 
+@pytest.mark.parametrize(
+    ("of_input", "of_file", "is_little"),
+    [
+        (bounded.IN_PLACE, None, True),
+        (bounded.IN_PLACE + 1, None, False),
+        (None, bounded.IN_PLACE, True),
+        (None, bounded.IN_PLACE + 1, False),
+        (1000, bounded.IN_PLACE - 1000, True),
+        (1000, bounded.IN_PLACE - 999, False),
+    ],
+)
+@pytest.mark.parametrize("is_folder", [False, True], ids=["file", "folder"])
+def test_how_much_is_little(
+    of_input: int | None, of_file: int | None, is_little: bool, is_folder: bool, tmp_path: Path
+) -> None:
+    """All bytes together, of files and of input."""
+    paths = [tmp_path / "absent.yaml"]
+    if of_file is not None:
+        (tmp_path / "in").mkdir()
+        (tmp_path / "in" / "a.yaml").write_text("#" * of_file)
+        paths.append(tmp_path / "in" if is_folder else tmp_path / "in" / "a.yaml")
+    asked = request(*paths, piped=None if of_input is None else "#" * of_input)
+    if is_little:
+        assert bounded.lint(asked, command=("/no/such/program",)).objects == 0
+    else:
+        with pytest.raises(FileNotFoundError):
+            bounded.lint(asked, command=("/no/such/program",))
+
+
 @pytest.mark.process
 def test_a_process_gives_the_same_report(much: Request) -> None:
     assert bounded.lint(much) == answer(much, lambda _: None)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from controlplane.lint import elsewhere
 from controlplane.lint.lint import lint_paths
+from gatewright.api.lint.lint import Folder
+from gatewright.api.objects.gateway import Gateway
+from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
 API = "apiVersion: gateway.networking.k8s.io/v1\n"
 CLASS = API + "kind: GatewayClass\nmetadata: {name: gatewright}\nspec: {controllerName: gatewright.dev/controller}\n"
@@ -30,11 +35,11 @@ def policy(settings: str, target: str = "name: web") -> str:
     return f"{head}  targetRefs: [{reference}]\n  traffic: {{{settings}}}\n"
 
 
-def found(folder: Path, *texts: str, elsewhere: tuple[str, ...] = ()) -> list[str]:
+def found(folder: Path, *texts: str, others: tuple[str, ...] = ()) -> list[str]:
     """Code, severity, field and message of each problem of a folder with these files."""
     for number, text in enumerate(texts):
         (folder / f"{number}.yaml").write_text(text)
-    report = lint_paths([folder], elsewhere)
+    report = lint_paths([folder], others)
     return [f"{each.code} {each.severity} {each.path}: {each.message}" for each in report.problems]
 
 
@@ -116,18 +121,100 @@ def test_namespaces_that_a_listener_selects(tmp_path: Path) -> None:
     ]
 
 
+def test_a_gateway_of_another_controller_hides_nothing_of_ours(tmp_path: Path) -> None:
+    theirs = CLASS.replace("name: gatewright", "name: other").replace("gatewright.dev/controller", "other.dev/x")
+    first = (
+        gateway(A).replace("name: web", "name: a").replace("gatewayClassName: gatewright", "gatewayClassName: other")
+    )
+    ours = gateway("name: x, port: 15020, protocol: HTTP")
+    (told,) = found(tmp_path, CLASS, theirs, first, ours)
+    assert told.startswith("serves-nothing error spec.listeners: open no port: x: ")
+    (told,) = found(tmp_path, CLASS, theirs, first, gateway(A).replace("gatewright, ", "nobody, "))
+    assert told.startswith("unknown-class error spec.gatewayClassName: ") and told.endswith("no nobody")
+
+
+def stood_in(folder: Path, monkeypatch: pytest.MonkeyPatch, *texts: str) -> dict[str, list[str]]:
+    """What is added to a folder: of each Gateway its class and listeners, of each class nothing."""
+    made: dict[str, list[str]] = {}
+    stand_ins = elsewhere.stand_ins
+
+    def kept(known: Folder) -> Mapping[ObjectKey, KubeObject]:
+        found = stand_ins(known)
+        for key, item in found.items():
+            made[f"{key.kind} {key.namespace}/{key.name}".replace(" /", " ")] = (
+                [item.spec.gateway_class_name, *(f"{each.name} {each.port}" for each in item.spec.listeners)]
+                if isinstance(item, Gateway)
+                else []
+            )
+        return found
+
+    monkeypatch.setattr(elsewhere, "stand_ins", kept)
+    found(folder, *texts)
+    return made
+
+
+EDGE = "Gateway default/edge"
+SET = f"{API}kind: ListenerSet\nmetadata: {{name: s}}\nspec: {{parentRef: {{name: edge}}, listeners: [{{{A}}}]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "made"),
+    [
+        ([route("name: edge")], {EDGE: ["gatewright", "any 20000"]}),
+        ([route("name: edge, sectionName: s")], {EDGE: ["gatewright", "s 20000"]}),
+        ([route("name: edge, port: 8443")], {EDGE: ["gatewright", "port-8443 8443"]}),
+        ([route("name: edge, sectionName: s, port: 8443")], {EDGE: ["gatewright", "s 8443"]}),
+        (
+            [route("name: edge, sectionName: s}, {name: edge, sectionName: t")],
+            {EDGE: ["gatewright", "s 20000", "t 20001"]},
+        ),
+        (
+            [
+                route("name: edge, port: 20000"),
+                route("name: edge, sectionName: s").replace("name: shop}", "name: b}", 1),
+            ],
+            {EDGE: ["gatewright", "port-20000 20000", "s 20001"]},
+        ),
+        (
+            [route("name: edge, namespace: a}, {name: edge, namespace: b")],
+            {"Gateway a/edge": ["gatewright", "any 20000"], "Gateway b/edge": ["gatewright", "any 20000"]},
+        ),
+        ([route("kind: ListenerSet, name: edge")], {}),
+        ([route("kind: Service, group: '', name: edge")], {}),
+        ([SET], {EDGE: ["gatewright", "any 20000"]}),
+        ([policy("timeouts: {request: 1s}", "name: edge")], {EDGE: ["gatewright", "any 20000"]}),
+        ([policy("timeouts: {request: 1s}", "name: edge, sectionName: s")], {EDGE: ["gatewright", "s 20000"]}),
+        ([gateway(A), route()], {}),
+    ],
+)
+def test_what_stands_for_what_comes_from_elsewhere(
+    texts: list[str], made: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a class of ours, where a Gateway stands for another or has none."""
+    named = made or any("gatewayClassName" in text for text in texts)
+    classes: dict[str, list[str]] = {"GatewayClass gatewright": []} if named else {}
+    assert stood_in(tmp_path, monkeypatch, *texts) == {**classes, **made}
+
+
+def test_a_class_of_that_name_may_be_somebody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stood_in(tmp_path, monkeypatch, CLASS, route("name: edge")) == {
+        "GatewayClass gatewright-elsewhere": [],
+        EDGE: ["gatewright-elsewhere", "any 20000"],
+    }
+
+
 def test_what_comes_from_elsewhere_is_as_it_is_wanted(tmp_path: Path) -> None:
     away = route("name: edge, namespace: infra, sectionName: s, port: 8443", "hostnames: [a.example], ")
     assert found(tmp_path, SERVICE, away) == []
     other = CLASS.replace("gatewright.dev/controller", "example.com/other")
     assert found(tmp_path, SERVICE, away, other) == [], "a class of that name is somebody else's"
-    assert found(tmp_path, SERVICE, route(), elsewhere=("Gateway",)) == []
+    assert found(tmp_path, SERVICE, route(), others=("Gateway",)) == []
     assert [each.partition(" ")[0] for each in found(tmp_path, SERVICE, route())] == ["leads-nowhere"]
 
 
 def test_policies_of_a_gateway_from_elsewhere_are_compared(tmp_path: Path) -> None:
     both = (policy("cors: {}"), policy("cors: {}").replace("name: p}", "name: q}"))
-    (told,) = found(tmp_path, *both, elsewhere=("Gateway",))
+    (told,) = found(tmp_path, *both, others=("Gateway",))
     assert told.startswith("no-effect warning spec.traffic.cors: has no effect on Gateway default/web: GatewayPolicy")
 
 
@@ -208,7 +295,7 @@ def test_an_override_on_a_gateway_from_elsewhere(controller: str, tmp_path: Path
     lock = lock.replace("spec:", "spec:\n  strategy: {inheritance: Override}")
     own = route("name: edge, namespace: infra", rule="timeouts: {request: 2s}, backendRefs: [{name: shop, port: 80}]")
     texts = (CLASS.replace("gatewright.dev/controller", controller), SERVICE, lock, own)
-    assert found(tmp_path, *texts, elsewhere=("Gateway",)) == [
+    assert found(tmp_path, *texts, others=("Gateway",)) == [
         "no-effect warning spec.rules[0].timeouts: has no effect: GatewayPolicy infra/p on Gateway infra/edge overrides"
         " it"
     ]

@@ -201,6 +201,7 @@ async def test_who_left_before_the_answer_makes_no_noise(is_closed: bool, world:
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
+    del task  # or what it was cancelled with would keep the question
     if is_closed:
         await world.accounts.close()
     world.gate.set()

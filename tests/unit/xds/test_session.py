@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -476,7 +475,8 @@ class Listening:
 
     def add_insecure_port(self, address: str) -> int:
         if address.startswith("unix:"):
-            Path(address.removeprefix("unix:")).touch(0o666)
+            Path(address.removeprefix("unix:")).touch()
+            Path(address.removeprefix("unix:")).chmod(0o666)  # whatever the library makes of it
         return self.add_secure_port(address, None)
 
     def add_secure_port(self, address: str, server_credentials: object) -> int:
@@ -552,11 +552,7 @@ async def test_the_socket_is_the_owners_alone_and_goes_with_the_server(
     caplog.set_level(logging.INFO)
     path = tmp_path / "xds.sock"
     tried = server.XdsServer(Snapshots(), Fleet(lambda: 0.0), XdsSettings(path, None))
-    before = os.umask(0)
-    try:
-        await tried.start()
-    finally:
-        os.umask(before)
+    await tried.start()
     assert (path.stat().st_mode & 0o777, made[0].bound) == (0o600, (f"unix:{path}", None))
     assert [record.getMessage() for record in caplog.records] == [f"resources are served on {path}"]
     tried._house.permits.ask(1, 50_000, lambda: None, slow=False)
@@ -605,8 +601,7 @@ async def test_whose_token_is_withdrawn_is_left_within_half_a_second(
     assert fleet.view(GATEWAY).connected == 3
     tokens(tmp_path, TWO)
     await asyncio.sleep(0.6)
-    with pytest.raises(Aborted):
-        await tasks[0]
+    assert tasks[0].done() and isinstance(tasks[0].exception(), Aborted)
     assert one.ended == (UNAVAILABLE, "the credential of this proxy is not valid any more")
     assert [record.getMessage() for record in caplog.records] == [f"proxy shop/web/one: {one.ended[1]}"]
     assert (two.ended, local.ended, fleet.view(GATEWAY).connected) == (None, None, 2)
