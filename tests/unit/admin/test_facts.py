@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controlplane.admin import facts
+from controlplane.admin.facts import ObjectRow, ProxyRow, Refusal, Selector
 from controlplane.cli import verdicts
 from controlplane.translate.graph import Collections
 from gatewright.api.text.problem import Problem
@@ -51,15 +54,54 @@ def test_proxies_are_judged_by_whole_versions_and_shown_without_the_part_of_secr
     assert (told["state"], told["wanted"], told["acknowledged"]) == (facts.STALE, seen, seen)
 
 
-def test_a_proxy_that_acknowledged_nothing_yet_is_not_said_to_be_stale() -> None:
-    assert facts.ProxyRow("default/web", "proxy-1", "1", "", 0.5).state == facts.WAITING
-    refused = (facts.Refusal("bind/default/web/80", "in use"),)
-    assert facts.ProxyRow("default/web", "proxy-1", "1", "", 0.5, refused).state == facts.REFUSED
-
-
 def test_every_kind_that_has_a_status_is_known_to_commands() -> None:
     """What `status` says of an object that cannot be read, and what `wait` waits for."""
     kinds = Collections().statuses.keys()
     every = [problem(f"{kind} default/a", "spec", "wrong") for kind in kinds]
     assert {each.kind for each in facts.unreadable(every, known=())} == kinds
     assert verdicts.DEFAULTS.keys() == kinds
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "refusals", "state"),
+    [
+        ("v2", (), "Synced"),
+        ("v1", (), "Stale"),
+        ("", (), "Waiting"),
+        ("", (Refusal("x", "bad"),), "Refused"),
+        ("v2", (Refusal("x", "bad"),), "Refused"),
+    ],
+)
+def test_the_state_of_a_proxy(acknowledged: str, refusals: tuple[Refusal, ...], state: str) -> None:
+    assert ProxyRow("shop/web", "one", "v2", acknowledged, 0.0, refusals).state == state
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [("gateway", ("gateway", "", "")), ("Gateway/web", ("Gateway", "", "web")), ("a/b/c", ("a", "b", "c"))],
+)
+def test_what_names_objects(text: str, parts: tuple[str, str, str]) -> None:
+    assert Selector.parse(text) == Selector(*parts)
+
+
+@pytest.mark.parametrize("text", ["", "/", "a/", "/b", "a//c", "a/b/c/d"])
+def test_what_names_none(text: str) -> None:
+    with pytest.raises(ValueError, match="names no object; write KIND, KIND/NAME or KIND/NAMESPACE/NAME"):
+        Selector.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("gateway", True),
+        ("GATEWAY/web", True),
+        ("Gateway/shop/web", True),
+        ("HTTPRoute", False),
+        ("Gateway/api", False),
+        ("Gateway/Web", False),
+        ("Gateway/other/web", False),
+        ("Gateway/shop/api", False),
+    ],
+)
+def test_which_objects_are_meant(text: str, matches: bool) -> None:
+    assert ObjectRow("Gateway", "shop", "web", 1, "a.yaml", {}).matches(Selector.parse(text)) is matches

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from controlplane.facts import Invalid
 from controlplane.pipeline import Pipeline
 from controlplane.sources.directory import Directory
+from controlplane.sources.objects import fact_from
 from controlplane.sources.source import Source
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.wire.v1 import resource_pb2
 from tests.fakes.object_server import ObjectServer
+from tests.harness import yamls
 from tests.unit.translate.test_program import CLASS, GATEWAY, ROUTE, SERVICE, SLICE
 
 KEY = ObjectKey("HTTPRoute", "default", "shop")
@@ -217,3 +220,13 @@ async def test_a_known_mistake_beside_an_unknown_field_is_a_mistake() -> None:
     text = ROUTE.replace("rules:", "mood: good\n  rules:").replace("port: 80}", "port: 0}")
     async with cluster(*ALL[:-1], text) as made:
         assert made.conditions()["Accepted"].startswith("False UnsupportedValue: not valid: ")
+
+
+@pytest.mark.parametrize(("generation", "seen"), [(7, 7), (None, 0), ("7", 0)])
+def test_which_generation_could_not_be_read(generation: object, seen: int) -> None:
+    value: Any = next(iter(yamls.load_all(ROUTE.replace("port: 80}", "port: 0}"))))
+    value["metadata"] |= {"generation": generation, "resourceVersion": 3}
+    found = fact_from(value, "cluster")
+    assert found is not None and isinstance(found.model, Invalid)
+    assert (found.model.generation, found.previous.resource_version, found.previous.status) == (seen, "", {})
+    assert found.model.reasons[0].startswith("spec.rules[0].backendRefs[0].port: ")

@@ -217,6 +217,29 @@ def test_nothing_to_carry(content: str, code: int, tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == ""
 
 
-def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["import", str(tmp_path / "none.json")]) == 4
-    assert "cannot be read" in capsys.readouterr().err
+def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mcp.json"
+    assert command.main(["import", str(file)]) == 4
+    assert capsys.readouterr().err == f"gatewright: {file} cannot be read: No such file or directory\n"
+    file.write_bytes(b"{\xff")
+    assert command.main(["import", str(file)]) == 4
+    assert f"{file} cannot be read: 'utf-8' codec can't decode byte 0xff" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "no" / "config.yaml"
+    assert run(tmp_path, json.dumps({"mcpServers": {"a": URL}}), "-o", str(output)) == 4
+    assert capsys.readouterr().err == f"gatewright: {output} cannot be written: No such file or directory\n"
+
+
+def test_the_file_begins_with_what_it_is_and_names_come_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path, json.dumps({"mcpServers": {"a": URL}}))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "# Made of mcp.json by `gatewright import`. It serves this machine alone.",
+        "# gatewright-proxy -f THIS-FILE",
+    ]
+    fields = [line.strip(" -").partition(":")[0] for line in lines]
+    assert fields.index("port") < fields.index("addresses") < fields.index("listeners")

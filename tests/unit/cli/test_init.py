@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import stat
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from controlplane.cli import __main__ as cli
 from controlplane.cli import crds, exits, forward, init, parser
@@ -43,6 +50,81 @@ def test_what_is_written_is_valid_and_says_how_to_try_it(
 
 def test_templates_are_those_of_the_command_line() -> None:
     assert init.TEMPLATES.keys() == parser.TEMPLATES.keys()
+
+
+@pytest.mark.parametrize(
+    ("template", "command"),
+    [
+        ("split", "for i in $(seq 10); do curl -s http://127.0.0.1:8080/ | grep server; done"),
+        (
+            "ratelimit",
+            "for i in $(seq 11); do curl -s -o /dev/null -w '%{http_code}\\n' http://127.0.0.1:8080/; done",
+        ),
+        ("jwt", "curl -i http://127.0.0.1:8080/ -H 'Authorization: Bearer "),
+        ("https", "curl -i https://localhost:8443/ --cacert <(sed -n 's/.*tls.crt: //p' "),
+    ],
+)
+def test_the_command_to_try_it(template: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "deep" / "below"
+    assert cli.main(["init", template, str(folder)]) == exits.OK
+    first, *_, up, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{folder}: gateway.yaml, shop.yaml, route.yaml") and up == f"  gatewright up {folder}"
+    assert last.startswith(f"  {command}")
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}, "some hold keys"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert cli.main(["init", "split", str(tmp_path / "file" / "below")]) == exits.DEPENDENCY
+    assert capsys.readouterr() == ("", f"gatewright: {tmp_path}/file/below cannot be written: Not a directory\n")
+
+
+def test_the_folder_is_named_after_the_template_unless_it_has_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "split").mkdir()
+    assert cli.main(["init", "split"]) == exits.OK
+    assert (tmp_path / "split" / "shop-next.yaml").exists(), "an empty folder may be there"
+
+
+def unpadded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def test_the_token_of_a_template_is_good_for_a_year_by_its_key() -> None:
+    values, command = init._issuer(Path("f"))
+    (jwk,) = json.loads(values[init.JWKS])["keys"]
+    head, claims, signature = command.rpartition(" ")[2].rstrip("'").split(".")
+    assert json.loads(unpadded(head)) == {"alg": "ES256", "kid": "start"}
+    said = json.loads(unpadded(claims))
+    assert (said["iss"], said["aud"], said["sub"]) == ("https://issuer.example", "shop", "alice")
+    assert said["exp"] - said["iat"] == 365 * 86_400 and abs(said["iat"] - time.time()) < 600
+    x, y = map(unpadded, (jwk["x"], jwk["y"]))
+    assert (len(x), len(y), len(unpadded(signature))) == (32, 32, 64)  # RFC 7518 6.2.1.2, 3.4
+    assert (jwk["kty"], jwk["crv"], jwk["alg"], jwk["kid"]) == ("EC", "P-256", "ES256", "start")
+    numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x), int.from_bytes(y), ec.SECP256R1())
+    both = unpadded(signature)
+    numbers.public_key().verify(
+        encode_dss_signature(int.from_bytes(both[:32]), int.from_bytes(both[32:])),
+        f"{head}.{claims}".encode(),
+        ec.ECDSA(hashes.SHA256()),
+    )
+
+
+def test_the_certificate_of_a_template_is_for_this_machine_and_a_year() -> None:
+    values, _ = init._certificate(Path("f"))
+    made = x509.load_pem_x509_certificate(base64.b64decode(values[init.CERTIFICATE]))
+    key: Any = serialization.load_pem_private_key(base64.b64decode(values[init.KEY]), None)
+    assert made.public_key() == key.public_key()
+    made.verify_directly_issued_by(made)
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    assert names.value.get_values_for_type(x509.DNSName) == ["localhost"] and not names.critical
+    assert [str(each) for each in names.value.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]
+    assert made.not_valid_after_utc - made.not_valid_before_utc == timedelta(days=365, hours=1)
+    assert timedelta(minutes=50) < datetime.now(UTC) - made.not_valid_before_utc < timedelta(minutes=70), (
+        "of slow clocks"
+    )
 
 
 def test_what_is_there_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

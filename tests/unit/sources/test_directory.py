@@ -194,10 +194,12 @@ async def test_an_error_keeps_the_last_good_state_and_is_told(tmp_path: Path) ->
 async def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(b"a 1\nb \xff\n")
     (tmp_path / "b.yaml").write_text("c 1\n")
+    (tmp_path / "c.yaml").write_bytes(b"\n\n\xff")
+    (tmp_path / "d.yaml").write_bytes(b"\xff")
     async with running(tmp_path) as (source, seen):
         assert seen.objects == {"c": "1"}
         assert [str(problem) for problem in source.problems()] == [
-            "a.yaml:2: is not UTF-8 text; save the file as UTF-8"
+            f"{place}: is not UTF-8 text; save the file as UTF-8" for place in ("a.yaml:2", "c.yaml:3", "d.yaml:1")
         ]
 
 

@@ -238,6 +238,40 @@ async def test_a_state_in_several_messages_keeps_its_place_in_the_line(monkeypat
     assert [each._may_send(60_000) for each in (one, three)] == [True, False], "the rest of the first state"
 
 
+async def test_the_next_state_has_a_place_of_its_own_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, most=100_000)
+    one, two, three = (world.session(name) for name in ("one", "two", "three"))
+    assert one._may_send(60_000)
+    one._end_permit()
+    one.notify()
+    await one._pause()  # all was said
+    assert [each._may_send(60_000) for each in (two, three, one)] == [True, False, False]
+    one.notify()
+    await one._pause()  # it still waits for its turn
+    two._end_permit()
+    assert [each._may_send(60_000) for each in (three, one)] == [True, False]
+    three._end_permit()
+    assert one._may_send(60_000)
+
+
+@pytest.mark.parametrize(("seconds", "is_slow"), [(0.0, False), (1.0, False), (1.1, True)])
+async def test_whoever_took_more_than_a_second_is_slow(seconds: float, is_slow: bool, world: World) -> None:
+    world.publish(a="1")
+    async with world.running() as (made, call, _):
+        await state(call)
+        call.answer()
+        call.gate.clear()
+        world.publish(a="2")
+        made.notify()
+        await until(lambda: made._waits_since == world.clock.now, "the second state")
+        world.clock.now += seconds
+        call.gate.set()
+        await state(call, 2)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert made._slow is is_slow
+
+
 async def test_two_big_states_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, most=100_000)
     world.publish(a="x" * 90_000)
