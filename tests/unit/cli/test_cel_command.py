@@ -57,8 +57,9 @@ def test_an_expression_without_value_is_shown_where_it_fails(capsys: pytest.Capt
     ]
 
 
-def test_an_expression_that_fails_at_its_first_letter(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "-int('-9223372036854775808')", "--with", SAMPLE)
+def test_an_expression_that_fails_at_its_first_letter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "rule.cel").write_text("-int('-9223372036854775808')")
+    _, out, _ = run(capsys, "-f", str(tmp_path / "rule.cel"), "--with", SAMPLE)
     assert out.splitlines()[0].startswith("error: line 1, column 1: ")
 
 
