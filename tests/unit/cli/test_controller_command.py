@@ -108,10 +108,13 @@ def test_it_says_where_it_listens_and_what_it_offers_there(
     assert heard.recv(4096) == b"STOPPING=1\nSTATUS=stopping"
 
 
-def test_who_is_stopped_before_all_is_ready_never_was(heard: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_stopped_before_all_is_ready_never_was(
+    heard: socket.socket, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Signals, "is_early", True)
     runs(Security(), monkeypatch)
     assert heard.recv(4096).startswith(b"STOPPING=1\n")
+    wait_until(lambda: capfd.readouterr().out)
 
 
 def test_the_quicker_loop_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
