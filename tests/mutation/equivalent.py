@@ -673,5 +673,10 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         'value = made.get(b"content-type") or b""',
         "value = made.get(b\"content-type\") or b'x'",
     ): "neither is a type of gRPC, and of any other nothing is taken",
+    (
+        "controlplane/lint/world.py",
+        "self._program = Program(lambda: 0.0)",
+        "self._program = Program(lambda: 1.0)",
+    ): "no moment is in what lint says",
 }
 """By (file, line, line with the fault): the reason."""
