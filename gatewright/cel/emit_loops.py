@@ -84,8 +84,7 @@ def _charge(plan: Plan, node: tree.Comprehension, source: Expr, loop: Loop) -> N
         return
     inside = node.body.size + (node.where.size if node.where is not None else 0)
     weight = plan.plain(1 + inside // 8)
-    unknown = node.target.type.kind not in ("list", "map") and len(node.variables) == 2
-    size = plan.call(loops.size if unknown or node.kind in ("mapValues", "filterKeys") else len, plan.again(source))
+    size = plan.call(len, plan.again(source))  # what has no length has no items either, and these are asked for first
     items = plan.fresh()
     if plan.loops:
         plan.assign(items, plan.charged(loops.counted, loop.items, size, weight))

@@ -37,13 +37,6 @@ def raw_entries(value: Any) -> Iterable[tuple[Any, Any]]:
     raise Fault(f"expected a map, found {type_name(value)}")
 
 
-def size(value: Any) -> int:
-    """How many passes a loop over the value will have."""
-    if type(value) in LISTS or isinstance(value, list | dict):
-        return len(value)
-    raise Fault(f"cannot run over {type_name(value)}")
-
-
 def counted(budget: Budget, run: Iterable[Any], passes: int, weight: int) -> Iterable[Any]:
     """What a loop runs over, its steps charged; a long run looks at the clock now and then."""
     steps(budget, passes * weight)

@@ -177,6 +177,8 @@ def test_all_problems_come_at_once_in_the_order_of_the_text() -> None:
         ("tags.map(x, {x: 1})[0]", "map(string, int)"),
         ("default(request.headers.a, 'x')", "string"),
         ("default(nowhere.at.all, 1)", "dyn"),
+        ("[].map(x, [x, [x]])", "list(list(list(dyn)))"),  # of no type that has itself inside
+        ("[].map(x, {'a': x, 'b': [x]})", "list(map(string, list(dyn)))"),
         ("{'a': 1}.filterKeys(k, true)", "map(string, int)"),
         ("jwt.a.filterKeys(k, true)", "map(dyn, dyn)"),
         ("request.client.filterKeys(k, true)", "map(dyn, dyn)"),

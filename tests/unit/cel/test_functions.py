@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gatewright.cel.environment import Environment, Field, Values
-from gatewright.cel.errors import CelError, Fault
-from gatewright.cel.functions import STANDARD, optionals
+from gatewright.cel.errors import CelError, Fault, OverBudget
+from gatewright.cel.functions import STANDARD, json_text, optionals
 from gatewright.cel.program import compile_expression
-from gatewright.cel.types import DYN, INT, STRING, map_of
+from gatewright.cel.types import DYN, INT, STRING, ObjectType, list_of, map_of
 from gatewright.cel.values import NONE, HeaderMap, Optional, Redacted, equals
 
 HEADERS = HeaderMap(
@@ -234,6 +234,36 @@ def test_json_has_a_hundred_levels(kind: type) -> None:
     assert program.evaluate(Values({"m": nested(100)})) == opening * 100 + "1" + closing * 100
     with pytest.raises(CelError, match="toJson: nested too deeply"):
         program.evaluate(Values({"m": nested(101)}))
+
+
+@pytest.mark.parametrize("text", ["a == b", "a != b", "a in [b]", "optional.of(a) == optional.of(b)"])
+def test_what_is_nested_too_deeply_is_not_compared(text: str) -> None:
+    """Neither is it taken for equal, nor for different."""
+    one: list[object] = []
+    two: list[object] = []
+    for _ in range(5000):
+        one, two = [one], [two]
+    program = compile_expression(text, Environment([Field("a", DYN), Field("b", DYN)]))
+    with pytest.raises(OverBudget, match="values nested too deeply to compare"):
+        program.evaluate(Values({"a": one, "b": two}))
+
+
+def test_json_that_is_kept_for_several_expressions() -> None:
+    good = json_text.read(b'[{"a": 1}]', 2)
+    assert good.text == b'[{"a": 1}]' and good.result() == [{"a": 1}] and good.result() is good.result()
+    for text, most, error in ((b"[", 2, "not JSON"), (b"[1, 2, 3]", 2, "JSON of more than 2 keys")):
+        bad = json_text.read(text, most)
+        raised = []
+        for _ in range(2):
+            with pytest.raises(CelError, match=error) as caught:
+                bad.result()
+            raised.append(caught.value)
+        assert raised[0] is not raised[1] and type(raised[0]) is type(bad.error)
+
+
+def test_types_of_objects_are_themselves_alone() -> None:
+    one, two = ObjectType("a", []), ObjectType("a", [])
+    assert one in [one] and one != two and len({one, two, one}) == 2 and list_of(one) != list_of(two)
 
 
 def test_optionals_as_values_of_python() -> None:
