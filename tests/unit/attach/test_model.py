@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewright.attach.merge import Attached, Merged, merge, split
+from gatewright.attach.merge import Attached, Merged, merge, split, winner
 from gatewright.attach.outcome import Claim, Outcome, Setting, outcome, winners
-from gatewright.attach.places import ListenerPosition, Phase, PlaceKey, rule_places
+from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, rule_places
 from tests.unit.attach.naive import ACCUMULATES, Document, Spot, Target, Verdict, acts, verdict
 
 EDGE, OTHER, SET = ("infra", "edge"), ("infra", "other"), ("team", "extra")
@@ -162,3 +163,30 @@ def test_outcomes_agree_after_every_change(history: list[Document]) -> None:
     for document in history:
         world.put(document)
         check_outcomes(world)
+
+
+def at(level: Level, value: str, *, override: bool = False) -> Attached[str]:
+    return Attached("backend_mcp", level, value, override, value)
+
+
+@pytest.mark.parametrize(
+    ("found", "wins"),
+    [
+        ([at(Level.GATEWAY, "a")], "a"),
+        ([at(Level.GATEWAY, "a"), at(Level.ROUTE, "b")], "b"),  # the most specific
+        ([at(Level.GATEWAY, "a"), at(Level.ROUTE, "b"), at(Level.ROUTE, "c")], "b"),  # of equal ones the first
+        ([at(Level.GATEWAY, "a"), at(Level.GATEWAY, "b"), at(Level.ROUTE, "c")], "c"),
+        ([at(Level.GATEWAY, "a", override=True), at(Level.ROUTE, "b")], "a"),
+        ([at(Level.GATEWAY, "a"), at(Level.ROUTE, "b", override=True), at(Level.ROUTE, "c", override=True)], "b"),
+    ],
+)
+def test_which_of_several_would_be_alone(found: list[Attached[str]], wins: str) -> None:
+    assert winner(found).value == wins
+
+
+def test_what_runs_in_another_phase_is_merged_apart() -> None:
+    early, late = at(Level.GATEWAY, "early"), at(Level.ROUTE, "late")
+    last, first = Phase.POST_ROUTING, Phase.PRE_ROUTING
+    found = split([(last, late), (first, early), (last, early)])
+    assert {phase: each for phase, each in found.items() if each} == {first: [early], last: [late, early]}
+    assert [*split([])] == [*Phase] and {*map(len, split([]).values())} == {0}
