@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding
 from OpenSSL import SSL
 
 from dataplane.http.messages import TlsInfo
@@ -136,3 +139,125 @@ def test_neither_side_negotiates_anew_because_the_other_one_asks(is_client: bool
     ends[ours].feed(ends[theirs].take())
     assert ends[ours].read() is None
     assert ends[ours].take()[0] == ALERT
+
+
+# --- an open connection
+
+
+def opened(version: int = TLS_1_3) -> tuple[Records, Records]:
+    """Client and server, whose tickets the client has read."""
+    settings = TlsSettings(minimum=version, maximum=version)
+    client, server = shaken(*sides(settings, settings))
+    assert client.read() is None
+    return client, server
+
+
+def test_what_is_taken_at_a_time_and_what_a_record_has() -> None:
+    client, server = opened()
+    client.add(b"x" * 100_000)
+    first, rest, nothing = client.take(), client.take(), client.take()
+    assert len(first) == binding.TAKEN and 100_000 - binding.TAKEN < len(rest) < binding.TAKEN and nothing == b""
+    server.feed(first + rest)
+    pieces = []
+    while (piece := server.read()) is not None:
+        pieces.append(piece)
+    assert b"".join(pieces) == b"x" * 100_000 and max(map(len, pieces)) == binding.PLAIN
+    server.feed(client.seal(b"y"))
+    assert server.read() == b"y", "a record of one byte"
+
+
+def test_a_single_byte_of_the_next_record_is_known() -> None:
+    client, server = opened()
+    data = client.seal(b"hello")
+    server.feed(data[:1])
+    assert server.has_more()
+    server.feed(data[1:])
+    assert server.read() == b"hello" and not server.has_more()
+
+
+def test_a_record_that_was_changed_is_an_error() -> None:
+    client, server = opened()
+    data = client.seal(b"hello")
+    server.feed(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(SSL.Error, match="decryption failed or bad record mac"):
+        server.read()
+
+
+def test_after_the_end_nothing_is_written_and_the_other_side_hears_of_it() -> None:
+    client, server = opened()
+    client.end()
+    with pytest.raises(SSL.Error, match="protocol is shutdown"):
+        client.add(b"late")
+    server.feed(client.take())
+    with pytest.raises(SSL.ZeroReturnError):
+        server.read()
+
+
+def test_there_is_no_end_before_there_is_a_connection() -> None:
+    client, _ = sides(TlsSettings(), TlsSettings())
+    with pytest.raises(SSL.Error, match="shutdown while in init"):
+        Records(client).end()
+
+
+@pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
+def test_which_version_it_is(version: int) -> None:
+    assert [end.is_of_1_3() for end in opened(version)] == [version == TLS_1_3] * 2
+
+
+def test_a_session_that_was_taken_up_is_known() -> None:
+    settings = TlsSettings()
+    server = server_context(settings, [IDENTITIES[EC]])
+    of_client = client_context(settings, Verification())
+    first, again = connecting(of_client), connecting(of_client)
+    ends = shaken(first, accepting(server))
+    ends[0].read()
+    session = first.get_session()
+    assert session is not None
+    again.set_session(session)
+    assert [end.agreed(b"").resumed for end in (*ends, *shaken(again, accepting(server)))] == [False, False, True, True]
+
+
+OURS = AUTHORITY.issue("client", client=True)
+
+
+@pytest.mark.parametrize(
+    ("asks", "believed", "has_one", "is_known", "is_proven"),
+    [
+        (Asks.NOTHING, AUTHORITY, True, False, False),
+        (Asks.PERHAPS, AUTHORITY, False, False, False),
+        (Asks.PERHAPS, AUTHORITY, True, True, True),
+        (Asks.PERHAPS, Authority("x"), True, True, False),
+        (Asks.VALID, AUTHORITY, True, True, True),
+    ],
+)
+def test_what_is_known_of_the_other_sides_certificate(
+    asks: Asks, believed: Authority, has_one: bool, is_known: bool, is_proven: bool
+) -> None:
+    server = server_context(TlsSettings(), [IDENTITIES[EC]], Verification(asks, (believed.pem.decode(),)))
+    own = load(Identity(OURS.chain, OURS.key)) if has_one else None
+    _, end = shaken(connecting(client_context(TlsSettings(), Verification(), own)), accepting(server))
+    info = end.agreed(b"a")
+    assert info.certificate == (OURS.certificate.public_bytes(Encoding.DER) if is_known else b"")
+    assert (info.sni, info.is_proven) == (b"a", is_proven)
+
+
+@pytest.mark.parametrize(("groups", "is_known"), [(["X25519"], True), (["X25519", "none"], False), (["none"], False)])
+def test_groups_that_openssl_does_not_know_leave_no_error_behind(groups: list[str], is_known: bool) -> None:
+    assert binding.set_groups(SSL.Context(SSL.TLS_METHOD), groups) is is_known
+    assert SSL._lib.ERR_peek_error() == 0, "the next one to look would take it for his"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("has_memory", [True, False])
+def test_a_chain_is_read_from_memory_where_the_system_has_such_files(
+    has_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_memory:
+        monkeypatch.delattr(os, "memfd_create")
+    before = os.listdir("/proc/self/fd")
+    middle = Authority("Middle", AUTHORITY)
+    issued = middle.issue("shop.example")
+    context = server_context(TlsSettings(), [load(Identity(issued.chain, issued.key))])
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    client = connecting(client_context(TlsSettings(), Verification()))
+    shaken(client, accepting(context))
+    assert len(client.get_peer_cert_chain() or ()) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from OpenSSL import SSL
@@ -65,7 +66,7 @@ class Pair:
         return moved or bool(calls)
 
 
-def secured(**contexts: SSL.Context) -> Pair:
+def secured(**contexts: Any) -> Pair:
     pair = Pair(**contexts)
     pair.run()
     assert [inner.heard for inner in pair.inners] == [["secured"], ["secured"]]
@@ -78,7 +79,7 @@ def test_both_sides_are_secured_and_know_how(piece: int) -> None:
     pair.run(piece)
     server, client = (side.info for side in pair.sides)
     assert server is not None and client is not None
-    assert server.alpn == client.alpn == b"h2"
+    assert server.alpn == client.alpn == b"h2" and server.sni == client.sni == b"", "no owner has said a name"
     assert (server.certificate, server.is_proven, client.is_proven) == (b"", False, True) and client.certificate
     assert pair.sides[0].get_extra_info("tls") is server and pair.sides[0].get_extra_info("peername") == "peer"
 
@@ -313,3 +314,123 @@ def test_what_a_connection_is_shows_nothing_of_it() -> None:
     assert repr(IDENTITY) == repr(load(Identity(ISSUED.chain, ISSUED.key))) and "PRIVATE" not in repr(IDENTITY)
     assert repr(Identity(b"a", b"b")) == "Identity(...)"
     assert repr(secured().sides[0]).startswith("TlsTransport(open, ")
+
+
+def test_what_comes_with_the_end_of_a_handshake_is_heard() -> None:
+    """A client writes behind its last message of a handshake, and both may come at once."""
+    pair = Pair()
+    below, of_client = pair.sockets
+    below.protocol.data_received(b"".join(of_client.sent))
+    of_client.sent.clear()
+    of_client.protocol.data_received(b"".join(below.sent))
+    below.sent.clear()
+    pair.sides[1].write(b"hello")
+    below.protocol.data_received(b"".join(of_client.sent))
+    assert pair.inners[0].heard == ["secured"] and pair.inners[0].data == b"hello"
+
+
+def test_while_a_turn_is_waited_for_nothing_is_decrypted() -> None:
+    pair = secured()
+    server, client = pair.sides
+    for _ in range(2 * RECORDS):
+        client.write(b"x")
+    data, pair.sockets[1].sent = b"".join(pair.sockets[1].sent), []
+    pair.sockets[0].protocol.data_received(data)
+    client.write(b"y")
+    more, pair.sockets[1].sent = b"".join(pair.sockets[1].sent), []
+    pair.sockets[0].protocol.data_received(more)  # the loop had read it before
+    assert pair.inners[0].data == b"x" * RECORDS and len(pair.calls) == 1
+    server.resume_reading()
+    assert len(pair.inners[0].data) == RECORDS and not pair.sockets[0].reading
+    pair.run()
+    assert pair.inners[0].data == b"x" * 2 * RECORDS + b"y" and pair.sockets[0].reading
+
+
+def test_a_handshake_that_is_given_up_is_said_once_with_the_reason() -> None:
+    pair = Pair()
+    server, below = pair.sides[0], pair.sockets[0]
+    assert not server.is_closing() and not server.is_reading() and server.get_protocol() is None
+    server.fail("too late")
+    server.fail("once more")
+    server.close()
+    assert pair.inners[0].heard == ["too late"] and below.closing and server.is_closing()
+    below.protocol.data_received(b"anything")
+    assert below.protocol.eof_received() is False
+    below.protocol.connection_lost(None)
+    assert pair.inners[0].heard == ["too late"] and below.sent == []
+
+
+def test_one_that_is_closed_in_its_handshake_says_so() -> None:
+    pair = Pair()
+    pair.sides[0].close()
+    assert pair.inners[0].heard == ["closed"] and pair.sockets[0].closing
+
+
+def test_a_bug_in_a_handshake_ends_it_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    pair = Pair()
+    pair.sides[0]._records = Broken()  # type: ignore[assignment]
+    pair.sockets[0].protocol.data_received(b"x")
+    assert pair.inners[0].heard == ["internal error: LookupError"] and "a handshake could not go on" in caplog.text
+
+
+class Broken:
+    """Records whose every step is a bug."""
+
+    def feed(self, data: bytes) -> None:
+        raise LookupError("a bug")
+
+    def take(self) -> bytes:
+        return b""
+
+
+def test_an_end_is_said_once_and_nothing_is_written_behind_it() -> None:
+    pair = secured()
+    server, below = pair.sides[0], pair.sockets[0]
+    assert server.can_write_eof()
+    server.write(b"")
+    assert below.sent == []
+    server.write_eof()
+    said = len(below.sent)
+    server.write_eof()
+    server.write(b"late")
+    server.writelines([b"late"])
+    assert said == len(below.sent) == 1 and below.ended and not server.is_closing() and server.is_reading()
+    server.close()
+    assert len(below.sent) == 1 and below.closing
+
+
+def test_where_the_connection_is_closing_nothing_is_written() -> None:
+    pair = secured()
+    server, below = pair.sides[0], pair.sockets[0]
+    below.sent.clear()
+    below.closing = True
+    server.write(b"late")
+    server.write_eof()
+    assert below.sent == [] and not below.ended and server.is_closing()
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_what_cannot_be_encrypted_any_more_cuts_the_connection(last: bool) -> None:
+    pair = secured()
+    server, below = pair.sides[0], pair.sockets[0]
+    server._records.end()
+    below.sent.clear()
+    (server.write_last if last else server.write)(b"late")
+    assert below.aborted and below.sent == []
+
+
+def test_an_error_of_the_connection_is_the_inner_protocols() -> None:
+    pair = secured()
+    assert pair.sides[0].get_protocol() is pair.inners[0]
+    below = pair.sockets[0].protocol
+    below.connection_lost(ConnectionResetError("by the peer"))
+    below.connection_lost(None)
+    below.pause_writing()
+    below.resume_writing()
+    assert pair.inners[0].heard == ["secured", "by the peer"] and pair.sides[0].is_closing()
+
+
+def test_what_is_asked_of_the_connection_is_that_of_the_one_below() -> None:
+    server = secured().sides[0]
+    assert server.get_extra_info("peername") == "peer" and server.get_extra_info("other", "none") == "none"
+    assert server.get_extra_info("tls") is server.info is not None
