@@ -87,6 +87,7 @@ def test_72_bytes_count_for_bcrypt() -> None:
 def test_a_file(caplog: pytest.LogCaptureFixture) -> None:
     lines = [
         "# staff",
+        f"#eve:{HASHES['sha1']}",
         "",
         f"ann:{HASHES['sha1']}",
         "  bob:abNANd1rDfiNc\r",
@@ -102,7 +103,7 @@ def test_a_file(caplog: pytest.LogCaptureFixture) -> None:
         b"bob": "abNANd1rDfiNc",
         b"dan": HASHES["sha1"],
     }
-    assert "secret/default/users: line 6: a hash of a kind" in caplog.text and "plain-text" not in caplog.text
+    assert "secret/default/users: line 7: a hash of a kind" in caplog.text and "plain-text" not in caplog.text
 
 
 @pytest.mark.parametrize("text", [b"", b"# nobody\n\n", b"ann:plain\n", b"\xff\xfe"])

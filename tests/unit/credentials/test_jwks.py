@@ -157,7 +157,22 @@ def test_nothing_of_a_key_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"a", b"ab=", b"ab==", b"a+b/", b"AB", b"a b", b"abcde", b"\xff\xff", b"ab\n", b"AAAAAAAAAB"]
+    "text",
+    [
+        b"a",
+        b"ab=",
+        b"ab==",
+        b"a+b/",
+        b"AB",
+        b"a b",
+        b"abcde",
+        b"\xff\xff",
+        b"ab\n",
+        b"AAAAAAAAAB",
+        b"!!!!",
+        b"AAAA!!!!",
+        b"AA\nAA",
+    ],
 )
 def test_not_base64url(text: bytes) -> None:
     with pytest.raises(jwks.Unusable):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,9 +64,37 @@ def test_what_openssl_sends_is_understood(name: bytes, protocols: list[bytes]) -
     assert read(real(name, protocols)) == name.lower()
 
 
+class Seen(bytes):
+    """Bytes that know the longest piece that was copied of them."""
+
+    longest = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(key, slice):
+            self.longest = max(self.longest, len(found))
+        return found
+
+
+@pytest.mark.parametrize("size", [300, 2000, MAX_RECORD])
+@pytest.mark.parametrize("minor", [0, 4])
+def test_one_that_is_whole_is_read_where_it_lies(size: int, minor: int) -> None:
+    """Nearly all are, and each connection begins with one."""
+    without = len(message(sni(b"a.example") + extension(21, b"")))
+    data = records(message(sni(b"a.example") + extension(21, bytes(size - without))), 2 * MAX_RECORD)
+    seen = Seen(data[:2] + bytes([minor]) + data[3:])
+    assert read(seen) == b"a.example"
+    assert len(seen) == 5 + size and seen.longest < 20
+
+
+def test_it_may_have_many_suites() -> None:
+    assert read(records(message(sni(b"a.example"), suites=b"\x13\x01" * 200))) == b"a.example"
+
+
 def test_it_may_have_no_extensions() -> None:
     assert read(real(b"", [], SSL.TLS1_2_VERSION)) == b""
-    assert read(records(message(None))) == b""
+    for size in (MAX_RECORD, 50):
+        assert read(records(message(None), size)) == b""
 
 
 @pytest.mark.parametrize("size", [600, 1000, 1500])

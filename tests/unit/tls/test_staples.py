@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -19,8 +20,8 @@ from OpenSSL import SSL
 
 from dataplane.tls import contexts
 from dataplane.tls.settings import BadSettings
-from dataplane.tls.staples import LARGEST, read
-from tests.fakes.certificates import RSA, Authority, Issued
+from dataplane.tls.staples import EARLY, LARGEST, Staple, read
+from tests.fakes.certificates import EC, ED25519, RSA, Authority, Issued
 from tests.fakes.secure_proxy import SecureProxy, TlsClient, client_context, secure
 
 ROOT = Authority("Root")
@@ -63,12 +64,16 @@ def answer(
     builder = builder.responder_id(ocsp.OCSPResponderEncoding.HASH, named)
     if responder is not None:
         builder = builder.certificates([responder])
-    return builder.sign(signer or (forger or authority).key, hashes.SHA256()).public_bytes(Encoding.DER)
+    key = signer or (forger or authority).key
+    digest = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
+    return builder.sign(key, digest).public_bytes(Encoding.DER)
 
 
-def responder(authority: Authority, usage: Any = ExtendedKeyUsageOID.OCSP_SIGNING, days: float = 30) -> tuple[Any, Any]:
+def responder(
+    authority: Authority, usage: Any = ExtendedKeyUsageOID.OCSP_SIGNING, days: float = 30, kind: str = EC
+) -> tuple[Any, Any]:
     """Certificate and key of a responder that an authority has named."""
-    issued = authority.issue(common_name="Responder", days=days)
+    issued = authority.issue(common_name="Responder", days=days, kind=kind)
     key = load_pem_private_key(issued.key, None)
     builder = x509.CertificateBuilder().subject_name(issued.certificate.subject).issuer_name(authority.name)
     builder = builder.public_key(issued.certificate.public_key()).serial_number(x509.random_serial_number())
@@ -102,6 +107,39 @@ def test_digests_that_name_the_issuer(algorithm: Any) -> None:
 def test_a_responder_that_the_issuer_has_named() -> None:
     certificate, key = responder(MIDDLE)
     assert reading(answer(signer=key, responder=certificate))
+
+
+@pytest.mark.parametrize("kind", [EC, RSA, ED25519])
+def test_a_responder_s_key_may_be_of_any_kind_and_the_signature_has_to_be_its(kind: str) -> None:
+    certificate, key = responder(MIDDLE, kind=kind)
+    der = answer(signer=key, responder=certificate)
+    assert reading(der)
+    signature = ocsp.load_der_ocsp_response(der).signature
+    with pytest.raises(BadSettings, match="its signature is not that of"):
+        reading(der.replace(signature, signature[:-1] + bytes([signature[-1] ^ 1])))
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [(1000.0 - EARLY, True), (999.9 - EARLY, False), (1500.0, True), (1999.9, True), (2000.0, False)],
+)
+def test_when_one_is_valid(now: float, expected: bool) -> None:
+    """A responder's clock may be ahead by five minutes."""
+    assert Staple(b"", 1000.0, 2000.0).is_valid(now) is expected and EARLY == 300.0
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (base64.b64encode(b"\x30" + bytes(LARGEST - 1)), "it is no OCSP response"),
+        (base64.b64encode(b"\x30" + bytes(LARGEST)), "it is longer than 65536 bytes"),
+        (b"!" * (2 * LARGEST), "it is neither DER nor base64"),
+        (b"!" * (2 * LARGEST + 1), "it is longer than 65536 bytes"),
+    ],
+)
+def test_how_long_one_may_be(content: bytes, words: str) -> None:
+    with pytest.raises(BadSettings, match=words):
+        reading(content)
 
 
 BAD: dict[str, tuple[Callable[[], bytes], str]] = {
