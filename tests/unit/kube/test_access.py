@@ -151,3 +151,86 @@ async def test_an_event_that_is_too_long_is_given_up(monkeypatch: pytest.MonkeyP
         async for lines in world.access.lines("/api"):
             found += lines
     assert found == [b"{}"] and answer.is_released
+
+
+class Said(Answer):
+    """An answer with this content, in two pieces."""
+
+    def __init__(self, status: int, raw: bytes) -> None:
+        super().__init__(status)
+        self.raw = raw
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        yield self.raw[:3]
+        yield self.raw[3:]
+
+    def close(self) -> None:
+        self.is_released = True
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, status: int, raw: bytes) -> tuple[Access, Said]:
+    world, answer = World(Configuration("new")), Said(status, raw)
+
+    async def request(*_: Any, **__: Any) -> Said:
+        return answer
+
+    monkeypatch.setattr(world.first, "request", request)
+    return world.access, answer
+
+
+REFUSALS = [
+    (400, b'{"reason": "BadRequest", "message": "no"}', "BadRequest", "no"),
+    (404, b'{"reason": "NotFound"}', "NotFound", '{"reason": "NotFound"}'),
+    (403, b'{"message": "quota"}', "", "quota"),
+    (502, b"<html>" + b"x" * 500, "", "<html>" + "x" * 250),
+    (500, b"[1]", "", "[1]"),
+    (500, b"", "", ""),
+    (500, b"\xff\xfe", "", "\ufffd\ufffd"),
+]
+
+
+@pytest.mark.parametrize(("status", "raw", "reason", "message"), REFUSALS)
+async def test_a_refusal_has_the_words_of_the_server(
+    monkeypatch: pytest.MonkeyPatch, status: int, raw: bytes, reason: str, message: str
+) -> None:
+    found, answer = answering(monkeypatch, status, raw)
+    for ask in (found.read("/api"), found.request("PATCH", "/api", {}), anext(found.lines("/api"))):
+        with pytest.raises(ApiError) as refused:
+            await ask
+        assert (refused.value.status, refused.value.reason) == (status, reason)
+        assert str(refused.value).endswith(message)
+        assert answer.is_released
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"), [(b'{"a": 1}', {"a": 1}), (b"[1]", {}), (b"null", None), (b"text", None), (b"", None)]
+)
+async def test_an_answer_is_an_object(
+    monkeypatch: pytest.MonkeyPatch, raw: bytes, expected: dict[str, int] | None
+) -> None:
+    found, answer = answering(monkeypatch, 200, raw)
+    if expected is None:
+        with pytest.raises(ApiError, match="the answer is no JSON object"):
+            await found.request("GET", "/api")
+    else:
+        assert await found.request("GET", "/api") == expected
+    assert answer.is_released
+    assert await found.read("/api") == raw
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_an_answer_that_no_list_has_is_given_up(monkeypatch: pytest.MonkeyPatch, over: int) -> None:
+    monkeypatch.setattr(access, "LONGEST_ANSWER", 1000)
+    found, answer = answering(monkeypatch, 200, b"x" * (1000 + over))
+    if over:
+        with pytest.raises(ApiError, match="the answer has more than 1000 bytes"):
+            await found.read("/api")
+    else:
+        assert len(await found.read("/api")) == 1000
+    assert answer.is_released
+
+
+async def test_lines_come_as_they_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, answer = answering(monkeypatch, 200, b"a\nbcd\nef\nrest")
+    assert [lines async for lines in found.lines("/api")] == [[b"a"], [b"bcd", b"ef"]]
+    assert answer.is_released
