@@ -678,5 +678,20 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._program = Program(lambda: 0.0)",
         "self._program = Program(lambda: 1.0)",
     ): "no moment is in what lint says",
+    (
+        "controlplane/deploy/merge.py",
+        "before = mine is not None and theirs is not None and mine < theirs",
+        "before = mine is not None and theirs is not None and (mine <= theirs)",
+    ): "an item that is written and one that is not have different keys, so they never have one place",
+    (
+        "controlplane/kube/events.py",
+        "return False",
+        "return True",
+    ): "what is not nested too deeply is the same when `shallow` has looked at it",
+    (
+        "controlplane/kube/schedule.py",
+        "longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 10), LONGEST_WAIT)",
+        "longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 11), LONGEST_WAIT)",
+    ): "the longest wait is reached after eight doublings; the number only keeps the power from getting too large",
 }
 """By (file, line, line with the fault): the reason."""
