@@ -104,3 +104,15 @@ def test_the_first_moment_of_a_clock_is_one_like_others() -> None:
     deadlines.wake_at(STEP / 2, sleeper)
     loop.advance(STEP)
     assert sleeper.woken == [STEP]
+
+
+def test_what_was_asked_for_before_the_end_is_forgotten() -> None:
+    loop, before, after = Loop(), Sleeper(), Sleeper()
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+    deadlines.wake_at(loop.now + 1, before)
+    deadlines.close()
+    assert loop.timers == []
+    deadlines.wake_at(loop.now + 1, after)
+    loop.advance(2)
+    deadlines.sweep()
+    assert before.woken == [] and after.woken == [loop.now]

@@ -9,7 +9,9 @@ import pytest
 
 from dataplane.chain.filter import WHOLE
 from dataplane.chain.reply import Reply
+from dataplane.http import grpc
 from dataplane.http.body import SMALL
+from dataplane.http.grpc import Call
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
 from dataplane.http.rules import MAX_BUFFER
@@ -17,6 +19,7 @@ from dataplane.proxy import responses
 from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.web_calls import WebCall
 from dataplane.streams import MOST_AHEAD
 from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, Pending
@@ -97,7 +100,7 @@ def test_behind_steps_the_endpoint_is_read_as_fast_as_the_client_reads(is_slow: 
     x.upstream_content(b"", True)
 
 
-@pytest.mark.parametrize("length", [UNKNOWN, 5])
+@pytest.mark.parametrize("length", [UNKNOWN, 5, 0])
 def test_the_framing_is_shared_where_the_endpoint_s_is_kept(length: int) -> None:
     """Of content whose length is not announced, with steps and without."""
     for step in (None, lambda x: None):
@@ -954,3 +957,64 @@ def test_what_a_stage_gives_after_the_head_passes_at_once() -> None:
     stage.give(b"three", True)
     assert world.client.told[3:] == [("content", b"three", True), "over"]
     assert x.delayed_response is None and " response.bytes=11 " in world.proxy.log_lines()[0]
+
+
+def test_content_passes_its_stage_also_while_steps_wait() -> None:
+    step = Waits()
+    world, stage = stage_world(response_stream=None, response=step)
+    x = world.exchange()
+    x.upstream_head(OK, b"abc", False)
+    assert stage.taken == b"abc" and world.client.told == []
+    x.upstream_content(b"def", True)
+    assert stage.taken == b"abcdef" and stage.told.endswith("e")
+    stage.give(b"out", True)
+    step.go_on()
+    assert world.client.told == [("head", 3, b"out", True), "over"]
+
+
+def test_a_tunnel_has_the_name_that_the_endpoint_gave_it() -> None:
+    world = World()
+    x = world.exchange(method=b"GET")
+    x.upgrade = b"chat"
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, b"CHAT"), b"", False)
+    assert x.tunnel and x.upgrade == b"CHAT"
+    x.upstream_lost("closed", False)
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "is_shared", "is_translated"),
+    [
+        (grpc.GRPC, True, False),
+        (grpc.WEB, True, True),
+        (grpc.WEB_TEXT, True, True),
+        (grpc.WEB, False, False),
+        (None, True, False),
+    ],
+)
+def test_which_calls_are_translated(kind: int | None, is_shared: bool, is_translated: bool, again: bool) -> None:
+    """Those of gRPC-Web toward an endpoint that speaks HTTP/2, which is gRPC's."""
+    world = World()
+    world.proxy.context.leases.backends = {"static": held}
+    world.origin.is_shared = is_shared
+    x = world.exchange(UNKNOWN)
+    x.grpc = None if kind is None else Call(kind)
+    x.downstream_content(b"", True)
+    held.holder.up = world.origin
+    if again:
+        x.resendable = b""
+        x.lease_again(world.origin)
+    else:
+        x.lease_ready(world.origin)
+    assert isinstance(x.up, WebCall) == is_translated and len(world.origin.told) == 1
+    x.downstream_gone("ClientGone")
+
+
+def test_how_far_a_request_came_is_known() -> None:
+    """By that the steps are chosen that see its response: here those of the backend, too."""
+    world = World()
+    x = world.exchange()
+    assert x.stage == responses.UPSTREAM
+    x.upstream_head(OK, b"", True)
+    refused = World(request=lambda x: Reply(403, "RouteDenied")).exchange()
+    assert (refused.stage, refused.stopped) == (responses.ROUTE, 0)
