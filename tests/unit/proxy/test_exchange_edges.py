@@ -15,6 +15,7 @@ from dataplane.http.grpc import Call
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
 from dataplane.http.rules import MAX_BUFFER
+from dataplane.link.loads import REQUESTS
 from dataplane.proxy import responses
 from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
@@ -24,7 +25,7 @@ from dataplane.streams import MOST_AHEAD
 from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, Pending
 from tests.fakes.policy_run import served
-from tests.unit.proxy.test_exchange import OK, World
+from tests.unit.proxy.test_exchange import OK, STEP_ROUTE, World
 from tests.unit.proxy.test_stages_model import Free
 
 UNAVAILABLE = ResponseHead(503, b"HTTP/1.1 503 No", b"\r\n", b"\r\n", UNKNOWN)
@@ -1018,3 +1019,122 @@ def test_how_far_a_request_came_is_known() -> None:
     x.upstream_head(OK, b"", True)
     refused = World(request=lambda x: Reply(403, "RouteDenied")).exchange()
     assert (refused.stage, refused.stopped) == (responses.ROUTE, 0)
+
+
+# --- answers of ours
+
+
+def denies(reply: Reply) -> Any:
+    return lambda x: reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "lines"),
+    [
+        (Reply(403, "R", b"no"), b"content-type: text/plain\r\ncontent-length: 2\r\n"),
+        (Reply(403, "R", b"{}", content_type=b"a/b"), b"content-type: a/b\r\ncontent-length: 2\r\n"),
+        (Reply(403, "R", b"no", content_type=b""), b"content-length: 2\r\n"),
+        (Reply(403, "R"), b"content-length: 0\r\n"),
+        (Reply(204, "R"), b""),
+        (Reply(304, "R"), b""),
+    ],
+)
+def test_what_the_head_of_an_answer_says(reply: Reply, lines: bytes) -> None:
+    world = World(request=denies(reply))
+    world.exchange()
+    (block,) = world.client.blocks
+    before, _, after = block.partition(b"date: ")
+    assert before == b"\r\n" + lines and after.endswith(b" GMT\r\n")
+
+
+@pytest.mark.parametrize(("close", "told"), [(True, ["close after"]), (False, [])])
+def test_an_answer_that_ends_its_connection_says_so_first(close: bool, told: list[str]) -> None:
+    world = World(request=denies(Reply(403, "R", b"no", close=close)))
+    world.exchange()
+    assert world.client.told == [*told, ("head", 2, b"no", True), "over"]
+
+
+class Sees:
+    """A response step of a chain around the one that answers; it does so at once or later."""
+
+    def __init__(self, outcome: Any, later: bool) -> None:
+        self.outcome, self.later, self.pending = outcome, later, Pending()
+
+    def __call__(self, x: Any) -> Any:
+        return self.wait() if self.later else self.act()
+
+    async def wait(self) -> Any:
+        await self.pending
+        return self.act()
+
+    def act(self) -> Any:
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.mark.parametrize("later", [True, False])
+@pytest.mark.parametrize(
+    ("outcome", "body"),
+    [(None, b"no"), (ZeroDivisionError(), b"no"), (Reply(418, "Other", b"other"), b"other")],
+)
+def test_a_step_that_sees_an_answer_may_change_it_and_cannot_lose_it(outcome: Any, body: bytes, later: bool) -> None:
+    step = Sees(outcome, later)
+    world = World(response=step)
+    x = world.exchange()
+    x.reply(Reply(403, "R", b"no"))
+    if later:
+        assert world.client.told == [] and x.replied
+        step.pending.set_result(None)
+    assert world.client.told == [("head", len(body), body, True), "over"]
+    assert world.origin.told[1:] == ["reset"]
+
+
+def test_an_answer_is_for_nobody_whose_client_has_left() -> None:
+    step = Sees(None, later=True)
+    world = World(response=step)
+    x = world.exchange()
+    x.reply(Reply(403, "R", b"no"))
+    x.downstream_gone("ClientGone")
+    step.pending.set_result(None)
+    assert world.client.told == [] and "reason=ClientGone" in world.proxy.log_lines()[0]
+
+
+# --- requests that count
+
+LIMITED_STEP = "frontendPolicies:\n  limits: {streamIdleTimeout: 40s}\n" + STEP_ROUTE
+
+
+def test_requests_count_from_their_beginning_to_their_end() -> None:
+    world = World(text=limited("{maxRequests: 2}"))
+    context = world.proxy.context
+    one, two = world.exchange(), world.exchange()
+    assert context.admitted == context.loads.total(REQUESTS) == 2 and not one.ended and not two.ended
+    refused = world.exchange()
+    assert refused.ended and refused.stopped == 0 and refused.reason == "Overloaded"
+    assert context.admitted == context.loads.total(REQUESTS) == 2
+    one.upstream_head(OK, b"", True)
+    two.downstream_gone("ClientGone")
+    assert context.admitted == context.loads.total(REQUESTS) == 0
+
+
+def test_a_quiet_exchange_is_answered_once() -> None:
+    step = Sees(None, later=True)
+    world = World(response=step, text=LIMITED_STEP)
+    x = world.exchange()
+    assert x.wake(world.proxy.now + 40) == NEVER and not x.ended
+    assert x.wake(world.proxy.now + 400) == NEVER and not x.ended
+    step.pending.set_result(None)
+    assert x.ended and len([each for each in world.client.told if each[0] == "head"]) == 1
+    assert "streamIdleTimeout: no byte for 40 s" in world.proxy.log_lines()[0]
+
+
+def test_a_body_that_is_too_large_is_answered_once() -> None:
+    step = Sees(None, later=True)
+    world = World(response=step, text=LIMITED_STEP.replace("streamIdleTimeout: 40s", "maxRequestBytes: 1024"))
+    x = world.exchange(UNKNOWN)
+    x.downstream_content(b"a" * 1025, False)
+    x.downstream_content(b"a", False)
+    assert not x.ended and x.reason == "BodyTooLarge"
+    step.pending.set_result(None)
+    assert len([each for each in world.client.told if each[0] == "head"]) == 1 and x.ended
