@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -104,6 +105,23 @@ async def test_every_address_is_that_of_ipv4_too() -> None:
         assert (await get(port, "/healthz/live"))[0] == 200
 
 
+async def test_without_both_families_on_one_socket_every_address_is_that_of_ipv4(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    async with served(readiness(Known(), "::")) as port:
+        assert (await get(port, "/healthz/live"))[0] == 200
+        with pytest.raises(OSError):
+            await get(port, "/healthz/live", "::1")
+
+
+async def test_one_address_is_that_alone() -> None:
+    async with served(readiness(Known(), "[::1]")) as port:
+        assert (await get(port, "/healthz/live", "::1"))[0] == 200
+        with pytest.raises(OSError):
+            await get(port, "/healthz/live")
+
+
 def test_the_admin_address_names_the_pages_that_may_be_elsewhere() -> None:
     with pytest.raises(ValueError, match=r"--stats and --readiness"):
         server.Server(Known(), "0.0.0.0", 0)
@@ -132,6 +150,16 @@ def test_every_row_of_the_table_is_rendered() -> None:
         if sample.name.endswith("_sum")
     ]
     assert total == pytest.approx(1000.301)
+
+
+def test_series_are_in_the_order_of_their_labels() -> None:
+    (row,) = (row for row in metrics.METRICS if row.name == "token_reviews_total")
+    text = metrics.render({row.name: {("b",): 1.0, ("a",): 2.0, ("c",): 0.0}}).decode()
+    assert [line for line in text.splitlines() if line.startswith(metrics.PREFIX + row.name)] == [
+        f'{metrics.PREFIX}{row.name}{{outcome="{label}"}} {value}'
+        for label, value in (("a", 2.0), ("b", 1.0), ("c", 0.0))
+    ]
+    assert "\npython_gc_collections_total{" in text and "\nprocess_cpu_seconds_total " in text
 
 
 def test_a_value_without_a_row_is_a_bug() -> None:

@@ -169,7 +169,8 @@ async def test_the_api_is_read_only_and_teaches(port: int) -> None:
     assert (code, "read-only" in str(body)) == (405, True)
     code, body = await ask(port, "/nothing")
     assert (code, "/api/status" in str(body)) == (404, True)
-    assert (await ask(port, "/"))[0] == 200
+    for path in ("/", "/api"):
+        assert (await ask(port, path))[0] == 200
 
 
 def test_it_listens_on_loopback_only() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Any
 
 import pytest
@@ -61,3 +63,65 @@ def test_yaml_has_the_same_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     answering(monkeypatch, BODY)
     assert cli.main(["status", "-o", "yaml"]) == exits.OK
     assert yamls.load(capsys.readouterr().out) == BODY
+
+
+def test_forms(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"kind": "Service", "namespace": "shop", "name": "cart", "generation": 3, "file": "a.yaml", "status": None}
+    ignored = {**row, "kind": "HTTPRoute", "ignored": "names no parent"}
+    answering(monkeypatch, *[{**BODY, "objects": [ignored]}] * 4)
+    shown = {}
+    for form in ("text", "wide", "json", "yaml"):
+        assert cli.main(["status", "-o", form]) == exits.OK
+        shown[form] = capsys.readouterr().out
+    assert "a.yaml" in shown["wide"] and "a.yaml" not in shown["text"]
+    assert shown["json"].startswith('{\n  "controller": {\n    "version"')
+    assert shown["yaml"].startswith("controller:\n  version:"), "what is most important comes first"
+
+
+class Stdout(io.StringIO):
+    """A pipe's reader sees what was flushed."""
+
+    seen = ""
+
+    def flush(self) -> None:
+        self.seen = self.getvalue()
+
+
+def test_a_reader_of_a_pipe_sees_each_answer_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", out := Stdout())
+    seen: list[str] = []
+    bodies = [BODY, {**BODY, "notes": ["changed"]}]
+
+    def ask(_admin: str, _objects: list[str]) -> dict[str, Any]:
+        seen.append(out.seen)
+        if not bodies:
+            raise Ended
+        return bodies.pop(0)
+
+    monkeypatch.setattr(client, "status", ask)
+    monkeypatch.setattr(status, "time", type("Clock", (), {"sleep": staticmethod(lambda _: None)}))
+    with pytest.raises(Ended):
+        cli.main(["status", "--watch"])
+    assert [("controller 1" in each, "changed" in each) for each in seen] == [
+        (False, False),
+        (True, False),
+        (True, True),
+    ]
+
+
+def test_watch_is_not_about_how_far_a_proxy_is_behind(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proxy = {
+        "instance": "one",
+        "gateway": "a/b",
+        "state": "Stale",
+        "lag_seconds": 1.0,
+        "acknowledged": "",
+        "refusals": [],
+    }
+    bodies = [{**BODY, "proxies": [{**proxy, **more}]} for more in ({}, {"lag_seconds": 2.0}, {"state": "Refused"})]
+    answering(monkeypatch, *bodies)
+    with pytest.raises(Ended):
+        cli.main(["status", "--watch"])
+    assert capsys.readouterr().out.count("controller 1") == 2

@@ -286,3 +286,84 @@ def test_a_policy_that_proxies_are_sure_to_refuse_is_a_problem_and_no_older_vers
         "problems": [problem | {"object": "GatewayPolicy default/p"}],
     }
     assert "\nGatewayPolicy  default/p  Problem\n    proxies refuse what it says, told below\n" in tables.status(body)
+
+
+def endpoint(**more: object) -> Row:
+    return {
+        "endpoint": "10.0.0.1:80",
+        "backend": "backend/service/shop/cart/80",
+        "unhealthy_percent": 0,
+        "evicted_until": 0.0,
+        "failures": 0,
+        "reason": "",
+        "server_name": "",
+        "last_failure": 0.0,
+        **more,
+    }
+
+
+def test_endpoints_that_are_not_well_are_a_table() -> None:
+    failing = {"failures": 2, "reason": "refused", "last_failure": 86_400.0}
+    rows = [
+        {
+            "gateway": "shop/web",
+            "instance": "proxy-1",
+            "endpoints": [endpoint(evicted_until=3600.0), endpoint(**failing)],
+        },
+        {"gateway": "shop/web", "instance": "old"},
+        {
+            "gateway": "shop/api",
+            "instance": "proxy-2",
+            "endpoints": [
+                endpoint(backend="", unhealthy_percent=40, **{**failing, "failures": 1}, server_name="cart.test"),
+            ],
+        },
+    ]
+    assert tables.endpoints(rows).splitlines() == [
+        "ENDPOINT     BACKEND               STATE                               GATEWAY   PROXY",
+        "10.0.0.1:80  service/shop/cart/80  Evicted until 1970-01-01T01:00:00Z  shop/web  proxy-1",
+        "10.0.0.1:80  service/shop/cart/80  Unreachable                         shop/web  proxy-1",
+        "    connecting failed 2 times, last at 1970-01-02T00:00:00Z: refused",
+        "10.0.0.1:80  -                     40% unhealthy                       shop/api  proxy-2",
+        "    TLS with cart.test failed once, last at 1970-01-02T00:00:00Z: refused",
+    ]
+    assert tables.endpoints(rows[1:2]) == ""
+
+
+def test_an_error_of_what_is_not_supported_speaks_of_no_older_version() -> None:
+    body = {
+        "controller": {"version": "1", "pid": 7, "source": "/gw"},
+        "notes": [],
+        "proxies": [],
+        "objects": [GOOD_ROUTE],
+        "problems": [problem_of("HTTPRoute default/shop", unsupported=True)],
+    }
+    assert tables.OLD not in tables.status(body)
+    for severity, is_told in (("warning", False), ("error", True)):
+        body["problems"] = [problem_of("HTTPRoute default/shop", severity=severity)]
+        assert (tables.OLD in tables.status(body)) == is_told
+
+
+def problem_of(name: str, severity: str = "error", **more: object) -> Row:
+    return {"severity": severity, "file": "a", "line": 1, "object": name, "path": "", "message": "m", **more}
+
+
+def test_words_that_a_status_leaves_out_are_empty() -> None:
+    bare = {"type": "Accepted", "status": "False", "reason": "No"}
+    status = {"conditions": [bare], "listeners": [{"conditions": [bare]}]}
+    assert list(verdicts.conditions(row("Gateway", status))) == [
+        verdicts.Condition(place, "Accepted", "False", "No", "", True, 3, "") for place in ("", "listener ")
+    ]
+
+
+def test_wait_asks_objects_of_kinds_that_have_conditions_unless_they_are_named() -> None:
+    assert wait.lacking([SERVICE, GOOD_ROUTE], [], "Accepted") == []
+    assert wait.lacking([SERVICE], ["Service/shop"], "Accepted") == ["Service default/shop: has no condition Accepted"]
+
+
+def test_wait_reports_errors_of_the_named_objects() -> None:
+    both = [problem_of("HTTPRoute default/shop"), problem_of("Gateway default/web")]
+    assert len(wait.unread(both, [])) == 2
+    assert wait.unread(both, ["Gateway", "HTTPRoute/cart"]) == ["error a:1: Gateway default/web: m"]
+    assert wait.unread(both, ["HTTPRoute/default/shop"]) == ["error a:1: HTTPRoute default/shop: m"]
+    assert wait.unread([problem_of("Gateway default/web", "warning")], []) == []
