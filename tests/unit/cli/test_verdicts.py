@@ -304,7 +304,7 @@ def endpoint(**more: object) -> Row:
 
 def test_endpoints_that_are_not_well_are_a_table() -> None:
     failing = {"failures": 2, "reason": "refused", "last_failure": 86_400.0}
-    rows = [
+    rows: list[Row] = [
         {
             "gateway": "shop/web",
             "instance": "proxy-1",
