@@ -13,6 +13,7 @@ from controlplane import app
 from controlplane.settings import Settings
 from controlplane.sources.directory import Directory
 from controlplane.sources.source import Sink
+from controlplane.translate.keys import ObjectKey as Place
 from tests.harness.waiting import until
 
 
@@ -73,3 +74,36 @@ async def test_garbage_is_looked_for_once_all_is_read(tmp_path: Path, monkeypatc
         del started.ports["admin"]
         await until(gc.isenabled, lambda: "garbage is not collected")
     assert gc.isenabled() and sys.getswitchinterval() == before
+
+
+OBJECTS = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: ours}
+spec: {controllerName: gatewright.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: theirs}
+spec: {controllerName: example.com/other}
+"""
+
+
+async def test_which_gateways_are_somebody_elses(tmp_path: Path) -> None:
+    """Proxies are never taken away on the word of something that is not there."""
+    made = app.App(Settings(tmp_path, tmp_path / "socket"))
+    assert made.tree is not None and made.admin_port == 0
+    gateway = """---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: {0}}}
+spec: {{gatewayClassName: {0}, listeners: [{{name: a, port: 80, protocol: HTTP}}]}}
+"""
+    text = OBJECTS + "".join(map(gateway.format, ("ours", "theirs", "nobodys")))
+    *_, staged = made.tree.stage("a.yaml", text)
+    assert staged is not None
+    await made.take(made.tree.commit(staged))
+    await made.idle()
+    names = ("ours", "theirs", "nobodys", "absent")
+    assert [name for name in names if made._is_elsewhere(Place("default", name))] == ["theirs"]
+    made.pipeline.close()

@@ -356,6 +356,7 @@ async def test_a_bug_in_a_transform_is_logged_and_the_rest_goes_on(
     with caplog.at_level(logging.ERROR):
         await world.edit("routes.yaml", "x-served-by", "x-served-with")
     assert "a bug in the controller" in caplog.text
+    assert world.pipeline.numbers.failures == 1
     assert len(world.published) == 2
 
 

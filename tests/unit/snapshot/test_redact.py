@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -127,3 +129,22 @@ def test_marked_fields_are_hidden_at_any_depth(marked: type[Message]) -> None:
     assert "424242" not in shown
     assert shown.count('open: "seen"') == 5
     assert shown.count('text: "[redacted]"') == 5
+
+
+def test_a_marked_map_of_numbers_is_cleared_and_one_of_texts_keeps_its_keys() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="maps.proto", package="maps", syntax="proto3")
+    message = file.message_type.add(name="Maps")
+    for number, (name, kind) in enumerate((("numbers", FieldProto.TYPE_INT32), ("texts", FieldProto.TYPE_STRING)), 1):
+        entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
+        entry.options.map_entry = True
+        entry.field.add(name="key", number=1, type=FieldProto.TYPE_STRING, label=FieldProto.LABEL_OPTIONAL)
+        entry.field.add(name="value", number=2, type=kind, label=FieldProto.LABEL_OPTIONAL)
+        type_name = f".maps.Maps.{entry.name}"
+        kinds = {"type": FieldProto.TYPE_MESSAGE, "type_name": type_name, "label": FieldProto.LABEL_REPEATED}
+        message.field.add(name=name, number=number, **kinds).options.debug_redact = True
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    made: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("maps.Maps"))
+    shown = made(numbers={"a": 424242}, texts={"a": "TOKEN", "b": "TOKEN"})
+    hide(shown)
+    assert (dict(shown.numbers), dict(shown.texts)) == ({}, {"a": "[redacted]", "b": "[redacted]"})

@@ -70,9 +70,19 @@ def test_at_the_bounds_it_is_decoded_in_place_as_long_as_there_is_time() -> None
     assert pieces.wanted() == ["b 1".ljust(8193)]  # once
 
 
+class Pipe(io.BytesIO):
+    """Its reader has what was flushed."""
+
+    flushed = 0
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+
 def test_pieces_are_answered_until_there_are_no_more() -> None:
-    asked, answers = io.BytesIO(pickle.dumps(SERVICE) + pickle.dumps(BOMB)), io.BytesIO()
+    asked, answers = io.BytesIO(pickle.dumps(SERVICE) + pickle.dumps(BOMB)), Pipe()
     aside.answer_all(asked, answers)
+    assert answers.flushed == 2, "who asks waits for each answer"
     answers.seek(0)
     assert [pickle.load(answers), pickle.load(answers)] == [decode(SERVICE), decode(BOMB)]
     assert not answers.read()
