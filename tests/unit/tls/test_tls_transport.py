@@ -434,3 +434,76 @@ def test_what_is_asked_of_the_connection_is_that_of_the_one_below() -> None:
     server = secured().sides[0]
     assert server.get_extra_info("peername") == "peer" and server.get_extra_info("other", "none") == "none"
     assert server.get_extra_info("tls") is server.info is not None
+
+
+class Later:
+    """A queue whose steps are taken when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[TlsTransport] = []
+
+    def add(self, transport: TlsTransport) -> None:
+        self.waiting.append(transport)
+
+    def turn(self) -> None:
+        self.waiting.pop().step()
+
+
+def test_while_a_step_of_a_handshake_waits_the_socket_is_not_read() -> None:
+    turns, queue = Turns(lambda call: None, lambda: 0.0), Later()
+    client, of_client = Inner(), Socket()
+    TlsTransport(connecting(CLIENT, "shop.example"), client, Handshakes(turns), turns).connection_made(of_client)
+    owner, below = Inner(), Socket()
+    server = TlsTransport(accepting(SERVER), owner, queue, turns, is_server=True)
+    hello = b"".join(of_client.sent)
+    server.start(below, hello[:100])
+    assert not below.reading and below.sent == [] and len(queue.waiting) == 1
+    queue.turn()
+    assert below.reading and below.sent == [], "it waits for more"
+    below.protocol.data_received(hello[100:200])
+    below.protocol.data_received(hello[200:])  # that the loop had read before
+    assert not below.reading and len(queue.waiting) == 1
+    queue.turn()
+    assert below.reading and below.sent
+    of_client.sent.clear()
+    of_client.protocol.data_received(b"".join(below.sent))
+    below.protocol.data_received(b"".join(of_client.sent))
+    queue.turn()
+    assert owner.heard == client.heard == ["secured"] and below.reading
+
+
+def test_one_that_left_while_its_step_waited_takes_none() -> None:
+    turns, queue = Turns(lambda call: None, lambda: 0.0), Later()
+    owner, below = Inner(), Socket()
+    server = TlsTransport(accepting(SERVER), owner, queue, turns, is_server=True)
+    server.start(below, b"\x16\x03\x01")
+    below.protocol.eof_received()
+    assert owner.heard == [LEFT], "at once"
+    queue.turn()
+    assert owner.heard == [LEFT] and below.sent == []
+
+
+def test_a_peer_whose_bytes_were_changed_hears_why() -> None:
+    pair = secured()
+    pair.sides[1].write(b"hello")
+    (data,) = pair.sockets[1].sent
+    pair.sockets[0].sent.clear()
+    pair.sockets[0].protocol.data_received(data[:-1] + bytes([data[-1] ^ 1]))
+    for piece in pair.sockets[0].sent:
+        pair.sides[1].data_received(piece)
+    assert pair.sockets[0].sent and pair.sockets[1].closing
+
+
+def test_an_inner_protocol_that_pauses_when_it_is_secured_is_not_read_for() -> None:
+    pair = Pair()
+    server = pair.sides[0]
+
+    def paused(transport: TlsTransport) -> None:
+        transport.set_protocol(pair.inners[0])
+        transport.pause_reading()
+
+    pair.inners[0].secured = paused  # type: ignore[method-assign]
+    pair.run()
+    assert not pair.sockets[0].reading and not server.is_reading()
+    server.resume_reading()
+    assert pair.sockets[0].reading
