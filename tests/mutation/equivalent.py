@@ -693,5 +693,45 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 10), LONGEST_WAIT)",
         "longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 11), LONGEST_WAIT)",
     ): "the longest wait is reached after eight doublings; the number only keeps the power from getting too large",
+    (
+        "dataplane/net/proxy_header.py",
+        'end = data.find(b"\\n", 0, MAX_LINE)',
+        'end = data.find(b"\\n", 1, MAX_LINE)',
+    ): "what is read begins with the letters of its signature",
+    (
+        "dataplane/net/turns.py",
+        "self.number = 0",
+        "self.number = 1",
+    ): "numbers of turns are compared for being the same, and none is before the first",
+    (
+        "dataplane/net/turns.py",
+        "self.number += 1",
+        "self.number += 2",
+    ): "it changes with each turn, and that is all that is asked of it",
+    (
+        "dataplane/net/turns.py",
+        "self._over = -1",
+        "self._over = -2",
+    ): "no turn has either number",
+    (
+        "dataplane/net/crowd.py",
+        "if found is not None or left <= 0:",
+        "if found is not None or (left < 0):",
+    ): "where nothing is left to look at, nothing is found in the smaller ones either",
+    (
+        "dataplane/upstream/race.py",
+        "return 0 if self._race.is_on else -1",
+        "return 1 if self._race.is_on else -1",
+    ): "the number is compared with itself, of an earlier moment",
+    (
+        "dataplane/upstream/race.py",
+        "return 0 if self._race.is_on else -1",
+        "return 0 if self._race.is_on else -2",
+    ): "another number than before is all that it says",
+    (
+        "dataplane/tls/contexts.py",
+        "context.set_timeout(SESSION_SECONDS)",
+        "pass",
+    ): "OpenSSL's own time for sessions is the same; a test compares what there is with the constant",
 }
 """By (file, line, line with the fault): the reason."""

@@ -299,3 +299,37 @@ def test_the_deadline_of_a_call_that_is_over_ends_nothing() -> None:
     world.advance(3)
     head = Doing(call.head())
     assert head.error is not None and head.error.cause == "lost"
+
+
+class Tally:
+    """Counts the requests to a backend: how many have ended."""
+
+    ended_ones = 0
+
+    def ended(self, was_retried: bool) -> None:
+        assert not was_retried
+        self.ended_ones += 1
+
+
+@pytest.mark.parametrize("how", ["answered", "trailers", "reset", "cancelled", "too late"])
+def test_however_it_ends_it_counts_no_more(how: str) -> None:
+    world, call, far = begun()
+    tally: Any = Tally()
+    held: Any = call
+    held.counted = tally
+    (request,) = far.requests
+    head = Doing(call.head())
+    if how in ("answered", "trailers"):
+        far.head(request, 200, b"\r\ncontent-type: application/grpc\r\n")
+        assert head.value().status == 200 and tally.ended_ones == 0, "its answer goes on"
+    if how == "answered":
+        far.content(request, b"x", True)
+    elif how == "trailers":
+        far.trailers(request, b"grpc-status: 0\r\n")
+    elif how == "reset":
+        far.reset(request, errors.INTERNAL_ERROR)
+    elif how == "cancelled":
+        call.cancel()
+    else:
+        world.advance(3.0)
+    assert tally.ended_ones == 1 and held.counted is None

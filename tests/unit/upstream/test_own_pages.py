@@ -24,6 +24,8 @@ ROWS = [
     (OTHER, "127.0.0.1", 15000, False),
     (OwnPages([("::", 15000)]), "127.0.0.1", 15000, True),
     (OwnPages(), "127.0.0.1", 15000, False),
+    (OwnPages([("admin.internal", 15000)]), "admin.internal", 15000, True),  # as it is written, where it is no address
+    (OwnPages([("admin.internal", 15000)]), "127.0.0.1", 15000, False),
 ]
 
 
