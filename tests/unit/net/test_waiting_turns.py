@@ -156,6 +156,14 @@ class TestWhatIsOwed:
         self.turns(loop, self.TURNS * 2)
         assert not alone.is_cut and len(loop.accounts) == 0
 
+    def test_what_passes_between_turns_is_nobodys(self) -> None:
+        loop = Loop()
+        peers = [Peer(loop, name, 10_000, 0.0, [], f"192.0.2.{number}") for number, name in enumerate("ab")]
+        for _ in range(self.TURNS):
+            loop.turn()
+            loop.now += SHARE
+        assert not any(peer.is_cut for peer in peers) and len(loop.accounts) == 0
+
     def test_who_has_no_address_owes_nothing(self) -> None:
         loop = Loop()
         local = Peer(loop, "local", 10_000, SHARE, [])
@@ -218,6 +226,38 @@ class TestLongComputing:
                 loop.turn()
             assert not loop.turns.is_full() and not loop.turns.is_spent()
         assert done == ["a", "a", "a"]
+
+    def test_who_filled_one_turn_is_free_in_the_next(self) -> None:
+        loop = Loop()
+        loop.turns.compute("a")
+        loop.turn()
+        loop.turns.compute("b")
+        loop.now += SHARE
+        assert loop.turns.is_full("b") and not loop.turns.is_full("a")
+
+    def test_long_computing_behind_those_who_wait_keeps_them_for_one_turn(self) -> None:
+        loop, done = Loop(), list[str]()
+        Peer(loop, "a", 2, 0.0, done)
+        loop.turn()
+        loop.turns.compute("x")  # in the same turn, behind them
+        loop.now += SHARE
+        for expected in (["a"], ["a", "a"]):
+            loop.turn()
+            assert done == expected
+
+    def test_each_turn_has_its_number_and_its_share(self) -> None:
+        loop, seen = Loop(), list[tuple[int, bool]]()
+
+        class Asks(Peer):
+            def next_turn(self) -> None:
+                before = self.loop.turns.is_spent()
+                super().next_turn()
+                seen.append((self.loop.turns.number, before or not self.loop.turns.is_spent()))
+
+        Asks(loop, "a", 3, SHARE, [])
+        for _ in range(3):
+            loop.turn()
+        assert len({number for number, _ in seen}) == 3 and not any(is_wrong for _, is_wrong in seen)
 
 
 class TestWhoseTurnItIs:
