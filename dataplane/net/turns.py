@@ -195,9 +195,7 @@ class Turns:
                 self._again[source] = self._waiting.pop(source) + self._again.get(source, deque())
         self._last = self._now[0]
         self._is_called = self._number > 0
-        self._has_begun = self._is_called or self.is_costly
-        if self.is_costly:
-            self._end_later()
+        self._has_begun = self._is_called or self.is_costly  # `compute` has seen to the end of a costly turn
         if self._is_called:
             self._call_soon(self._run)
 
