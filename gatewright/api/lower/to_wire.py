@@ -81,10 +81,8 @@ def rule_policies(
     for item in filters:
         if item.request_header_modifier is not None:
             lower(item.request_header_modifier, modifiers.header_modifiers.request)
-            modifiers.header_modifiers.request.SetInParent()
         elif item.response_header_modifier is not None:
             lower(item.response_header_modifier, modifiers.header_modifiers.response)
-            modifiers.header_modifiers.response.SetInParent()
         elif item.request_mirror is not None:
             result += request_mirror(item.request_mirror, mirror_target)
         else:

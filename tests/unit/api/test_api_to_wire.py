@@ -85,8 +85,11 @@ def test_request_and_response_modifiers_are_one_policy() -> None:
 
 
 def test_an_empty_modifier_is_still_one() -> None:
-    filters = [{"type": "ResponseHeaderModifier", "responseHeaderModifier": {}}]
-    assert policies(filters=filters) == [{"header_modifiers": {"response": {}}}]
+    response = {"type": "ResponseHeaderModifier", "responseHeaderModifier": {}}
+    assert policies(filters=[response]) == [{"header_modifiers": {"response": {}}}]
+    request = {"type": "RequestHeaderModifier", "requestHeaderModifier": {}}
+    assert policies(filters=[request]) == [{"header_modifiers": {"request": {}}}]
+    assert policies(filters=[request, response]) == [{"header_modifiers": {"request": {}, "response": {}}}]
 
 
 @pytest.mark.parametrize(

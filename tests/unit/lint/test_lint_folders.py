@@ -420,6 +420,16 @@ binds:
 """
 
 
+def test_each_forward_of_the_file_is_looked_at_by_itself() -> None:
+    guard = "policies: {authorization: {policy: {matchExpressions: ['true']}}}"
+    forward = "backends: [{host: 'a:1'}, {dynamicForwardProxy: {}}]"
+    listeners = (
+        f"[{{hostname: a, {guard}, routes: [{{{forward}}}]}}, {{routes: [{{{guard}, {forward}}}, {{{forward}}}]}}]"
+    )
+    found = warnings(f"binds: [{{port: 80, listeners: {listeners}}}]")
+    assert [each.split(": ")[1] for each in found] == ["binds[0].listeners[1].routes[1].backends[1]"]
+
+
 def test_a_forward_proxy_of_the_file() -> None:
     (warning,) = warnings(FILE_FORWARD)
     assert warning == (
