@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.kube.bursts import LONGEST, QUIET
-from controlplane.kube.contests import LONGEST_WAIT, REMEMBERED, Contests
+from controlplane.kube.contests import FIRST_WAIT, LONGEST_WAIT, REMEMBERED, Contests
 from controlplane.kube.schedule import Schedule
 from controlplane.translate.statuses import StatusKey, StatusWrite
 
@@ -118,3 +118,14 @@ def test_a_contest_is_forgotten_and_so_is_what_was_written() -> None:
         contests.wrote(2 + number, "a", REMEMBERED + number)
     assert len(contests) <= REMEMBERED + 2
     assert contests.wait(1, "a", REMEMBERED + 1.0) == 0.0
+
+
+def test_what_was_undone_rests_from_when_it_was_written() -> None:
+    contests: Contests[int] = Contests()
+    contests.wrote(1, "a", 10.0)
+    contests.wrote(1, "a", 20.0)
+    wait = contests.wait(1, "a", 20.0)
+    assert wait == 2 * FIRST_WAIT
+    rests = [contests.rest(1, "a", now) for now in (20.0, 20.0 + wait / 4, 20.0 + wait, 30.0)]
+    assert rests == pytest.approx([wait, wait * 3 / 4, 0.0, 0.0])
+    assert contests.rest(1, "b", 20.0) == contests.rest(2, "a", 20.0) == 0.0
