@@ -3,9 +3,11 @@ goodbye that an idle one is owed."""
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from dataplane.backends.mcp import farewell
@@ -240,6 +242,42 @@ def test_cursors_are_of_one_list_and_one_owner() -> None:
     assert sessions.opened_question(SEALER.seal(b"\xc1", b"mcp question\0o"), SEALER, b"o") is None
     assert sessions.opened_question(text, SEALER, b"o") is None, "it is no question"
     assert sessions.sealed_cursor(sessions.Cursor("x", [("one", "c" * 8192)]), SEALER, b"o") is None
+
+
+LONGEST = 8192 // 4 * 3 - 28
+"""Bytes of content of the longest text."""
+
+
+def test_questions_and_cursors_are_as_long_as_a_text_may_be() -> None:
+    for more in (0, 1):
+        size = LONGEST - len(msgspec.msgpack.encode(sessions.Cursor("x", [("one", "c" * 3000)]))) + 3000 + more
+        cursor = sessions.Cursor("x", [("one", "c" * size)])
+        assert len(msgspec.msgpack.encode(cursor)) == LONGEST + more
+        text = sessions.sealed_cursor(cursor, SEALER, b"o")
+        assert (text is None) is bool(more)
+        assert text is None or sessions.opened_cursor(text, SEALER, b"o", "x") == cursor
+        question = sessions.Question(UpstreamSession("one", "s" * 3000), 7)
+        size = LONGEST - len(msgspec.msgpack.encode(question)) + 3000 + more
+        question = sessions.Question(UpstreamSession("one", "s" * size), 7)
+        assert len(msgspec.msgpack.encode(question)) == LONGEST + more
+        text = sessions.sealed_question(question, SEALER, b"o")
+        assert (text is None) is bool(more)
+
+
+def test_sessions_are_as_long_as_an_id_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = sessions.MAX_CONTENT - len(msgspec.msgpack.encode(Session(ONE, 1000, bytes(70_000), []))) + 70_000
+    assert sessions.sealed(Session(ONE, 1000, bytes(size), []), SEALER, b"o")
+    with pytest.raises(sessions.TooLong, match="a session of 262145 bytes"):
+        sessions.sealed(Session(ONE, 1000, bytes(size + 1), []), SEALER, b"o")
+    with pytest.raises(sessions.TooLong, match=r"^a session id of \d+ characters$"):
+        sessions.sealed(Session(ONE, 1000, os.urandom(8000), []), SEALER, b"o")
+    made = Session(ONE, 1000, b"{}", [])
+    length = len(sessions.sealed(made, SEALER, b"o"))
+    monkeypatch.setattr(sessions, "MAX_SEALED", length)
+    assert sessions.sealed(made, SEALER, b"o")
+    monkeypatch.setattr(sessions, "MAX_SEALED", length - 1)
+    with pytest.raises(sessions.TooLong):
+        sessions.sealed(made, SEALER, b"o")
 
 
 def test_what_is_sealed_has_one_spelling_and_a_bounded_length() -> None:

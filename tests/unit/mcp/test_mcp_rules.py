@@ -315,6 +315,24 @@ def test_rules_for_lists_hide_nothing_that_only_arguments_would() -> None:
     assert [(each.action, len(each.programs)) for each in listed] == [(DENY, 1), (ALLOW, 0), (REQUIRE, 1)]
 
 
+def test_rules_decide_of_calls_of_lists_and_of_other_spellings() -> None:
+    """What is allowed without an escape is not denied for that."""
+    x: Any = SimpleNamespace(mcp_tool_arguments={})
+    allow, deny = "no Allow rule matches: the Allow rule", "a Deny rule matches: the Deny rule"
+    require = "a Require rule does not match: the Require rule"
+    for rules, found in (
+        ([], (None, None, None)),
+        ([rule(ALLOW, "false")], (allow, allow, None)),
+        ([rule(ALLOW, "true")], (None, None, None)),
+        ([rule(DENY, "true")], (deny, deny, deny)),
+        ([rule(REQUIRE, "false")], (require, require, require)),
+        ([rule(REQUIRE, "mcp.tool.arguments.x == 1")], (require, None, require)),
+    ):
+        made = McpPolicies(tuple(rules))
+        for _ in range(2):
+            assert (made.for_calls(x), made.for_lists(x), made.for_escaped(x)) == found
+
+
 # --- backends
 
 
