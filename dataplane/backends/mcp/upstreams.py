@@ -172,7 +172,7 @@ class Upstreams:
             opened.call.cancel()
         notice = messages.notification("notifications/initialized")
         (await self._ask(target, made, b"POST", notice, _TAKES + _JSON, HELLO_SECONDS, True)).call.cancel()
-        return made if session is None or self.visit.plan.stateless else self._remembered(session, made)
+        return made if session is None else self._remembered(session, made)
 
     def _remembered(self, session: Session, made: UpstreamSession) -> UpstreamSession:
         """A session of a server that takes the place of one before."""

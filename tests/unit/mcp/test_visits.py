@@ -577,7 +577,7 @@ async def test_a_server_that_forgot_the_session_has_a_new_one_unnoticed(made: Ma
     assert (hello.message["params"], hello.message["id"], hello.seconds) == (HELLO, "gw-initialize", 15.0)
     assert b"mcp-session-id" not in hello.request.headers and hello.is_idempotent
     assert [b"mcp-session-id: new\r\n" in each.request.headers for each in endpoint.asked[2:]] == [True, True]
-    assert endpoint.asked[0].is_given_up and endpoint.asked[2].seconds == 15.0
+    assert endpoint.asked[0].is_given_up and endpoint.asked[2].seconds == 15.0 and endpoint.asked[2].is_idempotent
     assert (await endpoint.asks("ping")).status == 200
     assert len(endpoint.asked) == 5, "the next request knows it"
     assert endpoint.memory.renewed(b"8 bytes.", "one") == UpstreamSession("one", "new", "of one")
@@ -1404,8 +1404,9 @@ async def test_a_request_uses_its_session_until_it_is_over(made: Made) -> None:
     endpoint.begin_session()
     visit = endpoint.visit()
     assert visit.open_session() is None
-    visit.enter()
     known = endpoint.memory.of(b"8 bytes.", 1000)
+    assert known.at_work == 1
+    visit.enter()
     assert known.at_work == 1, "once, however often it is entered"
     visit.leave()
     visit.leave()
@@ -1413,6 +1414,38 @@ async def test_a_request_uses_its_session_until_it_is_over(made: Made) -> None:
     endpoint.memory.end(b"8 bytes.")
     reply = endpoint.visit().open_session()
     assert reply is not None and reply.reason == "McpSessionUnknown"
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+async def test_a_session_that_ends_when_idle_is_owed_a_goodbye(made: Made, is_alone: bool) -> None:
+    endpoint = made(taking)
+    endpoint.context.mcp_memory = memory = Memory(Shared.local(), lambda at, whom: None, is_alone)
+    endpoint.begin_session()
+    visit = endpoint.visit()
+    assert visit.open_session() is None
+    goodbye = memory.of(b"8 bytes.", 1000).goodbye
+    assert (goodbye is not None) is is_alone
+    again = endpoint.visit()
+    assert again.open_session() is None
+    if goodbye is not None:
+        again.x.policies = visit.x.policies
+        assert memory.of(b"8 bytes.", 1000).goodbye is goodbye, "that of a request like the one before"
+        goodbye(lambda target: None)
+        await endpoint.settles()
+        assert endpoint.requests() == [("one", b"DELETE")]
+
+
+async def test_what_was_judged_in_other_spellings_is_logged_as_it_was_asked_for(made: Made) -> None:
+    endpoint = made(taking)
+    endpoint.begin_session()
+    endpoint.policies.rules = (1,)
+    found = await endpoint.asks("resources/read", {"uri": "file:/a"})
+    assert [each["mcp.resource"]["name"] for each in endpoint.seen] == ["file:/a", "file:///a"]
+    assert found.attributes["mcp.resource"] == {"target": "one", "name": "file:/a"}
+    arguments = {"a": 1, "A": 2}
+    await endpoint.asks("tools/call", {"name": "a", "arguments": arguments})
+    assert endpoint.got("one")[-1]["params"]["arguments"] == arguments, "no rule reads them"
+    assert "arguments" not in endpoint.seen[-1]["mcp.tool"]
 
 
 async def test_what_nothing_may_be_served_for(made: Made) -> None:
