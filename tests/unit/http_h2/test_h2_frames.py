@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from dataplane.http.h2 import frames
@@ -47,6 +49,7 @@ from dataplane.http.h2.frames import (
     SETTINGS,
     WINDOW_UPDATE,
 )
+from dataplane.http.h2.hpack import BlockDecoder
 from dataplane.http.h2.settings import Settings
 from tests.fakes.h2_wire import (
     GET,
@@ -449,6 +452,75 @@ def test_refused_stream_may_be_sent_again() -> None:
     codec.send_request(b"POST", b"http", b"a", b"/", b"\r\n", True)
     reset = only(codec.receive(frame(RST_STREAM, 0, 1, REFUSED_STREAM.to_bytes(4))), Reset)
     assert isinstance(reset, Reset) and reset.unprocessed and not reset.local
+
+
+@pytest.mark.parametrize(
+    ("code", "is_answered", "unprocessed"),
+    [(REFUSED_STREAM, False, True), (REFUSED_STREAM, True, False), (NO_ERROR, False, False), (NO_ERROR, True, False)],
+)
+def test_what_a_peer_may_have_begun_is_not_sent_again(code: int, is_answered: bool, unprocessed: bool) -> None:
+    codec = client()
+    stream = codec.send_request(b"POST", b"http", b"a", b"/", b"\r\n", True)
+    if is_answered:
+        codec.receive(headers(1, OK, end=False))
+    reset = only(codec.receive(frame(RST_STREAM, 0, 1, code.to_bytes(4))), Reset)
+    assert isinstance(reset, Reset) and reset.stream is stream
+    assert (reset.code, reset.unprocessed, reset.local, reset.reason) == (code, unprocessed, False, "")
+
+
+def test_a_stream_that_goaway_left_out_has_no_reason_of_ours() -> None:
+    codec = client()
+    codec.send_request(b"GET", b"http", b"a", b"/", b"\r\n", True)
+    _, reset = codec.receive(frame(GOAWAY, 0, 0, bytes(8)))
+    assert isinstance(reset, Reset)
+    assert (reset.code, reset.unprocessed, reset.local, reset.reason) == (REFUSED_STREAM, True, False, "")
+
+
+@pytest.mark.parametrize("end", [False, True])
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("flags", "before", "behind"),
+    [
+        (0, b"", b""),
+        (PADDED, b"\3", bytes(3)),
+        (PRIORITIZED, b"\0\0\0\0\7", b""),
+        (PADDED | PRIORITIZED, b"\3\0\0\0\0\7", bytes(3)),
+    ],
+)
+def test_a_head_ends_its_stream_or_not_however_it_is_framed(
+    flags: int, before: bytes, behind: bytes, pieces: int, end: bool
+) -> None:
+    codec, block = server(), literal(POST)
+    cuts = [len(block) * number // pieces for number in range(pieces + 1)]
+    parts = [block[a:b] for a, b in pairwise(cuts)]
+    flags |= (END_STREAM if end else 0) | (END_HEADERS if pieces == 1 else 0)
+    sent = frame(HEADERS, flags, 1, before + parts[0] + behind)
+    for number, part in enumerate(parts[1:], 2):
+        sent += frame(CONTINUATION, END_HEADERS if number == pieces else 0, 1, part)
+    request = only(codec.receive(sent), Request)
+    assert isinstance(request, Request) and (request.end, request.head.method) == (end, b"POST")
+    if not end:
+        content = only(codec.receive(data(1, b"x", end=True)), Content)
+        assert isinstance(content, Content) and (content.data, content.end) == (b"x", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "protocol", "secret"),
+    [(b"/x", b"", {b":path"}), (b"/x", b"websocket", {b":path"}), (b"", b"", set())],
+    ids=["a request", "an extended CONNECT", "a CONNECT"],
+)
+def test_of_what_a_request_is_for_no_table_has_its_path(path: bytes, protocol: bytes, secret: set[bytes]) -> None:
+    """RFC 7541 6.2.3: it may have a secret in it, and an intermediary has to keep to it."""
+    codec = client()
+    codec.receive(frame(SETTINGS, 0, 0, b"\0\x08\0\0\0\1"))
+    codec.take()
+    method = b"GET" if path and not protocol else b"CONNECT"
+    never = frozenset((b"x-a",))
+    codec.send_request(method, b"http", b"a", path, b"\r\nx-a: 1\r\nx-b: 2\r\n", True, protocol, never)
+    (head,) = [part for part in parse(codec.take()) if part.kind == HEADERS]
+    fields = BlockDecoder(1 << 16).decode(head.payload)
+    assert {name for name, _, is_secret in fields if is_secret} == secret | never
+    assert (b":authority", b"a", False) in fields
 
 
 def test_server_drains_in_two_steps() -> None:

@@ -753,3 +753,14 @@ def test_who_makes_room_and_does_not_read_is_cut() -> None:
     for client in (reads, does_not):
         client.protocol.make_room()
     assert not reads.open and not reads.aborted and does_not.aborted
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [(b"GET / HTTP/1.1", "HTTP/1.1"), (b"GET /%41 HTTP/1.1", "HTTP/1.1"), (b"GET / HTTP/1.0", "HTTP/1.0")],
+)
+def test_the_log_has_the_version_that_the_client_spoke(line: bytes, version: str) -> None:
+    proxy = MemoryProxy()
+    proxy.connect().send(line + b"\r\nHost: a\r\n\r\n")
+    proxy.upstream.answer(OK)
+    assert f" http.version={version} " in proxy.log_lines()[0]
