@@ -69,6 +69,11 @@ def test_a_refusal_says_when_each_is_full(either: Buckets) -> None:
     assert take(11.75) == pytest.approx([0.25, -0.75])
 
 
+def test_a_refusal_says_when_the_only_one_is_full(either: Buckets) -> None:
+    take = either.meter("a", [Rate(2.0, 1)]).take
+    assert [take(10.0), take(10.5), take(11.75), take(12.0)] == [None, (1.5,), (0.25,), None]
+
+
 def test_all_are_checked_before_any_is_taken(either: Buckets) -> None:
     meter = either.meter("a", [Rate(NEVER, 10), Rate(NEVER, 3)])
     assert sum(meter.take(1.0) is None for _ in range(8)) == 3
@@ -132,7 +137,8 @@ class Guard:
     def __getitem__(self, _index: int) -> Guard:
         return self
 
-    def try_take(self, _blocking: bool) -> bool:
+    def try_take(self, blocking: bool) -> bool:
+        assert not blocking, "who waits looks whether its holder lives"
         return self.is_free
 
     def wait(self) -> None:

@@ -323,9 +323,9 @@ class Counted(Broken):
         super().__init__(sock)
         self.sizes: list[int] = []
 
-    def sendmsg(self, buffers: Any, *more: Any) -> int:
-        self.sizes.append(len(buffers[0]))
-        return self.sock.sendmsg(buffers, *more)
+    def sendmsg(self, *given: Any) -> int:
+        self.sizes.append(len(given[0][0]))
+        return self.sock.sendmsg(*given)
 
 
 async def test_small_messages_travel_together_up_to_what_is_read_at_a_time() -> None:

@@ -118,6 +118,12 @@ def test_an_empty_value_is_not_an_absent_one() -> None:
     assert Decoder().feed(encode(said)) == [said]
 
 
+def test_troubles_are_told_apart_by_their_places() -> None:
+    row = messages.Trouble("backend/a", "10.0.0.1:80", 70, 12.5, "a.test", "connection refused", 3, 11.25)
+    said = messages.Troubles((row, row._replace(backend="", evicted_until=0.0)))
+    assert Decoder().feed(encode(said)) == [said]
+
+
 def test_a_big_state_is_cut_into_frames_of_bounded_size_in_its_order() -> None:
     state = [Record(RESOURCE, f"route/{i}", bytes(i % 7 * 1000)) for i in range(1000)]
     chunks = list(codec.chunked(state))

@@ -168,6 +168,13 @@ def test_keys_are_told_apart_by_a_secret_that_each_proxy_makes() -> None:
     assert places[0][0] != places[2][0]
 
 
+def test_a_secret_that_has_a_zero_in_it_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter((b"\0" + bytes(range(15)), b"another 16 bytes"))
+    monkeypatch.setattr(tables.os, "urandom", lambda size: next(drawn))  # type: ignore[attr-defined]  # the module's own
+    buckets = small()
+    assert [tables.Tables(buckets).secret() for _ in range(2)] == [b"\0" + bytes(range(15))] * 2
+
+
 def test_a_key_of_each_target_is_its_own_in_one_table() -> None:
     buckets = small()
     one, other, again = (asker(buckets, Rate(NEVER, 2), target) for target in ("r", "s", "r"))
@@ -255,6 +262,9 @@ def test_a_use_is_noted_once_in_a_second() -> None:
         assert table.is_there(now)
         noted.append(table.moments[table.owner + 1])
     assert noted == [1000.0, 1000.0, 1000.0, 1001.25, 1001.25, 1003.0]
+    assert table.moments[table.owner + 2] == 5.0, "the time in which its buckets fill"
+    other = tables.Table(found, "q", Rate(10.0, 6))
+    assert other.is_there(1003.0) and other.moments[other.owner + 2] == 60.0
 
 
 @pytest.mark.parametrize("beside", [[], [Limit(Rate(NEVER, 99))]], ids=["alone", "beside another"])
@@ -344,9 +354,15 @@ def test_whatever_touches_a_bucket_holds_its_lock(limits: list[Limit], count: in
     keyed_section = memoryview(bytearray(DIRECTORY + TABLES * 2 * count * WAYS * 16))
     buckets = Buckets(memoryview(bytearray(GROUP * 16)), cast(locks.Locks, guards), keyed_section)
     take = keyed.take_of(buckets, "r", "p", limits)
+    groups, size = 2 * count, WAYS * 16
+    places = [keyed_section[at : at + size] for at in range(DIRECTORY, DIRECTORY + 2 * groups * size, size)]
     for number in range(50 * count):
+        before = [bytes(place) for place in places] if number % 20 == 0 else []
+        taken = [guard.taken for guard in guards.made]
         take(1000.0, [b"%d" % number, b"%d" % (number * 7)])
         assert guards.held == []
+        changed = {at % groups % count for at, was in enumerate(before) if was != places[at]}
+        assert changed <= {guard.number for guard in guards.made if guard.taken != taken[guard.number]}
     assert all(guard.taken for guard in guards.made)  # keys are spread over the locks
 
 

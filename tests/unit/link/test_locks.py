@@ -171,6 +171,20 @@ def test_who_is_not_the_one_that_takes_over_goes_on_waiting(region: Region, monk
         waiting.give()
 
 
+def test_one_that_is_given_back_at_the_last_moment_is_taken_over_whole(
+    region: Region, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its holder lived after all: nobody else may have it beside the one that took over."""
+    lock = lock_of(region)
+    assert lock.try_take(False)
+    lock.word[lock.index] = 4711
+    monkeypatch.setattr(locks, "time", Clock())
+    monkeypatch.setattr(locks, "_is_alive", lambda pid: False)
+    monkeypatch.setattr(fcntl, "lockf", lambda fd, what, *place: lock.give() if what != fcntl.LOCK_UN else None)
+    lock_of(region).wait()
+    assert lock.word[lock.index] == os.getpid() and not lock_of(region).try_take(False)
+
+
 def held_by(region: Region, signs: str, child_ends: str = "killed") -> int:
     """The process id of one that has taken the lock and was killed, or stopped."""
     child = shared_buckets.spawn(region, HOLD, signs, child_ends)

@@ -51,6 +51,19 @@ def test_a_region_outlives_its_first_mapping() -> None:
     os.close(fd)
 
 
+def test_its_descriptor_is_given_back_once() -> None:
+    made = Region.create("test", {"slots": 8})
+    fd = made.fd
+    made.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+    other = os.open(os.devnull, os.O_RDONLY)  # it may have the number now
+    made.close()
+    os.fstat(other)
+    os.close(other)
+    made.section("slots")[0] = 1
+
+
 def test_it_works_without_memfd(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create", raising=False)
     made = Region.create("test", {"slots": 8})
