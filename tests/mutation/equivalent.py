@@ -733,5 +733,35 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "context.set_timeout(SESSION_SECONDS)",
         "pass",
     ): "OpenSSL's own time for sessions is the same; a test compares what there is with the constant",
+    (
+        "dataplane/link/buckets.py",
+        'return _sign(self.lock(self.stripe(key)), Entry(self, self._group(key), f"{key}|sign", Rate(1.0, 1)))',
+        'return _sign(self.lock(self.stripe(key)), Entry(self, self._group(key), f"{key}|sign", Rate(2.0, 1)))',
+    ): "a sign asks for no token: no number of its rate is read",
+    (
+        "dataplane/link/buckets.py",
+        'return _sign(self.lock(self.stripe(key)), Entry(self, self._group(key), f"{key}|sign", Rate(1.0, 1)))',
+        'return _sign(self.lock(self.stripe(key)), Entry(self, self._group(key), f"{key}|sign", Rate(1.0, 2)))',
+    ): "a sign asks for no token: no number of its rate is read",
+    (
+        "dataplane/link/buckets.py",
+        "entry.fulls[at] = (full if full > now else now) + entry.cost",
+        "entry.fulls[at] = (full if (full >= now) else now) + entry.cost",
+    ): "where both are the same, either is",
+    (
+        "dataplane/link/keyed.py",
+        "if full < now:",
+        "if (full <= now):",
+    ): "where both are the same, the one takes the place of the other, and there is a token either way",
+    (
+        "dataplane/link/keyed.py",
+        "guards = [locks[number] for number in (sorted(numbers) if len(numbers) > 1 else numbers)]",
+        "guards = [locks[number] for number in (sorted(numbers) if (len(numbers) >= 1) else numbers)]",
+    ): "one number is in order",
+    (
+        "dataplane/link/tables.py",
+        "self._turn_to(0)",
+        "self._turn_to(1)",
+    ): "whose it is, is asked before each use: where it is not this one's, its own is looked for",
 }
 """By (file, line, line with the fault): the reason."""
