@@ -57,7 +57,7 @@ class Select(Node):
 
     __slots__ = fields = ("operand", "field", "optional")
 
-    def __init__(self, offset: int, operand: Node, field: str, optional: bool = False) -> None:
+    def __init__(self, offset: int, operand: Node, field: str, optional: bool) -> None:
         super().__init__(offset, (operand,))
         self.operand = operand
         self.field = field
