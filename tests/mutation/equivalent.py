@@ -763,5 +763,10 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._turn_to(0)",
         "self._turn_to(1)",
     ): "whose it is, is asked before each use: where it is not this one's, its own is looked for",
+    (
+        "dataplane/http/h2/frames.py",
+        "WHOLE = END_HEADERS | END_STREAM",
+        "WHOLE = (END_HEADERS & END_STREAM)",
+    ): "no frame of headers takes the quick way then, and the other one reads the same of it",
 }
 """By (file, line, line with the fault): the reason."""

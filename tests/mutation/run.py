@@ -61,6 +61,8 @@ UNREAD = ("ERROR collecting ", "ImportError while loading conftest ")
 """What pytest prints of a file of tests that it cannot import, and of what a folder of them has in common."""
 FAILED = re.compile(r"^(?:FAILED|ERROR) ([^\s:]+\.py(?:::[^\s\[]+(?:\[.*?\](?= - |$))?)?)(?= - |$)", re.MULTILINE)
 """What pytest prints of a test that failed, whose arguments may have spaces; not a line that a test logged."""
+ABSENT = re.compile(r"^ERROR: not found: (\S+)$", re.MULTILINE)
+"""What pytest prints of a test that is not there: without its arguments, and it runs no other then."""
 NO_VERDICT, TESTS_FAILED, NOT_FOUND, NO_TESTS = -1, 1, 4, 5
 """Codes: ours when a process hung, ran out of memory or crashed; pytest's: some failed, there is no such test, none."""
 UNPROVEN = -2
@@ -114,8 +116,18 @@ def run(
 ) -> Outcome:
     """Run these tests, up to the first that fails. `seconds`: of computing; more ends them without a verdict.
 
-    `record`: what each of them executes is written down (`index`), and all of them run.
+    `record`: what each of them executes is written down (`index`), and all of them run. Tests that are not there are
+    left out: the names of some have a constant in them, which the fault may have changed.
     """
+    outcome = _run(tests, fault, seconds, root, record)
+    absent = {str(Path(name).relative_to(root)) for name in ABSENT.findall(outcome.output)}
+    left = [test for test in tests if str(test).partition("[")[0] not in absent]
+    return _run(left, fault, seconds, root, record) if absent and left else outcome
+
+
+def _run(
+    tests: Sequence[Path | str], fault: Fault | None, seconds: float, root: Path, record: Record | None
+) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         process = server.Process(target=_child, args=(list(map(str, tests)), fault, seconds, str(root), folder, record))
         process.start()

@@ -15,7 +15,7 @@ import pytest
 from tests.mutation import index, probes, selection, session
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import Mutant, mutants
-from tests.mutation.run import NO_TESTS, NO_VERDICT, UNPROVEN, Fault, Outcome, Record, run
+from tests.mutation.run import NO_TESTS, NO_VERDICT, NOT_FOUND, UNPROVEN, Fault, Outcome, Record, run
 
 pytestmark = pytest.mark.process  # it runs pytest
 
@@ -214,6 +214,29 @@ def test_a_fault_is_noticed_survives_or_hangs(toy: Path, monkeypatch: pytest.Mon
     assert (endless.is_killed, endless.code, endless.by) == (True, NO_VERDICT, "no verdict")
     assert (toy / "toy.py").read_text() == TOY
     assert not list(toy.rglob("*.pyc"))
+
+
+NAMED = """
+import pytest
+from toy import largest
+
+@pytest.mark.parametrize("most", [largest([2, 3, 1])])
+def test_named(most):
+    assert most
+
+def test_other():
+    assert largest([1]) == 1
+"""
+
+
+@pytest.mark.leaves("Python's fork server stays as long as the process")
+def test_a_test_whose_name_the_fault_has_changed_is_left_out(toy: Path) -> None:
+    (toy / "test_toy.py").write_text(NAMED)
+    tests = ["test_toy.py::test_named[3]", "test_toy.py::test_other"]
+    assert run(tests, None, 20.0, toy).code == 0
+    noticed = run(tests, planted(toy), 20.0, toy)
+    assert (noticed.is_killed, noticed.by) == (True, "test_toy.py::test_other")
+    assert run(tests[:1], planted(toy), 20.0, toy).code == NOT_FOUND, "there is nobody else to ask"
 
 
 CRASHES = "def test_dies():\n    from toy import largest\n    import os\n    {when} and os._exit(0)\n"

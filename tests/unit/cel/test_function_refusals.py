@@ -117,7 +117,9 @@ REFUSED = {
     ],
     "network": [
         (f"ip('{'1' * 65}')", "too long"),
+        (f"ip('{'1' * 64}')", "not an IP address: not an IP address"),
         (f"cidr('{'1' * 63}/8')", "too long"),
+        (f"cidr('{'1' * 62}/8')", "not a network: not an IP address"),
         ("ip('fe80::1%eth0')", "not an IP address: an IP address with a zone is not allowed"),
         ("ip('::1.2.3.4')", "not an IP address: an IPv4 address inside an IPv6 one is not allowed"),
         ("ip('x')", "not an IP address: not an IP address"),

@@ -544,6 +544,8 @@ def test_server_drains_in_two_steps() -> None:
     codec.receive(frame(PING, 0, 1, bytes(8)))
     lasts = [part.payload[:4] for part in parse(codec.take()) if part.kind == GOAWAY]
     assert lasts == [b"\0\0\0\3"] * 2  # 6.8: the last stream never grows
+    codec.announce_drain()
+    assert codec.take() == b"", "what goes away already announces it no more"
 
 
 def test_number_of_streams_that_may_be_opened() -> None:
