@@ -507,6 +507,11 @@ async def test_it_says_when_a_gateway_or_a_class_is_another_one_and_is_in_its_ob
     await world.edit("gateway.yaml", "controllerName: gatewright.dev/controller", "controllerName: example.com/other")
     await world.edit("gateway.yaml", "gatewayClassName: gatewright", "gatewayClassName: other")
     assert said == [("gatewright", "example.com/other"), ("other", "example.com/other")]
+    both = world.changes("gateway.yaml", world.texts["gateway.yaml"].replace("ClassName: other", "ClassName: third", 1))
+    both += world.changes("routes.yaml", world.texts["routes.yaml"].replace("value: /shop", "value: /", 1))
+    await world.pipeline.take(both)
+    await world.pipeline.idle()
+    assert said[2:] == [("third", "example.com/other")], "beside others, too"
 
 
 @moved

@@ -352,6 +352,13 @@ def test_others_have_a_turn_for_each_key_and_while_many_outputs_change_owners(co
     assert turns == 4 * count + 2 * (count // AT_ONCE)
 
 
+def test_thirty_two_outputs_change_owners_at_once() -> None:
+    graph = Graph()
+    items: Source[int, int] = graph.source("items")
+    graph.map("same", items, lambda _, __, value: value)
+    assert sum(1 for _ in graph.steps((items, number, 1) for number in range(32))) == 4 * 32 + 2
+
+
 def test_others_have_a_turn_between_two_parts() -> None:
     graph = Graph()
     for _ in range(3):

@@ -6,6 +6,7 @@ import gc
 import sys
 import tracemalloc
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -683,6 +684,31 @@ def test_streams_that_make_the_same_step_share_the_bytes() -> None:
     assert all(response is second[0] for response in second)
     assert library.size < 5000
     assert sys.getrefcount(second[0]) > 50
+
+
+def test_who_wants_all_makes_the_steps_of_all_after_each_answer_too() -> None:
+    asked: list[int] = []
+
+    class Noted(Library):
+        def steps(self, snapshot: Any, held: int, types: tuple[str, ...], entries: Any) -> Any:
+            asked.append(snapshot.sequence)
+            return super().steps(snapshot, held, types, entries)
+
+    pair = Pair(library=Noted())
+    pair.publish(a="1")
+    pair.open()
+    pair.synced()
+    assert asked == [], "its first state is its own"
+    for content in ("2", "3"):
+        pair.publish(a=content)
+        assert names(pair.synced()) == ["a"]
+    newest = pair.snapshots.newest(GATEWAY).sequence
+    assert asked == [newest - 1, newest]
+    pair.subscribe("a")
+    pair.unsubscribe("*")
+    pair.publish(a="4", b="1")
+    assert names(pair.synced()) == ["a"]
+    assert len(asked) == 2, "who does not want all has steps of its own"
 
 
 def test_library_forgets_the_oldest() -> None:
