@@ -1,4 +1,4 @@
-"""The neighbours of what lends connections to endpoints: who wants one, connections, and who opens them when told."""
+"""The neighbours of what lends connections to endpoints: who wants one, connections, and who opens them when asked."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def rpc(method: Any, params: Any = None, **more: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params, **more}).encode()
 
 
-def told(call: Call) -> tuple[Any, ...]:
+def said(call: Call) -> tuple[Any, ...]:
     return call.method, call.binding, call.task, call.context, call.skill
 
 
@@ -181,7 +181,7 @@ def told(call: Call) -> tuple[Any, ...]:
     ],
 )
 def test_what_a_call_is(asked: Facts, found: tuple[Any, ...]) -> None:
-    assert told(read(asked)) == told(glance(asked)) == found
+    assert said(read(asked)) == said(glance(asked)) == found
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_of_a_call_that_cannot_be_read_the_log_has_its_path() -> None:
     found = glance(Facts("POST", "/a2a.v1.A2AService/GetTask", b"{}"))
     assert (found.method, found.binding) == ("tasks/get", "GRPC")
     found = glance(Facts("POST", "/tasks/t:cancel", b"{"))
-    assert told(found) == ("tasks/cancel", "HTTP+JSON", "t", None, None)
+    assert said(found) == ("tasks/cancel", "HTTP+JSON", "t", None, None)
 
 
 def test_facts_of_a_request() -> None:

@@ -26,7 +26,7 @@ from gatewright.api.traffic.traffic import Traffic
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
 
 
-def told(model: type[BaseModel], **fields: Any) -> dict[str, str]:
+def said(model: type[BaseModel], **fields: Any) -> dict[str, str]:
     """Message by path. What is refused is an error, what is hardly meant a warning; the message says which it is."""
     value = model.model_validate(fields)
     found = [*advice(value)]
@@ -60,21 +60,21 @@ def test_names_that_no_message_can_have(
 ) -> None:
     for name in names:
         first = header("b")
-        assert told(model, set=[first, header(name)]) == ({"set[1].name": refused_set} if refused_set else {})
+        assert said(model, set=[first, header(name)]) == ({"set[1].name": refused_set} if refused_set else {})
         added = {"add[1].name": "can be set, not added"} if refused_more else {}
-        assert told(model, add=[first, header(name)]) == added
+        assert said(model, add=[first, header(name)]) == added
         removed = {"remove[1]": "can be set, not removed"} if refused_more else {}
-        assert told(model, remove=["b", name]) == removed
+        assert said(model, remove=["b", name]) == removed
 
 
 @pytest.mark.parametrize(("status", "is_sent"), [(200, True), (203, True), (204, False), (205, False), (206, True)])
 def test_a_body_that_is_not_sent(status: int, is_sent: bool) -> None:
     message = f"is not sent: an answer with status {status} has no body"
-    assert told(DirectResponse, status=status) == {}
+    assert said(DirectResponse, status=status) == {}
     for field, text in (("body", "a"), ("bodyExpression", "'a'")):
-        assert told(DirectResponse, status=status, **{field: text}) == ({} if is_sent else {field: message})
-    assert told(DirectResponse, status=304, body="a") == {"body": message.replace(str(status), "304")}
-    assert told(DirectResponse, status=305, body="a") == {}
+        assert said(DirectResponse, status=status, **{field: text}) == ({} if is_sent else {field: message})
+    assert said(DirectResponse, status=304, body="a") == {"body": message.replace(str(status), "304")}
+    assert said(DirectResponse, status=305, body="a") == {}
 
 
 @pytest.mark.parametrize(
@@ -91,16 +91,16 @@ def test_hashes_of_users(hashed: str, is_known: bool) -> None:
     alone = f"has no user with a hash of a known kind ({KINDS_OF_HASHES})"
     one = f"is no user with a hash of a known kind ({KINDS_OF_HASHES}): the proxy leaves it out"
     users = f"ann:{hashed}"
-    assert told(BasicAuthentication, users=[users]) == ({} if is_known else {"users": alone})
-    assert told(BasicAuthentication, users=["ben:$1$a", users]) == ({} if is_known else {"users[1]": one})
-    assert told(BasicAuthentication, users=[users, users]) == ({} if is_known else {"users": alone})
+    assert said(BasicAuthentication, users=[users]) == ({} if is_known else {"users": alone})
+    assert said(BasicAuthentication, users=["ben:$1$a", users]) == ({} if is_known else {"users[1]": one})
+    assert said(BasicAuthentication, users=[users, users]) == ({} if is_known else {"users": alone})
 
 
 @pytest.mark.parametrize("realm", ["a b", "é", "a\x80", "~"])
 def test_realms(realm: str) -> None:
-    assert told(BasicAuthentication, users=["a:$1$a"], realm=realm) == {}
+    assert said(BasicAuthentication, users=["a:$1$a"], realm=realm) == {}
     for control in "\x00\x1f\x7f\n":
-        assert told(BasicAuthentication, users=["a:$1$a"], realm=realm + control) == {
+        assert said(BasicAuthentication, users=["a:$1$a"], realm=realm + control) == {
             "realm": "has a control character"
         }
 
@@ -127,7 +127,7 @@ SECRETS = "has secret keys (oct) alone; HS256 takes sharedSecretRef in place of 
     ],
 )
 def test_sets_of_keys(keys: str, message: str) -> None:
-    assert told(JWKS, inline=keys) == ({"inline": message} if message else {})
+    assert said(JWKS, inline=keys) == ({"inline": message} if message else {})
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_sets_of_keys(keys: str, message: str) -> None:
 )
 def test_paths_of_keys(path: str, is_good: bool) -> None:
     reference = {"name": "s", "port": 1}
-    found = told(RemoteJWKS, jwksPath=path, backendRef=reference)
+    found = said(RemoteJWKS, jwksPath=path, backendRef=reference)
     assert found == ({} if is_good else {"jwksPath": "is no path that can be asked for"})
 
 
@@ -158,13 +158,13 @@ CALL_NAMES = "is none of :authority, :method, :path"
 )  # fmt: skip
 def test_headers_of_authorization(name: str, request_: str, response: str, added: str) -> None:
     where = f"addRequestHeaders{path_text(('a', name))[1:]}"
-    assert told(AgentExtAuthHTTP, allowedRequestHeaders=["b", name]) == (
+    assert said(AgentExtAuthHTTP, allowedRequestHeaders=["b", name]) == (
         {"allowedRequestHeaders[1]": request_} if request_ else {}
     )
-    assert told(AgentExtAuthHTTP, allowedResponseHeaders=["b", name]) == (
+    assert said(AgentExtAuthHTTP, allowedResponseHeaders=["b", name]) == (
         {"allowedResponseHeaders[1]": response} if response else {}
     )
-    assert told(AgentExtAuthHTTP, addRequestHeaders={"b": "'1'", name: "'1'"}) == ({where: added} if added else {})
+    assert said(AgentExtAuthHTTP, addRequestHeaders={"b": "'1'", name: "'1'"}) == ({where: added} if added else {})
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_headers_of_authorization(name: str, request_: str, response: str, added
     [("60", True), ("999999999", True), ("1000000000", False), ("60s", False), ("request.size", False)],
 )
 def test_a_time_that_was_meant_as_a_duration(ttl: str, is_odd: bool) -> None:
-    found = told(ExtAuthCache, key=["request.path"], ttl=ttl)
+    found = said(ExtAuthCache, key=["request.path"], ttl=ttl)
     message = f"is a time, {ttl} seconds after 1970, so nothing is kept: for a duration write {ttl}s"
     assert found == ({"ttl": message} if is_odd else {})
 
@@ -206,7 +206,7 @@ def test_shared_secrets(secret: bytes, why: str) -> None:
     ("key", "is_odd"), [("Bearer a", True), ("bearer a", True), ("Bearer", False), ("a Bearer b", False), ("a", False)]
 )
 def test_a_prefix_that_is_written_twice(key: str, is_odd: bool) -> None:
-    assert bool(told(BackendAuth, key=key)) is is_odd
+    assert bool(said(BackendAuth, key=key)) is is_odd
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_prefix_that_is_written_twice(key: str, is_odd: bool) -> None:
     ],
 )
 def test_paths_as_other_proxies_write_them(type_: str, value: str, part: str) -> None:
-    found = told(HTTPPathMatch, type=type_, value=value)
+    found = said(HTTPPathMatch, type=type_, value=value)
     assert (list(found), part in found.get("value", "")) == (["value"] if part else [], True)
 
 
@@ -243,7 +243,7 @@ def test_paths_as_other_proxies_write_them(type_: str, value: str, part: str) ->
     ],
 )
 def test_slashes_around_an_expression(model: type[BaseModel], type_: str, value: str, is_odd: bool) -> None:
-    assert [*told(model, name="a", type=type_, value=value)] == ["value"] * is_odd
+    assert [*said(model, name="a", type=type_, value=value)] == ["value"] * is_odd
 
 
 @pytest.mark.parametrize(
@@ -252,14 +252,14 @@ def test_slashes_around_an_expression(model: type[BaseModel], type_: str, value:
 )
 def test_groups_that_a_path_has_not(text: str, group: str) -> None:
     for type_, field in (("ReplaceFullPath", "replaceFullPath"), ("ReplacePrefixMatch", "replacePrefixMatch")):
-        found = told(HTTPPathModifier, type=type_, **{field: text})
+        found = said(HTTPPathModifier, type=type_, **{field: text})
         assert [*found] == [field] * bool(group)
         assert found.get(field, f'"{group}" stands').startswith(f'"{group}" stands')
 
 
 @pytest.mark.parametrize(("size", "cure"), [("10m", "write 10Mi or 10M"), ("10M", ""), ("10Mi", ""), (10, "")])
 def test_thousandths_of_a_byte(size: str | int, cure: str) -> None:
-    found = told(BufferedBody, maxBytes=size)
+    found = said(BufferedBody, maxBytes=size)
     assert found == ({"maxBytes": f"is 10 thousandths of a byte: {cure}"} if cure else {})
 
 
@@ -270,13 +270,13 @@ def test_thousandths_of_a_byte(size: str | int, cure: str) -> None:
 def test_what_a_rule_does_that_reads_what_has_no_value(action: str, effect: str) -> None:
     for name in ("mcp.tool.name", "llm.provider"):
         rule = {"action": action, "policy": {"matchExpressions": ["true", f"{name} == 'a'"]}}
-        found = told(Authorization, **rule)
+        found = said(Authorization, **rule)
         assert [(path, message.endswith(effect)) for path, message in found.items()] == (
             [("policy.matchExpressions[1]", True)] if effect else []
         )
     rule = {"action": action, "policy": {"matchExpressions": ["true", "a2a.method == 'a'"]}}
     for phase in ("PreRouting", "PostRouting"):
-        found = told(Traffic, phase=phase, authorization=rule)
+        found = said(Traffic, phase=phase, authorization=rule)
         told_of = bool(effect) and phase == "PreRouting"
         assert [(path, message.endswith(effect)) for path, message in found.items()] == (
             [("authorization.policy.matchExpressions[1]", True)] if told_of else []
@@ -285,7 +285,7 @@ def test_what_a_rule_does_that_reads_what_has_no_value(action: str, effect: str)
 
 @pytest.mark.parametrize(("name", "is_good"), [("x-key", True), ("host", False), ("Host", False), ("TE", False)])
 def test_a_header_that_cannot_be_taken_out(name: str, is_good: bool) -> None:
-    assert told(HeaderLocation, name=name) == ({} if is_good else {"name": "cannot be taken out of a request"})
+    assert said(HeaderLocation, name=name) == ({} if is_good else {"name": "cannot be taken out of a request"})
 
 
 @pytest.mark.parametrize(
@@ -298,6 +298,6 @@ def test_a_header_that_cannot_be_taken_out(name: str, is_good: bool) -> None:
     ],
 )
 def test_names_in_the_log(names: list[str], wrong: dict[int, str]) -> None:
-    found = told(AccessLog, attributes={"add": [{"name": name, "expression": "'1'"} for name in names]})
+    found = said(AccessLog, attributes={"add": [{"name": name, "expression": "'1'"} for name in names]})
     assert list(found) == [f"attributes.add[{place}].name" for place in wrong]
     assert all(message.startswith(why) for message, why in zip(found.values(), wrong.values(), strict=True))

@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[2] / "golden/standalone"
 FILES = sorted(FOLDER.glob("*.in.yaml"))
 
 
-def told(text: str) -> dict[str, Any]:
+def said(text: str) -> dict[str, Any]:
     loaded = standalone.load(text, "gw.yaml", socket="/run/started.sock")
     assert loaded.problems == ()
     resources = []
@@ -45,7 +45,7 @@ def told(text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.partition(".")[0])
 def test_what_comes_of_a_file(path: Path) -> None:
-    found = yamls.dump(told(path.read_text()), sort_keys=False)
+    found = yamls.dump(said(path.read_text()), sort_keys=False)
     out = path.with_name(path.name.replace(".in.", ".out."))
     if os.environ.get("GOLDEN") == "write":
         out.write_text(found)

@@ -37,8 +37,8 @@ def event(kind: str, body: Json) -> bytes:
 def listed(owned: Owned, *names: str, version: str = "9") -> list[LiveChange]:
     """What a list says is gone."""
     owned.list_begins()
-    told = owned.page(raw(*map(made, names)), "v1")
-    assert [each.key for each in told] == [key(name) for name in names]
+    said = owned.page(raw(*map(made, names)), "v1")
+    assert [each.key for each in said] == [key(name) for name in names]
     return owned.list_ends(version)
 
 
@@ -64,7 +64,7 @@ def test_what_is_seen_outside_of_a_list_counts_for_the_next_one() -> None:
 
 def test_of_several_events_about_an_object_the_last_counts() -> None:
     owned = Owned("Service")
-    told = owned.events(
+    said = owned.events(
         [
             event("ADDED", made("a", "1", spec={"x": 1})),
             b" \n",
@@ -74,7 +74,7 @@ def test_of_several_events_about_an_object_the_last_counts() -> None:
             event("BOOKMARK", {"metadata": {"resourceVersion": "7"}}),
         ]
     )
-    assert [(each.key, each.body and each.body.get("spec")) for each in told] == [
+    assert [(each.key, each.body and each.body.get("spec")) for each in said] == [
         (key("a"), {"x": 2}),
         (key("b"), None),
     ]
@@ -146,8 +146,8 @@ def test_addresses_come_each_once_and_in_order() -> None:
 def test_an_object_without_a_namespace_and_a_watch_that_said_nothing_yet() -> None:
     owned = Owned("Service")
     assert owned.resource_version == ""
-    (told,) = owned.page(raw({"metadata": {"name": "a"}}), "v1")
-    assert told.key == WantedKey("Service", "", "a")
+    (said,) = owned.page(raw({"metadata": {"name": "a"}}), "v1")
+    assert said.key == WantedKey("Service", "", "a")
     reference = made()["metadata"]["ownerReferences"]
     assert owner({"metadata": {"name": "a", "ownerReferences": reference}}) == ObjectKey("", "web")
 

@@ -82,12 +82,12 @@ def test_a_route_that_nobody_takes(
     listeners: tuple[str, ...], routed: str, expected: str | None, tmp_path: Path
 ) -> None:
     problems = found(tmp_path, CLASS, gateway(*listeners), SERVICE, routed)
-    told = [each for each in problems if each.startswith("not-attached")]
+    said = [each for each in problems if each.startswith("not-attached")]
     if expected is None:
         causes = [each for each in problems if "conflicts with listener" in each]
-        assert causes and told
+        assert causes and said
     else:
-        assert told == [f"not-attached error spec.parentRefs[0]: {expected}"]
+        assert said == [f"not-attached error spec.parentRefs[0]: {expected}"]
 
 
 def test_listeners_that_conflict_beside_one_that_serves(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_a_gateway_that_opens_no_port_names_all_causes(tmp_path: Path) -> None:
         CLASS,
         gateway("name: a, port: 15000, protocol: HTTP", "name: t, port: 15020, protocol: TCP"),
     )
-    (told,) = [each for each in problems if each.startswith("serves-nothing")]
-    assert "a: port 15000 is reserved" in told and "t: port 15020 is reserved" in told
+    (said,) = [each for each in problems if each.startswith("serves-nothing")]
+    assert "a: port 15000 is reserved" in said and "t: port 15020 is reserved" in said
 
 
 def test_namespaces_that_a_listener_selects(tmp_path: Path) -> None:
@@ -127,10 +127,10 @@ def test_a_gateway_of_another_controller_hides_nothing_of_ours(tmp_path: Path) -
         gateway(A).replace("name: web", "name: a").replace("gatewayClassName: gatewright", "gatewayClassName: other")
     )
     ours = gateway("name: x, port: 15020, protocol: HTTP")
-    (told,) = found(tmp_path, CLASS, theirs, first, ours)
-    assert told.startswith("serves-nothing error spec.listeners: open no port: x: ")
-    (told,) = found(tmp_path, CLASS, theirs, first, gateway(A).replace("gatewright, ", "nobody, "))
-    assert told.startswith("unknown-class error spec.gatewayClassName: ") and told.endswith("no nobody")
+    (said,) = found(tmp_path, CLASS, theirs, first, ours)
+    assert said.startswith("serves-nothing error spec.listeners: open no port: x: ")
+    (said,) = found(tmp_path, CLASS, theirs, first, gateway(A).replace("gatewright, ", "nobody, "))
+    assert said.startswith("unknown-class error spec.gatewayClassName: ") and said.endswith("no nobody")
 
 
 def stood_in(folder: Path, monkeypatch: pytest.MonkeyPatch, *texts: str) -> dict[str, list[str]]:
@@ -214,8 +214,8 @@ def test_what_comes_from_elsewhere_is_as_it_is_wanted(tmp_path: Path) -> None:
 
 def test_policies_of_a_gateway_from_elsewhere_are_compared(tmp_path: Path) -> None:
     both = (policy("cors: {}"), policy("cors: {}").replace("name: p}", "name: q}"))
-    (told,) = found(tmp_path, *both, others=("Gateway",))
-    assert told.startswith("no-effect warning spec.traffic.cors: has no effect on Gateway default/web: GatewayPolicy")
+    (said,) = found(tmp_path, *both, others=("Gateway",))
+    assert said.startswith("no-effect warning spec.traffic.cors: has no effect on Gateway default/web: GatewayPolicy")
 
 
 def test_sections_of_a_gateway_with_another_mistake(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Guardrails of MCP messages: who is asked, what is told, what verdicts come to. No network."""
+"""Guardrails of MCP messages: who is asked, what they are asked, what verdicts come to. No network."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_the_order_of_keys_means_nothing(items: list[tuple[str, int]]) -> None:
 )
 async def test_headers_that_are_told(allowed: tuple[str, ...], disallowed: tuple[str, ...], seen: list[str]) -> None:
     processor = Processor("b", (("*", 3),), allowed=frozenset(allowed), disallowed=frozenset(disallowed))
-    told = Told(passes())
-    await guardrails.judge([processor], REQUEST, CALL, None, told)
-    assert [header.key for header in told.requests[0].headers] == seen
+    said = Said(passes())
+    await guardrails.judge([processor], REQUEST, CALL, None, said)
+    assert [header.key for header in said.requests[0].headers] == seen
 
 
 def verdict_of(metadata: dict[str, Any] | None = None, **more: Any) -> pb.McpRequestResult:
@@ -90,8 +90,8 @@ def rejects(code: Any, reason: str = "", error: bytes = b"", **more: Any) -> pb.
     return verdict_of(error=pb.AuthorizationError(code=code, reason=reason, mcp_error=error), **more)
 
 
-class Told:
-    """Answers verdicts in turn, and keeps what it was told."""
+class Said:
+    """Answers verdicts in turn, and keeps what it was asked."""
 
     def __init__(self, *verdicts: Any) -> None:
         self.verdicts = list(verdicts)
@@ -110,11 +110,11 @@ OPEN, CLOSED = Processor("open", (("*", 3),), fail_open=True), Processor("closed
 
 
 async def test_each_sees_what_the_ones_before_made() -> None:
-    told = Told(changes(b'{"name": "y"}'), passes(), changes(b'{"name": "z"}'))
-    outcome = await guardrails.judge([CLOSED, CLOSED, OPEN], REQUEST, CALL, None, told)
-    assert [each.mcp_request for each in told.requests] == [b'{"name": "x"}', b'{"name": "y"}', b'{"name": "y"}']
+    said = Said(changes(b'{"name": "y"}'), passes(), changes(b'{"name": "z"}'))
+    outcome = await guardrails.judge([CLOSED, CLOSED, OPEN], REQUEST, CALL, None, said)
+    assert [each.mcp_request for each in said.requests] == [b'{"name": "x"}', b'{"name": "y"}', b'{"name": "y"}']
     assert outcome.content == b'{"name": "z"}'
-    assert [(*each.service_names, each.method) for each in told.requests] == [("a", "tools/call")] * 3
+    assert [(*each.service_names, each.method) for each in said.requests] == [("a", "tools/call")] * 3
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ async def test_each_sees_what_the_ones_before_made() -> None:
 )
 async def test_the_first_that_rejects_ends_it(code: str, number: int) -> None:
     verdict = rejects(pb.AuthorizationError.Code.Value(code), "no", b'{"a": 1}')
-    told = Told(passes(), verdict)
+    said = Said(passes(), verdict)
     with pytest.raises(Rejected) as caught:
-        await guardrails.judge([OPEN, OPEN, CLOSED], REQUEST, CALL, None, told)
+        await guardrails.judge([OPEN, OPEN, CLOSED], REQUEST, CALL, None, said)
     assert (caught.value.code, caught.value.text, caught.value.data) == (number, "no", {"a": 1})
-    assert len(told.requests) == 2
+    assert len(said.requests) == 2
 
 
 NO_JSON: list[bytes] = [b"{", b"[" * 100_000, b"\xff", b'"\\ud800"', b"NaN", b'"' + b"x" * 70_000 + b'"']
@@ -136,7 +136,7 @@ NO_JSON: list[bytes] = [b"{", b"[" * 100_000, b"\xff", b'"\\ud800"', b"NaN", b'"
 @pytest.mark.parametrize("error", NO_JSON)
 async def test_a_rejection_stands_whatever_is_beside_it(error: bytes) -> None:
     with pytest.raises(Rejected) as caught:
-        await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(1, "x" * 5000, error)))
+        await guardrails.judge([OPEN], REQUEST, CALL, None, Said(rejects(1, "x" * 5000, error)))
     assert (len(caught.value.text), caught.value.data) == (verdicts.MAX_REASON, None)
 
 
@@ -168,10 +168,10 @@ BROKEN: list[Any] = [
 @pytest.mark.parametrize("broken", BROKEN)
 async def test_one_that_fails(broken: Any) -> None:
     """FailOpen goes on with the message as it was; FailClosed rejects it."""
-    outcome = await guardrails.judge([OPEN, CLOSED], REQUEST, CALL, None, Told(broken, passes()))
+    outcome = await guardrails.judge([OPEN, CLOSED], REQUEST, CALL, None, Said(broken, passes()))
     assert outcome == Outcome(CALL.content)
     with pytest.raises(Rejected) as caught:
-        await guardrails.judge([CLOSED, OPEN], REQUEST, CALL, None, Told(broken, passes()))
+        await guardrails.judge([CLOSED, OPEN], REQUEST, CALL, None, Said(broken, passes()))
     assert (caught.value.code, caught.value.text) == (verdicts.FAILED, "guardrail failed")
 
 
@@ -185,8 +185,8 @@ async def test_headers_and_metadata_of_verdicts() -> None:
         found.metadata.update(metadata)
         return found
 
-    told = Told(verdict(a="1"), verdict(a="2", b="3"))
-    outcome = await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, told)
+    said = Said(verdict(a="1"), verdict(a="2", b="3"))
+    outcome = await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, said)
     assert (outcome.headers, outcome.removed) == ({"x-a": b"1", "a": b"1", "b": b"1"}, {"x-b"})
     assert outcome.metadata == {"a": "2", "b": "3"}
 
@@ -197,49 +197,49 @@ async def test_the_last_word_about_a_header_counts() -> None:
         (sets, removes, {}, {"a"}),
         (removes, sets, {"a": b"1"}, set()),
     ):
-        told = Told(passes(header_mutation=first), passes(header_mutation=second))
-        outcome = await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, told)
+        said = Said(passes(header_mutation=first), passes(header_mutation=second))
+        outcome = await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, said)
         assert (outcome.headers, outcome.removed) == (headers, removed)
 
 
 @pytest.mark.parametrize("metadata", [{"a": "x" * 70_000}, {"a": float("nan")}])
 async def test_a_rejection_stands_whatever_metadata_is_beside_it(metadata: dict[str, Any]) -> None:
     with pytest.raises(Rejected) as caught:
-        await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(1, "no", metadata=metadata)))
+        await guardrails.judge([OPEN], REQUEST, CALL, None, Said(rejects(1, "no", metadata=metadata)))
     assert (caught.value.text, caught.value.metadata) == ("no", {})
 
 
 async def test_what_verdicts_say_is_there_also_of_a_message_that_is_rejected() -> None:
-    told = Told(passes(metadata={"a": "1", "b": "1"}), rejects(1, "no", metadata={"b": "2"}))
+    said = Said(passes(metadata={"a": "1", "b": "1"}), rejects(1, "no", metadata={"b": "2"}))
     with pytest.raises(Rejected) as caught:
-        await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, told)
+        await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, said)
     assert caught.value.metadata == {"a": "1", "b": "2"}
     with pytest.raises(Rejected) as caught:
-        await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, Told(passes(metadata={"a": "1"}), Failed("gone")))
+        await guardrails.judge([CLOSED, CLOSED], REQUEST, CALL, None, Said(passes(metadata={"a": "1"}), Failed("gone")))
     assert caught.value.metadata == {"a": "1"}
 
 
 async def test_a_message_for_several_targets_is_not_changed() -> None:
     message = Message("tools/list", ("a", "b"), None)
-    told = Told(changes(b"{}", header_mutation=pb.HeaderMutation(remove=["x"])))
-    outcome = await guardrails.judge([CLOSED], REQUEST, message, None, told, may_change=False)
+    said = Said(changes(b"{}", header_mutation=pb.HeaderMutation(remove=["x"])))
+    outcome = await guardrails.judge([CLOSED], REQUEST, message, None, said, may_change=False)
     assert outcome == Outcome(None)
-    assert not told.requests[0].HasField("mcp_request")
-    assert list(told.requests[0].service_names) == ["a", "b"]
+    assert not said.requests[0].HasField("mcp_request")
+    assert list(said.requests[0].service_names) == ["a", "b"]
 
 
 async def test_a_result() -> None:
-    told = Told(pb.McpResponseResult(mutated=b'{"tools": []}'))
+    said = Said(pb.McpResponseResult(mutated=b'{"tools": []}'))
     message = Message("tools/list", ("a",), b'{"tools": [1]}', CALL.headers)
-    outcome = await guardrails.judge([CLOSED], RESPONSE, message, None, told)
-    assert (told.requests[0].mcp_response, outcome.content) == (b'{"tools": [1]}', b'{"tools": []}')
+    outcome = await guardrails.judge([CLOSED], RESPONSE, message, None, said)
+    assert (said.requests[0].mcp_response, outcome.content) == (b'{"tools": [1]}', b'{"tools": []}')
 
 
 async def test_metadata_of_expressions_is_told() -> None:
     metadata: Callable[[Any], dict[str, Any]] = lambda context: {"user": context, "n": [1, {"a": None}]}  # noqa: E731
-    told = Told(passes())
-    await guardrails.judge([Processor("b", (("*", 3),), metadata=metadata)], REQUEST, CALL, "ann", told)
-    assert dict(told.requests[0].metadata_context)["user"] == "ann"
+    said = Said(passes())
+    await guardrails.judge([Processor("b", (("*", 3),), metadata=metadata)], REQUEST, CALL, "ann", said)
+    assert dict(said.requests[0].metadata_context)["user"] == "ann"
 
 
 def nested(levels: int) -> Any:
@@ -252,10 +252,10 @@ def nested(levels: int) -> Any:
 async def test_metadata_that_a_processor_could_not_read_is_absent() -> None:
     """Else a client that chooses a value could make a processor fail, and pass it where it fails open."""
     values = {"deep": nested(25), "flat": nested(24), "large": 10**400, "b": {"a": [1, "x"]}}
-    told = Told(passes())
+    said = Said(passes())
     processor = Processor("b", (("*", 3),), metadata=lambda context: values)
-    await guardrails.judge([processor], REQUEST, CALL, None, told)
-    assert set(told.requests[0].metadata_context.fields) == {"flat", "b"}
+    await guardrails.judge([processor], REQUEST, CALL, None, said)
+    assert set(said.requests[0].metadata_context.fields) == {"flat", "b"}
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ async def test_metadata_that_a_processor_could_not_read_is_absent() -> None:
 )
 async def test_values_that_headers_can_have(value: bytes, is_right: bool) -> None:
     mutation = pb.HeaderMutation(set=[pb.Header(key="a", value=value)])
-    outcome = await guardrails.judge([OPEN], REQUEST, CALL, None, Told(passes(header_mutation=mutation)))
+    outcome = await guardrails.judge([OPEN], REQUEST, CALL, None, Said(passes(header_mutation=mutation)))
     assert outcome.headers == ({"a": value} if is_right else {})
 
 
@@ -285,7 +285,7 @@ async def test_headers_of_the_connection_and_the_session_stay(name: str) -> None
         pb.HeaderMutation(set=[pb.Header(key=name.title(), value=b"1")]),
         pb.HeaderMutation(remove=[name]),
     ):
-        outcome = await guardrails.judge([CLOSED], REQUEST, CALL, None, Told(passes(header_mutation=mutation)))
+        outcome = await guardrails.judge([CLOSED], REQUEST, CALL, None, Said(passes(header_mutation=mutation)))
         assert outcome == Outcome(CALL.content)
 
 
@@ -295,27 +295,27 @@ async def test_what_a_verdict_leaves_is_bounded(size: int, is_kept: bool) -> Non
     verdict.metadata.update({"a": "x" * 60_000})
     verdict.metadata.update({"a": "x" * (60_000 + size - verdict.metadata.ByteSize())})
     assert verdict.metadata.ByteSize() == size
-    outcome = await guardrails.judge([OPEN], REQUEST, CALL, None, Told(verdict))
+    outcome = await guardrails.judge([OPEN], REQUEST, CALL, None, Said(verdict))
     assert bool(outcome.metadata) is is_kept
     for length, has_data in ((65_536, True), (65_537, False)):
         error = b'"' + b"x" * (length - 2) + b'"'
         with pytest.raises(Rejected) as caught:
-            await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(1, "r" * 1025, error)))
+            await guardrails.judge([OPEN], REQUEST, CALL, None, Said(rejects(1, "r" * 1025, error)))
         assert (caught.value.data is not None) is has_data
         assert caught.value.text == "r" * 1024 and str(caught.value) == "open: " + "r" * 200
 
 
 async def test_a_rejection_without_a_reason_has_a_text() -> None:
     with pytest.raises(Rejected) as caught:
-        await guardrails.judge([OPEN], REQUEST, CALL, None, Told(rejects(99)))
+        await guardrails.judge([OPEN], REQUEST, CALL, None, Said(rejects(99)))
     assert (caught.value.text, caught.value.code, caught.value.data) == ("rejected by a guardrail", -32603, None)
 
 
 async def test_a_result_that_is_nothing_is_told_as_null() -> None:
     passed: dict[str, Any] = {"pass": pb.Pass()}
-    told = Told(pb.McpResponseResult(**passed))
-    await guardrails.judge([CLOSED], RESPONSE, Message("x", ("a",), None), None, told)
-    assert told.requests[0].mcp_response == b"null"
+    said = Said(pb.McpResponseResult(**passed))
+    await guardrails.judge([CLOSED], RESPONSE, Message("x", ("a",), None), None, said)
+    assert said.requests[0].mcp_response == b"null"
 
 
 @pytest.mark.parametrize(

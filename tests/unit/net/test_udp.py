@@ -70,7 +70,7 @@ def test_a_reply_reaches_who_asked_and_there_may_be_nothing_to_receive(address: 
             assert client.recv(100) == b"answer"
 
 
-class Told:
+class Said:
     """A socket that gets one datagram with such ancillary data, and sends nothing."""
 
     def __init__(self, ancillary: list[tuple[int, int, bytes]], error: OSError | None = None) -> None:
@@ -117,25 +117,25 @@ REPLY6 = [(socket.IPPROTO_IPV6, socket.IPV6_PKTINFO, pack("@16si", OURS6, 0))]
 def test_a_reply_leaves_from_the_address_that_the_datagram_came_to(
     ancillary: list[tuple[int, int, bytes]], expected: list[tuple[int, int, bytes]]
 ) -> None:
-    told: Any = Told(ancillary)
-    assert udp.receive(told) == (b"data", ("192.0.2.1", 7), expected)
+    said: Any = Said(ancillary)
+    assert udp.receive(said) == (b"data", ("192.0.2.1", 7), expected)
 
 
 @pytest.mark.parametrize("error", [BlockingIOError(), InterruptedError()])
 def test_nothing_came_where_the_system_says_so(error: OSError) -> None:
-    told: Any = Told([], error)
-    assert udp.receive(told) is None
+    said: Any = Said([], error)
+    assert udp.receive(said) is None
 
 
 @pytest.mark.parametrize("error", [BlockingIOError(), OSError(errno.EHOSTUNREACH, "no route")])
 def test_a_reply_that_the_system_does_not_take_is_lost(error: OSError) -> None:
-    told: Any = Told([], error)
-    assert not udp.reply(told, b"data", ("192.0.2.1", 7), [])
-    told.error = None
-    assert udp.reply(told, b"data", ("192.0.2.1", 7), [])
+    said: Any = Said([], error)
+    assert not udp.reply(said, b"data", ("192.0.2.1", 7), [])
+    said.error = None
+    assert udp.reply(said, b"data", ("192.0.2.1", 7), [])
 
 
 def test_other_errors_of_receiving_are_the_callers() -> None:
-    told: Any = Told([], OSError(errno.EBADF, "closed"))
+    said: Any = Said([], OSError(errno.EBADF, "closed"))
     with pytest.raises(OSError, match="closed"):
-        udp.receive(told)
+        udp.receive(said)

@@ -64,7 +64,7 @@ def provision(made: World, provisioner: Provisioner) -> None:
         pass
 
 
-def told(made: World, kind: str = "Gateway", key: ObjectKey = GW) -> dict[str, str]:
+def heard(made: World, kind: str = "Gateway", key: ObjectKey = GW) -> dict[str, str]:
     status = made.program.status(kind, *key) or {}
     return {each["type"]: f"{each['status']} {each['reason']}: {each['message']}" for each in status["conditions"]}
 
@@ -113,7 +113,7 @@ def test_nothing_is_made_before_it_is_known_whom_proxies_trust() -> None:
     provision(made, Provisioner(Defaults("1.0")))
     made.put(CLASS + GATEWAY)
     assert deployer.gateways[GW].as_it_is
-    assert told(made)["Programmed"].startswith("False Pending: the certificates that proxies trust")
+    assert heard(made)["Programmed"].startswith("False Pending: the certificates that proxies trust")
     provision(made, PROVISIONER)
     assert deployer.body("ConfigMap")["data"] == {"xds-ca.crt": "CERTIFICATE"}
 
@@ -152,7 +152,7 @@ def test_parameters_of_the_gateway_win_over_those_of_its_class() -> None:
     (container,) = deployer.body("Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "one.example/gatewright/gatewright:b"
     assert container["args"][container["args"].index("--log-level") + 1] == "debug"
-    assert told(made, "GatewayParameters", ObjectKey("default", "own")) == {"Accepted": "True Accepted: "}
+    assert heard(made, "GatewayParameters", ObjectKey("default", "own")) == {"Accepted": "True Accepted: "}
     made.put(PARAMETERS % ("own", "{image: {tag: c}}"))
     (container,) = deployer.body("Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"].endswith(":c")
@@ -176,43 +176,43 @@ def test_parameters_that_cannot_be_used_change_nothing_that_runs(spec: str, why:
     made, deployer = deployed(CLASS, PARAMETERS % ("own", "{}"), referring("own"))
     assert not deployer.gateways[GW].as_it_is
     made.put(PARAMETERS % ("own", spec))
-    own = told(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
+    own = heard(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
     assert own.startswith("False InvalidParameters: ") and why in own
-    gateway = told(made)["Accepted"]
+    gateway = heard(made)["Accepted"]
     assert gateway.startswith("False InvalidParameters: GatewayParameters default/own is not accepted: ")
     assert deployer.gateways[GW].as_it_is
     made.put(PARAMETERS % ("own", "{}"))
-    assert told(made)["Accepted"].startswith("True Accepted") and not deployer.gateways[GW].as_it_is
+    assert heard(made)["Accepted"].startswith("True Accepted") and not deployer.gateways[GW].as_it_is
 
 
 @pytest.mark.parametrize("text", [class_with("none") + GATEWAY, CLASS + referring("none")], ids=["class", "gateway"])
 def test_parameters_that_are_not_there_are_named(text: str) -> None:
     made, deployer = deployed(text)
-    assert "GatewayParameters default/none does not exist" in told(made)["Accepted"]
-    assert told(made)["Accepted"].startswith("False InvalidParameters: ")
+    assert "GatewayParameters default/none does not exist" in heard(made)["Accepted"]
+    assert heard(made)["Accepted"].startswith("False InvalidParameters: ")
     assert deployer.gateways[GW].as_it_is
-    refused = told(made, "GatewayClass", ObjectKey("", "gatewright"))["Accepted"].startswith("False InvalidParameters")
+    refused = heard(made, "GatewayClass", ObjectKey("", "gatewright"))["Accepted"].startswith("False InvalidParameters")
     assert refused == ("parametersRef" in text.partition("kind: Gateway\n")[0])
 
 
 def test_a_class_names_parameters_of_a_namespace() -> None:
     made, _ = deployed(class_with("a").replace("namespace: default, ", ""), GATEWAY)
-    told_ = told(made, "GatewayClass", ObjectKey("", "gatewright"))["Accepted"]
+    told_ = heard(made, "GatewayClass", ObjectKey("", "gatewright"))["Accepted"]
     assert told_.startswith("False InvalidParameters: spec.parametersRef.namespace: is required")
 
 
 def test_a_mesh_is_told_to_be_without_effect() -> None:
     made, deployer = deployed(CLASS, PARAMETERS % ("own", "{istio: {enabled: true, network: n}}"), referring("own"))
-    assert "take no part in a mesh yet" in told(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
+    assert "take no part in a mesh yet" in heard(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
     (container,) = deployer.body("Deployment")["spec"]["template"]["spec"]["containers"]
     assert {"name": "NETWORK", "value": "n"} in container["env"]
 
 
 def test_addresses_are_those_of_the_service() -> None:
     made, _ = deployed(CLASS, GATEWAY)
-    assert told(made)["Programmed"].startswith("False AddressNotAssigned: ")
+    assert heard(made)["Programmed"].startswith("False AddressNotAssigned: ")
     outcome(made, Outcome((("IPAddress", "10.0.0.1"), ("Hostname", "a.example"))))
-    assert told(made)["Programmed"].startswith("False Pending: 0 proxies")
+    assert heard(made)["Programmed"].startswith("False Pending: 0 proxies")
     assert (made.program.status("Gateway", *GW) or {})["addresses"] == [
         {"type": "IPAddress", "value": "10.0.0.1"},
         {"type": "Hostname", "value": "a.example"},
@@ -227,9 +227,9 @@ def test_nothing_is_programmed_while_no_pod_is_ready() -> None:
     address = (("IPAddress", "10.0.0.1"),)
     made.program.fleet(str(GW), FleetView(1, 1))
     outcome(made, Outcome(address, is_unready=True))
-    assert told(made)["Programmed"] == "False Pending: none of its Pods is ready"
+    assert heard(made)["Programmed"] == "False Pending: none of its Pods is ready"
     outcome(made, Outcome(address))
-    assert told(made)["Programmed"].startswith("True Programmed: ")
+    assert heard(made)["Programmed"].startswith("True Programmed: ")
 
 
 ASKED: list[tuple[str, tuple[tuple[str, str], ...], str]] = [
@@ -247,8 +247,8 @@ ASKED: list[tuple[str, tuple[tuple[str, str], ...], str]] = [
 def test_an_address_that_is_asked_for(asked: str, given: tuple[tuple[str, str], ...], expected: str) -> None:
     made, deployer = deployed(CLASS, GATEWAY.replace("  listeners:", f"  addresses: [{asked}]\n  listeners:"))
     outcome(made, Outcome(given))
-    assert told(made)["Accepted"].startswith("True Accepted")
-    assert told(made)["Programmed"].startswith(expected)
+    assert heard(made)["Accepted"].startswith("True Accepted")
+    assert heard(made)["Programmed"].startswith(expected)
     first = "10.0.0.1" if "value: 10.0.0.1" in asked else None
     assert deployer.body("Service")["spec"].get("loadBalancerIP") == first
 
@@ -270,16 +270,16 @@ def test_infrastructure_that_would_hide_whose_objects_they_are_changes_nothing_t
     said = "infrastructure: {labels: {gateway.networking.k8s.io/gateway-name: other}}"
     made.put(GATEWAY.replace("  listeners:", f"  {said}\n  listeners:"))
     why = "spec.infrastructure.labels: gateway.networking.k8s.io/gateway-name is set by the controller"
-    assert told(made)["Accepted"] == f"False InvalidParameters: {why}"
+    assert heard(made)["Accepted"] == f"False InvalidParameters: {why}"
     assert deployer.gateways[GW].as_it_is
 
 
 def test_a_failure_is_a_condition_of_the_gateway() -> None:
     made, _ = deployed(CLASS, GATEWAY)
     outcome(made, Outcome(failure=Failure(Condition("Accepted", False, "InvalidParameters", "refused"))))
-    assert told(made)["Accepted"] == "False InvalidParameters: refused"
+    assert heard(made)["Accepted"] == "False InvalidParameters: refused"
     outcome(made, Outcome(failure=Failure(Condition("Programmed", False, "NoResources", "quota"))))
-    assert told(made)["Programmed"] == "False NoResources: quota"
+    assert heard(made)["Programmed"] == "False NoResources: quota"
 
 
 @pytest.mark.parametrize("name", ["a.b", "9a", "x" * 64, "a" + ".b" * 120])

@@ -122,17 +122,17 @@ def test_a_peer_does_not_show_its_token() -> None:
 
 
 def test_a_refusal_is_told_once_a_minute_for_each_host_and_reason() -> None:
-    told = Complaints()
-    assert told.is_news("ipv4:10.0.0.1:1", "a", 0.0)
-    assert not told.is_news("ipv4:10.0.0.1:2", "a", 59.0)
-    assert told.is_news("ipv4:10.0.0.1:2", "b", 59.0) and told.is_news("ipv4:10.0.0.2:2", "a", 59.0)
-    assert told.is_news("ipv4:10.0.0.1:3", "a", 60.0)
-    told = Complaints()
+    said = Complaints()
+    assert said.is_news("ipv4:10.0.0.1:1", "a", 0.0)
+    assert not said.is_news("ipv4:10.0.0.1:2", "a", 59.0)
+    assert said.is_news("ipv4:10.0.0.1:2", "b", 59.0) and said.is_news("ipv4:10.0.0.2:2", "a", 59.0)
+    assert said.is_news("ipv4:10.0.0.1:3", "a", 60.0)
+    said = Complaints()
     for number in range(admission.MOST_NOTED):
-        assert told.is_news(f"ipv4:10.1.{number}.1:1", "a", 61.0)
-    assert not told.is_news("ipv4:10.1.0.1:1", "a", 61.0), "so many are remembered"
-    assert told.is_news("ipv4:10.2.0.1:1", "a", 61.0)
-    assert told.is_news("ipv4:10.1.0.1:1", "a", 61.0), "and no more"
+        assert said.is_news(f"ipv4:10.1.{number}.1:1", "a", 61.0)
+    assert not said.is_news("ipv4:10.1.0.1:1", "a", 61.0), "so many are remembered"
+    assert said.is_news("ipv4:10.2.0.1:1", "a", 61.0)
+    assert said.is_news("ipv4:10.1.0.1:1", "a", 61.0), "and no more"
     for number in range(admission.MOST_NOTED * 2):
-        told.is_news(f"ipv4:10.1.{number}.1:1", "a", 61.0)
-    assert len(told._until) <= admission.MOST_NOTED
+        said.is_news(f"ipv4:10.1.{number}.1:1", "a", 61.0)
+    assert len(said._until) <= admission.MOST_NOTED
