@@ -489,11 +489,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if (level >= json_text.MAX_LEVELS):  # refused as JSON",
     ): "numbers are looked at before, and of a list or map at that level the items are what JSON refuses",
     (
-        "controlplane/cli/cel.py",
-        "return value",
-        "return None",
-    ): "JSON refuses whatever is at that level, whether it is the value or nothing",
-    (
         "controlplane/xds/authority.py",
         'found = tuple(x509.load_pem_x509_certificates(data.get(BUNDLE, b"")))',
         "found = tuple(x509.load_pem_x509_certificates(data.get(BUNDLE, b'x')))",
@@ -513,11 +508,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "parts = (self.step(snapshot, entries[type_url], 0) for type_url in types)",
         "parts = (self.step(snapshot, entries[type_url], 1) for type_url in types)",
     ): "the number is for subscriptions that differ from others; these are for all streams",
-    (
-        "controlplane/xds/subscription.py",
-        "if self._text + asked > MOST_TEXT:",
-        "if (self._text + asked >= MOST_TEXT):",
-    ): "the names are counted anew then, which finds the same or less",
     (
         "controlplane/xds/nacks.py",
         'digest = blake2b(message.encode("utf-8", "surrogatepass"), digest_size=16).digest()',
@@ -573,11 +563,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         'return policy.WhichOneof("field") or ""',
         "return policy.WhichOneof(\"field\") or 'x'",
     ): "each policy that is made has its field",
-    (
-        "gatewright/api/standalone/resources.py",
-        'return ""',
-        "return 'x'",
-    ): "a file with a problem gives no resources, so nobody reads what stands for the text",
     (
         "gatewright/api/schema/near_names.py",
         "nearest = difflib.get_close_matches(folded, by_folded, n=1, cutoff=likeness)",
@@ -728,11 +713,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "return 0 if self._race.is_on else -1",
         "return 0 if self._race.is_on else -2",
     ): "another number than before is all that it says",
-    (
-        "dataplane/tls/contexts.py",
-        "context.set_timeout(SESSION_SECONDS)",
-        "pass",
-    ): "OpenSSL's own time for sessions is the same; a test compares what there is with the constant",
     (
         "dataplane/link/buckets.py",
         'return _sign(self.lock(self.stripe(key)), Entry(self, self._group(key), f"{key}|sign", Rate(1.0, 1)))',
