@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutation import forks, session, swap
+from tests.mutation import forks, session, swap, test_mutation
 from tests.mutation.mutants import mutants
 from tests.mutation.run import NO_VERDICT, Fault, Outcome, run
 
@@ -78,20 +78,7 @@ def test_a_function_that_cannot_have_the_other_code_says_so(
         swap.swap(found, path, BEFORE, BEFORE.replace(before, after))
 
 
-TOY = """
-import os
-
-def largest(numbers):
-    found = numbers[0]
-    for number in numbers:
-        if number > found:
-            found = number
-    return found
-
-
-def forever(flag):
-    while flag: flag = False
-
+TOY = f"""{test_mutation.TOY}
 
 def length():
     return 3
