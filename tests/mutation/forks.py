@@ -121,6 +121,9 @@ class _Asked:
     def _begin(self, session: pytest.Session, connection: Connection) -> int:
         pid = os.fork()
         if not pid:
+            for other in self._connections:
+                if other is not connection:  # its end shows only where nobody else has it
+                    other.close()
             with contextlib.suppress(EOFError, ConnectionError):  # nobody asks any more
                 _Worker(session, self._loaded, connection).serve()
             os._exit(0)

@@ -28,6 +28,7 @@ from dataplane.http.sse import EventReader
 from dataplane.mcp import dialogue, messages
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.sessions import IDLE, UpstreamSession
+from tests.fakes.own_tasks import OwnTasks
 
 QUESTION = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 NOTE = b'{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
@@ -73,14 +74,14 @@ class Call:
         self._parts.put_nowait(CallFailed("lost", "given up"))
 
 
-class World:
+class World(OwnTasks):
     """A worker with its clock, and the calls that it makes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: str = "") -> None:
+        super().__init__()
         self.now = 100.0
         self.sleepers: list[tuple[float, Any]] = []
         self.asked: list[Call] = []
-        self.tasks: list[asyncio.Future[Any]] = []
         self.ended: set[bytes] = set()
         upstream = SimpleNamespace(clock=lambda: self.now, wake_at=lambda at, whom: self.sleepers.append((at, whom)))
         self.context: Any = SimpleNamespace(
@@ -110,10 +111,6 @@ class World:
         self.asked.append(Call(request, plan, seconds))
         return self.asked[-1]
 
-    def work(self, coroutine: Any) -> asyncio.Future[Any]:
-        self.tasks.append(asyncio.ensure_future(coroutine))
-        return self.tasks[-1]
-
     def stream(self, number: bytes = b"", target: str = "one") -> ServerStream:
         """One that is held; nobody reads it."""
         call: Any = Call(CallRequest(b"GET", b"/sse"), None, 0)
@@ -121,15 +118,6 @@ class World:
         made = ServerStream(self.holder, call, of, ("http", "server:1"), number)
         self.holder.hold(made)
         return made
-
-    async def turn(self) -> None:
-        for _ in range(8):
-            await asyncio.sleep(0)
-
-    async def ends(self) -> None:
-        for each in self.tasks:
-            each.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 @pytest.fixture

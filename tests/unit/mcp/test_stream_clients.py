@@ -22,6 +22,7 @@ from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
+from tests.fakes.own_tasks import OwnTasks
 
 NOTE = b'{"jsonrpc":"2.0","method":"notifications/message"}'
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
@@ -251,13 +252,13 @@ async def test_what_wants_no_answer_is_refused_as_it_was_posted() -> None:
 # --- the stream
 
 
-class World:
+class World(OwnTasks):
     """A worker and a client's GET."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 100.0
         self.sleepers: list[tuple[float, Any]] = []
-        self.tasks: list[asyncio.Future[Any]] = []
         self.clients: dict[str, ClientStream] = {}
         self.has_place = True
         self.ended: list[bytes] = []
@@ -300,22 +301,9 @@ class World:
     def _enter(self) -> None:
         self.entered += 1
 
-    def work(self, coroutine: Any) -> asyncio.Future[Any]:
-        self.tasks.append(asyncio.ensure_future(coroutine))
-        return self.tasks[-1]
-
     def session(self) -> str:
         made = Session(b"8 bytes.", 1000, b"{}", [UpstreamSession("one", "id")])
         return sessions.sealed(made, self.sealer, b"owner")
-
-    async def turn(self) -> None:
-        for _ in range(6):
-            await asyncio.sleep(0)
-
-    async def ends(self) -> None:
-        for each in self.tasks:
-            each.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
 @pytest.fixture
