@@ -20,7 +20,8 @@ NEVER = float("inf")
 
 class Sleeper(Protocol):
     def wake(self, now: float) -> None:
-        """A moment that was asked for is here (or was superseded by an earlier one: then there is nothing to do)."""
+        """A moment that was asked for is here (or was superseded by an earlier one: then there is nothing to do). `now`
+        is never before that moment, also where the timer came a little early."""
 
 
 class Deadlines:
@@ -32,11 +33,15 @@ class Deadlines:
         self._buckets: dict[int, list[ref[Sleeper]]] = {}
         self._order: list[int] = []
         self._armed = 0
+        self._swept = 0
+        """Number of the last bucket that was emptied: nothing is entered there again. Whoever is woken in the middle of
+        a step and asks for the rest of it would be woken for ever."""
         self._timer: Any = None
 
     def wake_at(self, moment: float, sleeper: Sleeper) -> None:
-        """Call `sleeper.wake` at `moment` (monotonic seconds; at most `STEP` later)."""
-        number = int(moment / STEP) + 1
+        """Call `sleeper.wake` at `moment` (monotonic seconds; at most `STEP` later, two for whoever was woken in the
+        same step)."""
+        number = max(int(moment / STEP), self._swept) + 1
         bucket = self._buckets.get(number)
         if bucket is None:
             self._buckets[number] = [ref(sleeper)]
@@ -59,10 +64,12 @@ class Deadlines:
         due = now + STEP / 2  # timers may come a little early
         self._armed, self._timer = 0, None
         while self._order and self._order[0] * STEP <= due:
-            for known in self._buckets.pop(heapq.heappop(self._order)):
+            number = self._swept = heapq.heappop(self._order)
+            woken = max(now, number * STEP)
+            for known in self._buckets.pop(number):
                 sleeper = known()
                 if sleeper is not None:
-                    sleeper.wake(now)
+                    sleeper.wake(woken)
         self._arm()
 
     def close(self) -> None:

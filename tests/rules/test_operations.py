@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from controlplane import numbers
 from controlplane.admin import metrics as controller_metrics
 from controlplane.cli import exits
@@ -14,6 +16,7 @@ from dataplane.a2a import Call as AgentCall
 from dataplane.chain.replies import REPLIES
 from dataplane.exchange import Exchange
 from dataplane.http.grpc import GRPC, Call
+from dataplane.http.h2 import budget
 from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import BUCKETS, METRICS, PREFIX
@@ -97,3 +100,11 @@ def test_log_fields() -> None:
 
 def test_exit_codes() -> None:
     assert table("Exit codes") == [(str(code), meaning) for code, meaning in exits.MEANINGS]
+
+
+@pytest.mark.parametrize(("peer", "limits"), [("A client", budget.CLIENTS), ("An endpoint", budget.SERVERS)])
+def test_what_a_peer_may_send_on_a_connection_of_http2(peer: str, limits: dict[str, budget.Limit]) -> None:
+    part = PAGE.read_text().split("What a peer may send on one HTTP/2 connection", 1)[1].split(f"\n{peer}", 1)[1]
+    rows = [line[2:-2].split(" | ") for line in part.split("\n\n| ", 1)[1].split("\n\n", 1)[0].splitlines()[2:]]
+    said = {cells[0].strip("| `"): tuple(float(cell.replace(",", "")) for cell in cells[1:5]) for cells in rows}
+    assert said == {name: tuple(map(float, limit)) for name, limit in limits.items()}

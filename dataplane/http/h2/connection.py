@@ -22,8 +22,8 @@ and knows no exchange. The laws:
    and leaves by itself as the peer opens windows: one frame for each stream in turn. `send_content` answers how much of
    the stream waits; above 0 the carrier pauses the source until `Drained`. Between `pause_writing` and
    `resume_writing` (the transport's buffer is full) content waits too, and all other frames leave.
-7. **Limits**: of a head (`Settings`), and of frames that cost us more than they cost the peer (`budget.LIMITS`). Over
-   the first a stream is refused, over the second the connection is cut with ENHANCE_YOUR_CALM.
+7. **Limits**: of a head (`Settings`), and of frames that cost us more than they cost the peer (tables of
+   `budget`). Over the first a stream is refused, over the second the connection is cut with ENHANCE_YOUR_CALM.
 8. `receive` reads at most `limit` frames. While `has_more` is true there may be more of them, to be read by
    `receive(b"")` in the next turn; the carrier does not read its socket meanwhile.
 

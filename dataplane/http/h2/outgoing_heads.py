@@ -64,7 +64,7 @@ class OutgoingHeads:
         self.last_stream = 0
         """Server: the highest stream that the client opened."""
         self._server = server
-        self._budget = Budget(clock)
+        self._budget = Budget(clock, of_client=server)
         self._encoder = BlockEncoder()
         self._events: list[Event] = []
         self._next_stream = 1
@@ -181,6 +181,7 @@ class OutgoingHeads:
             encoded = self._encoder.encode(fields + marked(request_fields_of(block), never_indexed))
         stream = Stream(self._next_stream, self.peer.initial_window, self._receive_initial)
         self._next_stream += 2
+        self._budget.streams += 1
         stream.to_head = method == b"HEAD"
         stream.tunnel = method == b"CONNECT"
         stream.head_sent = True
@@ -232,7 +233,8 @@ class OutgoingHeads:
 
     def _ended(self, stream: Stream) -> None:
         """Both directions ran to their end; what the consumer has not acknowledged stays owed."""
-        self._budget.streams += 1
+        if self._server:
+            self._budget.streams += 1
         del self.streams[stream.id]
 
 

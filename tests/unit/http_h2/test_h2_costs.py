@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.http.h2.budget import LIMITS, SETTINGS_AT_ONCE
+from dataplane.http.h2.budget import CLIENTS, SETTINGS_AT_ONCE
 from dataplane.http.h2.events import Failed, Request
 from dataplane.http.h2.frames import SETTING, SETTINGS
 from tests.fakes.h2_wire import GET, frame, headers, server
@@ -38,7 +38,7 @@ def test_ordinary_heads_count_for_one() -> None:
 def test_a_settings_frame_of_many_values_counts_for_many() -> None:
     codec = server()
     many = frame(SETTINGS, 0, 0, SETTING.pack(9, 1) * 2700)
-    assert 2700 // SETTINGS_AT_ONCE < LIMITS["SettingsFlood"].burst < 2 * 2700 // SETTINGS_AT_ONCE
+    assert 2700 // SETTINGS_AT_ONCE < CLIENTS["SettingsFlood"].burst < 2 * 2700 // SETTINGS_AT_ONCE
     assert not any(isinstance(event, Failed) for event in codec.receive(many))
     (*_, last) = codec.receive(many)
     assert isinstance(last, Failed) and last.reason == "SettingsFlood"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dataplane.http.h2.budget import LIMITS
+from dataplane.http.h2.budget import CLIENTS, SERVERS
 from dataplane.http.h2.connection import Connection
 from dataplane.http.h2.errors import CANCEL, ENHANCE_YOUR_CALM
 from dataplane.http.h2.events import Content, Event, Failed, Interim, Request, Reset
@@ -48,7 +48,7 @@ FLOODS: dict[str, tuple[bytes, Callable[[int], bytes]]] = {
 
 
 def test_every_limit_has_its_flood() -> None:
-    assert list(FLOODS) == list(LIMITS)
+    assert list(FLOODS) == list(CLIENTS)
 
 
 def flood(codec: Connection, first: bytes, again: Callable[[int], bytes], most: int) -> tuple[int, list[Event]]:
@@ -69,7 +69,7 @@ def test_flood_is_cut(name: str) -> None:
     count, events = flood(codec, first, again, 1000)
     assert isinstance(events[-1], Failed), count
     assert (events[-1].code, events[-1].reason) == (ENHANCE_YOUR_CALM, name)
-    assert LIMITS[name].burst - 2 <= count <= 2 * LIMITS[name].burst
+    assert CLIENTS[name].burst - 2 <= count <= 2 * CLIENTS[name].burst
 
 
 @pytest.mark.parametrize("name", FLOODS)
@@ -80,10 +80,10 @@ def test_as_much_in_reasonable_time_is_not(name: str) -> None:
     first, again = FLOODS[name]
 
     def slowly(number: int) -> bytes:
-        clock.now += 1.01 / LIMITS[name].per_second
+        clock.now += 1.01 / CLIENTS[name].per_second
         return again(number)
 
-    assert flood(codec, first, slowly, 3 * LIMITS[name].burst)[0] == 3 * LIMITS[name].burst
+    assert flood(codec, first, slowly, 3 * CLIENTS[name].burst)[0] == 3 * CLIENTS[name].burst
 
 
 @pytest.mark.parametrize("name", FLOODS)
@@ -93,7 +93,7 @@ def test_rest_after_a_long_life_gives_at_most_one_more_burst(name: str) -> None:
     clock.now += 1e6
     first, again = FLOODS[name]
     count, _ = flood(codec, first, again, 1000)
-    assert count <= 2 * LIMITS[name].burst
+    assert count <= 2 * CLIENTS[name].burst
 
 
 def test_refused_streams_count_as_resets() -> None:
@@ -223,12 +223,56 @@ def test_settings_that_move_all_windows_are_bounded_too() -> None:
         codec.receive(headers(number, GET))
     value = iter(range(1000))
     count, _ = flood(codec, b"", lambda n: frame(SETTINGS, 0, 0, b"\0\4" + next(value).to_bytes(4)), 1000)
-    assert count <= 2 * LIMITS["SettingsFlood"].burst
+    assert count <= 2 * CLIENTS["SettingsFlood"].burst
 
 
-def test_a_client_is_cut_off_by_a_hostile_server_too() -> None:
-    for name in ("PingFlood", "SettingsFlood", "WindowUpdateFlood", "UnknownFrames", "PriorityFlood"):
-        codec = client()
-        codec.send_request(b"GET", b"http", b"a", b"/", b"\r\n", True)
-        _, events = flood(codec, headers(1, OK, end=False), FLOODS[name][1], 1000)
-        assert isinstance(events[-1], Failed) and events[-1].reason == name
+OF_SERVERS = ("PingFlood", "SettingsFlood", "WindowUpdateFlood", "UnknownFrames", "PriorityFlood", "EmptyFrames")
+
+
+@pytest.mark.parametrize("name", OF_SERVERS)
+def test_a_client_is_cut_off_by_a_hostile_server_too(name: str) -> None:
+    codec = client()
+    codec.send_request(b"GET", b"http", b"a", b"/", b"\r\n", True)
+    burst = SERVERS[name].burst
+    count, events = flood(codec, headers(1, OK, end=False), FLOODS[name][1], 3 * burst)
+    assert isinstance(events[-1], Failed) and events[-1].reason == name
+    assert burst - 2 <= count <= 2 * burst
+
+
+def test_no_client_can_make_a_server_end_what_all_share_by_window_updates() -> None:
+    """Messages of 16 bytes, 1,000 of them in a frame, each answered with updates of stream and connection: none of the
+    200 frames that we sent stands for so many."""
+    codec = client()
+    stream = codec.send_request(b"POST", b"http", b"a", b"/", b"\r\n", False)
+    update = (16).to_bytes(4)
+    for _ in range(200):
+        codec.send_content(stream, bytes(16_000), False)
+        answers = frame(WINDOW_UPDATE, 0, 0, update) + frame(WINDOW_UPDATE, 0, 1, update)
+        for _ in range(50):
+            codec.receive(answers)
+        codec.take()
+    assert not codec.failed
+
+
+def test_answers_that_a_client_gave_up_do_not_end_what_all_share() -> None:
+    """Each leaves a window's worth of small pieces on its way."""
+    codec = client()
+    codec.receive(frame(SETTINGS))
+    for _ in range(1000):
+        stream = codec.send_request(b"GET", b"http", b"a", b"/", b"\r\n", True)
+        codec.receive(headers(stream.id, OK, end=False))
+        codec.reset(stream, CANCEL)
+        codec.receive(b"".join(data(stream.id, b"a token") for _ in range(60)))
+        codec.take()
+    assert not codec.failed
+
+
+def test_answers_that_are_malformed_end_themselves_alone() -> None:
+    codec = client()
+    codec.receive(frame(SETTINGS))
+    for _ in range(5000):
+        stream = codec.send_request(b"GET", b"http", b"a", b"/", b"\r\n", True)
+        events = codec.receive(headers(stream.id, ((b":status", b"abc"),), end=True))
+        codec.take()
+        assert isinstance(events[-1], Reset) and events[-1].stream is stream
+    assert not codec.failed

@@ -116,3 +116,37 @@ def test_what_was_asked_for_before_the_end_is_forgotten() -> None:
     loop.advance(2)
     deadlines.sweep()
     assert before.woken == [] and after.woken == [loop.now]
+
+
+def test_whoever_is_woken_a_little_early_and_asks_for_the_rest_is_woken_once_more() -> None:
+    """Timers may come before their time; a sleeper that looks at the clock by itself asks again then."""
+    loop, turns = Loop(), 0
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+
+    class Careful(Sleeper):
+        def wake(self, now: float) -> None:
+            super().wake(now)
+            assert len(self.woken) < 10
+            if loop.now < moment:
+                deadlines.wake_at(moment, self)
+
+    careful = Careful()
+    loop.now = 1.032
+    moment = 1.039
+    deadlines.wake_at(moment, careful)
+    deadlines.sweep()
+    assert len(careful.woken) == 1 and careful.woken[0] >= moment
+    while len(careful.woken) < 2 and turns < 10:
+        turns += 1
+        loop.advance(0.01)
+    assert len(careful.woken) == 2 and not loop.timers
+
+
+def test_a_moment_that_has_passed_comes_with_the_next_step() -> None:
+    loop, sleeper = Loop(), Sleeper()
+    deadlines = Deadlines(lambda: loop.now, loop.call_at)
+    deadlines.wake_at(loop.now + 1, sleeper)
+    loop.advance(1 + STEP)
+    deadlines.wake_at(loop.now - 50, sleeper)
+    loop.advance(2 * STEP)
+    assert len(sleeper.woken) == 2
