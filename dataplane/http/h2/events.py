@@ -266,7 +266,7 @@ class Failed:
     """The connection is over: the peer broke a rule of the connection, or a limit. Always the last event.
 
     GOAWAY is among the bytes of `take`; the carrier writes them and closes. All streams in `Connection.streams` are
-    dead without events of their own. `reason`: one word for counters and the log: a limit's name (tables of `budget`) when
+    dead without events of their own. `reason`: one word for counters and the log: a limit's name (`budget`) when
     `code` is ENHANCE_YOUR_CALM, else what was wrong.
     """
 
