@@ -72,6 +72,8 @@ class Agent:
         self._reports = Reports(settings, levels, self._journey, self._metrics, self._pending)
         self._ending: asyncio.Future[tuple[float, float]] = asyncio.get_running_loop().create_future()
         self._servers: list[asyncio.Server] = []
+        self._hidden: list[tuple[str, int]] = []
+        """Where pages are served: no backend of workers."""
         self._notifier = Notifier(settings.notify_socket)
         self._journey.on_ready = self._notify_ready
         self._stdio = None if stdio is None else StdioServers(stdio, settings.logging, settings.xds is None)
@@ -133,8 +135,8 @@ class Agent:
             server = await pages.serve(address, routes)
             self._servers.append(server)
             self._reports.pages[name] = pages.where(server, address)
-            if name == "admin":
-                self._workers.hide(pages.places(server, address))
+            self._hidden += pages.places(server, address)
+            self._workers.hide(self._hidden)
         except OSError as error:
             why = error.strerror or str(error)
             if error.errno == errno.EADDRINUSE:

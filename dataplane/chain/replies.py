@@ -33,6 +33,7 @@ REPLIES = _table(
     ("TargetTooLong", 414, "request target is too long", True),  # RFC 9112 3
     ("ExpectationFailed", 417, "expectation failed", True),  # RFC 9110 10.1.1
     ("HeadersTooLarge", 431, "request headers are too large", True),  # RFC 6585 5
+    ("LoopDetected", 508, "request came through too many proxies", True),  # RFC 5842 7.2: it goes round in a circle
     ("MethodNotImplemented", 501, "method is not implemented", True),  # RFC 9110 9.1
     ("CodingNotImplemented", 501, "transfer coding is not implemented", True),  # RFC 9112 6.1
     ("VersionNotSupported", 505, "http version is not supported", True),  # RFC 9110 15.6.6

@@ -6,7 +6,7 @@ The peer is appended to what came; protocol and host are set; nothing else that 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 def chain(sent: Iterable[bytes], peer: bytes) -> bytes:
     """`x-forwarded-for` with the peer behind the values that came."""
     return b", ".join([value for value in sent if value] + [peer])
+
+
+MAX_PROXIES: Final = 100
+"""Addresses in `x-forwarded-for`: a request that came through more of them goes round in a circle, or says so."""
+_SHORTEST: Final = len(b"::, ")
+
+
+def goes_round(forwarded: bytes) -> bool:
+    """Whether a request came through too many proxies (508, RFC 5842 7.2). `forwarded`: of `chain`."""
+    return len(forwarded) > MAX_PROXIES * _SHORTEST and forwarded.count(b",") >= MAX_PROXIES
 
 
 def lines(authority: bytes, forwarded: bytes, peer: Peer, low: bytes) -> bytes:

@@ -123,6 +123,8 @@ class Context:
     random: Callable[[], float] = random.random
     request_id: Callable[[], bytes] = field(default_factory=_request_ids)
     draining: bool = False
+    listening: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Where this proxy listens, as `server/raw/loops.Listening`."""
     loads: Loads = field(default_factory=Loads.local)
     """What the workers of the proxy carry."""
     descriptors: Callable[[], int] = lambda: _UNBOUNDED

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dataplane.net import keepalive, tcp
 from dataplane.server import inner
 from dataplane.server.protocols import plan_of
+from dataplane.server.raw import loops
 from dataplane.server.raw.datagrams import Datagrams
 
 if TYPE_CHECKING:
@@ -46,10 +47,12 @@ class Acceptor:
         kind of socket: to one of UDP datagrams come."""
         if sock.type == socket.SOCK_DGRAM:
             self.datagrams.listen(bind, sock)
+            self.context.listening[loops.UDP, sock.getsockname()[1]] = bind
             return
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             self._sockets.setdefault(bind, []).append(sock)
+            self.context.listening[loops.TCP, sock.getsockname()[1]] = bind
             self._keep_alive()
         plan = plan_of(self.context, bind)
         backlog = min(BACKLOG, max(SMALL_BACKLOG, self.context.descriptors() // SHARE))
@@ -70,6 +73,8 @@ class Acceptor:
     async def stop(self, bind: str) -> None:
         """Accept no more for this bind; requests under way end as they would. UDP sessions end."""
         self.datagrams.stop(bind)
+        for place in [place for place, key in self.context.listening.items() if key == bind]:
+            del self.context.listening[place]
         servers = self._servers.pop(bind, None)
         if servers is None:
             return

@@ -255,7 +255,7 @@ class Connector:
 
     async def _socket(self, endpoint: Pool, make: Callable[[], Any], first: bytes) -> None:  # Any: as above
         if self._own.are_at(endpoint.address, endpoint.port, endpoint.unix_path):
-            raise PermissionError(errno.EACCES, "the proxy's own admin pages are no backend")
+            raise PermissionError(errno.EACCES, "the proxy's own pages are no backend")
         if first:
             make = partial(_Announcing, first, make())
         if endpoint.unix_path:

@@ -1,4 +1,4 @@
-"""The proxy's own admin pages are no backend. Pure.
+"""The proxy's own pages (admin, metrics, readiness) are no backend.
 
 They answer whoever asks from this machine, and a worker asks from there: whoever may write a route and a backend could
 read through it what others configured, and change levels of the log.
@@ -10,24 +10,28 @@ import ipaddress
 import os
 from collections.abc import Iterable
 
+from dataplane.net.addresses import is_here
+
 _LOCAL = "localhost"
 
 
 class OwnPages:
     """Where admin pages are served: pairs of host and port; of a path and 0 for a Unix socket."""
 
-    __slots__ = ("_hosts", "_paths")
+    __slots__ = ("_everywhere", "_hosts", "_paths")
 
     def __init__(self, places: Iterable[tuple[str, int]] = ()) -> None:
         found = tuple(places)
         self._hosts = frozenset((_host(host), port) for host, port in found if port)
+        self._everywhere = frozenset(port for host, port in found if port and _is_unspecified(host))
+        """Ports of pages on all addresses of this machine."""
         self._paths = frozenset(host for host, port in found if not port)
 
     def are_at(self, address: str, port: int, unix_path: str) -> bool:
         """Whether a connection to this would reach them. `address`: an IP address, as names are resolved to."""
         if unix_path:
             return bool(self._paths) and _is_one_of(unix_path, self._paths)
-        return (_host(address), port) in self._hosts
+        return (_host(address), port) in self._hosts or (port in self._everywhere and is_here(address))
 
 
 def _host(address: str) -> str:
@@ -39,6 +43,10 @@ def _host(address: str) -> str:
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return _LOCAL if found.is_loopback or found.is_unspecified else str(found)
+
+
+def _is_unspecified(host: str) -> bool:
+    return host in ("0.0.0.0", "::")
 
 
 def _is_one_of(path: str, paths: Iterable[str]) -> bool:

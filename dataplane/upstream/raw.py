@@ -122,10 +122,19 @@ def _abort(transport: Any) -> None:
 class RawLease:
     """The way of one connection to an endpoint of a backend. One call of `begin`, then `release` at the end."""
 
-    __slots__ = ("_client", "_closed", "_holder", "_leases", "_pending", "_plan", "is_over", "tried")
+    __slots__ = ("_client", "_closed", "_holder", "_leases", "_pending", "_plan", "_refuses", "is_over", "tried")
 
-    def __init__(self, holder: Holder, leases: Leases, closed: Callable[[], None], peer: Peer | None = None) -> None:
-        """`closed()`: an opened connection is gone. `peer`: the client that it is for; None: for none."""
+    def __init__(
+        self,
+        holder: Holder,
+        leases: Leases,
+        closed: Callable[[], None],
+        peer: Peer | None = None,
+        refuses: Callable[[Endpoint], str] | None = None,
+    ) -> None:
+        """`closed()`: an opened connection is gone. `peer`: the client that it is for; None: for none. `refuses`: why
+        nothing may be sent to an endpoint, or ""."""
+        self._refuses = refuses
         self._holder, self._leases, self._closed = holder, leases, closed
         self._client = OURSELVES if peer is None else Client(peer.address, peer.port, peer.local)
         self._plan: BackendPlan | None = None
@@ -173,6 +182,10 @@ class RawLease:
         left = [each for each in endpoints if each not in self.tried] or endpoints
         endpoint = balance.choose(left, self._leases.random)
         self.tried.append(endpoint)
+        why = "" if self._refuses is None else self._refuses(endpoint)
+        if why:
+            self._holder.raw_failed("refused", f"{plan.key}: {why}")
+            return
         self._pending = endpoint
         endpoint.pending += 1
         pool = endpoint if plan.transport is None else endpoint.pool(plan.transport)

@@ -40,4 +40,4 @@ async def test_a_route_to_the_admin_pages_is_not_served(tmp_path: Path) -> None:
             for name, backend in names.items():
                 status, body = await get(proxy.at(8080), f"/{name}/config_dump")
                 assert (status, "resources" in body) == (503, False), (backend, body)
-            await proxy.logged("admin pages are no backend")
+            await proxy.logged("own pages are no backend")

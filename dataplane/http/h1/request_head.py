@@ -147,6 +147,8 @@ def read(
         framing = weighed
         sent = [block[slice(*match.span(2))].strip(b" \t") for match in rare if match[1] == b"x-forwarded-for"]
         forwarded = forwarding.chain(sent, forwarded)
+        if forwarding.goes_round(forwarded):
+            return "LoopDetected"
         client = rules.client(sent, peer)
     if not _agreed(line, block, framing):
         return "BadRequest"

@@ -178,6 +178,8 @@ def _fill(found: Meaning, head: RequestHead, peer: Peer, rules: HttpRules) -> st
         spans = sorted([*spans, *lines_of(head.low, KEY)])
     block, low = without(head.block, head.low, spans)
     forwarded = forwarding.chain(sent, peer.address.encode())
+    if forwarding.goes_round(forwarded):
+        return "LoopDetected"
     found.client = rules.client(sent, peer)
     if has_unusual_name(block) is not None:
         if rules.underscores == REJECT:

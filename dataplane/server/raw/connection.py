@@ -7,6 +7,7 @@ itself; when both have, the connection is over. A side that reads slowly stops t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.http.messages import Peer
@@ -14,6 +15,7 @@ from dataplane.net import tcp
 from dataplane.net.crowd import BUSY
 from dataplane.server import admission
 from dataplane.server.peers import peer_of
+from dataplane.server.raw import loops
 from dataplane.server.raw.routing import FAILURES, Goal, goal
 from dataplane.telemetry.connections import ConnectionRecord
 from dataplane.upstream.raw import RawEnd, RawLease
@@ -125,14 +127,16 @@ class RawConnection:
             return
         found = goal(table, listener, server_name, context.random)
         record.route = found.route
-        self._go(found)
+        self._go(found, server_name)
 
-    def _go(self, found: Goal) -> None:
+    def _go(self, found: Goal, server_name: bytes) -> None:
         if found.backend is None:
             self._end(found.reason, found.detail)
             return
         context = self.context
-        self._lease = RawLease(self, context.leases, context.recorder.upstream_closed, self.peer)
+        way = loops.Way(loops.TCP, self.bind, server_name)
+        refuses = partial(loops.refusal, way, context)
+        self._lease = RawLease(self, context.leases, context.recorder.upstream_closed, self.peer, refuses)
         self._lease.begin(found.backend)
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -18,6 +18,7 @@ from dataplane.chain import network
 from dataplane.http.messages import Peer
 from dataplane.net import udp
 from dataplane.server.peers import authority_of, plain_address
+from dataplane.server.raw import loops
 from dataplane.server.raw.routing import FAILURES, Goal, goal
 from dataplane.server.raw.session_table import MAX_SESSIONS, SessionTable
 from dataplane.telemetry.connections import ConnectionRecord
@@ -288,6 +289,10 @@ class Session:
         self._record.endpoint = endpoint.label
         if endpoint.unix_path:
             self.end(FAILURES["connect"], "datagrams go to an address and port, not to a Unix socket")
+            return
+        why = loops.refusal(loops.Way(loops.UDP, self.sock.bind, b""), context, endpoint)
+        if why:
+            self.end(FAILURES["refused"], f"{self._backend}: {why}")
             return
         context.leases.connector.before_opening()
         try:

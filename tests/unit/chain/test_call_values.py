@@ -148,6 +148,7 @@ STATUSES = {
     "McpOriginNotAllowed": 403,
     "McpDenied": 200,
     "McpItemUnknown": 400,
+    "LoopDetected": 508,
     "McpMethodUnknown": 404,
     "McpRejected": 200,
     "McpNoTargets": 503,
@@ -163,6 +164,7 @@ CLOSES = [
     "TargetTooLong",
     "ExpectationFailed",
     "HeadersTooLarge",
+    "LoopDetected",
     "MethodNotImplemented",
     "CodingNotImplemented",
     "VersionNotSupported",
@@ -185,7 +187,7 @@ def test_the_status_of_each_cause_and_whether_the_connection_goes_on() -> None:
 CLOSING = """
 BadRequest UnusualHeaderName BodyTooLarge TooManyBodies Overspent TargetTooLong ExpectationFailed HeadersTooLarge
 MethodNotImplemented CodingNotImplemented VersionNotSupported RequestTimeout ConnectNotAllowed ConnectDenied
-ConnectTargetNotFound TunnelTooDeep BindClosed InternalError
+ConnectTargetNotFound TunnelTooDeep BindClosed LoopDetected InternalError
 """
 """Where what follows on the connection cannot be told apart from the message, or nobody is to read it."""
 

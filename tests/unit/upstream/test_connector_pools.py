@@ -172,7 +172,7 @@ async def test_the_proxy_s_own_pages_are_no_backend() -> None:
     loop = Loop()
     made, count = connector(loop, OwnPages([("127.0.0.1", 15000)]))
     _, cause = await connected(made, Endpoint("127.0.0.1", 15000))
-    assert cause == "connect to 127.0.0.1:15000 failed: the proxy's own admin pages are no backend"
+    assert cause == "connect to 127.0.0.1:15000 failed: the proxy's own pages are no backend"
     assert loop.tried == 0 and count.seen == ["failed"]
     assert (await connected(made, Endpoint("127.0.0.1", 15001)))[1] == ""
 
