@@ -31,6 +31,7 @@ from typing import Any
 
 import uvloop
 
+from dataplane.backends.registry import KINDS as KINDS_OF_BACKENDS
 from dataplane.backends.registry import ROWS as backends
 from dataplane.chain.filter import Env
 from dataplane.filters.registry import ROWS
@@ -160,7 +161,7 @@ class _Proxy:
         self.tasks: set[asyncio.Task[None]] = set()
         self.spawned = 0
         env = Env(time.monotonic, random.random, calls, make_future=partial(StepFuture, loop=loop))
-        self.applier = Applier(ROWS, env)
+        self.applier = Applier(ROWS, env, kinds=KINDS_OF_BACKENDS)
         loaded = standalone.load(_FILE.format(policy=policy), "bench.yaml")
         assert not loaded.problems, loaded.problems
         for _ in self.applier.apply([Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in loaded.resources]):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from dataplane.backends.registry import KINDS
 from dataplane.chain.filter import Env
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
@@ -88,7 +89,7 @@ def run(applier: Applier, changes: list[Change]) -> tuple[float, float]:
 
 
 def memory(routes: int, per_host: int, policies: bool, distinct: bool) -> None:
-    applier = Applier(ROWS, Env(time.perf_counter, random.random))
+    applier = Applier(ROWS, Env(time.perf_counter, random.random), kinds=KINDS)
     run(applier, frame())
     tracemalloc.start()
     for _ in applier.apply(route(i, per_host, f"v{i}" if distinct else "one", policies) for i in range(routes)):
@@ -119,7 +120,7 @@ def match_time(applier: Applier, routes: int, per_host: int) -> float:
 
 
 def measure(routes: int, per_host: int, policies: bool, distinct: bool) -> None:
-    applier = Applier(ROWS, Env(time.perf_counter, random.random))
+    applier = Applier(ROWS, Env(time.perf_counter, random.random), kinds=KINDS)
     changes = frame() + [route(i, per_host, f"v{i}" if distinct else "one", policies) for i in range(routes)]
     message = sum(len(each.value or b"") for each in changes) / len(changes)
     took, longest = run(applier, changes)

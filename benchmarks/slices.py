@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.states import BACKEND, LISTENER, OTHER_LISTENER, SHAPES, States
+from dataplane.backends.registry import KINDS
 from dataplane.chain.chain import maker
 from dataplane.chain.filter import Env
 from dataplane.filters.registry import ROWS
@@ -35,7 +36,7 @@ class Bench:
     """One applier; `rows` has a line for each state that was applied."""
 
     def __init__(self) -> None:
-        self.applier = Applier(ROWS, Env(clock=time.monotonic, random=random.random))
+        self.applier = Applier(ROWS, Env(clock=time.monotonic, random=random.random), kinds=KINDS)
         self.rows: list[dict[str, Any]] = []
 
     def apply(self, name: str, changes: Iterable[Change]) -> None:

@@ -148,7 +148,7 @@ class Serving:
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.room.used
         env = _env(self._context, buckets, loop)
-        self._applier = Applier(rows, env, self._current, settings.zone, registry.load)
+        self._applier = Applier(rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS)
         self._applier.remains.wake = self._tidy_soon
         self._records: deque[Record] = deque()
         self._is_tidying = False

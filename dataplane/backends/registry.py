@@ -8,18 +8,43 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.mcp.backend import Mcp
+from dataplane.upstream.kinds import Address, Kind, Position, Row, checked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dataplane.upstream.lease import Backend, BackendPlan, Lease, Leases
+    from gatewright.wire.v1 import backend_pb2
+
+AGENT: Final = "a2a"
+APPLICATIONS: Final = {"gatewright.dev/a2a": AGENT}
+"""What ports of Services say is spoken there (`appProtocol`, lower case), where something stands between requests and
+their carrier for it."""
 
 
-class Service:
+class Service(Row):
     """Endpoints that the control plane sends."""
+
+    name = "service"
+
+    def awaits(self, message: backend_pb2.ServiceBackend) -> bool:
+        return not message.empty
+
+    def position(self, key: str, message: backend_pb2.ServiceBackend) -> Position:
+        return Position("Service", message.namespace, message.name, (message.port_name, str(message.port)))
+
+    def host(self, message: backend_pb2.ServiceBackend) -> str:
+        """That of the cluster's DNS."""
+        return f"{message.name}.{message.namespace}.svc.cluster.local"
+
+    def spoken(self, message: backend_pb2.ServiceBackend) -> tuple[int, str]:
+        return message.port, message.app_protocol
+
+    def application(self, message: backend_pb2.ServiceBackend) -> str:
+        return APPLICATIONS.get(message.app_protocol.lower(), "")
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         endpoints = plan.endpoints
@@ -29,13 +54,31 @@ class Service:
             holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
 
 
-class Static:
+class Static(Row):
     """An address, or a name that is resolved here."""
+
+    name = "static"
+
+    def check(self, message: backend_pb2.StaticBackend) -> None:
+        checked(self.address(message))
+
+    def address(self, message: backend_pb2.StaticBackend) -> Address:
+        return Address(message.host, message.port, message.unix_path)
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         endpoints = plan.endpoints if not plan.host else leases.resolved(holder, plan, self)
         if endpoints:
             leases.take(holder, endpoints, plan)
+
+
+class Agent(Static):
+    """An A2A agent at an address."""
+
+    name = AGENT
+    keeps_name = False
+
+    def application(self, message: Any) -> str:  # Any: as `kinds.Kind`
+        return AGENT
 
 
 class Guarded:
@@ -63,37 +106,23 @@ class Refused:
         holder.lease_failed("refused", f"{plan.key}: {plan.refused}")
 
 
-ROWS: Final[dict[str, Backend]] = {
-    # name: the field of the wire's Backend message
-    "service": Service(),
-    "static": Static(),
-    "mcp": Mcp(),
-    # name: the field that stands above the kind
+_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Agent())
+
+KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _KINDS}
+"""By field of the wire's Backend message."""
+
+ROWS: Final[Mapping[str, Backend]] = {
+    **KINDS,
+    # Preparation before a kind. By name: the field that stands above the kind;
     "refused": Refused(),
-    # of those that forward, with policies for their sake (`upstream/guards`)
+    # what forwards, with policies for its sake (`upstream/guards`).
     "guarded": Guarded(),
 }
 
-LOADED_LATE: Final[dict[str, tuple[str, ...]]] = {
+LOADED_LATE: Final[Mapping[str, tuple[str, ...]]] = {
     # Of backends whose host is a name (`upstream/look_ups`).
     "named": ("cffi", "pycares", "aiodns"),
-    # Workers without such a backend need no memory for it. In this order none takes much longer than the others: the
-    # loop serves between two of them.
-    "mcp": (
-        "msgspec",
-        "cryptography.hazmat.primitives.ciphers.aead",
-        "dataplane.mcp.spellings",
-        "dataplane.backends.mcp.visit",
-        "dataplane.backends.mcp.upstreams",
-        "dataplane.backends.mcp.relay",
-        "dataplane.backends.mcp.guarding",
-        "dataplane.backends.mcp.sending",
-        "dataplane.backends.mcp.posts",
-        "dataplane.backends.mcp.outlet",
-        "dataplane.backends.mcp.legacy.requests",
-        "dataplane.backends.mcp.legacy.client_posts",
-        "dataplane.backends.mcp.legacy.peers",
-    ),
+    **{row.name: row.modules for row in KINDS.values() if row.modules},
 }
 
 

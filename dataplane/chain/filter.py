@@ -202,8 +202,9 @@ class Setting(Protocol):
     def __call__(self, config: Any, env: Env, /) -> Any: ...  # config as above; the answer's type is the plan's field's
 
 
-STEP, SETTING, FRONTEND = "step", "setting", "frontend"
-"""What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `binds.ListenerPlan`."""
+STEP, SETTING, FRONTEND, OF_KIND = "step", "setting", "frontend", "of_kind"
+"""What a row makes: a step of a chain; a value for `plans.RoutePolicies`; one for `binds.ListenerPlan`; one that a kind
+of backends acts on (`upstream/kinds`)."""
 
 
 def no_secrets(config: Any) -> Iterable[str]:
@@ -245,6 +246,10 @@ class Row:
     secrets: Callable[[Any], Iterable[str]] = no_secrets
     """Keys of the Secrets that a policy (its message) reads when it is built."""
     closed: Callable[[str], Any] | None = None
-    """Of a frontend policy that `refuses`: the value in place of one that cannot be built, of the reason."""
+    """Of a frontend policy that `refuses`, and of each that a kind of backends acts on: the value in place of one that
+    cannot be built, of the reason."""
+    merged: Callable[[Sequence[Any], Any], object] | None = None
+    """Of a policy that a kind of backends acts on: what several come to, the least specific first, and the one that
+    wins."""
     hides: Callable[[Any], EndHook | None] = nobody
     """What keeps credentials out of the log of requests that meet a policy that could not be built."""

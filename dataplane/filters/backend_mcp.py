@@ -5,9 +5,12 @@ A value of plans: the kind of backend (`backends/mcp`) acts on it. Of other back
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+
 from dataplane.chain import rules
 from dataplane.chain.filter import Env, Refused
-from dataplane.mcp.policies import McpPolicy
+from dataplane.mcp.policies import McpPolicies, McpPolicy
 from gatewright.wire.v1 import mcp_pb2
 
 OWN = "policies of the route or backend itself"
@@ -32,3 +35,14 @@ def build(config: mcp_pb2.BackendMcp, env: Env) -> McpPolicy:
         return McpPolicy((rules.compiled(config.authorization, "request", env, who),), guardrails, authentication)
     except Refused as error:
         raise Refused(f"authorization.{error}") from None
+
+
+def merged(policies: Sequence[McpPolicy], best: McpPolicy) -> McpPolicies:
+    """Rules of all of them, the rest of the one that wins."""
+    rules_of_all = tuple(chain.from_iterable(each.rules for each in policies))
+    return McpPolicies(rules_of_all, best.guardrails, best.authentication)
+
+
+def closed(why: str) -> McpPolicies:
+    """In place of one that cannot be built."""
+    return McpPolicies(refused=why)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from dataplane.chain import network
-from dataplane.chain.filter import FRONTEND, SETTING, STEP, EndHook, Row
+from dataplane.chain.filter import FRONTEND, OF_KIND, SETTING, STEP, EndHook, Row
 from dataplane.credentials import locations
 from dataplane.filters import (
     access_log,
@@ -169,10 +169,11 @@ ROWS: tuple[Row, ...] = (
     Row(
         "backend_mcp",
         backend_mcp.build,
-        SETTING,
+        OF_KIND,
         "asked by the backend, of each item; one that cannot be built refuses what goes to MCP servers",
-        "mcp",
         refuses=True,
+        closed=backend_mcp.closed,
+        merged=backend_mcp.merged,
     ),
     Row("health", health.build, SETTING, "endpoints are chosen with the attempt", "health"),
     Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
-from dataplane.upstream.settings import NO_SETTINGS, Settings
+from dataplane.upstream.parts import Part
 from gatewright.wire.v1 import backend_pb2
 
 if TYPE_CHECKING:
     from dataplane.mcp.policies import McpPolicies
-    from dataplane.upstream.guards import Rules
 
 MAX_TARGETS: Final = 1024
 """Selectors may find many Services; each is a place of its own."""
@@ -20,28 +19,19 @@ _PATHS: Final = {False: "/mcp", True: "/sse"}
 
 
 @dataclass(frozen=True, slots=True)
-class TargetPlan:
+class TargetPlan(Part):
     """One MCP server."""
 
-    name: str
-    backend: str
-    """Key of the Backend that has its address."""
-    path: bytes
+    path: bytes = b""
     is_sse: bool = False
-    is_stdio: bool = False
-    """It is a process of this proxy: nothing is said of connections to it."""
-    own: Settings = NO_SETTINGS
-    """How it is connected to, by policies that are attached to the MCP backend; what its own Backend says wins."""
-    rules: Rules | None = None
-    """What they say for its sake."""
-    above: Settings = NO_SETTINGS
-    """What the MCP backend says itself; it wins over the Backend of a target, unless that is a part of it."""
-    rules_above: Rules | None = None
-    selector: str = ""
-    """Name of the selector that found it: policies for that are for it too."""
+
+    @property
+    def is_stdio(self) -> bool:
+        """It is a process of this proxy."""
+        return self.is_local
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class McpPlan:
     """`targets` in the order of lists. `policies`: those of the backend itself, which win over a route's."""
 
@@ -78,13 +68,13 @@ def check(message: backend_pb2.McpBackend) -> None:
             raise Refused(f"{where}.path: has a space")
 
 
-def plan(message: backend_pb2.McpBackend) -> McpPlan:
+def targets(message: backend_pb2.McpBackend) -> tuple[TargetPlan, ...]:
     """Of a message that `check` has seen."""
-    return McpPlan(tuple(map(_target, message.targets)), message.stateless, message.fail_open)
+    return tuple(map(_target, message.targets))
 
 
 def _target(target: backend_pb2.McpTarget) -> TargetPlan:
     is_sse = target.protocol == backend_pb2.MCP_PROTOCOL_SSE
     is_stdio = target.protocol == backend_pb2.MCP_PROTOCOL_STDIO
     path = (target.path or _PATHS[is_sse]).encode()
-    return TargetPlan(target.name, target.backend, path, is_sse, is_stdio, selector=target.selector)
+    return TargetPlan(target.name, target.backend, target.selector, is_stdio, path=path, is_sse=is_sse)

@@ -110,7 +110,7 @@ def attempt(x: ActiveExchange, context: Context) -> None:
     if backend is None:
         x.reply(made("InvalidBackend", x.target_plan.backend))
         return
-    if backend.is_agent and strays(x):
+    if backend.application and strays(x):
         x.reply(made("AgentCallUnreadable", "a step wrote the path of another method than the one that was judged"))
         return
     policies = x.policies
@@ -128,7 +128,7 @@ def attempt(x: ActiveExchange, context: Context) -> None:
 def lease_ready(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
     plan = x.backend_plan
-    if plan.is_agent:
+    if plan.application:
         up = x.up = AgentCall(x, up)
     if not x.has_body:
         x.resendable = b""
@@ -148,7 +148,7 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
 def lease_again(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_again`."""
     assert x.resendable is not None  # else it would not be sent again
-    if x.backend_plan.is_agent:
+    if x.backend_plan.application:
         up = x.up = AgentCall(x, up)
     if x.has_body:
         if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:

@@ -108,9 +108,8 @@ class ActiveExchange(Exchange):
     @property
     def is_for_agent(self) -> bool:
         backends, plan = self.table.backends, self.plan
-        return plan is not None and any(
-            backend.is_agent for target in plan.targets if (backend := backends.get(target.backend)) is not None
-        )
+        found = () if plan is None else [backends.get(target.backend) for target in plan.targets]
+        return any(backend is not None and backend.application for backend in found)
 
     # --- called by steps and within this package
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 from dataplane.chain.chain import EMPTY
-from dataplane.chain.filter import SETTING, Refused
+from dataplane.chain.filter import OF_KIND, SETTING, Refused
 from dataplane.chain.network import NetworkGate
 from dataplane.http import connect_rules
 from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
-from dataplane.mcp import plans as mcp_plans
 from dataplane.net.proxy_rules import ProxyRules
 from dataplane.table.binds import BindPlan, ListenerPlan, Phases
 from dataplane.table.built import Built
@@ -26,13 +26,12 @@ from dataplane.table.sites import is_owned
 from dataplane.tls.settings import HANDSHAKE_TIMEOUT
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Rules
+from dataplane.upstream.kinds import Address, Kind
+from dataplane.upstream.parts import Part
 from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls
 from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured, speaks_tls
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
-
-A2A = "gatewright.dev/a2a"
-"""What the port of a Service says whose application is an A2A agent."""
 
 PROTOCOLS = frozenset(("HTTP", "HTTPS", "TLS", "TCP", "UDP"))
 """Of listeners that are opened."""
@@ -111,7 +110,7 @@ _TARGETS = "targets"
 def _target(reference: route_pb2.RouteBackend, interns: Interns) -> Target:
     for policy in reference.policies:
         _, row = interns.row(policy)
-        if row.kind == SETTING:
+        if row.kind in (SETTING, OF_KIND):
             raise Refused(f"{row.name} is not supported as a filter of a backend reference")
     kind = reference.WhichOneof("target")
     if kind == "backend":
@@ -222,19 +221,13 @@ def _proxy_rules(listeners: Iterable[ListenerPlan]) -> ProxyRules | None:
     return max(found, key=lambda each: (bool(each.refused), each.is_strict), default=None)
 
 
-def check_backend(message: backend_pb2.Backend) -> None:
-    """Raises `Refused`."""
-    kind = message.WhichOneof("kind")
+def kind_of(kinds: Mapping[str, Kind], message: backend_pb2.Backend) -> tuple[Kind, Any]:
+    """The row of a backend, and its own part of the message. Raises `Refused`."""
+    name = message.WhichOneof("kind")
+    kind = None if name is None else kinds.get(name)
     if kind is None:
         raise Refused("a kind of backend that this proxy does not know")
-    if kind in ("static", "a2a"):
-        static = address_of(message)
-        if bool(static.host) == bool(static.unix_path):
-            raise Refused("a static backend needs a host or the path of a Unix socket")
-        if static.port > 65535:
-            raise Refused(f"port {static.port} is not between 1 and 65535")
-    elif kind == "mcp":
-        mcp_plans.check(message.mcp)
+    return kind, getattr(message, kind.name)
 
 
 def check_endpoint(message: backend_pb2.Endpoint) -> None:
@@ -245,71 +238,52 @@ def check_endpoint(message: backend_pb2.Endpoint) -> None:
         raise Refused(f"port {message.port} is not between 1 and 65535")
 
 
-def address_of(message: backend_pb2.Backend) -> backend_pb2.StaticBackend:
-    """The address that is written in a backend; an empty one of a Service, which has endpoints."""
-    return message.a2a if message.HasField("a2a") else message.static
-
-
-def static_address(message: backend_pb2.Backend, is_tls: bool = False) -> tuple[str, int, str] | None:
-    """Address, port and socket path of a static backend that needs no resolving; None for all others. `is_tls`: which
-    port is meant where it has none."""
-    static = address_of(message)
-    if static.unix_path:
-        return "", 0, static.unix_path
-    host = static.host.removeprefix("[").removesuffix("]")
-    return (host, static.port or SCHEME_PORTS[b"https" if is_tls else b"http"], "") if _is_ip(host) else None
+def static_address(address: Address | None, is_tls: bool = False) -> tuple[str, int, str] | None:
+    """Address, port and socket path of what needs no resolving; None for all others. `is_tls`: which port is meant
+    where it has none."""
+    if address is None:
+        return None
+    if address.unix_path:
+        return "", 0, address.unix_path
+    host = address.host.removeprefix("[").removesuffix("]")
+    return (host, address.port or SCHEME_PORTS[b"https" if is_tls else b"http"], "") if _is_ip(host) else None
 
 
 def backend_plan(
     key: str,
     message: backend_pb2.Backend,
+    kinds: Mapping[str, Kind],
     endpoints: Iterable[Endpoint],
     own: Settings = NO_SETTINGS,
     system_tls: Tls | None = None,
     other: Endpoint | None = None,
     rules: Rules | None = None,
     far: Iterable[Endpoint] = (),
+    parts: Sequence[Part] = (),
+    policies: object = None,
 ) -> BackendPlan:
     """`own`: what the policies of the backend come to; `system_tls`: TLS where nobody says how; `other`: the endpoint
-    with TLS of an address without a port; `rules`: what is said for its sake; `far`: endpoints of other zones."""
-    found = tuple(dict.fromkeys(endpoints))
-    static = address_of(message)
-    kind = message.WhichOneof("kind")
+    with TLS of an address without a port; `rules`: what is said for its sake; `far`: endpoints of other zones; `parts`:
+    its own, with what policies say of them; `policies`: what those of its kind come to."""
+    kind, inner = kind_of(kinds, message)
+    found, far = tuple(dict.fromkeys(endpoints)), tuple(dict.fromkeys(far))
+    port, protocol = kind.spoken(inner)
     where = Destination(
-        str(kind) if kind in ("service", "mcp") else "static",
-        _host(message),
-        message.service.port or static.port,
-        configured(BY_REQUEST, message.service.app_protocol),
-        system_tls if speaks_tls(message.service.app_protocol) else None,
+        kind.name,
+        kind.host(inner),
+        port,
+        configured(BY_REQUEST, protocol),
+        system_tls if speaks_tls(protocol) else None,
         other,
         message.refused,
-        is_agent=kind == "a2a" or message.service.app_protocol.lower() == A2A,
-        keeps_name=kind != "a2a",
+        kind.application(inner),
+        kind.keeps_name,
     )
-    named = static.host.lower().encode() if static.host and not found else b""
-    mcp = mcp_plans.plan(message.mcp) if message.HasField("mcp") else None
-    far = tuple(dict.fromkeys(far))
-    return planned(BackendPlan(key, found, named, rules=rules, far=far, own=own, where=where, mcp=mcp))
-
-
-def backend_position(key: str, message: backend_pb2.Backend) -> tuple[str, str, str, tuple[str, ...]]:
-    """Kind, namespace and name of the object that a backend stands for, and the names of its part."""
-    if message.WhichOneof("kind") == "service":
-        service = message.service
-        return "Service", service.namespace, service.name, (service.port_name, str(service.port))
-    _, _, namespace, name = key.split("/", 3) if key.count("/") >= 3 else ("", "", "", key)
-    if ":" in name:  # an address, or a path of a socket, of the standalone file
-        return "GatewayBackend", namespace, name, ()
-    name, _, part = name.partition("/")
-    return "GatewayBackend", namespace, name, (part,)
-
-
-def _host(message: backend_pb2.Backend) -> str:
-    """The host of a backend, as certificates have it; "" for a Unix socket. A Service's is that of the cluster's
-    DNS."""
-    if message.WhichOneof("kind") == "service":
-        return f"{message.service.name}.{message.service.namespace}.svc.cluster.local"
-    return address_of(message).host.lower().removeprefix("[").removesuffix("]")
+    address = kind.address(inner)
+    named = address.host.lower().encode() if address is not None and address.host and not found else b""
+    plan = BackendPlan(key, found, named, rules=rules, far=far, own=own, where=where, parts=tuple(parts))
+    plan.of_kind = kind.plan(inner, parts, policies)
+    return planned(plan)
 
 
 def _is_ip(text: str) -> bool:

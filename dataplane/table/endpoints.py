@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dataplane.chain.filter import Refused
-from dataplane.mcp.plans import TargetPlan
 from dataplane.table import compile as compiler
 from dataplane.table import policies
 from dataplane.table.parted import grown
@@ -15,6 +14,8 @@ from dataplane.table.store import BackendRecord, EndpointRecord, decode, decode_
 from dataplane.table.swap import Swap
 from dataplane.upstream import balance
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.kinds import Position
+from dataplane.upstream.parts import Part
 from gatewright.wire.v1 import backend_pb2
 
 NAMED = "named"
@@ -53,23 +54,25 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         if old is not None and old.raw == value and key not in swap.rebuilt_backends:
             return
         message = decode(key, value).backend
-        compiler.check_backend(message)
-        if old is not None and _object(key, old.message) != _object(key, message):
+        kind, inner = compiler.kind_of(swap.of.kinds, message)
+        kind.check(inner)
+        if old is not None and _object(swap, key, old.message) != _object(swap, key, message):
             raise Refused("a backend keeps the object that it stands for")
-        address, other = compiler.static_address(message), compiler.static_address(message, True)
+        written = kind.address(inner)
+        address, other = compiler.static_address(written), compiler.static_address(written, True)
         static = None if address is None else swap.of.carryover.take(*address)
         secure = None if other is None or other == address else swap.of.carryover.take(*other)
-        waits = message.WhichOneof("kind") == "service" and not message.service.empty
+        waits = kind.awaits(inner)
         store.secret_users.set(key, swap.of.interns.secrets(message.policies))
         inline = swap.of.interns.of_backend(message.policies, key)
         swap.of.interns.has_dropped |= old is not None and bool(old.inline)
         store.backends[key] = BackendRecord(message, value, static, waits, inline, secure)
-        store.backends_of.add(_object(key, message), key)
+        store.backends_of.add(_object(swap, key, message), key)
     elif old is not None:
         swap.of.interns.has_dropped = True
         del store.backends[key]
         store.secret_users.set(key, ())
-        store.backends_of.remove(_object(key, old.message), key)
+        store.backends_of.remove(_object(swap, key, old.message), key)
     for endpoint in (old.static, old.secure) if old is not None else ():
         if endpoint is not None:
             swap.released.append(endpoint)
@@ -110,15 +113,27 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
             if not len(found) % STEP:
                 yield
     near, far = by_zone(found, swap.of.zone)
-    position = compiler.backend_position(key, record.message)
-    own, rules, mcp = policies.of_backend(swap.of.interns, store, position, record.inline)
-    new = compiler.backend_plan(key, record.message, near, own, swap.of.interns.system_tls, record.secure, rules, far)
+    kind, inner = compiler.kind_of(swap.of.kinds, record.message)
+    position = kind.position(key, inner)
+    own, rules, of_kind = policies.of_backend(swap.of.interns, store, position, record.inline)
+    parts = [_with_own(swap, key, position, record, part) for part in kind.parts(inner)]
+    if kind.modules:
+        yield from swap.of.load(kind.name)
+    new = compiler.backend_plan(
+        key,
+        record.message,
+        swap.of.kinds,
+        near,
+        own,
+        swap.of.interns.system_tls,
+        record.secure,
+        rules,
+        far,
+        parts,
+        of_kind.get(kind.policy),
+    )
     if new.host:
         yield from swap.of.load(NAMED)
-    if new.mcp is not None:
-        yield from swap.of.load(new.where.kind)
-        new.mcp.policies = mcp
-        new.mcp.targets = tuple([_with_own(swap, key, position, record, target) for target in new.mcp.targets])
     if old is not None and old.endpoints:
         for endpoint in set(new.endpoints).difference(old.endpoints):
             balance.warm_up(endpoint)
@@ -128,21 +143,19 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
         swap.backends = grown(backends)
 
 
-def _with_own(
-    swap: Swap, key: str, position: tuple[str, str, str, tuple[str, ...]], record: BackendRecord, target: TargetPlan
-) -> TargetPlan:
-    """A target with what the policies of its backend say of connecting to it, those that name it alone included."""
-    place = (*position[:3], (target.selector, target.name))
+def _with_own(swap: Swap, key: str, position: Position, record: BackendRecord, part: Part) -> Part:
+    """A part with what the policies of the whole say of connecting to it, those that name it alone included."""
+    place = position._replace(sections=(part.selector, part.name))
     own, rules, _ = policies.of_backend(swap.of.interns, swap.of.store, place, ())
-    if not record.inline or target.backend.startswith(f"{key}/"):  # a part of it has them already
-        return replace(target, own=own, rules=rules)
+    if not record.inline or part.backend.startswith(f"{key}/"):  # its own Backend has them already
+        return replace(part, own=own, rules=rules)
     above, rules_above, _ = policies.of_inline(swap.of.interns, record.inline)
-    return replace(target, own=own, rules=rules, above=above, rules_above=rules_above)
+    return replace(part, own=own, rules=rules, above=above, rules_above=rules_above)
 
 
 def _said(plan: BackendPlan) -> tuple[object, ...]:
     """What a plan says beside what its key does."""
-    return plan.endpoints, plan.far, plan.host, plan.own, plan.where, plan.rules, plan.mcp
+    return plan.endpoints, plan.far, plan.host, plan.own, plan.where, plan.rules, plan.of_kind
 
 
 def by_zone(found: list[EndpointRecord], zone: str) -> tuple[list[Endpoint], list[Endpoint]]:
@@ -155,9 +168,10 @@ def by_zone(found: list[EndpointRecord], zone: str) -> tuple[list[Endpoint], lis
     return [each.endpoint for each in found], []
 
 
-def _object(key: str, message: backend_pb2.Backend) -> str:
+def _object(swap: Swap, key: str, message: backend_pb2.Backend) -> str:
     """The object that a backend stands for, as a key."""
-    return "/".join(compiler.backend_position(key, message)[:3])
+    kind, inner = compiler.kind_of(swap.of.kinds, message)
+    return "/".join(kind.position(key, inner)[:3])
 
 
 def is_ready(swap: Swap, backend: str) -> bool:

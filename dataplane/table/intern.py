@@ -7,19 +7,18 @@ together: sharing saves memory, nothing depends on it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, count
+from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize, ref
 
 from dataplane.chain.chain import EMPTY, Chain
-from dataplane.chain.filter import FRONTEND, SETTING, Env, Filter, Origin, Refused, Row, no_secrets
+from dataplane.chain.filter import FRONTEND, OF_KIND, SETTING, Env, Filter, Origin, Refused, Row, no_secrets
 from dataplane.chain.tasks import in_tasks
-from dataplane.mcp.policies import McpPolicies
 from dataplane.table.built import Built, build, refusing, steps_of
 from dataplane.table.parted import PartedDict
-from dataplane.table.plans import RoutePolicies, Upper
+from dataplane.table.plans import NO_KINDS, RoutePolicies, Upper
 from dataplane.table.store import digest
 from dataplane.tls.client import security
 from dataplane.upstream.guards import Rules
@@ -47,11 +46,8 @@ REFUSED: dict[str, type[Tls] | type[ClientCertificate]] = {
 }
 """What stands for one that cannot be built."""
 
-MCP = "backend_mcp"
-"""The policy about MCP calls: of routes and of backends alike a value of its own (`Interns.mcp`)."""
-
-BACKEND_SETTINGS = (*CONNECTING, "backend_limits", "health", MCP)
-"""Policies that a backend has as values (`plans.BackendPlan`)."""
+BACKEND_SETTINGS = frozenset((*CONNECTING, "backend_limits", "health"))
+"""Policies that a backend has as values (`plans.BackendPlan`), beside those of its kind."""
 
 _SAME = "same"
 _CLOSED = "closed"
@@ -129,7 +125,7 @@ class Interns:
         """A backend's own policies. `owner`: its key. Raises `Refused` for what is none of a backend's."""
         for policy in policies:
             name = self.row(policy)[1].name
-            if name not in BACKEND_SETTINGS:
+            if name not in BACKEND_SETTINGS and self.rows[name][1].kind != OF_KIND:
                 raise Refused(f"{name} is not supported as a policy of a backend")
         written = [self._written(policy) for policy in policies]
         built = [self._inline(index, row, raw, policy, owner) for index, row, raw, policy in written]
@@ -158,7 +154,7 @@ class Interns:
 
     def _inline(self, index: int, row: Row, raw: bytes, policy: policy_pb2.Policy, owner: str) -> Built:
         config = getattr(policy, row.name)
-        if row.kind == SETTING and row.secrets is no_secrets:
+        if row.kind in (SETTING, OF_KIND) and row.secrets is no_secrets:
             value = self.kept((index, raw))
             return Built(index, row, self.keep((index, raw), build(row, config, self.env)) if value is None else value)
         target = owner if row.per_target else ""
@@ -211,8 +207,9 @@ class Interns:
         rules = self.rules(effective)
         if rules is not None:
             settings["rules"] = rules
-        if MCP in effective:
-            settings["mcp"] = self.mcp(effective)
+        of_kind = self.of_kind(effective)
+        if of_kind is not NO_KINDS:
+            settings["of_kind"] = of_kind
         backend = self.same(settings_of(effective))
         return RoutePolicies(chain, **settings, backend=backend, inline=inline, attached=attached)
 
@@ -221,17 +218,18 @@ class Interns:
         found = {field: effective[field][-1].value.made for field in Rules._fields if field in effective}
         return self.same(Rules(**found)) if found else None
 
-    def mcp(self, effective: dict[str, list[Attached[Built]]]) -> McpPolicies | None:
-        """What policies say of MCP calls: rules of all of them, the rest of the one that wins."""
-        found = effective.get(MCP)
-        if not found:
-            return None
-        refused = next((each.value.why for each in found if each.value.refused), "")
-        if refused:
-            return McpPolicies(refused=refused)
-        rules = tuple(chain.from_iterable(each.value.made.rules for each in found))
-        best = winner(found).value.made
-        return McpPolicies(rules, best.guardrails, best.authentication)
+    def of_kind(self, effective: dict[str, list[Attached[Built]]]) -> Mapping[str, object]:
+        """What policies say of what happens in kinds of backends, by name of the policy."""
+        made: dict[str, object] = {}
+        for name, found in effective.items():
+            row = found[0].value.row
+            if row.kind != OF_KIND:
+                continue
+            assert row.closed is not None and row.merged is not None  # `chain/filter.Row`: those of this kind have both
+            refused = next((each.value.why for each in found if each.value.refused), "")
+            values = [each.value.made for each in found]
+            made[name] = row.closed(refused) if refused else row.merged(values, winner(found).value.made)
+        return made or NO_KINDS
 
     def chain(self, effective: dict[str, list[Attached[Built]]]) -> tuple[Chain, dict[str, Any]]:
         """The steps in order of the registry, and values of plan fields."""
@@ -241,7 +239,7 @@ class Interns:
             built = [each.value for each in found]
             index, row = built[0].index, built[0].row
             refused = next((each for each in built if each.refused), None)
-            if row.name in CONNECTING or row.name == MCP:
+            if row.name in CONNECTING or row.kind == OF_KIND:
                 continue
             if refused is not None:
                 steps.append((index, refusing(row.name, refused.why, refused.hides)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dataplane.chain.filter import Env, Row
@@ -17,6 +17,7 @@ from dataplane.table.remains import Remains
 from dataplane.table.router import Router
 from dataplane.table.security import TlsPlan
 from dataplane.table.store import Store
+from dataplane.upstream.kinds import Kind
 
 Load = Callable[[str], Iterator[None]]
 
@@ -30,10 +31,18 @@ class Kept:
     replaced by the table's own."""
 
     def __init__(
-        self, rows: Iterable[Row], env: Env, current: Current | None = None, zone: str = "", load: Load = nothing
+        self,
+        rows: Iterable[Row],
+        env: Env,
+        current: Current | None = None,
+        zone: str = "",
+        load: Load = nothing,
+        *,
+        kinds: Mapping[str, Kind],
     ) -> None:
         """`zone`: where this proxy runs; "": nobody has said. `load`: the code of a kind of backends, in steps, before
-        a table has one."""
+        a table has one. `kinds`: of backends, by name."""
+        self.kinds = kinds
         self.current = Current() if current is None else current
         self.zone = zone
         self.load = load

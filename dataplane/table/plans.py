@@ -7,8 +7,9 @@ table that it pinned. Nothing here points upward, so a dropped table is freed wi
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataplane.chain.chain import EMPTY, Chain
@@ -27,11 +28,10 @@ from gatewright.attach.merge import Attached
 if TYPE_CHECKING:
     from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
-    from dataplane.mcp.plans import McpPlan
-    from dataplane.mcp.policies import McpPolicies
     from dataplane.upstream.guards import Guard, Rules
     from dataplane.upstream.health import Health
     from dataplane.upstream.limits import Limits, Quota
+    from dataplane.upstream.parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class Mirror:
 
 
 NO_TIMEOUTS = Timeouts()
+NO_KINDS: Mapping[str, object] = MappingProxyType({})
 UPGRADES = frozenset((WEBSOCKET,))
 """Protocols that a client may switch to where nothing is configured."""
 
@@ -102,8 +103,8 @@ class RoutePolicies:
     backend_limits: Limits | None = None
     rules: Rules | None = None
     """`health` and `backend_limits` for the backends, where they do not have their own; None: neither is set."""
-    mcp: McpPolicies | None = None
-    """What policies say of MCP calls."""
+    of_kind: Mapping[str, object] = field(default_factory=lambda: NO_KINDS)
+    """What policies say of what happens in a kind of backend, by name of the policy."""
     inline: tuple[Any, ...] = ()
     """Of what it was made: the rule's own filters and fields (`table/built.Built`)."""
     attached: tuple[Attached[Any], ...] = ()
@@ -205,8 +206,8 @@ class Destination(NamedTuple):
     """Of an address without a port: the endpoint with TLS."""
     refused: str = ""
     """Why nothing may be sent to it, whatever policies say."""
-    is_agent: bool = False
-    """It speaks A2A."""
+    application: str = ""
+    """What stands between requests and their carrier (`kinds.Kind.application`)."""
     keeps_name: bool = True
     """Requests keep their host where no `hostRewrite` says otherwise, unless the backend is a host name."""
 
@@ -236,8 +237,8 @@ class BackendPlan:
     """What hostRewrite `Auto` makes of the Host header; b"": nothing (a Unix socket has no name)."""
     renames: bool = False
     """What no `hostRewrite` at all means: `Auto`."""
-    is_agent: bool = False
-    """It speaks A2A (`proxy/agent_calls`)."""
+    application: str = ""
+    """What stands between requests and their carrier (`kinds.Kind.application`); "": nothing."""
     kind: str = "service"
     """Its row of `backends/registry`."""
     version: int = 0
@@ -257,8 +258,10 @@ class BackendPlan:
     own: Settings = NO_SETTINGS
     """Those of its own policies: these of routes count where it does not say."""
     where: Destination = NOWHERE
-    mcp: McpPlan | None = None
-    """Of MCP servers behind one endpoint; `kind` is then "mcp"."""
+    of_kind: object = None
+    """What its kind has made of it (`kinds.Kind.plan`); None: it only forwards."""
+    parts: tuple[Part, ...] = ()
+    """What it sends requests on to."""
     _under: dict[tuple[Settings, int], BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
     _topped: dict[tuple[Settings, Rules | None], BackendPlan] | None = None
@@ -283,8 +286,8 @@ class BackendPlan:
         return made
 
     def topped(self, settings: Settings, rules: Rules | None) -> BackendPlan:
-        """The same where an MCP backend that names it says this itself, which wins over its own policies. Made once for
-        each."""
+        """The same where a backend of which it is a part says this itself, which wins over its own policies. Made once
+        for each."""
         if self._topped is None:
             self._topped = {}
         made = self._topped.get((settings, rules))
@@ -297,7 +300,7 @@ class BackendPlan:
 
     def guarded(self, rules: Rules) -> BackendPlan:
         """The same for routes whose policies say this for its sake; made once. Its own rules win."""
-        if self.refused or self.mcp is not None:  # they count for its targets
+        if self.refused or self.of_kind is not None:  # they count for its parts
             return self
         found = None if self._guarded is None else self._guarded.get(id(rules))
         if found is not None:
@@ -321,7 +324,7 @@ def at_socket(key: str, path: str) -> BackendPlan:
 def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:
     """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
     where = plan.where
-    if plan.mcp is not None:  # settings are for its servers (`mcp/plans.TargetPlan`)
+    if plan.of_kind is not None:  # settings are for its parts
         http = plan.own.over(settings).http
         plan.request_timeout = None if http is None else http.request_timeout
         plan.kind, plan.refused = "refused" if where.refused else where.kind, where.refused
@@ -337,7 +340,7 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     plan.kind = "refused" if plan.refused else where.kind if plan.rules is None else GUARDED
     plan.authority = where.authority(is_tls)
     plan.renames = bool(plan.host) or not where.keeps_name
-    plan.is_agent = where.is_agent
+    plan.application = where.application
     if plan.host:
         plan.port = where.port_of(is_tls)
     elif where.other is not None:

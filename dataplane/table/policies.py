@@ -8,17 +8,16 @@ below that (`Interns.settle`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from dataplane.chain.chain import EMPTY
 from dataplane.chain.filter import FRONTEND, STEP, Origin, Refused, Row
-from dataplane.mcp.policies import McpPolicies
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns, settings_of
-from dataplane.table.plans import NO_LISTENER_POLICIES, NO_POLICIES, ListenerPolicies, RoutePolicies
+from dataplane.table.plans import NO_KINDS, NO_LISTENER_POLICIES, NO_POLICIES, ListenerPolicies, RoutePolicies
 from dataplane.table.store import (
     WIRE_REVISION,
     PolicyRecord,
@@ -30,6 +29,7 @@ from dataplane.table.store import (
 )
 from dataplane.table.swap import Swap
 from dataplane.upstream.guards import Rules
+from dataplane.upstream.kinds import Position
 from dataplane.upstream.settings import NO_SETTINGS, Settings
 from gatewright.attach.merge import Attached, merge, split
 from gatewright.attach.parents import Owner
@@ -202,12 +202,12 @@ def attached_to_rule(store: Store, kind: str, namespace: str, name: str, rule: s
 
 
 def of_backend(
-    interns: Interns, store: Store, position: tuple[str, str, str, tuple[str, ...]], inline: tuple[Attached[Built], ...]
-) -> tuple[Settings, Rules | None, McpPolicies | None]:
+    interns: Interns, store: Store, position: Position, inline: tuple[Attached[Built], ...]
+) -> tuple[Settings, Rules | None, Mapping[str, object]]:
     """What the policies of a backend come to, attached ones and the object's own (`inline`): how it is connected to,
-    what they say for its sake, and of MCP calls."""
+    what they say for its sake, and of what happens in its kind."""
     if not store.policies_at and not inline:
-        return NO_SETTINGS, None, None
+        return NO_SETTINGS, None, NO_KINDS
     kind, namespace, name, sections = position
     found = [each for _, each in _attached(store, backend_places(kind, namespace, name, *sections))]
     return of_inline(interns, (*found, *inline))
@@ -215,10 +215,10 @@ def of_backend(
 
 def of_inline(
     interns: Interns, attached: tuple[Attached[Built], ...]
-) -> tuple[Settings, Rules | None, McpPolicies | None]:
+) -> tuple[Settings, Rules | None, Mapping[str, object]]:
     """As `of_backend`, of these alone."""
     effective = merge(attached).effective
-    return settings_of(effective), interns.rules(effective), interns.mcp(effective)
+    return settings_of(effective), interns.rules(effective), interns.of_kind(effective)
 
 
 def _attached(store: Store, places: Iterable[tuple[Level, PlaceKey]]) -> Iterator[tuple[Phase, Attached[Built]]]:

@@ -21,7 +21,7 @@ FIELD: Final = "health"
 def watches(store: Store, interns: Interns, backends: Mapping[str, BackendPlan]) -> Callable[[str, Health], bool]:
     """Whether requests to a backend may be judged by these rules: its own, or some of a rule, route, listener or
     Gateway, of which it is not asked whether they lead to it."""
-    above = {*_attached(store), *_inline(interns), *_of_targets(backends)}
+    above = {*_attached(store), *_inline(interns), *_of_parts(backends)}
 
     def is_watched(backend: str, rules: Health) -> bool:
         plan = backends.get(backend)
@@ -46,11 +46,11 @@ def _inline(interns: Interns) -> Iterator[Health]:
             yield built.made
 
 
-def _of_targets(backends: Mapping[str, BackendPlan]) -> Iterator[Health]:
-    """Of MCP targets: they count for the backends that these name."""
+def _of_parts(backends: Mapping[str, BackendPlan]) -> Iterator[Health]:
+    """Of parts: they count for the backends that these name."""
     for plan in backends.values():
-        for target in () if plan.mcp is None else plan.mcp.targets:
-            for rules in (target.rules, target.rules_above):
+        for part in plan.parts:
+            for rules in (part.rules, part.rules_above):
                 yield from _health(rules)
 
 

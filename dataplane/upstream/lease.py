@@ -105,6 +105,8 @@ class BackendPlan(Protocol):
     """Why nothing may be sent to it."""
     rules: Rules | None
     """What policies say for its sake (`upstream/guards`); `kind` is then "guarded"."""
+    of_kind: object
+    """What its kind has made of it (`kinds.Kind.plan`); None: it only forwards."""
     guard: Guard | None
     """Who carries out `rules`; None: there are none, or no request has come yet."""
 

@@ -72,7 +72,7 @@ class BackendFacts(Protocol):
     """What is read of a `plans.BackendPlan` below the tables."""
 
     key: str
-    is_agent: bool
+    application: str
 
 
 class EndpointFacts(Protocol):

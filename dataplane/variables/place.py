@@ -82,4 +82,4 @@ class PlaceVariables(ExchangeFacts):
     def backend_protocol(self) -> str | None:
         if self.backend_plan is None:
             return None
-        return "a2a" if self.backend_plan.is_agent else "http"
+        return self.backend_plan.application or "http"

@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from dataplane.backends.registry import KINDS
 from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Env, Row
@@ -332,7 +333,7 @@ class MemoryProxy:
             make_future=Pending,
             call_at=self._call_at,
         )
-        self.applier = Applier(rows, env)
+        self.applier = Applier(rows, env, kinds=KINDS)
         self.lines: list[bytes] = []
         self.clients: list[FakeTransport] = []
         self.tasks: list[Coroutine[Any, Any, None]] = []

@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from dataplane.backends.registry import KINDS
 from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
@@ -90,6 +91,7 @@ class SocketProxy:
                 make_future=make_future,
                 call_at=self.deadlines.call_at,
             ),
+            kinds=KINDS,
         )
         self.context = Context(
             current=self.applier.current,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from dataplane.backends.registry import KINDS
 from dataplane.chain.filter import Env, Row
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
@@ -195,7 +196,9 @@ class TableRun:
     def __init__(self, rows: Sequence[Row] = ROWS, tick: float = 0.0, zone: str = "") -> None:
         self.now = 0.0
         self.tick = tick
-        self.applier = Applier(rows, Env(clock=self._clock, random=lambda: 0.0, buckets=Buckets.local()), zone=zone)
+        self.applier = Applier(
+            rows, Env(clock=self._clock, random=lambda: 0.0, buckets=Buckets.local()), zone=zone, kinds=KINDS
+        )
 
     def _clock(self) -> float:
         self.now += self.tick

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from controlplane.facts import Fact, Invalid, fact_of
 from controlplane.sources import decode
 from controlplane.translate.program import Program
+from dataplane.backends.registry import KINDS
 from dataplane.chain.filter import Env, Filter, Refused, Row
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
@@ -192,7 +193,7 @@ def _now() -> float:
 
 def fresh_table(*states: Contents) -> Applier:
     """A worker that was just filled: with one state, or with the last good versions and then what is refused."""
-    applier = Applier(ROWS, Env(clock=_now, random=_now))
+    applier = Applier(ROWS, Env(clock=_now, random=_now), kinds=KINDS)
     for state in states:
         for _ in applier.apply([Change(type_url, name, value) for (type_url, name), value in state.items()]):
             pass

@@ -11,6 +11,7 @@ import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 
+from dataplane.backends.registry import KINDS
 from dataplane.chain.filter import Refused
 from dataplane.table import compile as compiler
 from gatewright.wire.v1 import backend_pb2
@@ -1057,16 +1058,16 @@ def test_a_failed_try_says_nothing_of_the_next(carrier: Carrier) -> None:
 
 
 def test_a_service_is_an_agent_where_its_port_says_so() -> None:
-    for protocol, is_agent in (("gatewright.dev/a2a", True), ("Gatewright.dev/A2A", True), ("http", False)):
+    for protocol, application in (("gatewright.dev/a2a", "a2a"), ("Gatewright.dev/A2A", "a2a"), ("http", "")):
         service = backend_pb2.ServiceBackend(namespace="n", name="s", port=80, app_protocol=protocol, empty=True)
-        plan = compiler.backend_plan("backend/service/n/s/80", backend_pb2.Backend(service=service), ())
-        assert (plan.is_agent, plan.renames, plan.kind) == (is_agent, False, "service")
+        plan = compiler.backend_plan("backend/service/n/s/80", backend_pb2.Backend(service=service), KINDS, ())
+        assert (plan.application, plan.renames, plan.kind) == (application, False, "service")
 
 
 @pytest.mark.parametrize("address", [{}, {"host": "a", "unix_path": "/b"}, {"host": "a", "port": 70_000}])
 def test_an_address_that_is_none_is_refused(address: dict[str, Any]) -> None:
     with pytest.raises(Refused):
-        compiler.check_backend(backend_pb2.Backend(a2a=backend_pb2.StaticBackend(**address)))
+        KINDS["a2a"].check(backend_pb2.StaticBackend(**address))
 
 
 def counted(run: Run) -> dict[tuple[str, ...], int]:

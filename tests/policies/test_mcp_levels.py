@@ -96,7 +96,7 @@ def plans_of(objects: str) -> list[Any]:
     leases.backends = {name: Seen(row, plans) for name, row in leases.backends.items()}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     proxy.ask("/mcp", f"accept: {BOTH}", "content-type: application/json", method="POST", body=json.dumps(message))
-    return [each for each in plans if each.mcp is None]
+    return [each for each in plans if each.of_kind is None]
 
 
 def asked(kind: str, levels: list[int]) -> tuple[str, float | None, float | None]:

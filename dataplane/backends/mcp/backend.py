@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from dataplane.exchange import Exchange
+from dataplane.mcp import plans
+from dataplane.mcp.policies import POLICY
+from dataplane.upstream.kinds import Row
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dataplane.backends.mcp.typing import McpExchange
-    from dataplane.mcp.plans import McpPlan
+    from dataplane.mcp.plans import TargetPlan
+    from dataplane.mcp.policies import McpPolicies
     from dataplane.upstream.lease import BackendPlan, Lease, Leases
+    from dataplane.upstream.parts import Part
+    from gatewright.wire.v1 import backend_pb2
 
 
-class Mcp:
-    """`lease.Backend`."""
+class Mcp(Row):
+    """`kinds.Kind`."""
+
+    name = "mcp"
+    policy = POLICY
+    modules: tuple[str, ...] = (
+        "msgspec",
+        "cryptography.hazmat.primitives.ciphers.aead",
+        "dataplane.mcp.spellings",
+        "dataplane.backends.mcp.visit",
+        "dataplane.backends.mcp.upstreams",
+        "dataplane.backends.mcp.relay",
+        "dataplane.backends.mcp.guarding",
+        "dataplane.backends.mcp.sending",
+        "dataplane.backends.mcp.posts",
+        "dataplane.backends.mcp.outlet",
+        "dataplane.backends.mcp.legacy.requests",
+        "dataplane.backends.mcp.legacy.client_posts",
+        "dataplane.backends.mcp.legacy.peers",
+    )
+
+    def check(self, message: backend_pb2.McpBackend) -> None:
+        plans.check(message)
+
+    def parts(self, message: backend_pb2.McpBackend) -> Sequence[TargetPlan]:
+        return plans.targets(message)
+
+    def plan(self, message: backend_pb2.McpBackend, parts: Sequence[Part], policies: object) -> plans.McpPlan:
+        targets = cast("Sequence[TargetPlan]", parts)  # those of `parts`, with settings
+        return plans.McpPlan(tuple(targets), message.stateless, message.fail_open, cast("McpPolicies | None", policies))
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         if not isinstance(holder, Exchange):
             holder.lease_failed("refused", f"{plan.key}: MCP servers answer requests of clients, no calls of policies")
             return
-        from dataplane.backends.mcp.outlet import Outlet
+        from dataplane.backends.mcp.outlet import Outlet  # loaded late
 
         x = cast("McpExchange", holder)
-        mcp = cast("McpPlan", cast("Any", plan).mcp)  # plans of this kind have one
-        x.up = Outlet(x, mcp)
+        x.up = Outlet(x, cast("plans.McpPlan", plan.of_kind))  # which `plan` above has made
         x.lease_ready(x.up)

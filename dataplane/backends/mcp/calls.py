@@ -4,14 +4,13 @@ it spoken to; one endpoint alone where a session is pinned.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.chain.calls import CallRequest
 from dataplane.http.heads import lines_without
+from dataplane.upstream import parts
 from dataplane.upstream.asking import block_of
 from dataplane.upstream.call_streams import BUFFER, StreamedCall
-from dataplane.upstream.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from dataplane.backends.mcp.typing import McpExchange
     from dataplane.carriers import Upstream
     from dataplane.http.heads import Head
-    from dataplane.mcp.plans import McpPlan, TargetPlan
+    from dataplane.mcp.plans import TargetPlan
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.calls import HttpCalls
 
@@ -111,39 +110,10 @@ def call(
     return made
 
 
-def plan_of(x: McpExchange, mcp: McpPlan, target: TargetPlan, pinned: str = "") -> BackendPlan:
+def plan_of(x: McpExchange, target: TargetPlan, pinned: str = "") -> BackendPlan:
     """The backend of a target. `pinned`: label of the endpoint to use, if it is still there. Raises `CallFailed`."""
-    plan = x.table.backends.get(target.backend)
-    if plan is None:
-        raise CallFailed("unresolved", f"{target.backend} is not known")
-    if target.is_stdio:
-        return plan
-    if target.above is not NO_SETTINGS or target.rules_above is not None:
-        plan = plan.topped(target.above, target.rules_above)
-    if target.own is not NO_SETTINGS or x.policies.backend is not NO_SETTINGS:
-        plan = plan.under(target.own.over(x.policies.backend), 0)
-    rules = x.policies.rules if target.rules is None else target.rules.over(x.policies.rules)
-    if rules is not None:
-        plan = plan.guarded(rules)
-    return _pinned(x, plan, pinned) if pinned else plan
-
-
-def _pinned(x: McpExchange, plan: BackendPlan, label: str) -> BackendPlan:
-    found: Any = plan.endpoints
-    if plan.host:
-        found = x.context.calls.leases.resolve(plan.host, plan.port, _nothing) or ()
-    if len(found) == 1 and found[0].label == label:
-        return plan
-    one = tuple(endpoint for endpoint in found if endpoint.label == label)
-    if not one:
-        return plan  # it is gone: its session as well, which shows
-    if plan.rules is not None:
-        x.context.calls.leases.guard(plan, plan.rules)  # counts are the plan's, whichever endpoint is used
-    return replace(plan, endpoints=one, far=(), host=b"", _under=None, _guarded=None, _topped=None)
-
-
-def _nothing() -> None:
-    """Nobody waits for the name: another endpoint will do."""
+    found: BackendPlan = parts.plan_of(x.table, target, x.policies, x.context.calls.leases, pinned)
+    return found
 
 
 def authority(x: McpExchange, plan: BackendPlan) -> bytes:

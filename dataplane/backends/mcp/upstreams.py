@@ -121,7 +121,7 @@ class Upstreams:
         if known.session_id:
             lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
         try:
-            plan = calls.plan_of(x, self.visit.plan, target, known.endpoint)
+            plan = calls.plan_of(x, target, known.endpoint)
             request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
             call = calls.call(x, plan, request, seconds, is_idempotent)
             try:

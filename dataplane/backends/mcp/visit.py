@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from dataplane.backends.mcp import calls
 from dataplane.chain.replies import made
@@ -13,7 +13,7 @@ from dataplane.http.sse import Event, write
 from dataplane.mcp import accept, errors, sessions, spellings
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
-from dataplane.mcp.policies import NO_POLICIES
+from dataplane.mcp.policies import NO_POLICIES, POLICY
 from gatewright.cel.values import Redacted
 
 if TYPE_CHECKING:
@@ -203,7 +203,8 @@ class Visit:
 
 def policies_of(out: Outlet) -> McpPolicies:
     """What policies of the backend and of the route say together."""
-    return (out.plan.policies or NO_POLICIES).over(out.x.policies.mcp)
+    of_route = cast("McpPolicies | None", out.x.policies.of_kind.get(POLICY))
+    return (out.plan.policies or NO_POLICIES).over(of_route)
 
 
 def _caller(visit: Visit) -> bytes:

@@ -103,7 +103,7 @@ class World(OwnTasks):
         monkeypatch.setattr(calls, "plan_of", self._plan_of)
         monkeypatch.setattr(calls, "authority", lambda x, plan: b"")
 
-    def _plan_of(self, x: object, plan: object, target: object, pinned: str = "") -> Any:
+    def _plan_of(self, x: object, target: object, pinned: str = "") -> Any:
         self.pinned.append(pinned)
         return self.server
 

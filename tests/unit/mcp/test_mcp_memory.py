@@ -313,7 +313,7 @@ class Visit:
 
     def __init__(self, *theirs: UpstreamSession, passing: bytes = b"authorization: x\r\n") -> None:
         names = ("one", "two", "old")
-        targets = tuple(TargetPlan(name, name, b"/mcp", is_sse=name == "old") for name in names)
+        targets = tuple(TargetPlan(name, name, path=b"/mcp", is_sse=name == "old") for name in names)
         self.spawned: list[Any] = []
         context = SimpleNamespace(
             spawn=self.spawned.append, calls=SimpleNamespace(table=lambda: "the table", clock=lambda: 0.0)

@@ -404,7 +404,7 @@ BOTH_RULES = Rules(OWN_HEALTH, SOME_LIMITS)  # type: ignore[arg-type]
             LIMITS,
             [("guarded", BOTH_RULES)],
         ),
-        ({"own": OWN, "above": ABOVE, "is_stdio": True}, ROUTE, "r", []),
+        ({"own": OWN, "above": ABOVE, "is_local": True}, ROUTE, "r", []),
         (
             {"own": OWN, "above": ABOVE},
             NO_SETTINGS,
@@ -414,15 +414,13 @@ BOTH_RULES = Rules(OWN_HEALTH, SOME_LIMITS)  # type: ignore[arg-type]
     ],
 )
 def test_what_policies_say_of_a_server_counts(target: Any, backend: Any, rules: Any, became: list[Any]) -> None:
-    mcp: Any = None
-    made: Any = calls.plan_of(exchange(Plan(), backend, rules), mcp, TargetPlan("one", "b", b"/", **target))
+    made: Any = calls.plan_of(exchange(Plan(), backend, rules), TargetPlan("one", "b", path=b"/", **target))
     assert list(made.became) == became
 
 
 def test_a_server_that_is_not_known_cannot_be_called() -> None:
-    mcp: Any = None
     with pytest.raises(CallFailed, match="other is not known") as failed:
-        calls.plan_of(exchange(Plan()), mcp, TargetPlan("one", "other", b"/"))
+        calls.plan_of(exchange(Plan()), TargetPlan("one", "other", path=b"/"))
     assert failed.value.cause == "unresolved"
 
 
@@ -449,8 +447,7 @@ def test_a_session_stays_at_its_endpoint_while_that_is_there(
 
     leases = SimpleNamespace(resolve=resolve, guard=lambda plan, rules: asked.append((plan, rules)))
     whole = replace(at_socket("b", "/x"), endpoints=() if host else endpoints, host=host, port=80)
-    mcp: Any = None
-    made: Any = calls.plan_of(exchange(whole, leases=leases), mcp, TargetPlan("one", "b", b"/"), pinned)
+    made: Any = calls.plan_of(exchange(whole, leases=leases), TargetPlan("one", "b", path=b"/"), pinned)
     assert asked == ([(b"tools.test", 80)] if host and pinned else [])
     if found == list(labels):
         assert made is whole
@@ -459,15 +456,14 @@ def test_a_session_stays_at_its_endpoint_while_that_is_there(
     rules: Any = "limits"
     guarded = replace(whole, rules=rules)
     asked.clear()
-    calls.plan_of(exchange(guarded, leases=leases), mcp, TargetPlan("one", "b", b"/"), pinned)
+    calls.plan_of(exchange(guarded, leases=leases), TargetPlan("one", "b", path=b"/"), pinned)
     assert ((guarded, rules) in asked) is (found != list(labels)), "counts are the whole plan's"
 
 
 def test_a_name_that_is_not_resolved_yet_is_nobodys() -> None:
     leases = SimpleNamespace(resolve=lambda name, port, ready: ready())
     whole = replace(at_socket("b", "/x"), endpoints=(), host=b"tools.test")
-    mcp: Any = None
-    assert calls.plan_of(exchange(whole, leases=leases), mcp, TargetPlan("one", "b", b"/"), "a") is whole
+    assert calls.plan_of(exchange(whole, leases=leases), TargetPlan("one", "b", path=b"/"), "a") is whole
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dataplane.backends.registry import KINDS
 from dataplane.chain.filter import Refused
 from dataplane.mcp import plans
 from gatewright.wire.v1 import backend_pb2
@@ -39,21 +40,29 @@ def test_what_cannot_be_told_apart_or_asked_is_refused(targets: list[dict[str, A
     assert reason in str(refused.value)
 
 
+def plan(of: backend_pb2.McpBackend) -> plans.McpPlan:
+    """As the table makes it."""
+    row = KINDS["mcp"]
+    made = row.plan(of, row.parts(of), None)
+    assert isinstance(made, plans.McpPlan)
+    return made
+
+
 def test_what_is_left_out_is_what_the_protocol_has() -> None:
     made = message({}, {"name": "two", "protocol": backend_pb2.MCP_PROTOCOL_SSE}, {"name": "three", "path": "/x?y=z"})
     plans.check(made)
-    assert [target.path for target in plans.plan(made).targets] == [b"/mcp", b"/sse", b"/x?y=z"]
+    assert [target.path for target in plan(made).targets] == [b"/mcp", b"/sse", b"/x?y=z"]
 
 
 def test_as_many_servers_as_may_be_are_taken() -> None:
     made = message(*({"name": f"t{number}"} for number in range(1024)))
     plans.check(made)
-    assert len(plans.plan(made).by_name) == 1024
+    assert len(plan(made).by_name) == 1024
 
 
 @pytest.mark.parametrize(("count", "several"), [(0, False), (1, False), (2, True), (3, True)])
 def test_two_servers_are_several(count: int, several: bool) -> None:
-    made = plans.plan(message(*({"name": f"t{number}"} for number in range(count))))
+    made = plan(message(*({"name": f"t{number}"} for number in range(count))))
     assert made.several is several and list(made.by_name) == [f"t{number}" for number in range(count)]
     assert all(made.by_name[target.name] is target for target in made.targets)
 
@@ -61,11 +70,11 @@ def test_two_servers_are_several(count: int, several: bool) -> None:
 def test_a_plan_says_what_its_message_does() -> None:
     made = message({"selector": "s", "protocol": backend_pb2.MCP_PROTOCOL_STDIO}, {"name": "two"})
     made.stateless = True
-    first = plans.plan(made)
+    first = plan(made)
     assert (first.stateless, first.fail_open, first.policies) == (True, False, None)
     one, two = first.targets
     assert (one.selector, one.is_stdio, one.is_sse, one.backend) == ("s", True, False, "b")
     assert (two.selector, two.is_stdio, two.is_sse) == ("", False, False)
     made.stateless, made.fail_open = False, True
-    second = plans.plan(made)
+    second = plan(made)
     assert (second.stateless, second.fail_open) == (False, True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -159,7 +160,7 @@ class Endpoint:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, servers: dict[str, Server], **plan: Any) -> None:
         self.servers = servers
-        self.plan = McpPlan(tuple(TargetPlan(name, name, b"/mcp") for name in servers), **plan)
+        self.plan = McpPlan(tuple(TargetPlan(name, name, path=b"/mcp") for name in servers), **plan)
         self.now = 1000.0
         self.sleepers: list[tuple[float, Any]] = []
         self.asked: list[Call] = []
@@ -192,7 +193,7 @@ class Endpoint:
         self.seen: list[dict[str, Any]] = []
         """What rules were asked about."""
         monkeypatch.setattr(calls, "call", self._call)
-        monkeypatch.setattr(calls, "plan_of", lambda x, mcp, target, pinned="": SimpleNamespace(of=target, pin=pinned))
+        monkeypatch.setattr(calls, "plan_of", lambda x, target, pinned="": SimpleNamespace(of=target, pin=pinned))
         monkeypatch.setattr(calls, "authority", lambda x, plan: b"")
 
     def denied(self, x: Any) -> str | None:
@@ -465,7 +466,8 @@ async def test_the_answer_of_the_only_server_is_as_it_gave_it(made: Made) -> Non
         endpoint = made(
             lambda sent, _: Answer(200, STREAM, said) if sent.get("method") == "tools/call" else taking(sent, _)
         )
-        endpoint.plan.stateless, endpoint.policies.rules = stateless, rules
+        endpoint.plan = replace(endpoint.plan, stateless=stateless)
+        endpoint.policies.rules = rules
         if not stateless:
             endpoint.begin_session()
         found = await endpoint.asks("tools/call", {**modern("")[1], "name": "a"}, lines)
@@ -725,7 +727,7 @@ async def test_a_list_of_several_is_asked_for_page_by_page(made: Made) -> None:
         found = await endpoint.asks("tools/list", {"cursor": wrong})
         assert (found.code, found.last["error"]["message"]) == (-32602, "params.cursor is none of this list")
     assert (await endpoint.asks("prompts/list", {"cursor": cursor})).code == -32602, "of another list"
-    endpoint.plan = McpPlan((*endpoint.plan.targets[1:], TargetPlan("three", "three", b"/")))
+    endpoint.plan = McpPlan((*endpoint.plan.targets[1:], TargetPlan("three", "three", path=b"/")))
     left = await endpoint.asks("tools/list", {"cursor": cursor})
     assert names_of(left) == [], "its server is there no more"
     assert "params" not in endpoint.got("two")[0]
@@ -852,7 +854,7 @@ class Older:
         self.asked: list[tuple[bytes, str, str, float]] = []
         self.found: UpstreamSession | None = None
         self.ended = self.looked = 0
-        endpoint.plan = McpPlan((TargetPlan("one", "one", b"/sse", is_sse=True),), endpoint.plan.stateless)
+        endpoint.plan = McpPlan((TargetPlan("one", "one", path=b"/sse", is_sse=True),), endpoint.plan.stateless)
         monkeypatch.setattr(requests, "asked", self._asked)
         monkeypatch.setattr(requests, "found", self._find)
         monkeypatch.setattr(requests, "end_session", self._end)
@@ -916,7 +918,7 @@ async def test_only_streams_of_older_servers_are_ended_at_other_workers(
         endpoint = made(taking, taking)
         older = Older(monkeypatch, endpoint)
         both = (("one", is_sse[0]), ("two", is_sse[1]))
-        endpoint.plan = McpPlan(tuple(TargetPlan(name, name, b"/", is_sse=each) for name, each in both))
+        endpoint.plan = McpPlan(tuple(TargetPlan(name, name, path=b"/", is_sse=each) for name, each in both))
         endpoint.begin_session()
         await streams.delete(endpoint.visit(), b"")
         assert older.ended == ended
@@ -1262,7 +1264,7 @@ class Front:
         self.out: Out = out
         self.x = out.x
         self.x.method, self.x.asked_host = method, b"evil.test"
-        self.x.policies = SimpleNamespace(mcp=None, backend=None, rules=None)
+        self.x.policies = SimpleNamespace(of_kind={}, backend=None, rules=None)
         self.x.plan = SimpleNamespace(is_named=False)
         self.x.listener = SimpleNamespace(hostname="")
         self.x.request = SimpleNamespace(block=b"")
@@ -1325,7 +1327,7 @@ async def test_a_token_that_was_meant_for_us_goes_to_no_server(made: Made, is_ch
 
     endpoint = made(taking)
     endpoint.begin_session()
-    endpoint.plan.policies = McpPolicies(authentication=Tokens())
+    endpoint.plan = replace(endpoint.plan, policies=McpPolicies(authentication=Tokens()))
     front = Front(endpoint, lines=b"authorization: Bearer t\r\n")
     body = messages.request("ping", 7)
     assert await front.serves(body) is None and judged == [body]
@@ -1338,10 +1340,12 @@ async def test_a_token_that_was_meant_for_us_goes_to_no_server(made: Made, is_ch
 async def test_policies_of_backend_and_route_are_one(made: Made) -> None:
     endpoint = made(taking)
     front = Front(endpoint)
-    front.x.policies.mcp = McpPolicies(refused="of the route")
+    front.x.policies.of_kind = {"backend_mcp": McpPolicies(refused="of the route")}
     reply = await front.serves(b"")
     assert reply is not None and (reply.reason, reply.detail) == ("PolicyUnusable", "of the route")
-    endpoint.plan.policies = McpPolicies(refused="of the backend")
+    endpoint.plan = replace(endpoint.plan, policies=McpPolicies(refused="of the backend"))
+    of_route, front = front.x.policies, Front(endpoint)
+    front.x.policies = of_route
     reply = await front.serves(b"")
     assert reply is not None and reply.detail == "of the backend"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dataplane.backends.registry import KINDS
 from dataplane.chain.filter import Env
 from dataplane.filters.registry import ROWS
 from dataplane.link.buckets import Buckets
@@ -32,6 +33,7 @@ def test_a_proxy_takes_all_also_what_is_to_refuse(path: Path) -> None:
                 buckets=Buckets.local(),
                 spawn=lambda coroutine: coroutine.close(),
             ),
+            kinds=KINDS,
         )
         for _ in applier.apply(changes):
             pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.http.h2 import errors, frames
+from dataplane.http.h2.budget import SERVERS
 from dataplane.http.h2.settings import Settings
 from tests.fakes.h2_upstream import Endpoint2
 from tests.fakes.h2_wire import parse
@@ -370,7 +371,7 @@ def faults(proxy: MemoryProxy) -> dict[str, int]:
 
 BROKEN = [
     (frames.header(frames.DATA, 0, 0, 1) + b"x", "IdleStream", "code 1: IdleStream"),
-    (frames.ping(b"12345678") * 300, "PingFlood", "code 11: PingFlood"),
+    (frames.ping(b"12345678") * (2 * SERVERS["PingFlood"].burst + 10), "PingFlood", "code 11: PingFlood"),
     (frames.goaway(0, 11, b"too_many_pings"), "GoAway", "it sent GOAWAY with code 11: b'too_many_pings'"),
 ]
 

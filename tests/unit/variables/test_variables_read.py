@@ -39,7 +39,7 @@ class Moment(Variables):
 
 LISTENER = SimpleNamespace(key="listener/ns/gw/web", name="web", gateway="ns/gw", port=8443)
 ROUTE = SimpleNamespace(key="route/httproute/shop/orders/3", kind="HTTPRoute", rule="third")
-SERVICE = SimpleNamespace(key="backend/service/shop/api/80", is_agent=False)
+SERVICE = SimpleNamespace(key="backend/service/shop/api/80", application="")
 
 
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -193,7 +193,7 @@ class _Sent:
 
     def begin(self, visit: Visit, target: TargetPlan, path: bytes, body: bytes, seconds: float) -> None:
         """Raises `CallFailed`."""
-        plan = calls.plan_of(visit.x, visit.plan, target, self._pinned)
+        plan = calls.plan_of(visit.x, target, self._pinned)
         request = CallRequest(b"POST", path, calls.authority(visit.x, plan), visit.passing + _POSTS, body)
         self.call = calls.call(visit.x, plan, request, seconds)
 

@@ -170,7 +170,7 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
         raise TargetFailed(target.name, "there are as many streams as there may be, and all are used")
     await holder.listening()
     try:
-        plan = calls.plan_of(x, visit.plan, target)
+        plan = calls.plan_of(x, target)
         authority = calls.authority(x, plan)
         lines = visit.passing + b"accept: text/event-stream\r\ncache-control: no-store\r\n"
         call = calls.call(x, plan, CallRequest(b"GET", target.path, authority, lines), HELLO_SECONDS)
