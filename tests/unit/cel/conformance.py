@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,8 @@ PRIMITIVES = {
 
 
 def folder() -> Path | None:
-    """Where the data is: below GATEWRIGHT_SHARED, or in the folder `shared` beside the checkout."""
-    named = os.environ.get("GATEWRIGHT_SHARED")
-    shared = Path(named) if named else REPOSITORY.parent / "shared"
-    found = shared / "data" / "cel-spec"
+    """Where the data is that `scripts/specifications` fetches."""
+    found = REPOSITORY / ".tools/specifications/cel-spec"
     return found if found.is_dir() else None
 
 

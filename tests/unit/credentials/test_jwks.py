@@ -1,12 +1,11 @@
 """Signatures against the vectors of Wycheproof, and key sets as issuers publish them.
 
-The vectors are not committed: they are read from the folder `shared` beside the checkout, or below GATEWRIGHT_SHARED.
+The vectors are not committed: `scripts/specifications` fetches them.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,8 @@ import pytest
 from dataplane.credentials import jwks, jwt
 from tests.fakes.tokens import Issuer, encoded, key_set
 
-
-def vectors_file() -> Path | None:
-    named = os.environ.get("GATEWRIGHT_SHARED")
-    shared = Path(named) if named else Path(__file__).parents[4] / "shared"
-    found = shared / "data/wycheproof/json_web_signature_test.json"
-    return found if found.is_file() else None
-
-
-FILE = vectors_file()
-needs_vectors = pytest.mark.skipif(FILE is None, reason="no Wycheproof data: set GATEWRIGHT_SHARED")
+FILE = Path(__file__).parents[3] / ".tools/specifications/wycheproof/json_web_signature_test.json"
+needs_vectors = pytest.mark.skipif(not FILE.is_file(), reason="no Wycheproof data: scripts/tools fetches it")
 
 NOT_OURS = {
     "oct": "a symmetric key",
@@ -36,7 +27,7 @@ NOT_OURS = {
 
 def vectors() -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """(key, vector) of each."""
-    if FILE is None:
+    if not FILE.is_file():
         return []
     groups = json.loads(FILE.read_text())["testGroups"]
     return [(group.get("public") or group["private"], vector) for group in groups for vector in group["tests"]]
