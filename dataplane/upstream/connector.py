@@ -13,18 +13,19 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dataplane.net import proxy_header
 from dataplane.net.tcp import keep_alive, reset
 from dataplane.net.writes import Writes
 from dataplane.tls.handshakes import Handshakes
+from dataplane.upstream.dial import steps
+from dataplane.upstream.dial.steps import Dial, Means
 from dataplane.upstream.endpoint import Pool, Pooled
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
-from dataplane.upstream.handshake import Handshake, HandshakeFailed
+from dataplane.upstream.handshake import HandshakeFailed
 from dataplane.upstream.limits import IDLE_TIMEOUT
 from dataplane.upstream.own_pages import OwnPages
 from dataplane.upstream.raw import RawEnd
-from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client
+from dataplane.upstream.settings import PLAIN_TCP, Client
 from dataplane.upstream.shared import SPEAKS_HTTP1, Shared, SharedConnections
 from dataplane.upstream.versions import HTTP1, HTTP2
 
@@ -62,7 +63,6 @@ class Connector:
         self, loop: asyncio.AbstractEventLoop, writes: Writes, count: Count, own: OwnPages | None = None
     ) -> None:
         self.loop = loop
-        self._own = own or OwnPages()
         self.writes = writes
         self.count = count
         self.before_opening: Callable[[], None] = lambda: None
@@ -74,7 +74,7 @@ class Connector:
         self._endpoints: set[Pool] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
-        self._handshakes = Handshakes(writes.turns)
+        self._means = Means(loop, own or OwnPages(), Handshakes(writes.turns), writes.turns)
 
     @property
     def endpoints(self) -> frozenset[Pool]:
@@ -176,12 +176,13 @@ class Connector:
         client: Client | None = None,
     ) -> str:
         """Connect what the server speaks of the two, count, and say what went wrong. `opened`: what else `h2` waits
-        for. `client`: as `_first_bytes`."""
+        for. `client`: as `Dial.client`."""
+        protocols = {version: each for version, each in ((HTTP1, h1), (HTTP2, h2)) if each is not None}
         tcp = PLAIN_TCP if endpoint.transport is None else endpoint.transport.tcp
         outcome = "failed"
         try:
             async with asyncio.timeout(tcp.connect_timeout):
-                version = await self._dial(endpoint, h2, h1, _first_bytes(endpoint, client))
+                version = await self._dial(Dial(self._means, endpoint, protocols, client))
                 cause = await opened if opened is not None and version == HTTP2 else ""
             if cause:
                 self._failed(endpoint, "no HTTP/2 SETTINGS")
@@ -215,53 +216,18 @@ class Connector:
         self.count.upstream_fault(reason)
         self.share(endpoint).report(detail)
 
-    async def _dial(
-        self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None, first: bytes
-    ) -> int:
+    async def _dial(self, dial: Dial) -> int:
+        """The version that is spoken."""
         try:
-            return await self._reach(endpoint, h2, h1, first)
+            await steps.connect(dial)
         except OSError as error:
             if error.errno not in OUT_OF_FILES or not self.make_room():
                 raise
             for _ in range(TURNS):
                 await asyncio.sleep(0)
-            return await self._reach(endpoint, h2, h1, first)
-
-    async def _reach(
-        self, endpoint: Pool, h2: SharedConnection | None, h1: UpstreamConnection | None, first: bytes
-    ) -> int:
-        """The version that is spoken: HTTP2 with `h2`, HTTP1 with `h1`. Where there are both the server chooses.
-        `first`: written before anything else."""
-        transport = endpoint.transport
-        if transport is None or transport.tls is None:
-            plain: Any = h2 if h2 is not None else h1  # Any: protocols by shape, no subclasses
-            await self._socket(endpoint, lambda: plain, first)
-            self._tune(endpoint, plain.transport)
-            return HTTP1 if h2 is None else HTTP2
-        wanted = {HTTP1: h1, HTTP2: h2}
-        versions = [version for version, inner in wanted.items() if inner is not None]
-        handshake = Handshake(self.loop, endpoint, transport, versions, self._handshakes, self.writes.turns)
-        try:
-            await self._socket(endpoint, lambda: handshake.transport, first)
-            version = await handshake.ended()
-        except BaseException:
-            handshake.transport.abort()
-            raise
-        self._tune(endpoint, handshake.transport)
-        if h1 is not None and h2 is not None:
-            endpoint.spoken = version
-        handshake.hand_over(wanted[version])
-        return version
-
-    async def _socket(self, endpoint: Pool, make: Callable[[], Any], first: bytes) -> None:  # Any: as above
-        if self._own.are_at(endpoint.address, endpoint.port, endpoint.unix_path):
-            raise PermissionError(errno.EACCES, "the proxy's own pages are no backend")
-        if first:
-            make = partial(_Announcing, first, make())
-        if endpoint.unix_path:
-            await self.loop.create_unix_connection(make, endpoint.unix_path)
-        else:
-            await self.loop.create_connection(make, endpoint.address, endpoint.port)
+            await steps.connect(dial)
+        self._tune(dial.pool, dial.transport)
+        return dial.version
 
     def _tune(self, endpoint: Pool, transport: Any) -> None:  # Any: asyncio's, or one by shape
         if not endpoint.unix_path:
@@ -342,33 +308,6 @@ def _server_name(pool: Pool) -> str:
     """The name that is asked for in TLS; "": without TLS."""
     transport = pool.transport
     return transport.server_name if transport is not None and transport.tls is not None else ""
-
-
-def _first_bytes(pool: Pool, client: Client | None) -> bytes:
-    """The PROXY header that a connection of `pool` begins with; b"": none. `client`: for whom it is made, where the
-    pool does not say."""
-    transport = pool.transport
-    if transport is None or not transport.tcp.proxy_version:
-        return b""
-    version, whom = transport.tcp.proxy_version, client or transport.client or OURSELVES
-    host, _, port = whom.local.decode("latin-1").rpartition(":")
-    if not whom.address or not port.isdecimal():
-        return proxy_header.of_ourselves(version)
-    return proxy_header.written(version, (whom.address, whom.port), (host.strip("[]"), int(port)))
-
-
-class _Announcing:
-    """asyncio's protocol of a connection until it is open: it writes the first bytes, before those of whose it is."""
-
-    __slots__ = ("_first", "_inner")
-
-    def __init__(self, first: bytes, inner: Any) -> None:  # Any: a protocol by shape
-        self._first, self._inner = first, inner
-
-    def connection_made(self, transport: Any) -> None:
-        transport.write(self._first)
-        transport.set_protocol(self._inner)
-        self._inner.connection_made(transport)
 
 
 def _close_unused(pool: Pool, now: float) -> None:

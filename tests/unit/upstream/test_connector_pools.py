@@ -74,14 +74,16 @@ class Loop:
         self.timers.append(entry)
         return SimpleNamespace(cancel=lambda: self.timers.remove(entry))
 
-    async def create_connection(self, make: Callable[[], Any], *_: Any) -> None:
+    async def create_connection(self, make: Callable[[], Any], *_: Any) -> tuple[Wire, Any]:
         self.tried += 1
         if self.error is not None:
             raise self.error
         wire = Wire()
         wire.protocol = make()
         self.wires.append(wire)
-        wire.protocol.connection_made(wire)
+        made = wire.protocol
+        made.connection_made(wire)
+        return wire, made
 
     def passes(self, seconds: float) -> None:
         self.now += seconds
