@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.replies import made
-from dataplane.http.grpc import WEB
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.proxy import grpc_calls, mirrors, outgoing, request_body, retries
-from dataplane.proxy.agent_calls import AgentCall, strays
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.layers import registry as layers
 from dataplane.proxy.replay import BodyCopy
 from dataplane.proxy.responses import TARGET, UPSTREAM
 from dataplane.proxy.waiting import Steps, interrupted
-from dataplane.proxy.web_calls import WebCall
 from dataplane.table.plans import GRPC_ROUTE
 from dataplane.upstream import lease
 from dataplane.upstream.settings import NO_SETTINGS
@@ -110,15 +108,17 @@ def attempt(x: ActiveExchange, context: Context) -> None:
     if backend is None:
         x.reply(made("InvalidBackend", x.target_plan.backend))
         return
-    if backend.application and strays(x):
-        x.reply(made("AgentCallUnreadable", "a step wrote the path of another method than the one that was judged"))
-        return
     policies = x.policies
     if policies.backend is not NO_SETTINGS or x.plan.http_version:
         backend = backend.under(policies.backend, x.plan.http_version)
     if policies.rules is not None:
         backend = backend.guarded(policies.rules)
     x.backend_plan = backend
+    if backend.application:
+        refused = layers.refusal(x)
+        if refused is not None:
+            x.reply(refused)
+            return
     if policies.timeouts.backend_request is not None or backend.request_timeout is not None:
         limit(x, context)
     leases = context.leases
@@ -128,8 +128,8 @@ def attempt(x: ActiveExchange, context: Context) -> None:
 def lease_ready(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
     plan = x.backend_plan
-    if plan.application:
-        up = x.up = AgentCall(x, up)
+    if plan.application or x.grpc is not None:
+        up = layers.over(x, up)
     if not x.has_body:
         x.resendable = b""
         mode = x.policies.host_rewrite
@@ -138,8 +138,6 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
         else:
             up.begin(x, _block(x), b"", True)
         return
-    if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:
-        up = x.up = WebCall(x, up)
     data, done = request_body.take(x)
     x.resendable = data if x.request_done and len(data) <= MAX_REPLAY else None
     _send(x, up, data, done)
@@ -148,11 +146,9 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
 def lease_again(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.lease.Lease.lease_again`."""
     assert x.resendable is not None  # else it would not be sent again
-    if x.backend_plan.application:
-        up = x.up = AgentCall(x, up)
+    if x.backend_plan.application or x.grpc is not None:
+        up = layers.over(x, up)
     if x.has_body:
-        if x.grpc is not None and x.grpc.kind >= WEB and up.is_shared:
-            up = x.up = WebCall(x, up)
         _send(x, up, x.resendable, True)
     else:
         up.begin(x, _block(x), b"", True)

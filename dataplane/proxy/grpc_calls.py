@@ -1,7 +1,7 @@
 """What an exchange does otherwise where its request is gRPC's or gRPC-Web's.
 
 Answers of our own are statuses of gRPC, `grpc-timeout` is a deadline, and the status is known to log and expressions.
-Whoever has no `Exchange.grpc` never comes here. How gRPC-Web becomes gRPC is in `web_calls`.
+Whoever has no `Exchange.grpc` never comes here. How gRPC-Web becomes gRPC is in `layers/grpc_web`.
 """
 
 from __future__ import annotations

@@ -649,12 +649,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self.upstream_content(b'x', True)",
     ): "the answer has ended: how much of it was read is not asked any more",
     (
-        "dataplane/proxy/web_calls.py",
+        "dataplane/proxy/layers/grpc_web.py",
         'value = head.get(b"content-type") or b""',
         "value = head.get(b\"content-type\") or b'x'",
     ): "only what stands behind a plus sign is taken of it",
     (
-        "dataplane/proxy/web_calls.py",
+        "dataplane/proxy/layers/grpc_web.py",
         'value = made.get(b"content-type") or b""',
         "value = made.get(b\"content-type\") or b'x'",
     ): "neither is a type of gRPC, and of any other nothing is taken",

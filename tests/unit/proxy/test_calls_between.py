@@ -14,8 +14,8 @@ from dataplane.http import grpc
 from dataplane.http.grpc import Call
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, ResponseHead
-from dataplane.proxy.agent_calls import MAX_LOOK, AgentCall
-from dataplane.proxy.web_calls import WebCall
+from dataplane.proxy.layers.a2a import MAX_LOOK, AgentCall
+from dataplane.proxy.layers.grpc_web import WebCall
 
 SEND = b'{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {}}'
 SENT = "message/send"

@@ -20,7 +20,7 @@ from dataplane.proxy import responses
 from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
-from dataplane.proxy.web_calls import WebCall
+from dataplane.proxy.layers.grpc_web import WebCall
 from dataplane.streams import MOST_AHEAD
 from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, Pending

@@ -1,7 +1,5 @@
-"""gRPC-Web toward an endpoint of gRPC: between an exchange and its upstream carrier, so that neither notices.
-
-To the exchange it is the carrier, to the carrier the consumer. Steps, log, retries and mirrors see the call as its
-client speaks; each try is translated anew. A response that is no gRPC passes as it is.
+"""gRPC-Web toward an endpoint of gRPC. Steps, log, retries and mirrors see the call as its client speaks. A response
+that is no gRPC passes as it is.
 Source: gRPC's document PROTOCOL-WEB.
 """
 
@@ -15,38 +13,33 @@ from dataplane.http.grpc_web import Decoder, Malformed, trailer_message
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.proxy import grpc_calls
+from dataplane.proxy.layers.layer import Layer
 
 if TYPE_CHECKING:
-    from dataplane.carriers import Consumer, Sleeper, Upstream
+    from dataplane.carriers import Consumer, Upstream
     from dataplane.proxy.exchange import ActiveExchange
 
 
-class WebCall:
-    """One try of one call: `carriers.Upstream` and `carriers.Consumer`. `up` carries it onward."""
+class WebCall(Layer):
+    """One try of one call."""
 
-    __slots__ = ("_decoder", "_is_text", "_translates", "_up", "_x", "length", "method", "target")
-
-    is_shared = True
-    upgrade = b""
-    takes_trailers = True
+    __slots__ = ("_decoder", "_is_text", "_translates")
 
     def __init__(self, x: ActiveExchange, up: Upstream) -> None:
         assert x.grpc is not None  # whoever makes this has looked
-        self._x = x
-        self._up = up
+        super().__init__(x, up)
         self._is_text = x.grpc.kind == grpc.WEB_TEXT
         self._decoder = Decoder() if self._is_text else None
         self._translates = False
         """The response is gRPC's."""
-        self.method, self.target, self.length = x.method, x.target, UNKNOWN if self._is_text else x.length
+        self.is_shared, self.upgrade, self.takes_trailers = True, b"", True
+        if self._is_text:
+            self.length = UNKNOWN
 
-    # --- from the exchange (`carriers.Upstream`)
-
-    @property
-    def never_indexed(self) -> frozenset[bytes]:
-        return self._x.never_indexed
+    # --- from the exchange
 
     def begin(self, consumer: Consumer, block: bytes, first: bytes, end: bool) -> None:
+        self._consumer = consumer
         head = Head(block)
         value = head.get(b"content-type") or b""
         head.set(b"content-type", b"application/grpc" + _suffix(value))
@@ -65,18 +58,6 @@ class WebCall:
         """A call has none in this direction."""
         self.content(b"", True)
 
-    def pause(self) -> None:
-        self._up.pause()
-
-    def resume(self) -> None:
-        self._up.resume()
-
-    def reset(self) -> None:
-        self._up.reset()
-
-    def discard(self) -> Sleeper | None:
-        return self._up.discard()
-
     def _decoded(self, data: bytes, end: bool) -> bytes | None:
         """None: it was malformed, and the call is over."""
         if self._decoder is None:
@@ -87,17 +68,14 @@ class WebCall:
             self._x.give_up("BadRequest", str(error))
             return None
 
-    # --- from the carrier (`carriers.Consumer`)
-
-    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
-        self._x.upstream_never_indexed(names)
+    # --- from the carrier
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         made = Head(head.block, head.low)
         value = made.get(b"content-type") or b""
         self._translates = grpc.kind(value) == grpc.GRPC
         if not self._translates:
-            self._x.upstream_head(head, first, end)
+            self._consumer.upstream_head(head, first, end)
             return
         media = b"application/grpc-web-text" if self._is_text else b"application/grpc-web"
         made.set(b"content-type", media + _suffix(value))
@@ -107,29 +85,17 @@ class WebCall:
             made.append(b"content-length: 0\r\n")
             length = 0
         translated = ResponseHead(head.status, head.line, made.block, made.low, length)
-        self._x.upstream_head(translated, self._encoded(first), end)
-
-    def upstream_interim(self, head: ResponseHead) -> None:
-        self._x.upstream_interim(head)
+        self._consumer.upstream_head(translated, self._encoded(first), end)
 
     def upstream_content(self, data: bytes, end: bool) -> None:
-        self._x.upstream_content(self._encoded(data), end)
+        self._consumer.upstream_content(self._encoded(data), end)
 
     def upstream_trailers(self, lines: bytes) -> None:
         if not self._translates:
-            self._x.upstream_trailers(lines)
+            self._consumer.upstream_trailers(lines)
             return
         grpc_calls.ended(self._x, lines)
-        self._x.upstream_content(self._encoded(trailer_message(lines)), True)
-
-    def upstream_lost(self, cause: str, stale: bool) -> None:
-        self._x.upstream_lost(cause, stale)
-
-    def upstream_blocked(self) -> None:
-        self._x.upstream_blocked()
-
-    def upstream_drained(self) -> None:
-        self._x.upstream_drained()
+        self._consumer.upstream_content(self._encoded(trailer_message(lines)), True)
 
     def _encoded(self, data: bytes) -> bytes:
         """Each piece with its own padding, as PROTOCOL-WEB allows: a message must not wait for the next one."""

@@ -1,8 +1,7 @@
-"""A2A toward an agent: between an exchange and its upstream carrier, so that neither notices (as `web_calls`).
+"""A2A toward an agent.
 
-It rewrites cards, and notes for expressions and the log which call this is and what came of it, from a bounded part of
-the content that passes; everything else passes as it is. Each try has one of its own; retries, steps and mirrors are
-outside. What is read and written is `dataplane/a2a`'s.
+The layer rewrites cards, and notes for expressions and the log which call this is and what came of it, from a bounded
+part of the content that passes; everything else passes as it is. What is read and written is `dataplane/a2a`'s.
 """
 
 from __future__ import annotations
@@ -15,14 +14,18 @@ from dataplane.a2a.call import GRPC, REST, facts
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.messages import ResponseHead
+from dataplane.proxy.layers.layer import Layer
 from dataplane.streams import DESCRIBED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.carriers import Consumer, Sleeper, Upstream
+    from dataplane.chain.reply import Reply
     from dataplane.proxy.exchange import ActiveExchange
 
+APPLICATION: Final = "a2a"
+"""As `BackendPlan.application`."""
 MAX_LOOK: Final = 65_536
 """Bytes of a request that are looked at for the log, where no policy read more."""
 OK: Final = 200
@@ -33,32 +36,13 @@ _NO_SUCCESS: Final = 300
 _is_authority = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?").fullmatch
 
 
-class AgentCall:
-    """One try of one call: `carriers.Upstream` and `carriers.Consumer`. `up` carries it onward."""
+class AgentCall(Layer):
+    """One try of one call."""
 
-    __slots__ = (
-        "_call",
-        "_consumer",
-        "_head",
-        "_held",
-        "_is_over",
-        "_rewrite",
-        "_sent",
-        "_up",
-        "_watcher",
-        "_x",
-        "is_shared",
-        "length",
-        "method",
-        "takes_trailers",
-        "target",
-        "upgrade",
-    )
+    __slots__ = ("_call", "_head", "_held", "_is_over", "_rewrite", "_sent", "_watcher")
 
     def __init__(self, x: ActiveExchange, up: Upstream) -> None:
-        self._x = x
-        self._up = up
-        self._consumer: Consumer = x
+        super().__init__(x, up)
         self._call: Call | None = None
         self._sent = bytearray()
         """Content of the request, until it is known which call it is."""
@@ -69,15 +53,8 @@ class AgentCall:
         self._held = bytearray()
         self._watcher: results.Watcher | None = None
         self._is_over = False
-        self.is_shared = up.is_shared
-        self.method, self.target, self.length = x.method, x.target, x.length
-        self.upgrade, self.takes_trailers = x.upgrade, x.takes_trailers
 
-    # --- from the exchange (`carriers.Upstream`)
-
-    @property
-    def never_indexed(self) -> frozenset[bytes]:
-        return self._x.never_indexed
+    # --- from the exchange
 
     def begin(self, consumer: Consumer, block: bytes, first: bytes, end: bool) -> None:
         self._consumer = consumer
@@ -98,12 +75,6 @@ class AgentCall:
     def trailers(self, lines: bytes) -> None:
         self._look(b"", True)
         self._up.trailers(lines)
-
-    def pause(self) -> None:
-        self._up.pause()
-
-    def resume(self) -> None:
-        self._up.resume()
 
     def reset(self) -> None:
         if not self._is_over:
@@ -146,10 +117,7 @@ class AgentCall:
         elif call.method == methods.EXTENDED_CARD and call.binding != GRPC:
             self._rewrite = cards.rewritten_answer
 
-    # --- from the carrier (`carriers.Consumer`)
-
-    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
-        self._consumer.upstream_never_indexed(names)
+    # --- from the carrier
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         self._is_over = end
@@ -165,9 +133,6 @@ class AgentCall:
             self._watcher = results.watcher(self._call, content_type)
         self._watch(first, end)
         self._consumer.upstream_head(head, first, end)
-
-    def upstream_interim(self, head: ResponseHead) -> None:
-        self._consumer.upstream_interim(head)
 
     def upstream_content(self, data: bytes, end: bool) -> None:
         self._is_over = end
@@ -189,12 +154,6 @@ class AgentCall:
         self._is_over = True
         self._head = None
         self._consumer.upstream_lost(cause, stale)
-
-    def upstream_blocked(self) -> None:
-        self._consumer.upstream_blocked()
-
-    def upstream_drained(self) -> None:
-        self._consumer.upstream_drained()
 
     def _watch(self, data: bytes, end: bool) -> None:
         watcher = self._watcher
@@ -264,14 +223,18 @@ class AgentCall:
         )
 
 
-def strays(x: ActiveExchange) -> bool:
-    """Whether a policy has judged the call and the path that is sent, which a step wrote since, may be read as another
-    method."""
+def refuses(x: ActiveExchange) -> Reply | None:
+    """An answer where a policy has judged the call, and the path that is sent, which a step wrote since, may be read as
+    another method."""
+    if x.backend_plan.application != APPLICATION:
+        return None
     known = getattr(x, "known_agent_call", None)
     if known is None:
-        return False
+        return None
     sent = calls.by_path(x.method, x.target.partition(b"?")[0])
-    return any(method != known[2].method for method in sent)
+    if all(method == known[2].method for method in sent):
+        return None
+    return made("AgentCallUnreadable", "a step wrote the path of another method than the one that was judged")
 
 
 def _may_have_card(status: int) -> bool:

@@ -1,0 +1,1 @@
+"""What stands between an exchange and its upstream carrier, so that neither notices. `registry` has the rows."""
