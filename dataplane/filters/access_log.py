@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from dataplane.chain.expressions import ALL, compiled, condition, reads, reads_request_body, reads_response_body
 from dataplane.chain.filter import Refused
-from dataplane.telemetry.log_fields import NAMES, OWN, is_name, writers
+from dataplane.telemetry.log_fields import NAMES, writers
 from dataplane.telemetry.log_plan import Added, LogPlan
+from dataplane.telemetry.log_values import OWN, is_name
 
 if TYPE_CHECKING:
     from dataplane.chain.filter import Env

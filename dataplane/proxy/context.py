@@ -26,6 +26,7 @@ from dataplane.upstream.calls import HttpCalls
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
+    from dataplane.exchange import Exchange
     from dataplane.http.messages import Peer
     from dataplane.mcp.sealing import Sealer
     from dataplane.mcp.worker import Memory
@@ -132,6 +133,8 @@ class Context:
     enter: Callable[[str, Any, Peer], None] = _no_binds
     """Take a connection to the bind with this key that did not come by one of its sockets: its transport (asyncio's by
     shape), and who is at the other end (`server/inner`)."""
+    observers: tuple[Callable[[Exchange, float], None], ...] = field(init=False)
+    """Called with each exchange that has ended, and the seconds that it took: in this order."""
     connections: Crowd[Any] = field(init=False)
     """Of clients."""
     admitted: int = 0
@@ -270,6 +273,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.current.heads_changed = self._forget_heads
+        self.observers = (self.recorder.ended, self.access_log.record)
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)
         self.handshakes = Handshakes(self.writes.turns)

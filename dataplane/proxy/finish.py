@@ -34,8 +34,8 @@ def finish(x: ActiveExchange, context: Context) -> float:
         _end_hooks(x, listener.chain)
     now = context.clock()
     seconds = now - x.started
-    context.recorder.ended(x, seconds)
-    context.access_log.record(x, seconds)
+    for observer in context.observers:
+        observer(x, seconds)
     return now
 
 

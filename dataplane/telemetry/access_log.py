@@ -2,7 +2,8 @@
 
 On the request path a record is the exchange that ended, put in a list. A timer turns the list into lines and hands them
 to a thread that writes: a full pipe or a slow disk then holds up nobody. What cannot be written in time is dropped and
-counted. Fields are in `log_fields`; what a Gateway's policy makes of them is in `log_plan`.
+counted. Fields are in `log_fields`, how values are written in `log_values`; what a Gateway's policy makes of them is in
+`log_plan`.
 """
 
 from __future__ import annotations
@@ -14,19 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry import connections
 from dataplane.telemetry.lines import LineWriter
-from dataplane.telemetry.log_fields import (
-    CLIENT_CLOSED,
-    MAX_FIELD,
-    agent_json,
-    agent_text,
-    bare,
-    cut,
-    is_mcp,
-    mcp_json,
-    mcp_text,
-    quoted,
-    target_of,
-)
+from dataplane.telemetry.log_fields import CLIENT_CLOSED, GROUPS, target_of
+from dataplane.telemetry.log_values import MAX_FIELD, bare, cut, quoted
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -242,10 +232,9 @@ def _text_extra(x: Exchange) -> str:
         attempt += f" retry.attempt={x.attempt}"
     if x.retries is not None and x.retries.given_up:
         attempt += f" retry.given_up={x.retries.given_up}"
-    if x.agent_call is not None:
-        attempt += agent_text(x)
-    if is_mcp(x):
-        attempt += mcp_text(x)
+    for group in GROUPS:
+        if group.applies(x):
+            attempt += group.text(x)
     error = f" error={quoted(cut(x.detail))}" if x.detail else ""
     return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
 
@@ -277,9 +266,8 @@ def _json_extra(x: Exchange) -> str:
         attempt += f',"retry.attempt":{x.attempt}'
     if x.retries is not None and x.retries.given_up:
         attempt += f',"retry.given_up":"{x.retries.given_up}"'
-    if x.agent_call is not None:
-        attempt += agent_json(x)
-    if is_mcp(x):
-        attempt += mcp_json(x)
+    for group in GROUPS:
+        if group.applies(x):
+            attempt += group.json(x)
     error = f',"error":{quoted(cut(x.detail))}' if x.detail else ""
     return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dataplane.telemetry.log_fields import bare, cut, quoted
+from dataplane.telemetry.log_values import bare, cut, quoted
 
 if TYPE_CHECKING:
     from dataplane.telemetry.metrics import Metrics

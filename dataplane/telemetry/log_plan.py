@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dataplane.telemetry.log_fields import Write, json_of, quoted, text_of
+from dataplane.telemetry.log_fields import Write
+from dataplane.telemetry.log_values import json_of, quoted, text_of
 from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:

@@ -20,11 +20,7 @@ def chain(name: str, seen: list[str]) -> SimpleNamespace:
 
 def ended(x: Exchange) -> list[float]:
     lines: list[float] = []
-    context: Any = SimpleNamespace(
-        clock=lambda: 5.0,
-        recorder=SimpleNamespace(ended=lambda x, seconds: None),
-        access_log=SimpleNamespace(record=lambda x, seconds: lines.append(seconds)),
-    )
+    context: Any = SimpleNamespace(clock=lambda: 5.0, observers=(lambda x, seconds: lines.append(seconds),))
     assert finish(x, context) == 5.0
     return lines
 
