@@ -128,6 +128,15 @@ def plan_of(x: McpExchange, mcp: McpPlan, target: TargetPlan, pinned: str = "") 
     return _pinned(x, plan, pinned) if pinned else plan
 
 
+def request_timeout(x: McpExchange, target: TargetPlan, plan: BackendPlan) -> float | None:
+    """How long a server may take to begin an answer, instead of what is usual: `http.requestTimeout`. None: nobody says
+    so. `plan`: as `plan_of`."""
+    if not target.is_stdio:
+        return plan.request_timeout
+    http = target.own.over(x.policies.backend).http  # no setting of a connection is in its plan
+    return None if http is None else http.request_timeout
+
+
 def _pinned(x: McpExchange, plan: BackendPlan, label: str) -> BackendPlan:
     found: Any = plan.endpoints
     if plan.host:
