@@ -31,6 +31,8 @@ class Known:
 
     secrets: Secrets
     certificates: Collection[ObjectKey, CaView]
+    pairs: Collection[ObjectKey, str]
+    """What is wrong with the certificate and key of a Secret; "" when nothing is."""
 
 
 def certificate(context: Context, known: Known, namespace: str, tls: BackendTLS) -> ObjectKey | Condition:
@@ -41,7 +43,9 @@ def certificate(context: Context, known: Known, namespace: str, tls: BackendTLS)
         found = secrets.named(context, known.secrets, namespace, reference, entry)
         if isinstance(found, Condition):
             return found
-    return ObjectKey(namespace, reference.name)
+    key = ObjectKey(namespace, reference.name)
+    problem = context.fetch(known.pairs, key)
+    return unresolved("InvalidSecret", f"Secret {key} {problem}") if problem else key
 
 
 def authorities(context: Context, known: Known, namespace: str, tls: BackendTLS) -> tuple[str, ...] | Condition:
