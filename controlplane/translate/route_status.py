@@ -117,9 +117,9 @@ class OwnField(NamedTuple):
 
 
 def _own_fields(kind: RouteKind, route: Any, translation: RouteTranslation) -> Iterator[OwnField]:
-    """Of the rules that are served."""
+    """Of the rules that do what they say."""
     key = ObjectKey(route.metadata.namespace, route.metadata.name)
-    served = {position for position, _ in translation.rules}
+    served = {position for position, _ in translation.rules} - translation.failing
     for position, rule in enumerate(route.spec.rules):
         for path, setting in kind.own_fields(rule) if position in served else ():
             places = tuple(place for _, place in rule_places(kind.kind, *key, rule.name or ""))

@@ -25,11 +25,12 @@ class Policies:
         self._views = views
         self._objects = inputs.gateway_policies
         self.translations = graph.map("policies", inputs.gateway_policies, self._translate, policies.untranslated)
-        self.callers = self._targets(inputs, gateways, routes)
+        in_routes = graph.groups("users of backends in routes", *routes.uses)
+        self.callers = replace(self._targets(inputs, gateways, routes), uses=in_routes.index("object", _object))
         self.calls = graph.map("calls of policies", self.translations, self._call)
         self.users = graph.groups("users of backends", *routes.uses, self.calls.index("uses", lambda _, uses: uses))
         """Gateways with a route to a backend, or with a policy that calls it."""
-        self.users_by_object = self.users.index("object", lambda use, _: [(use.backend.kind, use.backend.object)])
+        self.users_by_object = self.users.index("object", _object)
         self.targets = replace(self.callers, uses=self.users_by_object)
         self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
         self.placed = graph.map("placed policies", self.attachments, self._place)
@@ -66,7 +67,8 @@ class Policies:
         return policy_targets.attachment(context, self.targets, key, policy)
 
     def _call(self, context: Context, key: ObjectKey, translation: PolicyTranslation) -> tuple[BackendUse, ...] | None:
-        """What a policy calls, from each Gateway that it acts on: known before anybody asks who uses a backend."""
+        """What a policy calls, from each Gateway that it acts on: known before anybody asks who uses a backend. One
+        that is attached to a backend acts where routes lead to that; what is called makes no calls of its own."""
         policy = context.fetch(self._objects, key) if translation.backends else None
         if policy is None:
             return None
@@ -86,6 +88,10 @@ class Policies:
     def _place(self, context: Context, key: ObjectKey, where: Attachment) -> PlacedPolicy | None:
         translation = context.fetch(self.translations, key)
         return policies.placed(key, translation, where) if translation is not None else None
+
+
+def _object(use: BackendUse, _: object) -> list[tuple[str, ObjectKey]]:
+    return [(use.backend.kind, use.backend.object)]
 
 
 def _uses(policy: PlacedPolicy) -> Iterator[BackendUse]:

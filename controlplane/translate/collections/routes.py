@@ -5,6 +5,7 @@ get as far as that.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from controlplane.derive import Context, Graph
@@ -111,7 +112,7 @@ class KindOfRoutes:
             return None
         refused = self._inputs.refused(context, self.row.kind, key)
         if refused is not None:
-            return RouteTranslation(refused=refused)
+            return replace(routes.rest(context, self._views.backends, self.row, key, route), refused=refused)
         return routes.translate(context, self._views.backends, self.row, key, route)
 
     def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:

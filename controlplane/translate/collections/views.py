@@ -50,7 +50,7 @@ class Views:
         self.expiring = graph.map("expiring certificates", self._expiries, self._expiring)
         """What is said of Secrets whose certificate expires soon, or has expired."""
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
-        self.tls = Known(self.secrets, self.certificates)
+        self.tls = Known(self.secrets, self.certificates, self.pairs)
         """What `backend.tls` may name."""
         self._mcp = McpViews(graph, inputs, self.services)
         self.gateway_backends = graph.map("gateway backends", inputs.gateway_backends, self._backend)

@@ -24,11 +24,17 @@ MAX_ANSWERS: Final = 16 * 1024 * 1024
 
 
 class TargetFailed(Exception):
-    """A target gave no answer. The text is for the log."""
+    """A target gave no answer. The text is for the log. `is_late`: `http.requestTimeout` ended the wait for it."""
 
-    def __init__(self, target: str, text: str) -> None:
+    def __init__(self, target: str, text: str, is_late: bool = False) -> None:
         super().__init__(f"{target}: {text}")
         self.target = target
+        self.is_late = is_late
+
+    @property
+    def reason(self) -> str:
+        """Of the answer to the client."""
+        return "UpstreamTimeout" if self.is_late else "McpTargetFailed"
 
 
 class Labelled(Protocol):

@@ -130,16 +130,17 @@ async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -
 
 
 def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: TargetFailed) -> Reply | None:
-    """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers."""
+    """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers,
+    unless it is a setting that ended the wait: that is about one request."""
     if visit.out.has_begun:
         visit.out.lost()
         return None
     session = visit.session
-    if session is not None and visit.plan.several and not visit.plan.fail_open:
+    if session is not None and visit.plan.several and not visit.plan.fail_open and not failed.is_late:
         visit.x.context.mcp_memory.end(session.number)
         upstreams.part()
     text = f"MCP server {failed.target} is not available"
-    return errors.error("McpTargetFailed", INTERNAL_ERROR, text, message.request_id, str(failed))
+    return errors.error(failed.reason, INTERNAL_ERROR, text, message.request_id, str(failed))
 
 
 async def _other(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:

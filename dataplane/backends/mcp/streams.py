@@ -69,7 +69,7 @@ def _failed(visit: Visit, failed: TargetFailed) -> Reply | None:
     if visit.out.has_begun:
         visit.out.lost()
         return None
-    return errors.error("McpTargetFailed", INTERNAL_ERROR, "MCP server is not available", None, str(failed))
+    return errors.error(failed.reason, INTERNAL_ERROR, "MCP server is not available", None, str(failed))
 
 
 async def _merged(visit: Visit, upstreams: Upstreams, last: bytes | None) -> Reply | None:

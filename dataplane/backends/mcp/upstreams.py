@@ -111,26 +111,30 @@ class Upstreams:
         x = self.visit.x
         self.visit.out.taken()
         clock = x.context.calls.clock
-        until = clock() + seconds
-        if target.is_sse:
-            from dataplane.backends.mcp.legacy import requests  # it is above this file
-
-            opened = await requests.asked(self.visit, target, known, method, body, seconds)
-            return opened._replace(until=clock() + seconds)
-        lines = self.visit.passing + self.visit.name_line + lines
-        if known.session_id:
-            lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
+        limit = None
         try:
             plan = calls.plan_of(x, target, known.endpoint)
+            limit = calls.request_timeout(x, target, plan)
+            within = seconds if limit is None else limit
+            until = clock() + max(within, seconds)
+            if target.is_sse:
+                from dataplane.backends.mcp.legacy import requests  # it is above this file
+
+                opened = await requests.asked(self.visit, target, known, method, body, within)
+                return opened._replace(until=clock() + seconds)
+            lines = self.visit.passing + self.visit.name_line + lines
+            if known.session_id:
+                lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
             request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
-            call = calls.call(x, plan, request, seconds, is_idempotent)
+            call = calls.call(x, plan, request, within, is_idempotent)
             try:
                 return Opened(call, await call.head(), target.name, until)
             except BaseException:
                 call.cancel()
                 raise
         except CallFailed as error:
-            raise TargetFailed(target.name, str(error)) from None
+            is_late = error.cause == "timeout" and limit is not None
+            raise TargetFailed(target.name, str(error), is_late) from None
 
     # --- sessions
 

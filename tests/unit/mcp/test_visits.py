@@ -193,7 +193,11 @@ class Endpoint:
         self.seen: list[dict[str, Any]] = []
         """What rules were asked about."""
         monkeypatch.setattr(calls, "call", self._call)
-        monkeypatch.setattr(calls, "plan_of", lambda x, target, pinned="": SimpleNamespace(of=target, pin=pinned))
+        monkeypatch.setattr(
+            calls,
+            "plan_of",
+            lambda x, target, pinned="": SimpleNamespace(of=target, pin=pinned, request_timeout=None),
+        )
         monkeypatch.setattr(calls, "authority", lambda x, plan: b"")
 
     def denied(self, x: Any) -> str | None:
@@ -1537,7 +1541,7 @@ class Guards:
         self._says = says
         self.shown: list[tuple[int, str, list[str], Json]] = []
 
-    async def __call__(self, processor: Processor, phase: int, message: bytes) -> bytes:
+    async def __call__(self, processor: Processor, phase: int, message: bytes, x: Any) -> bytes:
         kind: Any = pb.McpRequest if phase == 1 else pb.McpResponse
         read = kind.FromString(message)
         content = read.mcp_request if phase == 1 else read.mcp_response
