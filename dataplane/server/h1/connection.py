@@ -17,7 +17,7 @@ from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import request_head, request_line
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
 from dataplane.http.h1.request_head import NO_REQUEST, Framing, Meaning, RequestHead
-from dataplane.http.h1.request_line import PLAIN, PREFACE
+from dataplane.http.h1.request_line import NOBODY, PLAIN, PREFACE, Named
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
@@ -360,7 +360,7 @@ class Connection(Responding):
             learned = None
             if head.block and eol <= limits.max_line and end <= limits.max_head:
                 learned = request_head.again(head, block)  # it may say what the last one said
-            learned = learned or self._learn(data, eol, end, method, b"HTTP/1.1", b"")
+            learned = learned or self._learn(data, eol, end, method, b"HTTP/1.1", NOBODY)
             if learned is None:
                 return
             head = self.known = learned
@@ -379,16 +379,16 @@ class Connection(Responding):
         if data.startswith(b"\r\n"):
             data, end = data[2:], end - 2
         eol = data.find(b"\r\n")
-        odd = request_line.read(data[:eol], self.peer.scheme)
+        odd = request_line.read(data[:eol])
         if isinstance(odd, str):
             self._refuse_head(odd, data, end)
             return
-        method, path, query, version, absolute = odd
-        head = self._learn(data, eol, end, method, version, absolute)
+        method, path, query, version, named = odd
+        head = self._learn(data, eol, end, method, version, named)
         if head is None:
             return
         self.known = _ODD
-        target = absolute if method == CONNECT else path + query
+        target = named.authority if method == CONNECT else path + query
         x = ActiveExchange(self, method, target, Head(head.headers, head.low), self.context.clock())
         x.path = path
         x.query = query[1:]
@@ -410,7 +410,7 @@ class Connection(Responding):
         successor.take_over(self.transport, self.peer, data)
 
     def _learn(
-        self, data: bytes, eol: int, end: int, method: bytes, version: bytes, absolute: bytes
+        self, data: bytes, eol: int, end: int, method: bytes, version: bytes, named: Named
     ) -> RequestHead | None:
         """Understand the headers of a request; None when it was refused."""
         limits = self.context.limits
@@ -422,7 +422,7 @@ class Connection(Responding):
             head = "HeadersTooLarge"
         else:
             line, block = data[:eol], data[eol : end + 2]
-            head = request_head.read(line, block, version, absolute, self.peer, limits.max_headers, self._rules_of)
+            head = request_head.read(line, block, version, named, self.peer, limits.max_headers, self._rules_of)
         if isinstance(head, str):
             self._refuse_head(head, data, end)
             return None
@@ -438,7 +438,7 @@ class Connection(Responding):
         x.authority = meaning.authority
         x.bind = self.bind
         x.client = peer = self.peer
-        x.scheme = peer.scheme
+        x.scheme = meaning.scheme
         x.peer = meaning.client
         if meaning.dropped:
             context.headers_dropped(meaning.dropped)

@@ -48,6 +48,7 @@ def _request(connection: Connection, event: events.Request) -> None:
     x.host = x.asked_host = known.host
     x.peer = known.client
     x.authority = known.authority
+    x.scheme = known.scheme
     x.takes_trailers = head.takes_trailers
     carrier.never_indexed = head.never_indexed
     if known.dropped:
