@@ -20,6 +20,11 @@ PLAIN = re.compile(
 
 _ANY = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/([0-9])\.([0-9])").fullmatch
 
+_BEGINNING = re.compile(
+    rb"(?:\r\n)?(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++(?: (?:[\x21-\x7e]++(?: (HTTP/[0-9]\.[0-9]|[A-Z0-9/.]{0,7})\r?)?)?)?)?"
+).fullmatch
+_VERSION = b"HTTP/"
+
 PREFACE = b"PRI * HTTP/2.0"
 """RFC 9113 3.4: a client that speaks HTTP/2 without having asked."""
 
@@ -34,6 +39,33 @@ class Named:
 
 
 NOBODY = Named()
+
+
+MOST_JUDGED = 4096
+"""Bytes of a line that is judged before its head is whole: a longer one costs too much to be read twice, or with each
+byte that comes."""
+
+
+def judged(data: bytes, before: int) -> str:
+    """The reason code of a refusal of a head of which a part has come, `before` bytes of it at the last look; "" where
+    it may still become one. What speaks another protocol is refused by its first bytes."""
+    end = data.find(b"\r\n", 2)
+    if max(end, 0) > MOST_JUDGED or (end < 0 and len(data) > MOST_JUDGED):
+        return ""
+    if end < 0:
+        return "" if data in (b"", b"\r") or _may_begin(data) else "BadRequest"
+    if end + 2 <= before:
+        return ""
+    found = read(data[:end].removeprefix(b"\r\n"))
+    return found if isinstance(found, str) else ""
+
+
+def _may_begin(data: bytes) -> bool:
+    match = _BEGINNING(data)
+    if match is None:
+        return False
+    version = match[1] or b""
+    return version[: len(_VERSION)] == _VERSION[: len(version)]
 
 
 def read(line: bytes) -> tuple[bytes, bytes, bytes, bytes, Named] | str:

@@ -21,6 +21,8 @@ LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 """How the body is delimited."""
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?(?=\r\n)").match
+_BEGINNING = re.compile(rb"HTTP/1\.[01] [1-5][0-9]{2}(?: [\t\x20-\x7e\x80-\xff]*+)?(?:\r\n|\r?\Z)").match
+_SHORTEST = b"HTTP/1.1 200"
 _DIGITS = re.compile(rb"[0-9]{1,18}").fullmatch
 _NAMES = rb"content-length|transfer-encoding|connection|keep-alive|proxy-connection|te|upgrade"
 _SPECIAL = re.compile(rb"\r\n(?=[ckptu])(" + _NAMES + rb")[ \t]*:[ \t]*([^\r]*)").finditer
@@ -45,6 +47,11 @@ class H1ResponseHead(ResponseHead):
 
 
 NO_RESPONSE = H1ResponseHead(0, b"", b"", b"", 0)
+
+
+def may_begin(data: bytes) -> bool:
+    """Whether a head may still come of its first bytes: what speaks another protocol is known by its first word."""
+    return _BEGINNING(data + _SHORTEST[len(data) :]) is not None
 
 
 def read(raw: bytes, to_head: bool) -> H1ResponseHead | str:

@@ -9,7 +9,6 @@ chunks are read is in `http/h1`, how long the connection waits for whom in `watc
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.replies import made
@@ -18,7 +17,7 @@ from dataplane.http.h1 import request_head, request_line
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
 from dataplane.http.h1.request_head import NO_REQUEST, Framing, Meaning, RequestHead
 from dataplane.http.h1.request_line import NOBODY, PLAIN, PREFACE, Named
-from dataplane.http.heads import Head
+from dataplane.http.heads import Head, has_bare_lf
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
 from dataplane.http.rules import HttpRules
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from dataplane.server.plan import ConnectionPlan
 
 log = logging.getLogger("dataplane.server")
-
-_BARE_LF = re.compile(rb"(?<!\r)\n").search
 
 CHUNKS = 256
 REQUESTS = 16
@@ -264,12 +261,16 @@ class Connection(Responding):
         """A head that is not whole yet."""
         limits = self.context.limits
         is_bad = data.startswith((b"\r\n\r\n", PREFACE)) and not self._may_be_other(data)
-        if is_bad or _BARE_LF(data, max(0, len(self.buffer) - 1)):
+        if is_bad or has_bare_lf(data, max(0, len(self.buffer) - 1)):
             # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
             self.refuse("BadRequest", data)
             return
         if len(data) > limits.max_head:
             self.refuse("HeadersTooLarge" if b"\r\n" in data[: limits.max_line] else "TargetTooLong", data)
+            return
+        bad = "" if self._may_be_other(data) else request_line.judged(data, len(self.buffer))
+        if bad:
+            self.refuse(bad, data)
             return
         if not self.head_due:  # first bytes of a head on a connection that was idle
             self.head_due = True
@@ -509,7 +510,7 @@ class Connection(Responding):
 
     def _refuse_head(self, reason: str, data: bytes, end: int) -> None:
         """Refuse a whole head as its first half would have been, had it come alone: a bare line feed goes first."""
-        self.refuse("BadRequest" if _BARE_LF(data, 0, end) else reason, data)
+        self.refuse("BadRequest" if has_bare_lf(data, 0, end) else reason, data)
 
     def refuse(self, reason: str, data: bytes) -> None:
         """Answer a request that could not be read, without a body when it begins as HEAD does (RFC 9110 9.3.2); what

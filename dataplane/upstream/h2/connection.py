@@ -358,7 +358,7 @@ class SharedConnection:
         self._write()
         if self.state == OPEN:
             self.on_fault(event.reason, f"code {event.code}: {event.reason}")
-        if self.state == OPENING and self.begins[:5] == b"HTTP/":
+        if self.state == OPENING and self.begins and b"HTTP/".startswith(self.begins[:5]):
             self._end("it speaks HTTP/1, where HTTP/2 was expected")
         else:
             self._end(f"HTTP/2 connection error: {event.reason}")
