@@ -22,6 +22,7 @@ from dataplane.http.h1 import values
 from dataplane.http.h1.request_line import Named
 from dataplane.http.heads import SEPARATOR, folded, has_unusual_name, plain_name, unusual_lines, without, without_named
 from dataplane.http.messages import Peer
+from dataplane.http.methods import UNKNOWN_TO_LLHTTP
 from dataplane.http.rules import DEFAULT, DROP, MAX_HEADERS, REJECT, UNUSUAL_NAME, Finder, HttpRules, by_default
 
 _NAMES = (
@@ -319,6 +320,9 @@ class _Judge:
 def _agreed(line: bytes, block: bytes, framing: Framing) -> bool:
     """Whether llhttp takes the head for one and sees the same framing."""
     judge = _Judge()
+    method, _, rest = line.partition(b" ")
+    if method in UNKNOWN_TO_LLHTTP:
+        line = b"POST " + rest
     try:
         httptools.HttpRequestParser(judge).feed_data(b"%b%b\r\n" % (line, block))
     except httptools.HttpParserUpgrade:
