@@ -12,6 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.replies import made
+from dataplane.http import refused
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import request_head, request_line
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
@@ -514,9 +515,10 @@ class Connection(Responding):
 
     def refuse(self, reason: str, data: bytes) -> None:
         """Answer a request that could not be read, without a body when it begins as HEAD does (RFC 9110 9.3.2); what
-        follows on the connection is not looked at."""
-        method = b"HEAD" if data.startswith((b"HEAD ", b"\r\nHEAD ")) else b"-"
-        x = ActiveExchange(self, method, b"-", Head(b"\r\n", b"\r\n"), self.context.clock())
+        follows on the connection is not looked at. What was read of it is for the log alone."""
+        shown = refused.of_bytes(data[: self.context.limits.max_head])
+        x = ActiveExchange(self, shown.method, shown.target, Head(b"\r\n", b"\r\n"), self.context.clock())
+        x.asked_host, x.scheme = shown.host, self.peer.scheme
         x.context, x.bind, x.client, x.peer = self.context, self.bind, self.peer, self.peer.address
         self.exchange = x
         self.context.recorder.active += 1
