@@ -44,8 +44,7 @@ async def unary(env: Env, x: Exchange, backend: str, path: str, message: bytes, 
         data = b""
         while part := await stream.receive():
             data += part
-            if len(data) > most + _FRAME:
-                raise CallFailed("too_large", f"more than {most} bytes")
+            _judge(data, most)
         _check(head.head.low, stream.trailers)
         return _message(data)
     finally:
@@ -60,6 +59,15 @@ def _headers(seconds: float) -> bytes:
 
 _MOST_MILLISECONDS: Final = 99_999_999
 """A `grpc-timeout` has at most eight digits."""
+
+
+def _judge(data: bytes, most: int) -> None:
+    """What has come of an answer, as soon as it says that it is none that can be taken."""
+    announced = int.from_bytes(data[1:_FRAME], "big") if len(data) >= _FRAME else most
+    if announced > most:
+        raise CallFailed("too_large", f"more than {most} bytes")
+    if data[0] or len(data) > _FRAME + announced:
+        raise CallFailed("invalid", "an answer that is not one message")
 
 
 def _check(low: bytes, trailers: bytes) -> None:

@@ -124,7 +124,6 @@ def drive(asked: Asked, most: int = 100) -> None:
         frame(b"a", length=0),
         frame(b"a", length=2),
         frame(b"a") + frame(b"b"),
-        frame(b"a", length=1 << 24),
     ],
     ids=repr,
 )
@@ -132,6 +131,12 @@ def test_what_is_not_one_message_is_no_answer(data: bytes) -> None:
     with pytest.raises(CallFailed, match="not one message") as failed:
         drive(Asked(data))
     assert failed.value.cause == "invalid"
+
+
+def test_a_message_that_announces_too_much_is_not_waited_for() -> None:
+    with pytest.raises(CallFailed, match="more than 100 bytes") as failed:
+        drive(Asked(frame(b"a", length=1 << 24)))
+    assert failed.value.cause == "too_large"
 
 
 @pytest.mark.parametrize(
