@@ -14,6 +14,7 @@ from controlplane.lint.world import World
 from controlplane.translate import keys, secrets
 from controlplane.translate.backends import Referrer, resolve
 from controlplane.translate.conditions import Condition
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach
@@ -59,7 +60,7 @@ def _backend(world: World, owner: ObjectKey, path: Path, reference: BackendObjec
         return
     if target is None:
         yield "bad-condition", Advice(path, found.message, "error")
-    elif found.reason == "RefNotPermitted":
+    elif found.reason == NOT_PERMITTED:
         if world.sees_grants(target.namespace):
             yield "not-granted", Advice(path, f"is not permitted: {found.message}")
     elif world.is_there(target):

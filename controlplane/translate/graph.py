@@ -48,7 +48,7 @@ class Collections:
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
         # Only what listeners, routes and policies use.
-        backends = UsedBackends(graph, views, routes, policies, backend_tls)
+        backends = UsedBackends(graph, views, policies, backend_tls)
         secrets = UsedSecrets(graph, inputs, gateways, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
@@ -76,7 +76,7 @@ class Collections:
             "Gateway": of_gateways.of_gateways,
             "ListenerSet": of_gateways.of_sets,
             **{kind: RouteStatuses(graph, inputs, each, outcomes).of_routes for kind, each in routes.by_kind.items()},
-            "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
+            "GatewayBackend": BackendStatuses(graph, inputs, views, policies, backends).of_backends,
             "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
             "GatewayParameters": ParametersStatuses(graph, inputs, of_wanted).of_parameters,

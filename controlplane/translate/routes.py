@@ -15,7 +15,7 @@ from typing import Any
 from controlplane.derive import Context
 from controlplane.translate import support, wire
 from controlplane.translate.attachment import Parent
-from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve, with_parts
+from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
 from controlplane.translate.route_kinds import RouteKind, RouteMessage
@@ -36,14 +36,21 @@ class RouteTranslation:
     rules: tuple[tuple[int, bytes], ...] = ()
     """Rule index, and the Route message without parents."""
     hostnames: tuple[str, ...] = ()
-    backends: tuple[BackendKey, ...] = ()
-    """Those that its rules name."""
+    named: tuple[BackendKey, ...] = ()
+    """Backends that its rules name."""
+    brought: tuple[tuple[BackendKey, ObjectKey], ...] = ()
+    """Parts of these, with the GatewayBackend that they are parts of."""
     unfinished: tuple[int, ...] = ()
     """Indexes of rules with a backend that is not there: perhaps it is still being written."""
     refused: Condition | None = None
     """`Accepted` False for every parent, because of the route itself."""
     unresolved: Condition | None = None
     partially_invalid: Condition | None = None
+
+    @property
+    def backends(self) -> tuple[BackendKey, ...]:
+        """All that proxies need for it."""
+        return tuple(dict.fromkeys((*self.named, *(part for part, _ in self.brought)))) if self.brought else self.named
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ class Rule:
 
     position: int
     message: RouteMessage
-    backends: tuple[BackendKey, ...]
+    named: tuple[BackendKey, ...]
+    brought: tuple[tuple[BackendKey, ObjectKey], ...]
     unresolved: tuple[Condition, ...]
     unfinished: bool
     """Whether a backend is not there."""
@@ -98,7 +106,8 @@ def translate(context: Context, backends: Backends, kind: RouteKind, key: Object
     return RouteTranslation(
         rules=tuple((rule.position, rule.message.SerializeToString(deterministic=True)) for rule in rules),
         hostnames=tuple(route.spec.hostnames),
-        backends=tuple(sorted({backend for rule in rules for backend in rule.backends})),
+        named=tuple(sorted({backend for rule in rules for backend in rule.named})),
+        brought=tuple(sorted({part for rule in rules for part in rule.brought})),
         unfinished=tuple(rule.position for rule in rules if rule.unfinished),
         unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
         partially_invalid=_partially_invalid(dropped),
@@ -204,7 +213,8 @@ class _Translator:
             message.policies.extend(self._kind.policies(rule, references.key))
         if not isinstance(message, route_pb2.UdpRoute):
             message.hostnames.extend(self._hostnames)
-        return Rule(position, message, tuple(references.used), tuple(references.unresolved), references.unfinished)
+        named, brought = tuple(references.named), tuple(references.brought)
+        return Rule(position, message, named, brought, tuple(references.unresolved), references.unfinished)
 
 
 class _References:
@@ -214,14 +224,16 @@ class _References:
         self._context = context
         self._backends = backends
         self._referrer = referrer
-        self.used: list[BackendKey] = []
+        self.named: list[BackendKey] = []
+        self.brought: list[tuple[BackendKey, ObjectKey]] = []
         self.unresolved: list[Condition] = []
         self.unfinished = False
 
     def resolve(self, reference: BackendObjectReference) -> BackendKey | Condition:
         found = resolve(self._context, self._backends, self._referrer, reference)
         if isinstance(found, BackendKey):
-            self.used += with_parts(self._context, self._backends, found)
+            self.named.append(found)
+            self.brought += ((part, found.object) for part in parts(self._context, self._backends, found))
         else:
             self.unresolved.append(found)
         return found

@@ -8,11 +8,12 @@ from typing import Any
 
 from controlplane.derive import Context, Graph, Source
 from controlplane.translate import policies, policy_targets
+from controlplane.translate.collections.consents import Consents
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.views import Views
-from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, SecretUse, policy_resource
+from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, Referral, ResourceKey, policy_resource
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_targets import Attachment, Targets
 from gatewright.api.objects.gateway_policy import GatewayPolicy
@@ -26,21 +27,21 @@ class Policies:
         self._objects = inputs.gateway_policies
         self.translations = graph.map("policies", inputs.gateway_policies, self._translate, policies.untranslated)
         self.callers = self._targets(inputs, gateways, routes)
-        self.calls = graph.map("calls of policies", self.translations, self._call)
-        self.users = graph.groups("users of backends", *routes.uses, self.calls.index("uses", lambda _, uses: uses))
+        calls = graph.map("calls of policies", self.translations, self._call)
+        referrals = graph.groups("referrals", *routes.referrals, calls.index("referrals", _referrals))
+        self.leads = referrals.index("use", lambda referral, _: [referral.use])
+        """Who leads to a backend at a Gateway."""
+        self.users = graph.groups("users of backends", self.leads)
         """Gateways with a route to a backend, or with a policy that calls it."""
         self.users_by_object = self.users.index("object", lambda use, _: [(use.backend.kind, use.backend.object)])
         self.targets = replace(self.callers, uses=self.users_by_object)
         self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
+        self.consents = Consents(graph, views, self.translations, self.attachments, self.users, self.leads)
         self.placed = graph.map("placed policies", self.attachments, self._place)
         self.uses = self.placed.index("uses", lambda _, policy: _uses(policy))
         """Of backends."""
-        backend_secrets = graph.map("secrets of backends", self.users, self._secrets_of)
-        self.secret_uses = graph.groups(
-            "secret uses",
-            self.placed.index("secrets", lambda _, policy: _secret_uses(policy)),
-            backend_secrets.index("secrets", lambda _, uses: uses),
-        )
+        placed_secrets = self.placed.index("secrets", lambda _, policy: policy.secrets())
+        self.secret_uses = graph.groups("secret uses", placed_secrets, self.consents.uses)
         self.unfinished = self.placed.index("unfinished", _unfinished)
         self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
 
@@ -73,19 +74,18 @@ class Policies:
         where = policy_targets.attachment(context, self.callers, key, policy)
         return tuple(BackendUse(gateway, backend) for gateway, _ in where.places for backend in translation.backends)
 
-    def _secrets_of(self, context: Context, use: BackendUse, _: bool) -> tuple[SecretUse, ...] | None:
-        """What the own policies of a backend read, at a Gateway that sends to it."""
-        if use.backend.kind != "gatewaybackend":
-            return None
-        view = context.fetch(self._views.gateway_backends, use.backend.object)
-        return tuple(SecretUse(use.gateway, secret) for secret in view.secrets) if view is not None else None
-
     def _translate(self, context: Context, key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
         return policies.translate(context, self._views.backends, self._views.tls, key, policy)
 
     def _place(self, context: Context, key: ObjectKey, where: Attachment) -> PlacedPolicy | None:
         translation = context.fetch(self.translations, key)
-        return policies.placed(key, translation, where) if translation is not None else None
+        if translation is None:
+            return None
+        return policies.placed(key, translation, where, lambda use: self.consents.withheld(context, use))
+
+
+def _referrals(key: ObjectKey, uses: tuple[BackendUse, ...]) -> Iterator[Referral]:
+    return (Referral(use, policies.KIND, key.namespace) for use in uses)
 
 
 def _uses(policy: PlacedPolicy) -> Iterator[BackendUse]:
@@ -96,10 +96,6 @@ def _unfinished(key: ObjectKey, policy: PlacedPolicy) -> Iterator[ResourceKey]:
     for field in policy.translation.refusing if policy.translation.unfinished else ():
         name = policy_resource(key, field)
         yield from (ResourceKey(gateway, RESOURCE_TYPE, name) for gateway in policy.gateways)
-
-
-def _secret_uses(policy: PlacedPolicy) -> Iterator[SecretUse]:
-    return (SecretUse(gateway, secret) for gateway in policy.gateways for secret in policy.translation.secrets)
 
 
 def _resources(policy: PlacedPolicy) -> dict[ResourceKey, bytes]:

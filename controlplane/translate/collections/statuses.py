@@ -157,9 +157,10 @@ class RouteStatuses:
 class BackendStatuses:
     """Of GatewayBackends."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, views: Views, used: UsedBackends) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views, policies: Policies, used: UsedBackends) -> None:
         self._inputs = inputs
         self._used = used
+        self._closed = policies.consents.closed
         self.of_backends = graph.map("backend statuses", views.gateway_backends, self._status)
 
     def _status(self, context: Context, key: ObjectKey, view: GatewayBackendView) -> StatusBody | None:
@@ -173,7 +174,8 @@ class BackendStatuses:
         refusals = [
             text for each in keys for _, text in context.fetch_index(self._inputs.refusals_by_resource, each.resource)
         ]
-        return own_kinds.backend_status(view, fleets, refusals, item.metadata.generation)
+        closed = [text for use, _ in uses if view.secrets and (text := context.fetch(self._closed, use))]
+        return own_kinds.backend_status(view, fleets, refusals, closed, item.metadata.generation)
 
 
 class PolicyStatuses:

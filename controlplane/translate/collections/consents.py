@@ -1,0 +1,138 @@
+"""Secrets that policies and GatewayBackends name, and which of them stay from a Gateway (room `consent`).
+
+Asked for Gateways of other namespaces alone: within one there is nothing to decide, and nothing is computed. A decision
+is made anew when a grant, or who leads to the Secret at that Gateway, changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from controlplane.derive import Collection, Context, Graph, Groups, Index
+from controlplane.translate import consent
+from controlplane.translate.collections.views import Views
+from controlplane.translate.conditions import UNTRANSLATED
+from controlplane.translate.consent import Chooser
+from controlplane.translate.keys import BackendKey, BackendUse, ObjectKey, Referral, SecretUse
+from controlplane.translate.policies import PolicyTranslation
+from controlplane.translate.policy_targets import Attachment
+from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.names import GATEWAY_BACKEND
+from gatewright.attach.places import PlaceKey
+
+_BACKENDS = {"Service": "service", GATEWAY_BACKEND: "gatewaybackend"}
+"""Kinds of places that others lead to, as keys of backends say them. All others are attached to the Gateway by who made
+them, or are the Gateway."""
+
+
+class Consents:
+    """What goes to which Gateway."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        views: Views,
+        translations: Collection[ObjectKey, PolicyTranslation],
+        attachments: Collection[ObjectKey, Attachment],
+        users: Groups[BackendUse],
+        leads: Index[BackendUse, Referral, Any],
+    ) -> None:
+        """`users`: Gateways and the backends that they use; `leads`: who leads to these."""
+        self._views = views
+        self._attachments = attachments
+        self._leads = leads
+        self._users = users.index("at", lambda use, _: [(use.gateway, use.backend.kind, use.backend.object)])
+        abroad = graph.map("secrets of policies abroad", translations, self._of_policy)
+        self._policies = abroad.index("use", lambda _, uses: uses)
+        self.of_backends = graph.map("secrets of backends", users, self._of_backend)
+        """What the own policies of a backend read, at a Gateway that sends to it."""
+        self._backends = self.of_backends.index("abroad", lambda use, uses: uses if _is_abroad(use) else ())
+        asked = graph.groups("secrets asked for abroad", self._policies, self._backends)
+        self._decisions = graph.map("consents to secrets", asked, self._decide, _undecided, keeps=False)
+        self.closed = graph.map("backends with secrets", self.of_backends, self._closed)
+        """Why a Gateway may send nothing to a backend: it does not get a Secret that this needs. "": it gets all."""
+        going = graph.map("secrets that go with backends", self.of_backends, self._going)
+        self.uses = going.index("uses", lambda _, uses: uses)
+
+    def withheld(self, context: Context, use: SecretUse) -> str | None:
+        """Why a Secret stays from a Gateway; None: it goes there."""
+        if use.gateway.namespace == use.secret.namespace:
+            return None
+        decision = context.fetch(self._decisions, use)
+        return _undecided(use) if decision is None else decision or None
+
+    def _of_policy(
+        self, context: Context, key: ObjectKey, translation: PolicyTranslation
+    ) -> tuple[SecretUse, ...] | None:
+        where = context.fetch(self._attachments, key) if translation.secrets else None
+        if where is None:
+            return None
+        gateways = [gateway for gateway, _ in where.places if gateway.namespace != key.namespace]
+        secrets = dict.fromkeys(secret for _, secret in translation.secrets)
+        return tuple(SecretUse(gateway, secret) for gateway in gateways for secret in secrets) or None
+
+    def _of_backend(self, context: Context, use: BackendUse, _: bool) -> tuple[SecretUse, ...] | None:
+        if use.backend.kind != "gatewaybackend":
+            return None
+        view = context.fetch(self._views.gateway_backends, use.backend.object)
+        if view is None or not view.secrets:
+            return None
+        return tuple(SecretUse(use.gateway, secret) for secret in view.secrets)
+
+    def _decide(self, context: Context, use: SecretUse, _: bool) -> str:
+        """Why it stays; "": it goes."""
+        wanted = consent.missing(
+            self._choosers(context, use),
+            use.secret,
+            lambda permission: context.fetch(self._views.granted, permission) is not None,
+        )
+        return "" if wanted is None else consent.withheld(use, wanted)
+
+    def _closed(self, context: Context, use: BackendUse, uses: tuple[SecretUse, ...]) -> str:
+        return "; ".join(text for each in uses if (text := self.withheld(context, each)) is not None)
+
+    def _going(self, context: Context, use: BackendUse, uses: tuple[SecretUse, ...]) -> tuple[SecretUse, ...] | None:
+        return uses if context.fetch(self.closed, use) == "" else None
+
+    def _choosers(self, context: Context, use: SecretUse) -> Iterator[Chooser]:
+        """Who leads to the Secret at the Gateway; last the Gateway itself, as a grant for what refers says more."""
+        for policy in context.fetch_keys(self._policies, use):
+            where = context.fetch(self._attachments, policy)
+            for place in dict(where.places).get(use.gateway, ()) if where is not None else ():
+                yield from self._at(context, use.gateway, place)
+        for backend in context.fetch_keys(self._backends, use):
+            yield from self._leading(context, backend)
+        yield _chooser("Gateway", use.gateway.namespace)
+
+    def _at(self, context: Context, gateway: ObjectKey, place: PlaceKey) -> Iterator[Chooser]:
+        kind = _BACKENDS.get(place.kind)
+        if kind is None:
+            yield _chooser(place.kind, place.namespace)
+            return
+        for use in context.fetch_keys(self._users, (gateway, kind, ObjectKey(place.namespace, place.name))):
+            if kind != "service" or place.section in ("", str(use.backend.port)):
+                yield from self._leading(context, use)
+
+    def _leading(self, context: Context, use: BackendUse) -> Iterator[Chooser]:
+        """Who leads to a backend. A GatewayBackend that brings parts of its own namespace chose nothing by that: who
+        leads to it did."""
+        for referral in context.fetch_keys(self._leads, use):
+            if referral.kind == GATEWAY_BACKEND and referral.namespace == use.backend.namespace:
+                whole = BackendKey("gatewaybackend", referral.namespace, referral.name)
+                yield from self._leading(context, BackendUse(use.gateway, whole))
+            else:
+                yield _chooser(referral.kind, referral.namespace)
+
+
+def _undecided(use: SecretUse, _: bool = True) -> str:
+    """What stands for a decision that a bug prevents."""
+    return f"Secret {use.secret} stays from Gateway {use.gateway}: {UNTRANSLATED}"
+
+
+def _is_abroad(use: BackendUse) -> bool:
+    return use.gateway.namespace != use.backend.namespace
+
+
+def _chooser(kind: str, namespace: str) -> Chooser:
+    return Chooser(KINDS[kind].group, kind, namespace)

@@ -1,0 +1,313 @@
+"""A Secret goes to the proxies of a Gateway only where its namespace chose that; what needs it refuses elsewhere."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+import pytest
+
+from controlplane.translate import consent
+from controlplane.translate.consent import Chooser
+from controlplane.translate.keys import ObjectKey
+from gatewright.api.objects.grants import Permission
+from gatewright.wire.v1 import backend_pb2, policy_pb2, resource_pb2
+from tests.unit.translate.golden import World
+
+KEY = b"the key of tenant a"
+ROUTES = "gateway.networking.k8s.io"
+OURS = "gatewright.dev"
+
+CLASS = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: gatewright}
+spec: {controllerName: gatewright.dev/controller}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: a, labels: {tools: "yes"}}
+"""
+
+
+def gateway(namespace: str) -> str:
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: gw, namespace: {namespace}}}
+spec:
+  gatewayClassName: gatewright
+  listeners: [{{name: http, protocol: HTTP, port: 80, allowedRoutes: {{namespaces: {{from: All}}}}}}]
+"""
+
+
+SECRET = f"""
+apiVersion: v1
+kind: Secret
+metadata: {{name: client, namespace: a}}
+data: {{tls.crt: {base64.b64encode(b"certificate").decode()}, tls.key: {base64.b64encode(KEY).decode()}}}
+"""
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: tools, namespace: a}
+spec:
+  ports:
+    - {name: mcp, port: 80, appProtocol: gatewright.dev/mcp}
+    - {name: web, port: 81}
+"""
+TLS = "{tls: {mtlsCertificateRef: [{name: client}]}}"
+
+
+def policy(kind: str = "Service", name: str = "tools", section: str = "", group: str = "") -> str:
+    below = f", sectionName: {section}" if section else ""
+    return f"""
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {{name: tls, namespace: a}}
+spec:
+  targetRefs: [{{group: "{group}", kind: {kind}, name: {name}{below}}}]
+  backend: {TLS}
+"""
+
+
+def backend(namespace: str, spec: str, name: str = "tools") -> str:
+    return f"""
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {{name: {name}, namespace: {namespace}}}
+spec: {spec}
+"""
+
+
+SELECTOR = "{mcp: {targets: [{name: all, selector: {namespaces: {matchLabels: {tools: 'yes'}}}}]}}"
+STATIC = f"{{static: {{host: 203.0.113.1, port: 443}}, policies: {TLS}}}"
+SERVER = f"{{mcp: {{targets: [{{name: one, static: {{host: 203.0.113.1, port: 443, policies: {TLS}}}}}]}}}}"
+SERVICE_REF = "{name: tools, namespace: a, port: 80}"
+BACKEND_REF = "{group: gatewright.dev, kind: GatewayBackend, name: tools, namespace: %s}"
+
+
+def route(namespace: str, reference: str, at: str = "b", name: str = "r") -> str:
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {name}, namespace: {namespace}}}
+spec:
+  parentRefs: [{{name: gw, namespace: {at}}}]
+  rules: [{{backendRefs: [{reference}]}}]
+"""
+
+
+def grant(kind: str, to: str, name: str = "", *, group: str = ROUTES, to_group: str = "", whose: str = "b") -> str:
+    named = f", name: {name}" if name else ""
+    return f"""
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {{name: {kind.lower()}-{to.lower()}, namespace: a}}
+spec:
+  from: [{{group: {group}, kind: {kind}, namespace: {whose}}}]
+  to: [{{group: "{to_group}", kind: {to}{named}}}]
+"""
+
+
+def world(*texts: str) -> World:
+    made = World()
+    made.put("---".join((CLASS, gateway("a"), gateway("b"), SECRET, SERVICE, *texts)))
+    return made
+
+
+def has_key(made: World, name: str = "b/gw") -> bool:
+    return any(KEY in data for (owner, _, _), data in made.resources.items() if owner == name)
+
+
+def resource(made: World, name: str, owner: str = "b/gw") -> resource_pb2.Resource:
+    (data,) = [data for (whose, _, found), data in made.resources.items() if (whose, found) == (owner, name)]
+    return resource_pb2.Resource.FromString(data)
+
+
+def tls_policy(made: World, owner: str = "b/gw") -> policy_pb2.Policy:
+    return resource(made, "policy/a/tls/backend_tls", owner).policy
+
+
+def own_backend(made: World, owner: str = "b/gw", name: str = "tools") -> backend_pb2.Backend:
+    return resource(made, f"backend/gatewaybackend/a/{name}", owner).backend
+
+
+BY_SELECTOR = (policy(), backend("b", SELECTOR), route("b", BACKEND_REF % "b"))
+BY_GRANT = (policy(), grant("HTTPRoute", "Service", "tools"), route("b", SERVICE_REF))
+OF_BACKEND = (
+    backend("a", STATIC),
+    grant("HTTPRoute", "GatewayBackend", "tools", to_group=OURS),
+    route("b", BACKEND_REF % "a"),
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "lacking"),
+    [
+        (BY_SELECTOR, "GatewayBackends of namespace b"),
+        (BY_GRANT, "HTTPRoutes of namespace b"),
+        ((policy(section="mcp"), *BY_GRANT[1:]), "HTTPRoutes of namespace b"),
+    ],
+    ids=["selector", "grant for the Service alone", "a port of it"],
+)
+def test_a_client_certificate_of_a_service_stays_from_a_foreign_gateway(texts: Sequence[str], lacking: str) -> None:
+    made = world(*texts)
+    assert not has_key(made)
+    message = tls_policy(made)
+    why = f"Secret a/client stays from Gateway b/gw: no ReferenceGrant in namespace a permits {lacking} to use it"
+    assert message.invalid == f"RefNotPermitted: {why}"
+    assert not message.backend_tls.certificate
+    body = made.program.status("GatewayPolicy", "a", "tls")
+    assert body is not None
+    (entry,) = body["ancestors"]
+    found = {each["type"]: (each["status"], each["reason"], each["message"]) for each in entry["conditions"]}
+    assert found["ResolvedRefs"] == ("False", "RefNotPermitted", why)
+    assert found["Accepted"][1] == "PartiallyValid" and "backend.tls" in found["Accepted"][2]
+
+
+@pytest.mark.parametrize("reader", ["GatewayBackend", "Gateway"])
+def test_a_grant_that_names_the_secret_lets_it_go_with_a_selector(reader: str) -> None:
+    made = world(*BY_SELECTOR)
+    made.put(grant(reader, "Secret", "client", group=OURS if reader == "GatewayBackend" else ROUTES))
+    assert has_key(made) and tls_policy(made).backend_tls.certificate == "secret/a/client"
+    assert made.conditions("GatewayPolicy", "tls", namespace="a")[2].startswith("ResolvedRefs=True")
+    made.apply([("ReferenceGrant", ("a", f"{reader.lower()}-secret"), None)])
+    assert not has_key(made) and tls_policy(made).invalid
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        grant("HTTPRoute", "Secret", "client", group=ROUTES),  # the selector's kind refers, not the route
+        grant("GatewayBackend", "Secret", "other", group=OURS),
+        grant("GatewayBackend", "Secret", "client", group=OURS, whose="c"),
+        grant("GatewayBackend", "Service", "tools", group=OURS),
+    ],
+)
+def test_grants_for_others_do_not(given: str) -> None:
+    assert not has_key(world(*BY_SELECTOR, given))
+
+
+def test_a_route_of_the_namespace_chooses_for_the_whole_gateway() -> None:
+    made = world(*BY_SELECTOR)
+    made.put(route("a", "{name: tools, port: 80}", name="own"))
+    assert has_key(made) and not tls_policy(made).invalid
+    made.put(route("a", "{name: tools, port: 80}", at="a", name="own"))
+    assert not has_key(made) and has_key(made, "a/gw") and not tls_policy(made, "a/gw").invalid
+
+
+def test_a_route_of_the_namespace_to_another_port_chooses_nothing() -> None:
+    made = world(policy(section="mcp"), *BY_SELECTOR[1:], route("a", "{name: tools, port: 81}", name="own"))
+    assert not has_key(made)
+
+
+def test_a_route_of_the_namespace_chooses_nothing_by_a_foreign_backend_that_finds_its_services() -> None:
+    granted = grant("HTTPRoute", "GatewayBackend", to_group=OURS, whose="a").replace(
+        "namespace: a}", "namespace: b}", 1
+    )
+    made = world(policy(), backend("b", SELECTOR), granted, route("a", BACKEND_REF % "b"))
+    assert not has_key(made)
+
+
+def test_a_route_to_an_own_backend_with_the_server_chooses() -> None:
+    assert has_key(world(policy(), backend("a", SELECTOR), route("a", BACKEND_REF % "a")))
+
+
+def test_a_foreign_route_to_a_backend_of_the_namespace_does_not_choose_for_what_that_finds() -> None:
+    made = world(
+        policy(),
+        backend("a", SELECTOR),
+        grant("HTTPRoute", "GatewayBackend", to_group=OURS),
+        route("b", BACKEND_REF % "a"),
+    )
+    assert not has_key(made) and "HTTPRoutes of namespace b" in tls_policy(made).invalid
+    made.put(grant("HTTPRoute", "Secret", "client"))
+    assert has_key(made)
+
+
+def test_the_gateway_of_the_same_namespace_gets_it() -> None:
+    made = world(policy(), route("a", "{name: tools, port: 80}", at="a"))
+    assert has_key(made, "a/gw") and not has_key(made)
+
+
+@pytest.mark.parametrize(("spec", "part"), [(STATIC, ""), (SERVER, "/one")], ids=["static", "MCP server"])
+def test_a_backend_with_a_certificate_refuses_at_a_foreign_gateway(spec: str, part: str) -> None:
+    made = world(backend("a", spec), *OF_BACKEND[1:], route("a", BACKEND_REF % "a", at="a", name="own"))
+    assert has_key(made, "a/gw") and not has_key(made)
+    for name in {"tools", f"tools{part}"}:
+        assert own_backend(made, name=name).refused.startswith("Secret a/client stays from Gateway b/gw: no ReferenceG")
+        assert not own_backend(made, name=name).policies
+        assert not own_backend(made, "a/gw", name).refused
+    resolved = made.conditions("GatewayBackend", "tools", namespace="a")[1]
+    assert resolved.startswith("ResolvedRefs=False RefNotPermitted") and "HTTPRoutes of namespace b" in resolved
+    made.put(grant("HTTPRoute", "Secret", "client"))
+    assert has_key(made) and not own_backend(made).refused
+    assert made.conditions("GatewayBackend", "tools", namespace="a")[1].startswith("ResolvedRefs=True")
+
+
+def test_a_server_that_a_foreign_policy_calls_keeps_its_certificate() -> None:
+    caller = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: ask, namespace: b}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: gw}]
+  traffic: {extAuth: {backendRef: {name: tools, namespace: a, port: 80}, http: {}}}
+"""
+    made = world(policy(), grant("GatewayPolicy", "Service", group=OURS), caller)
+    assert not has_key(made) and "GatewayPolicies of namespace b" in tls_policy(made).invalid
+    made.put(grant("GatewayPolicy", "Secret", "client", group=OURS))
+    assert has_key(made)
+
+
+@pytest.mark.parametrize(
+    ("target", "more"),
+    [
+        ("HTTPRoute", route("a", SERVICE_REF, name="own")),
+        (
+            "ListenerSet",
+            """
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: own, namespace: a}
+spec:
+  parentRef: {name: gw, namespace: b}
+  listeners: [{name: more, protocol: HTTP, port: 8080}]
+""",
+        ),
+    ],
+)
+def test_a_policy_on_what_its_namespace_attached_takes_its_secret_along(target: str, more: str) -> None:
+    admits = gateway("b").replace("listeners:", "allowedListeners: {namespaces: {from: All}}\n  listeners:")
+    made = world(policy(target, "own", group=ROUTES), admits, more)
+    assert has_key(made) and not tls_policy(made).invalid
+
+
+def test_other_settings_of_the_policy_act() -> None:
+    both = policy().replace("backend: {", "backend: {tcp: {connectTimeout: 3s}, ")
+    made = world(both, *BY_GRANT[1:])
+    assert not resource(made, "policy/a/tls/backend_tcp").policy.invalid and tls_policy(made).invalid
+
+
+def test_a_hundred_foreign_routes_ask_once() -> None:
+    """The decision is one for a Gateway, whatever a tenant piles up there."""
+    made = world(*BY_GRANT)
+    before = made.program.runs()["consents to secrets"]
+    made.put("---".join(route("b", SERVICE_REF, name=f"r{number}") for number in range(100)))
+    assert made.program.runs()["consents to secrets"] == before
+
+
+def test_nothing_is_asked_within_a_namespace() -> None:
+    made = world(policy(), route("a", "{name: tools, port: 80}", at="a"), backend("a", STATIC))
+    made.put(route("a", BACKEND_REF % "a", at="a"))
+    assert made.program.runs()["consents to secrets"] == 0
+
+
+def test_the_first_of_those_that_lead_to_it_is_named() -> None:
+    choosers = [Chooser(OURS, "GatewayBackend", "b"), Chooser(ROUTES, "Gateway", "b")]
+    secret = ObjectKey("a", "client")
+    assert consent.missing(choosers, secret, lambda _: False) == Permission(
+        OURS, "GatewayBackend", "b", "", "Secret", "a", "client"
+    )
+    assert consent.missing([*choosers, Chooser(ROUTES, "HTTPRoute", "a")], secret, lambda _: False) is None
