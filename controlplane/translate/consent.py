@@ -8,9 +8,10 @@ leads to a Secret is found out by its caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from controlplane.translate.conditions import MOST_NAMED
 from controlplane.translate.keys import ObjectKey, SecretUse
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission
@@ -30,22 +31,22 @@ class Chooser(NamedTuple):
     namespace: str
 
 
-def missing(choosers: Iterable[Chooser], secret: ObjectKey, is_granted: Granted) -> Permission | None:
-    """None where the Secret goes to the Gateway: one of those that lead to it is of its own namespace, or has a
-    ReferenceGrant there to it (Gateway API GEP-709). Else the permission that would let the first of them.
+def missing(choosers: Iterable[Chooser], secret: ObjectKey, is_granted: Granted) -> tuple[Permission, ...]:
+    """Nothing where the Secret goes to the Gateway: one of those that lead to it is of its own namespace, or has a
+    ReferenceGrant there to it (Gateway API GEP-709). Else the permissions of which each would let it go.
 
     One choice is enough: what a proxy has, it has for all of its Gateway's routes.
     """
-    first = None
+    lacking: dict[Permission, None] = {}
     for chooser in choosers:
         wanted = Permission(*chooser, "", "Secret", *secret)
         if grants.permitted(wanted, is_granted):
-            return None
-        first = first or wanted
-    assert first is not None  # somebody leads to it, or nobody would ask
-    return first
+            return ()
+        lacking[wanted] = None
+    assert lacking  # somebody leads to it, or nobody would ask
+    return tuple(lacking)
 
 
-def withheld(use: SecretUse, wanted: Permission) -> str:
-    """What is told of a Secret that lacks a permission."""
-    return f"Secret {use.secret} stays from Gateway {use.gateway}: {grants.lacking(wanted)} to use it"
+def withheld(use: SecretUse, lacking: Sequence[Permission]) -> str:
+    """What is told of a Secret that lacks permissions."""
+    return f"Secret {use.secret} stays from Gateway {use.gateway}: {grants.lacking(*lacking[:MOST_NAMED])} to use it"

@@ -107,9 +107,9 @@ def _certificate(
     if (reference.group, reference.kind) != ("", "Secret"):
         return INVALID, f"{reference.kind} {reference.name}: certificates are in Secrets"
     key = ObjectKey(reference.namespace or owner.namespace, reference.name)
-    wanted = consent.missing([Chooser(GATEWAY_API_GROUP, owner.kind, owner.namespace)], key, granted)
-    if wanted is not None:
-        return NOT_PERMITTED, f"Secret {key}: {grants.lacking(wanted)}"
+    lacking = consent.missing([Chooser(GATEWAY_API_GROUP, owner.kind, owner.namespace)], key, granted)
+    if lacking:
+        return NOT_PERMITTED, f"Secret {key}: {grants.lacking(*lacking)}"
     problem = pair(key)
     if problem is None:
         return INVALID, f"Secret {key} does not exist"

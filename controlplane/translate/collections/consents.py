@@ -82,12 +82,12 @@ class Consents:
 
     def _decide(self, context: Context, use: SecretUse, _: bool) -> str:
         """Why it stays; "": it goes."""
-        wanted = consent.missing(
+        lacking = consent.missing(
             self._choosers(context, use),
             use.secret,
             lambda permission: context.fetch(self._views.granted, permission) is not None,
         )
-        return "" if wanted is None else consent.withheld(use, wanted)
+        return consent.withheld(use, lacking) if lacking else ""
 
     def _closed(self, context: Context, use: BackendUse, uses: tuple[SecretUse, ...]) -> str:
         return "; ".join(text for each in uses if (text := self.withheld(context, each)) is not None)

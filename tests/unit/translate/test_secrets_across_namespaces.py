@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from controlplane.translate import consent
 from controlplane.translate.consent import Chooser
-from controlplane.translate.keys import ObjectKey
+from controlplane.translate.keys import ObjectKey, SecretUse
 from gatewright.api.objects.grants import Permission
 from gatewright.wire.v1 import backend_pb2, policy_pb2, resource_pb2
-from tests.unit.translate.golden import World
+from tests.unit.translate.golden import World, objects
 
 KEY = b"the key of tenant a"
 ROUTES = "gateway.networking.k8s.io"
@@ -145,9 +147,9 @@ OF_BACKEND = (
 @pytest.mark.parametrize(
     ("texts", "lacking"),
     [
-        (BY_SELECTOR, "GatewayBackends of namespace b"),
-        (BY_GRANT, "HTTPRoutes of namespace b"),
-        ((policy(section="mcp"), *BY_GRANT[1:]), "HTTPRoutes of namespace b"),
+        (BY_SELECTOR, "GatewayBackends"),
+        (BY_GRANT, "HTTPRoutes"),
+        ((policy(section="mcp"), *BY_GRANT[1:]), "HTTPRoutes"),
     ],
     ids=["selector", "grant for the Service alone", "a port of it"],
 )
@@ -155,7 +157,8 @@ def test_a_client_certificate_of_a_service_stays_from_a_foreign_gateway(texts: S
     made = world(*texts)
     assert not has_key(made)
     message = tls_policy(made)
-    why = f"Secret a/client stays from Gateway b/gw: no ReferenceGrant in namespace a permits {lacking} to use it"
+    nobody = f"no ReferenceGrant in namespace a permits {lacking} or Gateways of namespace b to use it"
+    why = f"Secret a/client stays from Gateway b/gw: {nobody}"
     assert message.invalid == f"RefNotPermitted: {why}"
     assert not message.backend_tls.certificate
     body = made.program.status("GatewayPolicy", "a", "tls")
@@ -177,7 +180,7 @@ def test_a_grant_that_names_the_secret_lets_it_go_with_a_selector(reader: str) -
 
 
 @pytest.mark.parametrize(
-    "given",
+    "other",
     [
         grant("HTTPRoute", "Secret", "client", group=ROUTES),  # the selector's kind refers, not the route
         grant("GatewayBackend", "Secret", "other", group=OURS),
@@ -185,8 +188,8 @@ def test_a_grant_that_names_the_secret_lets_it_go_with_a_selector(reader: str) -
         grant("GatewayBackend", "Service", "tools", group=OURS),
     ],
 )
-def test_grants_for_others_do_not(given: str) -> None:
-    assert not has_key(world(*BY_SELECTOR, given))
+def test_grants_for_others_do_not(other: str) -> None:
+    assert not has_key(world(*BY_SELECTOR, other))
 
 
 def test_a_route_of_the_namespace_chooses_for_the_whole_gateway() -> None:
@@ -221,7 +224,7 @@ def test_a_foreign_route_to_a_backend_of_the_namespace_does_not_choose_for_what_
         grant("HTTPRoute", "GatewayBackend", to_group=OURS),
         route("b", BACKEND_REF % "a"),
     )
-    assert not has_key(made) and "HTTPRoutes of namespace b" in tls_policy(made).invalid
+    assert not has_key(made) and "HTTPRoutes or Gateways of namespace b" in tls_policy(made).invalid
     made.put(grant("HTTPRoute", "Secret", "client"))
     assert has_key(made)
 
@@ -240,7 +243,10 @@ def test_a_backend_with_a_certificate_refuses_at_a_foreign_gateway(spec: str, pa
         assert not own_backend(made, name=name).policies
         assert not own_backend(made, "a/gw", name).refused
     resolved = made.conditions("GatewayBackend", "tools", namespace="a")[1]
-    assert resolved.startswith("ResolvedRefs=False RefNotPermitted") and "HTTPRoutes of namespace b" in resolved
+    assert (
+        resolved.startswith("ResolvedRefs=False RefNotPermitted")
+        and "HTTPRoutes or Gateways of namespace b" in resolved
+    )
     made.put(grant("HTTPRoute", "Secret", "client"))
     assert has_key(made) and not own_backend(made).refused
     assert made.conditions("GatewayBackend", "tools", namespace="a")[1].startswith("ResolvedRefs=True")
@@ -256,7 +262,7 @@ spec:
   traffic: {extAuth: {backendRef: {name: tools, namespace: a, port: 80}, http: {}}}
 """
     made = world(policy(), grant("GatewayPolicy", "Service", group=OURS), caller)
-    assert not has_key(made) and "GatewayPolicies of namespace b" in tls_policy(made).invalid
+    assert not has_key(made) and "GatewayPolicies or Gateways of namespace b" in tls_policy(made).invalid
     made.put(grant("GatewayPolicy", "Secret", "client", group=OURS))
     assert has_key(made)
 
@@ -304,10 +310,81 @@ def test_nothing_is_asked_within_a_namespace() -> None:
     assert made.program.runs()["consents to secrets"] == 0
 
 
-def test_the_first_of_those_that_lead_to_it_is_named() -> None:
-    choosers = [Chooser(OURS, "GatewayBackend", "b"), Chooser(ROUTES, "Gateway", "b")]
-    secret = ObjectKey("a", "client")
-    assert consent.missing(choosers, secret, lambda _: False) == Permission(
-        OURS, "GatewayBackend", "b", "", "Secret", "a", "client"
+def test_each_grant_that_would_do_is_named() -> None:
+    choosers = [Chooser(OURS, "GatewayBackend", "b"), Chooser(ROUTES, "Gateway", "c")]
+    use = SecretUse(ObjectKey("c", "gw"), ObjectKey("a", "client"))
+    lacking = consent.missing([*choosers, choosers[0]], use.secret, lambda _: False)
+    assert lacking == (
+        Permission(OURS, "GatewayBackend", "b", "", "Secret", "a", "client"),
+        Permission(ROUTES, "Gateway", "c", "", "Secret", "a", "client"),
     )
-    assert consent.missing([*choosers, Chooser(ROUTES, "HTTPRoute", "a")], secret, lambda _: False) is None
+    assert consent.withheld(use, lacking) == (
+        "Secret a/client stays from Gateway c/gw: no ReferenceGrant in namespace a permits GatewayBackends of "
+        "namespace b or Gateways of namespace c to use it"
+    )
+    assert not consent.missing([*choosers, Chooser(ROUTES, "HTTPRoute", "a")], use.secret, lambda _: False)
+
+
+OWN_SERVICE = "{name: tools, port: 80}"
+THINGS: Mapping[str, Mapping[str, str]] = {
+    "policy": {"whole": policy(), "port": policy(section="mcp")},
+    "backend of a": {"selector": backend("a", SELECTOR), "certificate": backend("a", STATIC)},
+    "backend of b": {"selector": backend("b", SELECTOR)},
+    "route of a": {
+        "service": route("a", OWN_SERVICE, name="own"),
+        "other port": route("a", "{name: tools, port: 81}", name="own"),
+        "backend of a": route("a", BACKEND_REF % "a", name="own"),
+        "elsewhere": route("a", OWN_SERVICE, at="a", name="own"),
+    },
+    "route of b": {
+        "service": route("b", SERVICE_REF),
+        "backend of a": route("b", BACKEND_REF % "a"),
+        "backend of b": route("b", BACKEND_REF % "b"),
+    },
+    "route to service": {"": grant("HTTPRoute", "Service")},
+    "route to backend": {"": grant("HTTPRoute", "GatewayBackend", to_group=OURS)},
+    "route to secret": {"": grant("HTTPRoute", "Secret", "client")},
+    "backend to secret": {"": grant("GatewayBackend", "Secret", "client", group=OURS)},
+    "gateway to secret": {"": grant("Gateway", "Secret")},
+}
+"""Objects that come and go, and the texts that each may have."""
+
+
+def goes(now: Mapping[str, str]) -> bool:
+    """Whether the Gateway of b gets the Secret of a, by the words of the rule. `now`: things and their texts."""
+    to, own = now.get("route of b"), now.get("route of a")
+    found, of_a = now.get("backend of b"), now.get("backend of a")
+    a_finds = of_a == "selector" and "policy" in now
+    leads = {
+        "route": (to == "service" and "route to service" in now and "policy" in now)
+        or (to == "backend of a" and "route to backend" in now and (of_a == "certificate" or a_finds)),
+        "backend": to == "backend of b" and found is not None and "policy" in now,
+    }
+    chosen = (own == "service" and "policy" in now) or (own == "backend of a" and (of_a == "certificate" or a_finds))
+    chosen |= own == "other port" and now.get("policy") == "whole"
+    granted = {who for who in leads if f"{who} to secret" in now and leads[who]}
+    # A policy for a port goes to whoever uses the Service.
+    leads["the other port"] = own == "other port" and "policy" in now
+    return chosen or bool(granted) or ("gateway to secret" in now and any(leads.values()))
+
+
+CHANGES = [(thing, text) for thing, texts in THINGS.items() for text in (None, *texts)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(CHANGES), max_size=24))
+def test_after_any_history_it_is_where_the_rule_says(changes: list[tuple[str, str | None]]) -> None:
+    now = {"policy": "whole", "backend of b": "selector", "route of b": "backend of b"}
+    lived = world(*(THINGS[thing][text] for thing, text in now.items()))
+    for thing, text in changes:
+        now.pop(thing, None)
+        if text is None:
+            gone = next(iter(THINGS[thing].values()))
+            lived.apply([(kind, key, None) for kind, key, _ in objects(gone)])
+        else:
+            now[thing] = text
+            lived.put(THINGS[thing][text])
+        assert has_key(lived) == goes(now), now
+    fresh = world(*(THINGS[thing][text] for thing, text in now.items()))
+    assert fresh.resources == lived.resources
+    assert fresh.program.statuses() == lived.program.statuses()
