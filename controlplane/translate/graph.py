@@ -33,13 +33,13 @@ from controlplane.translate.unfinished import Unfinished
 class Collections:
     """The graph and its collections."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, selectors_need_grants: bool = False) -> None:
         graph = self.graph = Graph()
 
         # Objects as decoded, and what is known of the proxies.
         inputs = self.inputs = Inputs(graph)
         # What is served, and what routes and policies refer to, each without what changes nothing for its readers.
-        views = self.views = Views(graph, inputs)
+        views = self.views = Views(graph, inputs, selectors_need_grants=selectors_need_grants)
         gateways = self.gateways = Gateways(graph, inputs, views)
         # Where routes and policies attach, what they say, and which policies win.
         routes = self.routes = Routes(graph, inputs, gateways, views)
