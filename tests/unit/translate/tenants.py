@@ -34,12 +34,17 @@ spec:
 """
 
 
-SECRET = f"""
+def secret(**entries: bytes) -> str:
+    data = ", ".join(f"{name}: {base64.b64encode(value).decode()}" for name, value in entries.items())
+    return f"""
 apiVersion: v1
 kind: Secret
-metadata: {{name: client, namespace: a}}
-data: {{tls.crt: {base64.b64encode(b"certificate").decode()}, tls.key: {base64.b64encode(KEY).decode()}}}
+metadata: {{name: client, namespace: a, labels: {{keys: all}}}}
+data: {{{data}}}
 """
+
+
+SECRET = secret(**{"tls.crt": b"certificate", "tls.key": KEY})
 SERVICE = """
 apiVersion: v1
 kind: Service

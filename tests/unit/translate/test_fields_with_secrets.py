@@ -30,6 +30,7 @@ from tests.unit.translate.tenants import (
     has_key,
     policy,
     route,
+    secret,
     world,
 )
 
@@ -165,16 +166,6 @@ def test_what_others_lead_to_brings_no_secret_without_a_grant_for_it(path: str) 
 def pair() -> tuple[bytes, bytes]:
     issued = Authority().issue("a.example")
     return issued.chain, issued.key
-
-
-def secret(**entries: bytes) -> str:
-    data = ", ".join(f"{name}: {base64.b64encode(value).decode()}" for name, value in entries.items())
-    return f"""
-apiVersion: v1
-kind: Secret
-metadata: {{name: client, namespace: a, labels: {{keys: all}}}}
-data: {{{data}}}
-"""
 
 
 @pytest.mark.parametrize("path", NAMED)
