@@ -35,25 +35,25 @@ class Consents:
         views: Views,
         translations: Collection[ObjectKey, PolicyTranslation],
         attachments: Collection[ObjectKey, Attachment],
-        users: Groups[BackendUse],
+        referrals: Groups[Referral],
         leads: Index[BackendUse, Referral, Any],
     ) -> None:
-        """`users`: Gateways and the backends that they use; `leads`: who leads to these."""
+        """`leads`: the referrals to a backend at a Gateway."""
         self._views = views
         self._attachments = attachments
         self._leads = leads
-        self._users = users.index("at", lambda use, _: [(use.gateway, use.backend.kind, use.backend.object)])
         abroad = graph.map("secrets of policies abroad", translations, self._of_policy)
         self._policies = abroad.index("use", lambda _, uses: uses)
-        self.of_backends = graph.map("secrets of backends", users, self._of_backend)
-        """What the own policies of a backend read, at a Gateway that sends to it."""
-        self._backends = self.of_backends.index("abroad", lambda use, uses: uses if _is_abroad(use) else ())
+        of_backends = graph.map("secrets of backends", referrals, self._of_backend)
+        self._backends = of_backends.index("abroad", lambda each, uses: uses if _is_abroad(each.use) else ())
         asked = graph.groups("secrets asked for abroad", self._policies, self._backends)
         self._decisions = graph.map("consents to secrets", asked, self._decide, _undecided, keeps=False)
-        self.closed = graph.map("backends with secrets", self.of_backends, self._closed)
+        with_secrets = graph.groups("backends with secrets", of_backends.index("backend", lambda each, _: [each.use]))
+        self.closed = graph.map("backends that are closed", with_secrets, self._closed)
         """Why a Gateway may send nothing to a backend: it does not get a Secret that this needs. "": it gets all."""
-        going = graph.map("secrets that go with backends", self.of_backends, self._going)
+        going = graph.map("secrets that go with backends", with_secrets, self._going)
         self.uses = going.index("uses", lambda _, uses: uses)
+        """What backends bring to Gateways."""
 
     def withheld(self, context: Context, use: SecretUse) -> str | None:
         """Why a Secret stays from a Gateway; None: it goes there."""
@@ -72,13 +72,15 @@ class Consents:
         secrets = dict.fromkeys(secret for _, secret in translation.secrets)
         return tuple(SecretUse(gateway, secret) for gateway in gateways for secret in secrets) or None
 
-    def _of_backend(self, context: Context, use: BackendUse, _: bool) -> tuple[SecretUse, ...] | None:
+    def _of_backend(self, context: Context, referral: Referral, _: bool) -> tuple[SecretUse, ...] | None:
+        return self._needed(context, referral.use) or None
+
+    def _needed(self, context: Context, use: BackendUse) -> tuple[SecretUse, ...]:
+        """What the own policies of a backend read, at a Gateway that sends to it."""
         if use.backend.kind != "gatewaybackend":
-            return None
+            return ()
         view = context.fetch(self._views.gateway_backends, use.backend.object)
-        if view is None or not view.secrets:
-            return None
-        return tuple(SecretUse(use.gateway, secret) for secret in view.secrets)
+        return tuple(SecretUse(use.gateway, secret) for secret in view.secrets) if view is not None else ()
 
     def _decide(self, context: Context, use: SecretUse, _: bool) -> str:
         """Why it stays; "": it goes."""
@@ -89,11 +91,12 @@ class Consents:
         )
         return consent.withheld(use, lacking) if lacking else ""
 
-    def _closed(self, context: Context, use: BackendUse, uses: tuple[SecretUse, ...]) -> str:
+    def _closed(self, context: Context, use: BackendUse, _: bool) -> str:
+        uses = self._needed(context, use)
         return "; ".join(text for each in uses if (text := self.withheld(context, each)) is not None)
 
-    def _going(self, context: Context, use: BackendUse, uses: tuple[SecretUse, ...]) -> tuple[SecretUse, ...] | None:
-        return uses if context.fetch(self.closed, use) == "" else None
+    def _going(self, context: Context, use: BackendUse, _: bool) -> tuple[SecretUse, ...] | None:
+        return self._needed(context, use) if context.fetch(self.closed, use) == "" else None
 
     def _choosers(self, context: Context, use: SecretUse) -> Iterator[Chooser]:
         """Who leads to the Secret at the Gateway; last the Gateway itself, as a grant for what refers says more."""
@@ -101,8 +104,8 @@ class Consents:
             where = context.fetch(self._attachments, policy)
             for place in dict(where.places).get(use.gateway, ()) if where is not None else ():
                 yield from self._at(context, use.gateway, place)
-        for backend in context.fetch_keys(self._backends, use):
-            yield from self._leading(context, backend)
+        for referral in context.fetch_keys(self._backends, use):
+            yield from self._who(context, referral)
         yield _chooser("Gateway", use.gateway.namespace)
 
     def _at(self, context: Context, gateway: ObjectKey, place: PlaceKey) -> Iterator[Chooser]:
@@ -110,19 +113,35 @@ class Consents:
         if kind is None:
             yield _chooser(place.kind, place.namespace)
             return
-        for use in context.fetch_keys(self._users, (gateway, kind, ObjectKey(place.namespace, place.name))):
-            if kind != "service" or place.section in ("", str(use.backend.port)):
-                yield from self._leading(context, use)
+        for backend in self._meant(context, kind, place):
+            yield from self._leading(context, BackendUse(gateway, backend))
+
+    def _meant(self, context: Context, kind: str, place: PlaceKey) -> Iterator[BackendKey]:
+        """The backends that a place means: an object, or a part of it."""
+        key = ObjectKey(place.namespace, place.name)
+        if kind == "service":
+            service = context.fetch(self._views.services, key)
+            for port in service.ports if service is not None else ():
+                if place.section in ("", str(port.port)):
+                    yield BackendKey(kind, *key, port.port, port.protocol)
+            return
+        view = context.fetch(self._views.gateway_backends, key)
+        for part in ("", *(view.mcp.parts if view is not None and view.mcp is not None else ())):
+            yield BackendKey(kind, *key, part=part)
 
     def _leading(self, context: Context, use: BackendUse) -> Iterator[Chooser]:
-        """Who leads to a backend. A GatewayBackend that brings parts of its own namespace chose nothing by that: who
-        leads to it did."""
+        """Who leads to a backend."""
         for referral in context.fetch_keys(self._leads, use):
-            if referral.kind == GATEWAY_BACKEND and referral.namespace == use.backend.namespace:
-                whole = BackendKey("gatewaybackend", referral.namespace, referral.name)
-                yield from self._leading(context, BackendUse(use.gateway, whole))
-            else:
-                yield _chooser(referral.kind, referral.namespace)
+            yield from self._who(context, referral)
+
+    def _who(self, context: Context, referral: Referral) -> Iterator[Chooser]:
+        """A GatewayBackend that brings parts of its own namespace chose nothing by that: who leads to it did."""
+        gateway, backend = referral.use
+        if referral.kind == GATEWAY_BACKEND and referral.namespace == backend.namespace:
+            whole = BackendKey(_BACKENDS[GATEWAY_BACKEND], referral.namespace, referral.name)
+            yield from self._leading(context, BackendUse(gateway, whole))
+        else:
+            yield _chooser(referral.kind, referral.namespace)
 
 
 def _undecided(use: SecretUse, _: bool = True) -> str:

@@ -31,12 +31,13 @@ class Policies:
         referrals = graph.groups("referrals", *routes.referrals, calls.index("referrals", _referrals))
         self.leads = referrals.index("use", lambda referral, _: [referral.use])
         """Who leads to a backend at a Gateway."""
-        self.users = graph.groups("users of backends", self.leads)
+        self.users_by_object = referrals.index(
+            "object", lambda each, _: [(each.use.backend.kind, each.use.backend.object)]
+        )
         """Gateways with a route to a backend, or with a policy that calls it."""
-        self.users_by_object = self.users.index("object", lambda use, _: [(use.backend.kind, use.backend.object)])
         self.targets = replace(self.callers, uses=self.users_by_object)
         self.attachments = graph.map("policy attachments", inputs.gateway_policies, self._attach)
-        self.consents = Consents(graph, views, self.translations, self.attachments, self.users, self.leads)
+        self.consents = Consents(graph, views, self.translations, self.attachments, referrals, self.leads)
         self.placed = graph.map("placed policies", self.attachments, self._place)
         self.uses = self.placed.index("uses", lambda _, policy: _uses(policy))
         """Of backends."""
