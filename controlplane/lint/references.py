@@ -19,9 +19,11 @@ from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach
 from gatewright.api.lint.lint import Found
+from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference, LocalSecretObjectRef
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
@@ -48,6 +50,31 @@ def _targets(world: World, owner: ObjectKey) -> Iterator[Found]:
     view = world.context().fetch(world.graph.views.gateway_backends, key)
     if view is not None and view.unresolved is not None:
         yield "bad-condition", owner, Advice(("spec", "mcp", "targets"), view.unresolved.message)
+
+
+def withheld(world: World) -> Iterator[Found]:
+    """Secrets that stay from Gateways of other namespaces, at what needs them."""
+    policies = world.graph.policies
+    closed = [
+        (ObjectKey("GatewayPolicy", *key), _field(name), text)
+        for key, policy in policies.placed.items()
+        for fields in policy.closed.values()
+        for name, text in fields.items()
+    ]
+    closed += [
+        (ObjectKey("GatewayBackend", *use.backend.object), ("spec",), text)
+        for use, text in policies.consents.closed.items()
+        if text and not use.backend.part
+    ]
+    for owner, path, text in closed:
+        if world.is_there(owner) and world.sees_grants(owner.namespace):
+            yield "not-granted", owner, Advice(path, text.removeprefix(f"{NOT_PERMITTED}: "))
+
+
+def _field(name: str) -> Path:
+    """Where a setting of a policy is written that stands under this name on the wire."""
+    written = to_wire.backend_name(name) or f"traffic.{to_camel(name)}"
+    return ("spec", *written.split("."))
 
 
 Told = Iterator[tuple[str, Advice]]
