@@ -5,7 +5,7 @@ References to what is in none of the files are not judged here (`gatewright.api.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -53,22 +53,37 @@ def _targets(world: World, owner: ObjectKey) -> Iterator[Found]:
 
 
 def withheld(world: World) -> Iterator[Found]:
-    """Secrets that stay from Gateways of other namespaces, at what needs them."""
-    policies = world.graph.policies
-    closed = [
-        (ObjectKey("GatewayPolicy", *key), _field(name), text)
-        for key, policy in policies.placed.items()
-        for fields in policy.closed.values()
-        for name, text in fields.items()
-    ]
-    closed += [
-        (ObjectKey("GatewayBackend", *use.backend.object), ("spec",), text)
-        for use, text in policies.consents.closed.items()
-        if text and not use.backend.part
-    ]
-    for owner, path, text in closed:
-        if world.is_there(owner) and world.sees_grants(owner.namespace):
-            yield "not-granted", owner, Advice(path, text.removeprefix(f"{NOT_PERMITTED}: "))
+    """Secrets that stay from Gateways of other namespaces, at what needs them and at what leads there."""
+    for owner, path, text, namespaces in (*_of_policies(world), *_of_backends(world), *_of_routes(world)):
+        if world.is_there(owner) and all(map(world.sees_grants, namespaces)):
+            yield "not-granted", owner, Advice(path, text)
+
+
+Withheld = tuple[ObjectKey, Path, str, Collection[str]]
+"""Who lacks a Secret, the field, why, and the namespaces whose grants count."""
+
+
+def _of_policies(world: World) -> Iterator[Withheld]:
+    for key, policy in world.graph.policies.placed.items():
+        for closed in policy.closed.values():
+            for name, text in closed.items():
+                owner = ObjectKey("GatewayPolicy", *key)
+                yield owner, _field(name), text.removeprefix(f"{NOT_PERMITTED}: "), [key.namespace]
+
+
+def _of_backends(world: World) -> Iterator[Withheld]:
+    for (_, backend), text in world.graph.policies.consents.closed.items():
+        if text and not backend.part:
+            yield ObjectKey("GatewayBackend", *backend.object), ("spec",), text, [backend.namespace]
+
+
+def _of_routes(world: World) -> Iterator[Withheld]:
+    for kind, routes in world.graph.routes.by_kind.items():
+        for key, route in routes.placed.items():
+            namespaces = {backend.namespace for backend in route.translation.named}
+            for gateway in route.gateways:
+                for text in world.graph.policies.lacking(world.context(), key.namespace, route, gateway):
+                    yield ObjectKey(kind, *key), ("spec", "rules"), text, namespaces
 
 
 def _field(name: str) -> Path:

@@ -75,7 +75,10 @@ class Collections:
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,
             "ListenerSet": of_gateways.of_sets,
-            **{kind: RouteStatuses(graph, inputs, each, outcomes).of_routes for kind, each in routes.by_kind.items()},
+            **{
+                kind: RouteStatuses(graph, inputs, each, policies, outcomes).of_routes
+                for kind, each in routes.by_kind.items()
+            },
             "GatewayBackend": BackendStatuses(graph, inputs, views, policies, backends).of_backends,
             "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,

@@ -107,6 +107,10 @@ class PlacedPolicy:
                 if name not in closed:
                     yield SecretUse(gateway, secret)
 
+    def closed_places(self) -> Iterator[tuple[ObjectKey, PlaceKey]]:
+        """Where fields refuse for want of a Secret: places of Gateways."""
+        return ((gateway, place) for gateway in self.closed for place in self.places)
+
 
 def translate(
     context: Context, backends: Backends, known: Known, key: ObjectKey, policy: GatewayPolicy
@@ -214,6 +218,11 @@ def placed(
         ),
         closed,
     )
+
+
+def whys(closed: Closed) -> list[str]:
+    """Why Secrets stay, each once, without the reason that is in front of it for proxies."""
+    return [*dict.fromkeys(text.removeprefix(f"{NOT_PERMITTED}: ") for text in closed.values())]
 
 
 def _closed(

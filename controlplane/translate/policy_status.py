@@ -14,7 +14,7 @@ from controlplane.translate.conditions import Condition, StatusBody, joined, ren
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey, policy_resource, secret_resource
-from controlplane.translate.policies import Closed, PlacedPolicy, PolicyTranslation, partially_valid
+from controlplane.translate.policies import Closed, PlacedPolicy, PolicyTranslation, partially_valid, whys
 from controlplane.translate.policy_targets import Attachment
 from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 from gatewright.attach.outcome import Outcome, Setting
@@ -133,8 +133,7 @@ class PolicyReport:
 
 
 def _unresolved(closed: Closed) -> Condition:
-    texts = dict.fromkeys(text.removeprefix(f"{NOT_PERMITTED}: ") for text in closed.values())
-    return Condition("ResolvedRefs", False, NOT_PERMITTED, joined([*texts]))
+    return Condition("ResolvedRefs", False, NOT_PERMITTED, joined(whys(closed)))
 
 
 _OF_CLOSED: Final[Mapping[str, Callable[[Closed], Condition | None]]] = {

@@ -26,6 +26,10 @@ _BACKENDS = {"Service": "service", GATEWAY_BACKEND: "gatewaybackend"}
 them, or are the Gateway."""
 
 
+PLACES = {kind: name for name, kind in _BACKENDS.items()}
+"""The reverse."""
+
+
 class Consents:
     """What goes to which Gateway."""
 

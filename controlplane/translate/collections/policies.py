@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
 from controlplane.derive import Context, Graph, Source
 from controlplane.translate import policies, policy_targets
-from controlplane.translate.collections.consents import Consents
+from controlplane.translate.collections.consents import PLACES, Consents
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.routes import Routes
@@ -16,7 +16,9 @@ from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, Referral, ResourceKey, policy_resource
 from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy_targets import Attachment, Targets
+from controlplane.translate.routes import PlacedRoute
 from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.attach.places import PlaceKey
 
 
 class Policies:
@@ -43,8 +45,31 @@ class Policies:
         """Of backends."""
         placed_secrets = self.placed.index("secrets", lambda _, policy: policy.secrets())
         self.secret_uses = graph.groups("secret uses", placed_secrets, self.consents.uses)
+        self._closed = self.placed.index("closed", lambda _, policy: policy.closed_places())
         self.unfinished = self.placed.index("unfinished", _unfinished)
         self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
+
+    def lacking(self, context: Context, namespace: str, route: PlacedRoute, gateway: ObjectKey) -> Collection[str]:
+        """Why a Gateway sends nothing to backends that a route of a namespace names, as Secrets for them stay from it.
+        Nothing is asked of backends of that namespace, which chose by the route, or of the Gateway's."""
+        own = (namespace, gateway.namespace)
+        foreign = [backend for backend in route.translation.named if backend.namespace not in own]
+        if not foreign:
+            return ()
+        return dict.fromkeys(
+            text for backend in foreign for text in self._closures(context, BackendUse(gateway, backend))
+        )
+
+    def _closures(self, context: Context, use: BackendUse) -> Iterator[str]:
+        """Of one backend: for its own policies, and for those attached to it."""
+        backend = use.backend
+        if backend.kind == "gatewaybackend" and (own := context.fetch(self.consents.closed, use)):
+            yield own
+        sections = ("", str(backend.port)) if backend.kind == "service" else ("", backend.part)
+        kind = PLACES[backend.kind]
+        for place in (PlaceKey(kind, *backend.object, section) for section in dict.fromkeys(sections)):
+            for _, policy in context.fetch_index(self._closed, (use.gateway, place)):
+                yield from policies.whys(policy.closed[use.gateway])
 
     def _targets(self, inputs: Inputs, gateways: Gateways, routes: Routes) -> Targets:
         labelled: tuple[Source[ObjectKey, Any], ...] = (

@@ -131,9 +131,12 @@ class ParametersStatuses:
 class RouteStatuses:
     """Of the routes of one kind."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, routes: KindOfRoutes, outcomes: Outcomes) -> None:
+    def __init__(
+        self, graph: Graph, inputs: Inputs, routes: KindOfRoutes, policies: Policies, outcomes: Outcomes
+    ) -> None:
         self._inputs = inputs
         self._routes = routes
+        self._policies = policies
         self._outcomes = outcomes
         self.of_routes = graph.map(f"{routes.row.kind} statuses", routes.placed, self._status)
 
@@ -150,6 +153,7 @@ class RouteStatuses:
             lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
             lambda place: context.fetch(self._outcomes.locks, place) or {},
             lambda route_class: context.fetch(self._outcomes.ways, route_class),
+            lambda gateway: self._policies.lacking(context, key.namespace, route, gateway),
         )
         return report.status()
 

@@ -127,6 +127,18 @@ def test_a_foreign_route_to_a_backend_of_the_namespace_does_not_choose_for_what_
     assert has_key(made)
 
 
+@pytest.mark.parametrize("texts", [BY_GRANT, (policy(section="mcp"), *BY_GRANT[1:]), OF_BACKEND])
+def test_the_foreign_route_says_what_it_lacks_at_which_gateway(texts: Sequence[str]) -> None:
+    made = world(*texts)
+    both = route("b", SERVICE_REF if texts is not OF_BACKEND else BACKEND_REF % "a")
+    made.put(both.replace("parentRefs: [", "parentRefs: [{name: gw, namespace: a}, "))
+    at_a, at_b = (made.conditions("HTTPRoute", "r", namespace="b", entry=entry)[1] for entry in (0, 1))
+    assert at_a.startswith("ResolvedRefs=True")
+    assert at_b.startswith("ResolvedRefs=False RefNotPermitted") and "HTTPRoutes or Gateways of namespace b" in at_b
+    made.put(grant("HTTPRoute", "Secret", "client"))
+    assert made.conditions("HTTPRoute", "r", namespace="b", entry=1)[1].startswith("ResolvedRefs=True")
+
+
 def test_the_gateway_of_the_same_namespace_gets_it() -> None:
     made = world(policy(), route("a", "{name: tools, port: 80}", at="a"))
     assert has_key(made, "a/gw") and not has_key(made)
