@@ -53,7 +53,7 @@ def _targets(world: World, owner: ObjectKey) -> Iterator[Found]:
 
 
 def withheld(world: World) -> Iterator[Found]:
-    """Secrets that stay from Gateways of other namespaces, at what needs them and at what leads there."""
+    """Secrets that are kept from Gateways of other namespaces, at what needs them and at what leads there."""
     for owner, path, text, namespaces in (*_of_policies(world), *_of_backends(world), *_of_routes(world)):
         if world.is_there(owner) and all(map(world.sees_grants, namespaces)):
             yield "not-granted", owner, Advice(path, text)

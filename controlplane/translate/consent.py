@@ -49,4 +49,4 @@ def missing(choosers: Iterable[Chooser], secret: ObjectKey, is_granted: Granted)
 
 def withheld(use: SecretUse, lacking: Sequence[Permission]) -> str:
     """What is told of a Secret that lacks permissions."""
-    return f"Secret {use.secret} stays from Gateway {use.gateway}: {grants.lacking(*lacking[:MOST_NAMED])} to use it"
+    return f"Secret {use.secret} is kept from Gateway {use.gateway}: {grants.lacking(*lacking[:MOST_NAMED])} to use it"

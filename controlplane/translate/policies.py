@@ -203,7 +203,7 @@ def placed(
     key: ObjectKey, translation: PolicyTranslation, attachment: Attachment, withheld: Callable[[SecretUse], str | None]
 ) -> PlacedPolicy | None:
     """The resources of a policy for every Gateway that has one of its places; None where there is nothing to send.
-    `withheld`: why a Secret stays from a Gateway."""
+    `withheld`: why a Secret is kept from a Gateway."""
     if not translation.fields or not attachment.places:
         return None
     closed = _closed(translation, attachment, withheld) if translation.secrets else _NOWHERE

@@ -140,7 +140,7 @@ _OF_CLOSED: Final[Mapping[str, Callable[[Closed], Condition | None]]] = {
     "Accepted": partially_valid,
     "ResolvedRefs": _unresolved,
 }
-"""What fields without a Secret that stays from a Gateway say there."""
+"""What fields without a Secret that is kept from a Gateway say there."""
 
 
 def _also(condition: Condition, more: Condition | None) -> Condition:

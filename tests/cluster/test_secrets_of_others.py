@@ -152,7 +152,7 @@ def test_a_foreign_key_comes_with_a_grant_for_it_alone(
     assert callable(reached)
     reached(server)
     why = f"no ReferenceGrant in namespace partner permits {reader}s or Gateways of namespace shop to use it"
-    told = [("RefNotPermitted", f"Secret partner/client stays from Gateway shop/web: {why}")]
+    told = [("RefNotPermitted", f"Secret partner/client is kept from Gateway shop/web: {why}")]
     wait_until(lambda: of_shop(server) == told, controller.process.log)
     found = read(server, controller, "shop", "web")
     assert not has(found, key)

@@ -1,4 +1,4 @@
-"""Secrets that policies and GatewayBackends name, and which of them stay from a Gateway (room `consent`).
+"""Secrets that policies and GatewayBackends name, and which of them are kept from a Gateway (room `consent`).
 
 Asked for Gateways of other namespaces alone: within one there is nothing to decide, and nothing is computed. A decision
 is made anew when a grant, or who leads to the Secret at that Gateway, changes.
@@ -60,7 +60,7 @@ class Consents:
         """What backends bring to Gateways."""
 
     def withheld(self, context: Context, use: SecretUse) -> str | None:
-        """Why a Secret stays from a Gateway; None: it goes there."""
+        """Why a Secret is kept from a Gateway; None: it goes there."""
         if use.gateway.namespace == use.secret.namespace:
             return None
         decision = context.fetch(self._decisions, use)
@@ -150,7 +150,7 @@ class Consents:
 
 def _undecided(use: SecretUse, _: bool = True) -> str:
     """What stands for a decision that a bug prevents."""
-    return f"Secret {use.secret} stays from Gateway {use.gateway}: {UNTRANSLATED}"
+    return f"Secret {use.secret} is kept from Gateway {use.gateway}: {UNTRANSLATED}"
 
 
 def _is_abroad(use: BackendUse) -> bool:

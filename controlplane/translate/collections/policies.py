@@ -50,7 +50,7 @@ class Policies:
         self.resources = graph.derive("policy resources", self.placed, lambda _, __, policy: _resources(policy))
 
     def lacking(self, context: Context, namespace: str, route: PlacedRoute, gateway: ObjectKey) -> Collection[str]:
-        """Why a Gateway sends nothing to backends that a route of a namespace names, as Secrets for them stay from it.
+        """Why a Gateway sends nothing to backends that a route of a namespace names: Secrets for them are kept from it.
         Nothing is asked of backends of that namespace, which chose by the route, or of the Gateway's."""
         own = (namespace, gateway.namespace)
         foreign = [backend for backend in route.translation.named if backend.namespace not in own]

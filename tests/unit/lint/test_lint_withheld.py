@@ -11,7 +11,7 @@ from tests.unit.translate.tenants import CLASS, SECRET, SERVICE, SERVICE_REF, ga
 def test_a_secret_that_stays_from_a_foreign_gateway_is_told_where_it_lacks(tmp_path: Path) -> None:
     texts = [CLASS, gateway("b"), SECRET, SERVICE, policy(), grant("HTTPRoute", "Service"), route("b", SERVICE_REF)]
     why = (
-        "Secret a/client stays from Gateway b/gw: no ReferenceGrant in namespace a permits HTTPRoutes or Gateways of "
+        "Secret a/client is kept from Gateway b/gw: no ReferenceGrant in namespace a permits HTTPRoutes or Gateways of "
         "namespace b to use it"
     )
     for granted, expected in (

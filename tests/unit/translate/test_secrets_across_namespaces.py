@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controlplane.derive import TransformError
 from controlplane.translate import consent
 from controlplane.translate.consent import Chooser
 from controlplane.translate.keys import ObjectKey, SecretUse
@@ -56,7 +57,7 @@ def test_a_client_certificate_of_a_service_stays_from_a_foreign_gateway(texts: S
     assert not has_key(made)
     message = tls_policy(made)
     nobody = f"no ReferenceGrant in namespace a permits {lacking} or Gateways of namespace b to use it"
-    why = f"Secret a/client stays from Gateway b/gw: {nobody}"
+    why = f"Secret a/client is kept from Gateway b/gw: {nobody}"
     assert message.invalid == f"RefNotPermitted: {why}"
     assert not message.backend_tls.certificate
     body = made.program.status("GatewayPolicy", "a", "tls")
@@ -149,7 +150,9 @@ def test_a_backend_with_a_certificate_refuses_at_a_foreign_gateway(spec: str, pa
     made = world(backend("a", spec), *OF_BACKEND[1:], route("a", BACKEND_REF % "a", at="a", name="own"))
     assert has_key(made, "a/gw") and not has_key(made)
     for name in {"tools", f"tools{part}"}:
-        assert own_backend(made, name=name).refused.startswith("Secret a/client stays from Gateway b/gw: no ReferenceG")
+        assert own_backend(made, name=name).refused.startswith(
+            "Secret a/client is kept from Gateway b/gw: no ReferenceG"
+        )
         assert not own_backend(made, name=name).policies
         assert not own_backend(made, "a/gw", name).refused
     resolved = made.conditions("GatewayBackend", "tools", namespace="a")[1]
@@ -229,10 +232,23 @@ def test_each_grant_that_would_do_is_named() -> None:
         Permission(ROUTES, "Gateway", "c", "", "Secret", "a", "client"),
     )
     assert consent.withheld(use, lacking) == (
-        "Secret a/client stays from Gateway c/gw: no ReferenceGrant in namespace a permits GatewayBackends of "
+        "Secret a/client is kept from Gateway c/gw: no ReferenceGrant in namespace a permits GatewayBackends of "
         "namespace b or Gateways of namespace c to use it"
     )
     assert not consent.missing([*choosers, Chooser(ROUTES, "HTTPRoute", "a")], use.secret, lambda _: False)
+
+
+def test_a_bug_in_the_decision_lets_nothing_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world(*BY_SELECTOR, grant("GatewayBackend", "Secret", "client", group=OURS))
+    assert has_key(made)
+
+    def broken(*_: object) -> None:
+        raise ArithmeticError
+
+    monkeypatch.setattr(consent, "missing", broken)
+    with pytest.raises(TransformError):
+        made.apply([("ReferenceGrant", ("a", "gatewaybackend-secret"), None)])
+    assert not has_key(made) and "is kept from Gateway b/gw" in tls_policy(made).invalid
 
 
 OWN_SERVICE = "{name: tools, port: 80}"

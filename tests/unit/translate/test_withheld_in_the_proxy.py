@@ -1,4 +1,4 @@
-"""What clients get where a Secret stays from the Gateway: no answer of a backend that was to see a certificate."""
+"""What clients get where a Secret is kept from the Gateway: no answer of a backend that was to see a certificate."""
 
 from __future__ import annotations
 
