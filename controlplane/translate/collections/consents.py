@@ -17,15 +17,15 @@ from controlplane.translate.consent import Chooser
 from controlplane.translate.keys import BackendKey, BackendUse, ObjectKey, Referral, SecretUse
 from controlplane.translate.policies import PolicyTranslation
 from controlplane.translate.policy_targets import Attachment
+from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.names import GATEWAY_BACKEND
 from gatewright.attach.places import PlaceKey
 
 _BACKENDS = {"Service": "service", GATEWAY_BACKEND: "gatewaybackend"}
-"""Kinds of places that others lead to, as keys of backends say them. All others are attached to the Gateway by who made
-them, or are the Gateway."""
-
-
+"""Kinds of places that others lead to, as keys of backends say them."""
+_ATTACHED = frozenset({"Gateway", "ListenerSet", *ROUTE_KINDS})
+"""Kinds of places that are attached to the Gateway by who made them, or are it."""
 PLACES = {kind: name for name, kind in _BACKENDS.items()}
 """The reverse."""
 
@@ -113,10 +113,10 @@ class Consents:
         yield _chooser("Gateway", use.gateway.namespace)
 
     def _at(self, context: Context, gateway: ObjectKey, place: PlaceKey) -> Iterator[Chooser]:
-        kind = _BACKENDS.get(place.kind)
-        if kind is None:
+        if place.kind in _ATTACHED:
             yield _chooser(place.kind, place.namespace)
             return
+        kind = _BACKENDS[place.kind]
         for backend in self._meant(context, kind, place):
             yield from self._leading(context, BackendUse(gateway, backend))
 
