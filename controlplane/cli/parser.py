@@ -92,6 +92,7 @@ def _controller(parser: argparse.ArgumentParser) -> None:
     options.add_cluster(parser)
     options.add_controller(parser)
     options.add_fleet(parser)
+    options.add_tenants(parser)
     options.add_proxies(parser)
     options.add_operation(parser)
 

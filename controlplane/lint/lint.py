@@ -23,6 +23,7 @@ LOOKS: Final[tuple[Callable[[World], Iterator[Found]], ...]] = (
     serving.gateways,
     attachments.unattached,
     references.unusable,
+    references.withheld,
     serving.without_backends,
     attachments.targets,
     losses.of_policies,

@@ -15,7 +15,7 @@ from typing import Any
 from controlplane.derive import Context
 from controlplane.translate import support, wire
 from controlplane.translate.attachment import Parent
-from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve, with_parts
+from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.filters import Problem
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
@@ -39,14 +39,21 @@ class RouteTranslation:
     failing: frozenset[int] = frozenset()
     """Indexes of those that answer 500."""
     hostnames: tuple[str, ...] = ()
-    backends: tuple[BackendKey, ...] = ()
-    """Those that its rules name."""
+    named: tuple[BackendKey, ...] = ()
+    """Backends that its rules name."""
+    brought: tuple[tuple[BackendKey, ObjectKey], ...] = ()
+    """Parts of these, with the GatewayBackend that they are parts of."""
     unfinished: tuple[int, ...] = ()
     """Indexes of rules with a backend that is not there: perhaps it is still being written."""
     refused: Condition | None = None
     """`Accepted` False for every parent, because of the route itself. Rules that it has all the same answer 500."""
     unresolved: Condition | None = None
     partially_invalid: Condition | None = None
+
+    @property
+    def backends(self) -> tuple[BackendKey, ...]:
+        """All that proxies need for it."""
+        return tuple(dict.fromkeys((*self.named, *(part for part, _ in self.brought)))) if self.brought else self.named
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,8 @@ class Rule:
 
     position: int
     message: RouteMessage
-    backends: tuple[BackendKey, ...] = ()
+    named: tuple[BackendKey, ...] = ()
+    brought: tuple[tuple[BackendKey, ObjectKey], ...] = ()
     unresolved: tuple[Condition, ...] = ()
     unfinished: bool = False
     """Whether a backend is not there."""
@@ -93,7 +101,8 @@ def translate(context: Context, backends: Backends, kind: RouteKind, key: Object
         rules=tuple((rule.position, rule.message.SerializeToString(deterministic=True)) for rule in rules),
         failing=frozenset(problems),
         hostnames=tuple(route.spec.hostnames),
-        backends=tuple(sorted({backend for rule in rules for backend in rule.backends})),
+        named=tuple(sorted({backend for rule in rules for backend in rule.named})),
+        brought=tuple(sorted({part for rule in rules for part in rule.brought})),
         unfinished=tuple(rule.position for rule in rules if rule.unfinished),
         refused=None if works else _all_dropped(problems),
         unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
@@ -223,7 +232,8 @@ class _Translator:
         message = self._message(position, rule, [_backend(each, references) for each in rule.backend_refs])
         if isinstance(message, route_pb2.Route):
             message.policies.extend(self._kind.policies(rule, references.key))
-        return Rule(position, message, tuple(references.used), tuple(references.unresolved), references.unfinished)
+        named, brought = tuple(references.named), tuple(references.brought)
+        return Rule(position, message, named, brought, tuple(references.unresolved), references.unfinished)
 
     def _failing(self, position: int, rule: Any, problem: Problem) -> Rule:
         """It answers 500 to all that it matches."""
@@ -247,14 +257,16 @@ class _References:
         self._context = context
         self._backends = backends
         self._referrer = referrer
-        self.used: list[BackendKey] = []
+        self.named: list[BackendKey] = []
+        self.brought: list[tuple[BackendKey, ObjectKey]] = []
         self.unresolved: list[Condition] = []
         self.unfinished = False
 
     def resolve(self, reference: BackendObjectReference) -> BackendKey | Condition:
         found = resolve(self._context, self._backends, self._referrer, reference)
         if isinstance(found, BackendKey):
-            self.used += with_parts(self._context, self._backends, found)
+            self.named.append(found)
+            self.brought += ((part, found.object) for part in parts(self._context, self._backends, found))
         else:
             self.unresolved.append(found)
         return found

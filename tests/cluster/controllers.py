@@ -147,8 +147,10 @@ SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets/{AUTHORITY}"
 SERVICE = f"gatewright-controller.{SYSTEM}.svc"
 
 
-def token_of(server: ApiServer, account: str, audience: str = "gatewright", seconds: int = 3600) -> str:
-    path = f"/api/v1/namespaces/shop/serviceaccounts/{account}/token"
+def token_of(
+    server: ApiServer, account: str, audience: str = "gatewright", seconds: int = 3600, namespace: str = "shop"
+) -> str:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     spec: dict[str, Any] = {"audiences": [audience], "expirationSeconds": seconds}
     answer = server.request(
         "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}

@@ -18,7 +18,7 @@ import pytest
 from tests.cluster.kube import ApiServer
 
 SWITCH = "GATEWRIGHT_USE_CLUSTER"
-SPACES = ("shop", "random", "gatewright-system")
+SPACES = ("shop", "partner", "random", "gatewright-system")
 LEFT_BEHIND = (
     *(f"/api/v1/namespaces/{name}" for name in SPACES),
     "/apis/gateway.networking.k8s.io/v1/gatewayclasses/gatewright",

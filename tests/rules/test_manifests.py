@@ -167,6 +167,15 @@ def test_the_chart_lets_proxies_be_made_in_some_namespaces_alone_or_nowhere(tool
     assert "--no-provisioning" in container(none["Deployment gatewright-system/gatewright-controller"])["args"]
 
 
+@pytest.mark.process
+@pytest.mark.needs("helm")
+def test_the_chart_asks_for_grants_where_it_is_told_to(tool: Callable[[str], str]) -> None:
+    made = rendered(tool, "--set", "mcp.selectorsNeedGrants=true")
+    assert (
+        "--mcp-selectors-need-grants" in container(made["Deployment gatewright-system/gatewright-controller"])["args"]
+    )
+
+
 def named(document: dict[str, Any]) -> str:
     metadata = document["metadata"]
     place = f"{metadata['namespace']}/" if "namespace" in metadata else ""

@@ -93,15 +93,19 @@ def expiry_warning(expires: datetime | None, now: float) -> str:
     return f"{verb} on {expires:%Y-%m-%d} at {expires:%H:%M} UTC"
 
 
+_PRIVATE: Final = "PRIVATE KEY-----"
+
+
 def authorities_problem(text: str) -> str:
-    """Why there is no certificate in the text of a bundle; "" when there is."""
+    """Why the text is no bundle of certificates; "" when it is. Bundles are public: one with a private key is none, as
+    whoever connects to what it verifies would get the key."""
     if len(text) > LONGEST_BUNDLE:
         return f"is longer than {LONGEST_BUNDLE} bytes"
     try:
         x509.load_pem_x509_certificates(text.encode())
     except ValueError:
         return "is no certificate in PEM form"
-    return ""
+    return "has a private key: certificates of authorities are public" if _PRIVATE in text else ""
 
 
 _END: Final = "-----END X509 CRL-----"
