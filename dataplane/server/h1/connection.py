@@ -111,6 +111,7 @@ class Connection(Responding):
     # --- time
 
     arm = watch.arm
+    stream_begins = watch.stream_begins
     wake = watch.wake
 
     # --- life of the connection
@@ -174,8 +175,8 @@ class Connection(Responding):
             self.flush()  # an answer of this very turn would be lost in the close
             return False
         self.half_closed = True
-        watch.look_for_bytes(self, self.exchange, self.context.clock())
-        return True
+        watch.sends_no_more(self, self.exchange)
+        return self.exchange is not None
 
     def pause_writing(self) -> None:
         """The client reads slower than the endpoint sends."""
