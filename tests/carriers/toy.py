@@ -363,6 +363,8 @@ class ToyConversation:
         if x is not None:
             x.downstream_gone("ClientGone")
 
+    leave = cancel
+
     def pause(self) -> None:
         self.down.is_blocked = True
         if self.down.exchange is not None:
