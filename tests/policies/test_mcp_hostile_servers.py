@@ -305,9 +305,9 @@ def test_a_server_that_never_has_its_session_is_asked_once_more_and_no_more(carr
     client.toys[FIRST] = lambda received: (  # type: ignore[assignment]  # a server that forgets at once
         toy(received) if b"initialize" in received.body else Response(404, (), b"gone")
     )
-    assert client.request("tools/list").status == 404
+    assert client.request("tools/list").status == 502
     sent = [json.loads(each.received.body).get("method") for each in client.run.arrivals[before:]]
-    assert sent == ["tools/list", "initialize", "notifications/initialized", "tools/list"]
+    assert sent == ["tools/list", "ping", "initialize", "notifications/initialized", "tools/list"]
 
 
 @pytest.mark.parametrize("text", ["x" * 1025, "a\x80b", "\xad"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
@@ -125,7 +125,7 @@ async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: b
     for target, each in zip(visit.plan.targets, found, strict=True):
         if isinstance(each, TargetFailed):
             continue
-        if each.result is UNSET and _code(each) == INVALID_PARAMS:
+        if each.result is UNSET and messages.code_of(each) == INVALID_PARAMS:
             return errors.error("McpBadMessage", INVALID_PARAMS, "params are refused", message.request_id)
         if each.result is UNSET:
             return errors.wrong_version(modern.REVISION, message.request_id)
@@ -137,11 +137,3 @@ async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: b
     result = await guarding.result(visit, message, guarding.names(visit), result)
     visit.give(messages.result(message.request_id, result))
     return None
-
-
-def _code(answer: Message) -> Any:
-    return messages.value_of(messages.object_of(answer.error).get("code"), _CODE)
-
-
-_CODE: Final = 32
-"""Bytes of a code."""

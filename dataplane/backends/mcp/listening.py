@@ -171,12 +171,7 @@ def _check(visit: Visit, message: Message, found: list[object], hearings: list[_
 
 
 def _lacks_method(answer: Message) -> bool:
-    code = messages.object_of(answer.error).get("code")
-    return bool(messages.value_of(code, _CODE) == METHOD_NOT_FOUND)
-
-
-_CODE: Final = 32
-"""Bytes of a code."""
+    return bool(messages.code_of(answer) == METHOD_NOT_FOUND)
 
 
 def _failure(answer: Message) -> TargetFailed:

@@ -113,16 +113,12 @@ _OK: Final = 200
 def _without(visit: Visit, target: TargetPlan, answer: Message) -> _Part | Message:
     if not visit.plan.several:
         return answer
-    error = messages.object_of(answer.error)
-    if messages.value_of(error.get("code"), _CODE) == METHOD_NOT_FOUND:
+    if messages.code_of(answer) == METHOD_NOT_FOUND:
         return _Part(target, [], None, {})
     if visit.plan.fail_open:
         return answer
-    text = messages.text_of(error.get("message")) or "an error"
+    text = messages.text_of(messages.object_of(answer.error).get("message")) or "an error"
     raise TargetFailed(target.name, f"it answered a list with {text[:200]}")
-
-
-_CODE: Final = 32
 
 
 async def _items(visit: Visit, method: Method, target: TargetPlan, result: Raw) -> list[Raw]:

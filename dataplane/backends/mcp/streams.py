@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.relay import STREAM, kind_of, relay, relay_events, rewrite_of
-from dataplane.backends.mcp.upstreams import Upstreams, together
+from dataplane.backends.mcp.upstreams import NOT_FOUND, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.mcp import endpoints, errors, versions
 from dataplane.mcp.messages import INTERNAL_ERROR
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _OK: Final = 200
 _NO_SUCCESS: Final = 300
+_WITHOUT_STREAM: Final = b"allow: POST, DELETE\r\n"
 
 
 async def get(visit: Visit, body: bytes) -> Reply | None:
@@ -46,6 +47,8 @@ async def get(visit: Visit, body: bytes) -> Reply | None:
         (target,) = visit.plan.targets
         opened = await upstreams.get(target, last)
         try:
+            if opened.answer.status == NOT_FOUND:  # its session is there: it has no such stream
+                return errors.refused("McpNoStream", headers=_WITHOUT_STREAM)
             if (is_shown or visit.policies.rules) and opened.answer.status < _NO_SUCCESS:
                 guarding.check_stream(opened)
                 visit.out.head(_OK, EVENTS)
@@ -82,7 +85,7 @@ async def _merged(visit: Visit, upstreams: Upstreams, last: bytes | None) -> Rep
     if failures and (is_closed or len(failures) == len(found) or (visit.out.has_begun and True not in found)):
         raise failures[0]
     if not visit.out.has_begun:
-        return errors.refused("McpNoStream", headers=b"allow: POST, DELETE\r\n")
+        return errors.refused("McpNoStream", headers=_WITHOUT_STREAM)
     visit.out.end()
     return None
 

@@ -14,7 +14,7 @@ from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.mcp import messages, versions
-from dataplane.mcp.messages import Malformed, Message
+from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ GOODBYE_SECONDS: Final = 5.0
 """For its answer to the end of a session."""
 NOT_FOUND: Final = 404
 
+_PING: Final = "gw-ping"
 _TAKES: Final = b"accept: application/json, text/event-stream\r\n"
 _JSON: Final = b"content-type: application/json\r\n"
 
@@ -92,11 +93,38 @@ class Upstreams:
         opened = await self._ask(target, known, method, body, lines, seconds, is_idempotent)
         if opened.answer.status != NOT_FOUND or not known.session_id:
             return opened
-        opened.call.cancel()
+        is_passed = False
+        try:
+            is_passed = self.of(target.name) == known and await self._lives(target, known)
+        finally:
+            if not is_passed:
+                opened.call.cancel()
+        if is_passed:
+            return opened
         now = self.of(target.name)
         if now is None or now == known:  # nobody else has renewed it meanwhile
             now = await self.renew(target)
         return await self._ask(target, now, method, body, lines, seconds, is_idempotent)
+
+    async def _lives(self, target: TargetPlan, known: UpstreamSession) -> bool:
+        """Whether a server that has answered 404 still has the session: a server without a route for a method, or one
+        that answers so to what it does not know, says nothing of it. Those of our own say it of nothing else. Raises
+        `TargetFailed`."""
+        if target.is_stdio or target.is_sse:
+            return False
+        ping = messages.request("ping", _PING, msgspec.Raw(b"{}"))
+        opened = await self._ask(target, known, b"POST", ping, _TAKES + _JSON, HELLO_SECONDS, True)
+        try:
+            return opened.answer.status != NOT_FOUND or (await self._error_of(opened, target)) == METHOD_NOT_FOUND
+        finally:
+            opened.call.cancel()
+
+    async def _error_of(self, opened: Opened, target: TargetPlan) -> Any:  # Any: JSON
+        """The code with which a server refuses our ping; None: it says something else."""
+        try:
+            return messages.code_of(await self.read(opened, _PING, target.name))
+        except (TargetFailed, Malformed):
+            return None
 
     async def _ask(
         self,
