@@ -79,6 +79,14 @@ def test_an_error_with_status_404_is_the_answer_to_its_request(several: bool, ca
     assert toy.sessions == before and toy.methods_got() == ["ping"]
 
 
+@pytest.mark.parametrize("policy", ["{}", rule("true")], ids=["as it is", "with rules"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_list_that_a_server_does_not_know_is_empty_of_it(several: bool, policy: str, carrier: Carrier) -> None:
+    client, toy = of_odd(carrier, several, policy, prompts_list=-32601)
+    answer = client.request("prompts/list")
+    assert answer.status == 200 and toy.methods_got() == ["ping"]
+
+
 @pytest.mark.parametrize("content", [b"<html>", b"", b'{"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": ""}}'])
 def test_any_other_404_of_a_session_that_is_there_is_a_failure(content: bytes, carrier: Carrier) -> None:
     client, toy = of_odd(carrier, False, tools_call=Response(404, JSON, content))
