@@ -22,7 +22,7 @@ class Cause(NamedTuple):
 
 
 class _Failure(NamedTuple):
-    count: int
+    in_a_row: int
     until: float
 
 
@@ -42,8 +42,8 @@ class Pauses:
         if left:
             return left
         before = self._failures.pop(cause, _Failure(0, 0.0))
-        pause: float = min(FIRST_PAUSE * 2**before.count, LONGEST_PAUSE)
-        self._failures[cause] = _Failure(min(before.count + 1, _ENOUGH), self._clock() + pause)
+        pause: float = min(FIRST_PAUSE * 2**before.in_a_row, LONGEST_PAUSE)
+        self._failures[cause] = _Failure(min(before.in_a_row + 1, _ENOUGH), self._clock() + pause)
         while len(self._failures) > MOST_CAUSES:
             self._failures.popitem(last=False)
         return pause

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import guarding, hello, items, listening, lists
+from dataplane.backends.mcp import arranging, guarding, hello, items, listening, lists
 from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.arranging import SessionLost
 from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams, together
 from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import errors, merging, messages, modern, names, sessions, spellings, versions
+from dataplane.mcp.arranged import SET_LEVEL
 from dataplane.mcp.endpoints import QUERY
 from dataplane.mcp.messages import (
     INTERNAL_ERROR,
@@ -134,6 +136,8 @@ def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: Target
     if visit.out.has_begun:
         visit.out.lost()
         return None
+    if isinstance(failed, SessionLost):
+        return errors.refused("McpSessionUnknown", str(failed))
     session = visit.session
     if session is not None and visit.plan.several and not visit.plan.fail_open:
         visit.x.context.mcp_memory.end(session.number)
@@ -159,6 +163,10 @@ async def _to_the_only_one(visit: Visit, upstreams: Upstreams, message: Message,
 
 async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """`ping` and what else is for all servers: their answers are one."""
+    if message.method == SET_LEVEL:
+        level = messages.text_of(messages.object_of(message.params).get("level"))
+        for target in visit.plan.targets:
+            arranging.note(visit, target, message, level)
     if not visit.plan.several:
         return await _to_the_only_one(visit, upstreams, message, body)
     found = await together(visit, [asked(upstreams, target, message, body) for target in visit.plan.targets])

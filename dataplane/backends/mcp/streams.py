@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.arranging import SessionLost
 from dataplane.backends.mcp.relay import STREAM, kind_of, relay, relay_events, rewrite_of
 from dataplane.backends.mcp.upstreams import NOT_FOUND, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
@@ -72,6 +73,8 @@ def _failed(visit: Visit, failed: TargetFailed) -> Reply | None:
     if visit.out.has_begun:
         visit.out.lost()
         return None
+    if isinstance(failed, SessionLost):
+        return errors.refused("McpSessionUnknown", str(failed))
     return errors.error("McpTargetFailed", INTERNAL_ERROR, "MCP server is not available", None, str(failed))
 
 

@@ -4,16 +4,15 @@ forgotten them, opened where there are none yet.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dataplane.backends.mcp import calls
+from dataplane.backends.mcp import arranging, calls
 from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.mcp import messages, versions
+from dataplane.mcp import introduction, messages
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
 
@@ -186,8 +185,9 @@ class Upstreams:
             found = await requests.found(self.visit, target)
             if found is not None:
                 return self._remembered(session, found)
+        before = self.of(target.name)
         said = b"" if session is None else session.hello
-        hello = msgspec.Raw(said or _anonymous(self.visit.version()))
+        hello = msgspec.Raw(said or introduction.anonymous(self.visit.version()))
         opened = await self.hello(target, messages.request("initialize", "gw-initialize", hello))
         try:
             if opened.answer.status != _OK:
@@ -200,7 +200,25 @@ class Upstreams:
             opened.call.cancel()
         notice = messages.notification("notifications/initialized")
         (await self._ask(target, made, b"POST", notice, _TAKES + _JSON, HELLO_SECONDS, True)).call.cancel()
-        return made if session is None else self._remembered(session, made)
+        if session is None:
+            return made
+        await self._as_before(session, target, made, answer.result, before is not None and not before.lost)
+        return self._remembered(session, made)
+
+    async def _as_before(
+        self, session: Session, target: TargetPlan, made: UpstreamSession, hello: msgspec.Raw, was_there: bool
+    ) -> None:
+        """Make a new session like the one before. Raises `TargetFailed`: nobody uses it then, and where it cannot be
+        done the client's own session is over."""
+        try:
+            await arranging.again(self, target, made, hello, was_there)
+        except TargetFailed as failed:
+            if isinstance(failed, arranging.SessionLost):
+                self.visit.x.context.mcp_memory.end(session.number)
+                self.part()
+            else:
+                self._leave_later([self._fresh.pop(target.name)])
+            raise
 
     def _remembered(self, session: Session, made: UpstreamSession) -> UpstreamSession:
         """A session of a server that takes the place of one before."""
@@ -235,26 +253,6 @@ class Upstreams:
 
 
 _OK: Final = 200
-
-
-def _anonymous(version: str) -> bytes:
-    """The `initialize` parameters for a client without a session: see `_introduction`."""
-    return _introduction(version if version in versions.KNOWN else versions.UNSPOKEN)
-
-
-@cache
-def _introduction(version: str) -> bytes:
-    """Of a client of which only the revision is known. Its capabilities are not, so servers may ask for what clients
-    answer by themselves, with an error where they cannot. Roots are asked for beside requests, where such a client
-    receives nothing. One for each revision that is known."""
-    able: dict[str, object] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
-    return messages.encode(
-        {
-            "protocolVersion": version,
-            "capabilities": able,
-            "clientInfo": {"name": "gatewright", "version": "1"},
-        }
-    )
 
 
 async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]], until_failure: bool = False) -> list[Any]:
