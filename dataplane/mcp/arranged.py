@@ -29,10 +29,10 @@ class Arrangement(msgspec.Struct, array_like=True, frozen=True):
 
     def requests(self) -> Iterator[tuple[str, Raw]]:
         """Method and params of all that has to be said again."""
-        if self.level:
-            yield SET_LEVEL, messages.raw({"level": self.level})
         for uri in self.uris:
             yield SUBSCRIBE, messages.raw({"uri": uri})
+        if self.level:
+            yield SET_LEVEL, messages.raw({"level": self.level})
 
 
 SET_LEVEL: Final = "logging/setLevel"

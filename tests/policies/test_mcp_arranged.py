@@ -75,7 +75,7 @@ def test_it_is_arranged_again_unnoticed(several: bool, carrier: Carrier) -> None
     for _ in range(2):
         toy.forgets()
         assert client.request("ping").status == 200
-        assert toy.arranged == [["debug", "x://2"]]
+        assert toy.arranged == [["x://2", "debug"]]
 
 
 def test_another_worker_knows_of_it(carrier: Carrier) -> None:
@@ -89,7 +89,7 @@ def test_another_worker_knows_of_it(carrier: Carrier) -> None:
     arrange(one, several=False)
     assert other.result("logging/setLevel", {"level": "error"}) == {}
     toy.forgets()
-    assert one.request("ping").status == 200 and toy.arranged == [["error", "x://2"]]
+    assert one.request("ping").status == 200 and toy.arranged == [["x://2", "error"]]
 
 
 def test_a_server_that_takes_it_no_more_ends_the_session(carrier: Carrier) -> None:
@@ -172,4 +172,4 @@ def test_one_that_fails_while_it_is_arranged_is_tried_again(carrier: Carrier) ->
     client.toys[FIRST] = whole
     client.run.serve(client.answering)
     assert client.request("ping").status == 200
-    assert toy.arranged == [["debug", "x://2"]], "what was made in vain has ended"
+    assert toy.arranged == [["x://2", "debug"]], "what was made in vain has ended"
