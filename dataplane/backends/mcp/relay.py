@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, events
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
-from dataplane.http.heads import Head, lines_without
+from dataplane.http.heads import Head, is_value, lines_without
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import Event, EventReader, EventTooLarge, write
 from dataplane.mcp import merging, messages, names
@@ -93,12 +93,31 @@ async def whole(opened: Opened) -> bytes:
     return b"".join(parts)
 
 
+MAX_EVENT_ID: Final = 1024
+"""Bytes of an id with which a stream is asked for again."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """Of a stream of events what is needed to ask for it again: the `last` id, as its server gave it, and how many
+    milliseconds that wants to be left alone before (`retry`; WHATWG HTML 9.2.6)."""
+
+    last: bytes | None = None
+    retry: int = 0
+
+    def note(self, event: Event) -> None:
+        if event.id is not None:
+            self.last = event.id if 0 < len(event.id) <= MAX_EVENT_ID and is_value(event.id) else None
+        if event.retry is not None:
+            self.retry = event.retry
+
+
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """How messages of one target become those of the endpoint. `renames`, with several: ids of its events name it, and
     so do resources. `tag` makes the ids of its requests ours, so that answers find it; None: they stay. `hides`, with
     rules: notices of items that they refuse are left out. `is_resumed`: of a stream that goes on where it was broken
-    off."""
+    off. `seen`: notes its events."""
 
     target: str
     request_id: messages.Id | None
@@ -107,6 +126,7 @@ class Rewrite:
     tag: Tag | None
     hides: Callable[[str, str, str], bool] | None
     is_resumed: bool = False
+    seen: Seen | None = None
 
     def message(self, text: bytes) -> bytes | None:
         """None: it is not for this client. Raises `Malformed`."""
@@ -160,6 +180,8 @@ class Rewrite:
 
     def event(self, event: Event) -> bytes:
         """b"": none of it is for this client."""
+        if self.seen is not None:
+            self.seen.note(event)
         event_id, data = event.id, event.data
         if event_id and self.renames:
             event_id = self.target.encode() + b":" + event_id
@@ -270,6 +292,7 @@ __all__ = [
     "JSON_LINES",
     "Message",
     "Rewrite",
+    "Seen",
     "kind_of",
     "relay",
     "relay_events",
