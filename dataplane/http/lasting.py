@@ -35,7 +35,7 @@ a type of gRPC-Web is the same."""
 
 def asks_for_stream(head: Head) -> bool:
     """Whether a request takes a stream of events by name, as EventSource, MCP and A2A do (RFC 9110 12.5.1)."""
-    return any(EVENTS == _type(each) for value in head.get_all(b"accept") for each in value.split(b","))
+    return any(_type(each) == EVENTS for value in head.get_all(b"accept") for each in value.split(b","))
 
 
 def is_stream(head: Head) -> bool:

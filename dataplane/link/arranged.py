@@ -1,5 +1,5 @@
-"""What clients have arranged in their sessions with MCP servers (`dataplane.mcp.arranged`): it is repeated where a server
-has forgotten its session, whichever worker notices.
+"""What clients have arranged in their sessions with MCP servers (`dataplane.mcp.arranged`): it is repeated where a
+server has forgotten its session, whichever worker notices.
 """
 
 from __future__ import annotations

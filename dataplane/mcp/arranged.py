@@ -15,7 +15,6 @@ from msgspec import UNSET, Raw
 
 from dataplane.link.arranged import Arranged
 from dataplane.mcp import messages
-from dataplane.mcp.messages import Malformed
 
 
 class Arrangement(msgspec.Struct, array_like=True, frozen=True):

@@ -1,4 +1,4 @@
-"""Clients that leave a stream: whoever speaks on it learns of it at once, over each carrier, whatever stands between."""
+"""Clients that leave a stream: whoever speaks on it learns of it at once, over each carrier, whatever is between."""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ def test_a_list_that_a_server_does_not_know_is_empty_of_it(several: bool, policy
     assert answer.status == 200 and toy.methods_got() == ["ping"]
 
 
-@pytest.mark.parametrize("content", [b"<html>", b"", b'{"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": ""}}'])
+@pytest.mark.parametrize(
+    "content", [b"<html>", b"", b'{"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": ""}}']
+)
 def test_any_other_404_of_a_session_that_is_there_is_a_failure(content: bytes, carrier: Carrier) -> None:
     client, toy = of_odd(carrier, False, tools_call=Response(404, JSON, content))
     assert client.error("tools/call", {"name": "add"})[:2] == (502, -32603)

@@ -1,5 +1,5 @@
-"""What one server says beside answers, asked for again as long as somebody listens: servers close such streams when they
-like, and are restarted (MCP 2025-11-25, Transports, "Listening for Messages from the Server").
+"""What one server says beside answers, asked for again as long as somebody listens: servers close such streams when
+they like, and are restarted (MCP 2025-11-25, Transports, "Listening for Messages from the Server").
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 _OK: Final = 200
 _FAILS: Final = 500
 _LATER: Final = frozenset({408, 409, 425, 429})
-"""Statuses below 500 of what may succeed without a change: 409 where a server has not noticed yet that the stream before
-has ended."""
+"""Statuses below 500 of what may succeed without a change: 409 where a server has not noticed yet that the stream
+before has ended."""
 _NOT_IMPLEMENTED: Final = 501
 
 

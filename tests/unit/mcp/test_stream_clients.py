@@ -9,16 +9,14 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp.answers import Opened, TargetFailed
 from dataplane.backends.mcp import following
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.legacy import client_posts, client_streams
 from dataplane.backends.mcp.legacy.client_posts import StreamOutlet
 from dataplane.backends.mcp.legacy.client_streams import ClientStream, Messages
 from dataplane.backends.mcp.legacy.mail import NearMail
 from dataplane.backends.mcp.legacy.reached import Gone
-from dataplane.chain.calls import CallAnswer, CallFailed
 from dataplane.chain.replies import made
-from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
 from dataplane.mcp.sealing import Sealer

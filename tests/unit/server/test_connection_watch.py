@@ -204,13 +204,15 @@ class TestClientsThatSendNoMore:
     def test_a_call_of_grpc_web_ends_with_its_client(self) -> None:
         proxy = MemoryProxy()
         client = proxy.connect()
-        client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 5\r\n\r\n")
+        client.send(
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 5\r\n\r\n"
+        )
         client.send(bytes(5))
         client.half_close()
         assert "reason=ClientGone" in proxy.log_lines()[0]
 
     def test_a_response_that_is_no_stream_is_given_whole(self) -> None:
-        """RFC 9112 9.6: a client that sends no more may read. A stream on the same connection before changes nothing."""
+        """RFC 9112 9.6: a client that sends no more may read. A stream before on the connection changes nothing."""
         proxy = MemoryProxy()
         client = proxy.connect()
         client.send(GET)
