@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import Opened, TargetFailed, everything
 from dataplane.backends.mcp.following import Pauses
 from dataplane.backends.mcp.relay import Rewrite, rewrite_of
 from dataplane.chain.calls import CallFailed
-from dataplane.http.sse import Event, EventReader, EventTooLarge, write
+from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
 from dataplane.mcp import messages
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.messages import Malformed, Message
@@ -105,6 +105,8 @@ class _Whole:
         while found is not None:
             if isinstance(found, Hearing):
                 await self._heard(found)
+            if not self._visit.plan.fail_open:
+                return  # all end with it
             await pauses.wait()
             found = await self._again(share)
 
@@ -141,8 +143,12 @@ async def _notices(visit: Visit, message: Message, hearing: Hearing) -> Raw:
             if end is not None:
                 return end
         while data := await hearing.opened.call.receive():
-            async for event in events(hearing.reader, data):
-                end = _notice(visit, message, hearing, rewrite, event)
+            async for each in everything(hearing.reader, data):
+                if isinstance(each, Aside):
+                    if each.comment is not None:
+                        visit.out.give(write_aside(Aside(each.comment)))
+                    continue
+                end = _notice(visit, message, hearing, rewrite, each)
                 if end is not None:
                     return end
             await visit.out.ready()

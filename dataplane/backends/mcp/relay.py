@@ -9,12 +9,12 @@ from typing import Final, TypeVar
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, everything
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head, is_value, lines_without
 from dataplane.http.messages import UNKNOWN
-from dataplane.http.sse import Event, EventReader, EventTooLarge, write
+from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
 from dataplane.mcp import merging, messages, names
 from dataplane.mcp.messages import Malformed, Message
 
@@ -105,7 +105,7 @@ class Seen:
     last: bytes | None = None
     retry: int = 0
 
-    def note(self, event: Event) -> None:
+    def note(self, event: Event | Aside) -> None:
         if event.id is not None:
             self.last = event.id if 0 < len(event.id) <= MAX_EVENT_ID and is_value(event.id) else None
         if event.retry is not None:
@@ -178,13 +178,16 @@ class Rewrite:
             message.params = merging.renamed(_object(message.params), key, kind, self.target)
         return True
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: Event | Aside) -> bytes:
         """b"": none of it is for this client."""
         if self.seen is not None:
             self.seen.note(event)
-        event_id, data = event.id, event.data
+        event_id = event.id
         if event_id and self.renames:
             event_id = self.target.encode() + b":" + event_id
+        if isinstance(event, Aside):
+            return write_aside(replace(event, id=event_id))
+        data = event.data
         if data:
             found = self.message(data)
             if found is None:
@@ -272,7 +275,7 @@ async def relay_events(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
     reader, out = EventReader(MAX_ANSWER), visit.out
     try:
         while data := await opened.call.receive():
-            async for event in events(reader, data):
+            async for event in everything(reader, data):
                 out.give(_readable(rewrite.event, event, rewrite.target))
             await out.ready()
     except CallFailed as error:

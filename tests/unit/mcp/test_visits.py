@@ -456,7 +456,7 @@ async def test_a_tool_that_is_refused_is_counted_without_its_name(made: Made) ->
 
 async def test_the_answer_of_the_only_server_is_as_it_gave_it(made: Made) -> None:
     """But where ids or names have to be ours, or rules read it."""
-    said = b": a comment\n\n" + event({"id": 7, "result": {}})
+    said = b": a comment\n\nunknown: field\n" + event({"id": 7, "result": {}})
     for stateless, rules, lines, is_as_given in (
         (False, (), b"", True),
         (True, (), modern("tools/call")[2] + b"mcp-name: a\r\n", True),
@@ -472,6 +472,7 @@ async def test_the_answer_of_the_only_server_is_as_it_gave_it(made: Made) -> Non
             endpoint.begin_session()
         found = await endpoint.asks("tools/call", {**modern("")[1], "name": "a"}, lines)
         assert (found.out.body == said) is is_as_given and found.last["result"] == {}
+        assert found.out.body.startswith(b": a comment\n\n")
 
 
 @pytest.mark.parametrize(("method", "is_idempotent"), [("ping", True), ("tools/call", False), ("mine", False)])
