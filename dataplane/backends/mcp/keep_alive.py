@@ -1,5 +1,5 @@
-"""A sign of life of our own on a stream of events that is silent (`backend.mcp.keepAlive`): a comment, which readers skip
-(WHATWG HTML 9.2.6). Balancers in front end what is silent for long.
+"""A sign of life of our own on a stream of events that is silent (`backend.mcp.keepAlive`): a comment, which readers
+skip (WHATWG HTML 9.2.6). Balancers in front end what is silent for long.
 
 It never stands within a line, and ends no block: what a server says may come in pieces, at whatever byte they break.
 """

@@ -25,8 +25,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What is in a stream beside events: a comment line, b"" for an empty one, or a block without data, which sets id or
-    retry all the same (WHATWG HTML 9.2.6). The repr has no text, as above."""
+    """What is in a stream beside events: a comment line, b"" for an empty one, or a block without data, which sets id
+    or retry all the same (WHATWG HTML 9.2.6). The repr has no text, as above."""
 
     comment: bytes | None = None
     id: bytes | None = None

@@ -88,5 +88,5 @@ class BackendMCP(Model):
     guardrails: MCPGuardrails | None = None
     """Processors of MCP messages."""
     keep_alive: PositiveDuration | None = None
-    """Silence on a stream to a client after which a comment says that it is alive, for balancers in front that end what is
-    silent: at most one each 100ms. Unset: none of ours, comments of servers pass. Gatewright extension."""
+    """Silence on a stream to a client after which a comment says that it is alive, for balancers in front that end what
+    is silent: at most one each 100ms. Unset: none of ours, comments of servers pass. Gatewright extension."""
