@@ -1721,6 +1721,18 @@ async def test_what_is_no_result_passes_where_results_are_shown(made: Made) -> N
     assert found.messages == [{"jsonrpc": "2.0", **NOTE}, {"jsonrpc": "2.0", **wrong}]
 
 
+async def test_comments_pass_where_results_are_shown_and_their_text_does_not(made: Made) -> None:
+    """Nobody was shown it. A stream that cannot be resumed has no ids."""
+    said = b": a secret\n\nid: 5\n\nretry: 9\n\n"
+    for asks in (True, False):
+        endpoint = made(fixed(Answer(200, STREAM, said, event(NOTE))))
+        endpoint.begin_session()
+        endpoint.policies.guardrails = Guards({"*": 2}, passes)
+        found = await (endpoint.asks("tools/call", {"name": "a"}) if asks else gets(endpoint))
+        assert found.out.body.startswith(b": \n\nretry: 9\n\n")
+        assert b"secret" not in found.out.body and b"id: " not in found.out.body
+
+
 async def test_a_stream_that_is_shown_and_breaks_off_is_lost(made: Made) -> None:
     for asks in (True, False):
         endpoint = made(fixed(Answer(200, STREAM, event(NOTE), CallFailed("lost", "it broke"))))
