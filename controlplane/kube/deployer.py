@@ -69,6 +69,12 @@ _NOT_TYPED: Final = "failed to create typed patch object"
 """How an API server answers 500 to a field that the kind does not have."""
 
 
+_NO_RIGHT: Final = "cannot "
+"""What an API server's 403 has where a role is missing; those of quotas and policies say something else."""
+PROVISIONER: Final = "gatewright-provisioner"
+"""The role that lets a controller make proxies (manifests/base/provisioner.yaml)."""
+
+
 class Requests(Reads, Protocol):
     """`access.Access`."""
 
@@ -417,7 +423,9 @@ def _foreign(key: WantedKey) -> Condition:
 def _refused(key: WantedKey, error: ApiError) -> Condition:
     status = HTTPStatus.BAD_REQUEST if _NOT_TYPED in str(error) else error.status
     kind, reason = _REASONS.get(status, ("Programmed", "Pending"))
-    return Condition(kind, False, reason, f"{key}: {error}")
+    is_unbound = status == HTTPStatus.FORBIDDEN and _NO_RIGHT in str(error)
+    hint = f"; bind the ClusterRole {PROVISIONER} in namespace {key.namespace} to have proxies made there"
+    return Condition(kind, False, reason, f"{key}: {error}{hint if is_unbound else ''}")
 
 
 def _path(key: WantedKey) -> str:
