@@ -29,7 +29,7 @@ TEMPLATES = {
 }
 """What `init` can write; `controlplane.cli.init` has how."""
 
-MANIFEST_PARTS = ("crds", "base")
+MANIFEST_PARTS = ("crds", "base", "namespace", "everywhere")
 """Folders of manifests/ that `crds` prints."""
 
 _DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
@@ -123,7 +123,8 @@ def _crds(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="PART",
         type=manifest_part,
-        help="crds: definitions of our kinds (the default); base: namespace, service account, rights, GatewayClass",
+        help="crds: definitions of our kinds (the default); base: namespace, service account, rights, GatewayClass; "
+        "namespace: what a namespace needs whose Gateways get proxies; everywhere: the right to make them in all",
     )
 
 
@@ -310,7 +311,8 @@ examples:
         """\
 examples:
   gatewright crds | kubectl apply -f -
-  gatewright crds base | kubectl apply -f -""",
+  gatewright crds base | kubectl apply -f -
+  gatewright crds namespace | kubectl apply -n shop -f -""",
         "controlplane.cli.crds",
         _crds,
     ),
