@@ -305,6 +305,23 @@ def test_proxies_are_made_where_the_right_to_make_them_is_bound(shop: Shop, serv
         created(server, path_of(binding), binding)
 
 
+def test_a_quota_bounds_what_gateways_use_up_and_their_status_says_so(shop: Shop, server: ApiServer) -> None:
+    """As docs/sharing.md has it, of node ports: whatever else a Gateway needs is made."""
+    path = f"/api/v1/namespaces/shop/resourcequotas/{shop.name}"
+    hard = {"services.nodeports": "1"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": shop.name}, "spec": {"hard": hard}}
+    created(server, path, quota)
+    status = {"status": {"hard": hard, "used": {"services.nodeports": "0"}}}  # which a controller of Kubernetes counts
+    try:
+        assert server.request("PATCH", f"{path}/status", status, "application/merge-patch+json").status == 200
+        shop.gateway(80, 81)
+        shop.waits(lambda: shop.says("Programmed", "NoResources", "exceeded quota"))
+        assert shop.found("Service") is None and shop.found("Deployment") is not None
+    finally:
+        server.request("DELETE", path)
+    shop.waits(lambda: shop.is_made() and shop.says("Programmed", "AddressNotAssigned"))
+
+
 def test_null_survives_server_side_apply_and_vanishes_on_the_client_side(shop: Shop, server: ApiServer) -> None:
     overlay: Json = {"deployment": {"spec": {"template": {"spec": {"securityContext": {"sysctls": None}}}}}}
     path = f"{PARAMETERS}/{shop.name}"
