@@ -1,12 +1,13 @@
 """Memory that a controller and a proxy need in a cluster: `python -m benchmarks.footprint [--routes N ...] [--held N]`.
 
-An API server and its store (`scripts/apiserver`), `gatewright controller --kubernetes` and a proxy of two workers, on this
-machine. First idle with one Gateway, then with each number of routes, each to a Service of its own with two endpoints;
-then with `--held` connections of clients at the proxy, each of which has had one answer. In the end another controller
-starts over all that is there: a start needs most.
+An API server and its store (`scripts/apiserver`), `gatewright controller --kubernetes` and a proxy of two workers, on
+this machine. First idle with one Gateway, then with each number of routes, each to a Service of its own with two
+endpoints; then with `--held` connections of clients at the proxy, each of which has had one answer. In the end another
+controller starts over all that is there.
 
-Of a controller: resident memory, and the most that it was. Of a proxy: what its processes have, shared pages counted once
-(Pss). The limits in manifests/controller and docs/deploying.md are from here.
+Of a controller: resident memory, and the most that it was. Of a proxy: what its processes have, shared pages counted
+once (Pss). The limit in manifests/controller and the figures in docs/deploying.md are from here; run it with
+GATEWRIGHT_PRELOADED=0, so that no process has what tests have loaded.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ REQUEST = b"GET /r0 HTTP/1.1\r\nHost: a.example\r\n\r\n"
 def objects(number: int) -> list[tuple[str, Json]]:
     """A Service, its endpoints and a route: collections and bodies."""
     name = f"r{number}"
-    core, slices = f"/api/v1/namespaces/{SPACE}/services", f"/apis/discovery.k8s.io/v1/namespaces/{SPACE}/endpointslices"
+    core = f"/api/v1/namespaces/{SPACE}/services"
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{SPACE}/endpointslices"
     ports = [{"name": "http", "port": 80}]
     addresses = [f"10.{number >> 8 & 255}.{number & 255}.{last}" for last in (1, 2)]
     backend = {"backendRefs": [{"name": name, "port": 80}]}
@@ -86,7 +88,8 @@ def fill(server: ApiServer, numbers: range) -> None:
 def of_controller(pid: int) -> str:
     """Resident, and the most, in MiB."""
     rows = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
-    return ", ".join(f"{name} {int(rows[field].split()[0]) / 1024:.0f}" for name, field in (("now", "VmRSS"), ("most", "VmHWM")))
+    now, most = (int(rows[field].split()[0]) / 1024 for field in ("VmRSS", "VmHWM"))
+    return f"now {now:.0f}, most {most:.0f}"
 
 
 def of_proxy(pid: int) -> str:

@@ -46,7 +46,9 @@ def duration(text: str) -> float:
 def manifest_part(text: str) -> str:
     """A folder of manifests/."""
     if text not in MANIFEST_PARTS:
-        raise argparse.ArgumentTypeError(f"there is no part {text!r}; there are {', '.join(MANIFEST_PARTS[:-1])} and {MANIFEST_PARTS[-1]}")
+        raise argparse.ArgumentTypeError(
+            f"there is no part {text!r}; there are {', '.join(MANIFEST_PARTS[:-1])} and {MANIFEST_PARTS[-1]}"
+        )
     return text
 
 

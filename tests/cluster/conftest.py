@@ -46,7 +46,7 @@ def cluster(bare: ApiServer) -> ApiServer:
 
 @pytest.fixture(scope="package")
 def server(cluster: ApiServer) -> ApiServer:
-    """With all that a controller needs, and a namespace whose Gateways get proxies: as manifests/ has it, no right more."""
+    """With what manifests/ has for a controller, no right more, and a namespace whose Gateways get proxies."""
     install(cluster)
     provisioned_in(cluster, "shop")
     return cluster

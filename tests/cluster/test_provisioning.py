@@ -269,7 +269,7 @@ def test_an_object_of_the_same_name_that_is_not_ours_is_left_alone(shop: Shop, s
 
 def test_no_pod_runs_as_an_account_that_was_there_before_its_gateway(shop: Shop, server: ApiServer) -> None:
     """Whoever may write Gateways alone would have the rights of every account of the namespace."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": shop.name, "labels": {"is": "theirs"}}}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": shop.name, "labels": {"a": "b"}}}
     assert server.apply(shop.path("ServiceAccount"), account).status == 201
     shop.gateway(80)
     why = f"ServiceAccount shop/{shop.name} exists and was not made for this Gateway"

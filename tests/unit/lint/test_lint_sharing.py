@@ -30,7 +30,11 @@ SELECTOR = "from: Selector, selector: {matchLabels: {team: shop}}"
 
 
 def warnings(
-    folder: Path, tls: str = CERTIFICATE, more: str = "", namespaces: str = "from: Same", controller: str = "gatewright.dev"
+    folder: Path,
+    tls: str = CERTIFICATE,
+    more: str = "",
+    namespaces: str = "from: Same",
+    controller: str = "gatewright.dev",
 ) -> list[str]:
     text = GATEWAY.format(tls=tls, more=more, namespaces=namespaces, controller=f"{controller}/controller")
     (folder / "gateway.yaml").write_text(text)

@@ -73,9 +73,7 @@ class Tenant:
         created(self._admin, f"{place}/{kind.lower()}s/{self.name}", role)
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": self.name}
         binding = {"apiVersion": RBAC, "kind": f"{kind}Binding", "metadata": metadata, "roleRef": reference}
-        created(
-            self._admin, f"{place}/{kind.lower()}bindings/{self.name}", {**binding, "subjects": self._subjects()}
-        )
+        created(self._admin, f"{place}/{kind.lower()}bindings/{self.name}", {**binding, "subjects": self._subjects()})
 
     def parameters(self, spec: Json, name: str = "") -> Answer:
         return parameters(self.server, spec, name or self.name)
