@@ -5,8 +5,8 @@ Every controller follows what is there, so that all know the addresses; the one 
 rules:
 
 - An object that exists and was not made for the Gateway (`owned.is_ours`) is never touched, whatever its name. It stops
-  all objects of that Gateway: Pods that ran as a foreign account, or mounted a foreign Secret, would have what its owner
-  gave to others.
+  all objects of that Gateway: Pods that ran as a foreign account, or mounted a foreign Secret, would have what its
+  owner gave to others.
 - Pods are asked for only when what they name was seen to be ours.
 - Only objects with our label and a name that we give, whose controller is the Gateway, are removed, and only if they
   are still the ones that we saw: labels and owners are copied with what somebody makes of one of ours. Objects of a
@@ -414,8 +414,8 @@ def _mark(body: Json) -> str:
 
 def _foreign(key: WantedKey) -> Condition:
     why = (
-        f"{key} exists and was not made for this Gateway (no label {MANAGED_BY}: {PRODUCT}, or another owner); it is left"
-        " as it is, and nothing is made or changed for the Gateway while it is there"
+        f"{key} exists and was not made for this Gateway (no label {MANAGED_BY}: {PRODUCT}, or another owner); it is"
+        " left as it is, and nothing is made or changed for the Gateway while it is there"
     )
     return Condition("Programmed", False, "Invalid", why)
 

@@ -69,8 +69,8 @@ def made_for(key: WantedKey, body: Json) -> ObjectKey | None:
 
 
 def is_ours(body: Json, gateway: ObjectKey) -> bool:
-    """Whether an object was made for this Gateway: by its label and its owner. An owner alone is written by whoever wants
-    an object of their own to go with a Gateway, and a label alone is copied."""
+    """Whether an object was made for this Gateway: by its label and its owner. An owner alone is written by whoever
+    wants an object of their own to go with a Gateway, and a label alone is copied."""
     labels = (body.get("metadata") or {}).get("labels") or {}
     return owner(body) == gateway and labels.get(MANAGED_BY) == PRODUCT
 

@@ -24,9 +24,9 @@ def certificates(world: World) -> Iterator[Found]:
         admitting = [*_admitting(item)]
         if backend is not None and backend.client_certificate_ref is not None and admitting:
             message = (
-                f"is shown to the backends of every route that this Gateway admits, also of other namespaces"
-                f" ({', '.join(admitting)}): their routes act under its name; admit routes of this namespace alone, or give"
-                " those backends a certificate by a GatewayPolicy of their own"
+                "is shown to the backends of every route that this Gateway admits, also of other namespaces"
+                f" ({', '.join(admitting)}): their routes act under its name; admit routes of this namespace alone, or"
+                " give backends a certificate by a GatewayPolicy of their own"
             )
             yield "lends-certificate", key, Advice(CERTIFICATE, message)
 
