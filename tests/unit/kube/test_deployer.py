@@ -466,16 +466,31 @@ async def test_no_pod_is_asked_for_while_what_it_names_could_not_be_made(kind: s
         assert world.has("Deployment") is not is_named
 
 
+@pytest.mark.parametrize(
+    ("message", "is_hinted"),
+    [
+        ('services "web" is forbidden: User "x" cannot patch resource "services" in API group ""', True),
+        ('services "web" is forbidden: exceeded quota: small', False),
+        ('services "web" is forbidden: ValidatingAdmissionPolicy "gatewright-controller" denied request', False),
+    ],
+)
+async def test_where_a_right_is_missing_the_status_says_what_to_bind(message: str, is_hinted: bool) -> None:
+    async with leading(World(Refusing(PATHS["Service"], message))) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: message in world.failure)
+        assert ("bind the ClusterRole gatewright-provisioner in namespace shop" in world.failure) is is_hinted
+
+
 class Refusing(Server):
     """Takes no write of one kind."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, message: str = "no right") -> None:
         super().__init__()
-        self.refused = path
+        self.refused, self.message = path, message
 
     async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Any:
         if method != "GET" and path.startswith(self.refused):
-            raise ApiError(403, "Forbidden", "no right")
+            raise ApiError(403, "Forbidden", self.message)
         return await super().request(method, path, body, content, query)
 
 
