@@ -108,7 +108,7 @@ def held(port: int, count: int) -> Iterable[socket.socket]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--routes", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--routes", type=int, nargs="+", default=[1000, 2000])
     parser.add_argument("--held", type=int, default=1000)
     arguments = parser.parse_args()
     command = [ROOT / "scripts/apiserver"]
@@ -153,6 +153,7 @@ def measure(server: ApiServer, folder: Path, arguments: argparse.Namespace, stac
     for routes in arguments.routes:
         fill(server, range(there, routes))
         there = routes
+        server.hang_up()  # it has been idle for long
         wait_until(lambda: is_right(there) and controller.is_settled, controller.process.log)  # noqa: B023
         report(f"{routes} routes")
     clients = [*held(port, arguments.held)]

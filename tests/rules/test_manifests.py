@@ -79,6 +79,13 @@ def test_the_controller_in_a_cluster_starts_and_is_reached_where_proxies_look() 
     assert found["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+def test_the_controller_has_a_limit_of_memory_that_the_page_names() -> None:
+    *_, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    limit = container(deployment)["resources"]["limits"]["memory"]
+    _, _, section = (ROOT / "docs" / "deploying.md").read_text().partition("## Memory\n")
+    assert f"limit of {limit.removesuffix('i').replace('G', ' G')}iB" in section
+
+
 def test_there_are_two_controllers_of_which_one_may_be_away() -> None:
     service, budget, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
     assert (budget["kind"], budget["spec"]["maxUnavailable"], deployment["spec"]["replicas"]) == (
