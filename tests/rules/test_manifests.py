@@ -139,6 +139,8 @@ def test_the_chart_grants_what_the_bases_grant() -> None:
     assert role in (MANIFESTS / "helm" / "templates" / "provisioner.yaml").read_text()
     policies = (MANIFESTS / "base" / "admission.yaml").read_text()
     policies = policies.replace("gatewright-system", "{{ .Release.Namespace }}")
+    classes = "{{ prepend .Values.admission.gatewayClasses .Values.gatewayClass.name | toJson }}"
+    policies = policies.replace('["gatewright"]', classes)
     assert policies in (MANIFESTS / "helm" / "templates" / "admission.yaml").read_text()
 
 
@@ -198,6 +200,9 @@ def test_the_chart_makes_no_proxies_in_namespaces_of_kubernetes(tool: Callable[[
 def test_the_chart_can_leave_out_policies_and_say_who_reads_metrics(tool: Callable[[str], str]) -> None:
     made = rendered(tool, "--set", "admission.enabled=false", "--set", "networkPolicies.enabled=false")
     assert not [each for each in made if each.startswith(("ValidatingAdmission", "NetworkPolicy"))]
+    more = rendered(tool, "--set", "admission.gatewayClasses={edge}", "--set", "gatewayClass.name=main")
+    checked = more["ValidatingAdmissionPolicy gatewright-infrastructure"]["spec"]["variables"][0]["expression"]
+    assert checked == 'object.spec.gatewayClassName in ["main","edge"]'
     peers = '[{"podSelector": {"matchLabels": {"app": "prometheus"}}}]'
     made = rendered(tool, "--set-json", f"networkPolicies.metricsFrom={peers}")
     policies = [each for name, each in made.items() if name.startswith("NetworkPolicy")]
