@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from controlplane.lint import attachments, losses, references, remaining, serving
+from controlplane.lint import attachments, losses, references, remaining, serving, sharing
 from controlplane.lint.world import World
 from gatewright.api.lint import lint as files
 from gatewright.api.lint.lint import Document, Folder, Found
@@ -28,6 +28,7 @@ LOOKS: Final[tuple[Callable[[World], Iterator[Found]], ...]] = (
     attachments.targets,
     losses.of_policies,
     losses.of_rules,
+    sharing.certificates,
 )
 """What is looked for; whatever conditions say beside that is added as they say it."""
 
