@@ -70,7 +70,7 @@ class GatewayStatuses:
 
     def _class_status(self, context: Context, key: ObjectKey, view: ClassView) -> StatusBody | None:
         item = context.fetch(self._inputs.gateway_classes, key)
-        if item is None:
+        if item is None or view.vanished is not None:
             return None
         definitions = [(name.name, version) for name, version in context.fetch_index(self._views.api_versions, ())]
         version = api_versions.supported_version(definitions)
