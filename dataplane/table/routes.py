@@ -8,7 +8,7 @@ from dataclasses import replace
 from dataplane.table import compile as compiler
 from dataplane.table import policies, sites
 from dataplane.table.endpoints import is_ready
-from dataplane.table.matches import Placement, place
+from dataplane.table.matches import Placement, left, place
 from dataplane.table.plans import RoutePlan
 from dataplane.table.store import RouteRecord, decode, decode_route, route_of
 from dataplane.table.swap import Swap
@@ -108,13 +108,13 @@ def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Plac
 
 def _leave(swap: Swap, key: str, record: RouteRecord) -> None:
     store, message = swap.of.store, record.placed()
-    placements = place(message, record.plan)
+    places = left(message, record.plan)
     for owner in sites.owners(message):
         store.routes_of.remove(owner, key)
     for listener, hostnames in sites.standing(store.sites, key, record.plan.kind, message).items():
         draft = swap.draft(listener)
         for hostname in hostnames:
-            draft.remove(hostname, placements, record.plan)
+            draft.remove(hostname, places, record.plan)
     del store.routes[key]
 
 
