@@ -12,13 +12,14 @@ Where Gateway API leaves the choice to implementations:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.chain.filter import Refused
 from dataplane.http.heads import is_name, plain_name
 from dataplane.http.uri import canonical_path
 from dataplane.table.path_regexes import FEW, PathRegexes, set_of
+from gatewright.turns import pause
 from gatewright.wire.v1 import route_pb2
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _path(message: route_pb2.PathMatch, compiled: bool = True, later: bool = Fal
     if kind == "regex":
         pattern = message.regex.encode()
         if later:
-            return _Path(REGEX, pattern, lambda path: compile_regex(pattern)(path))
+            return _Path(REGEX, pattern, partial(_full_match, pattern))
         return _Path(REGEX, pattern, compile_regex(pattern) if compiled else None)
     return _grpc_path(message.grpc, compiled) if kind == "grpc" else _Path(PREFIX, ROOT)
 
@@ -244,11 +245,16 @@ def _conditions(
     return tuple(found.values())
 
 
+def _full_match(pattern: bytes, path: bytes) -> object:
+    return compile_regex(pattern)(path)
+
+
 @lru_cache(256)
 def compile_regex(pattern: bytes) -> Test:
     """A test for the whole value. RE2 is loaded by the first route that needs it."""
     import re2
 
+    pause()
     try:
         return re2.compile(pattern, _options()).fullmatch  # type: ignore[no-any-return]
     except re2.error as error:

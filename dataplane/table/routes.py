@@ -40,6 +40,7 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
         if not is_ready(swap, target.backend):
             _wait(swap, key, value, plan)
             return
+    _settle(swap, key, message, plan)
     if record is not None:
         _leave(swap, key, record)
     _note_secrets(swap, key, value, message)
@@ -83,6 +84,7 @@ def change_policies(swap: Swap, key: str) -> None:
     message = record.placed()
     _leave(swap, key, record)
     new = replace(plan, policies=interns.with_attached(attached, plan.policies))
+    _settle(swap, key, message, new)
     store.routes[key] = record.with_plan(new)
     _enter(swap, key, message, place(message, new), new)
 
@@ -101,9 +103,14 @@ def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Plac
         store.routes_of.add(owner, key)
     for listener, hostnames in sites.standing(store.sites, key, plan.kind, message).items():
         draft = swap.drafts.get(listener) or swap.draft(listener)
-        swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
         for hostname in hostnames:
             draft.add(hostname, placements, plan)
+
+
+def _settle(swap: Swap, key: str, message: route_pb2.Route, plan: RoutePlan) -> None:
+    """What the plan comes to on its listeners. It takes long, so it is done before anything is changed."""
+    for listener in sites.standing(swap.of.store.sites, key, plan.kind, message):
+        swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
 
 
 def _leave(swap: Swap, key: str, record: RouteRecord) -> None:

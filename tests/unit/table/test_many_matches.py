@@ -102,7 +102,7 @@ def test_regular_expressions_that_are_too_large_together_are_asked_one_by_one(ru
 class Silent:
     """A set of RE2 that has no memory left: it finds nothing."""
 
-    def Match(self, path: bytes) -> None:  # noqa: N802
+    def Match(self, path: bytes) -> None:
         return None
 
 
