@@ -112,6 +112,8 @@ class Applier(Kept):
             yield from _judge(swap, routes.change_route, key, value)
             if later is not None:  # the version that waited is in force; what was sent after it is refused as before
                 self.refused[key] = later
+        yield from self._take_routers(swap)
+        yield from listeners.make_plans(swap)
         self._publish(swap)
         yield  # where the caller waits while `current.prepared` is not in effect: nobody drops a table that serves
         swap.drafts.clear()
@@ -119,15 +121,18 @@ class Applier(Kept):
         yield from self.interns.forget_uppers()
         yield from self.remains.drop()
 
-    def _publish(self, swap: Swap) -> None:
-        """The swap. Everything that takes long was done before."""
-        old = self.current.table
+    def _take_routers(self, swap: Swap) -> Iterator[None]:
+        """The routers that changed; exchanges have those of their table."""
         for key, draft in swap.drafts.items():
             self.remains.watch(self.routers[key])
             self.remains.add(draft.fresh)
             self.routers[key] = draft.finish()
             swap.listeners.add(key)
-        listeners.make_plans(swap)
+            yield
+
+    def _publish(self, swap: Swap) -> None:
+        """The swap. Everything that takes long was done before."""
+        old = self.current.table
         self.listener_policies |= swap.listener_policies
         binds = listeners.make_binds(swap)
         if swap.backends is not None:
