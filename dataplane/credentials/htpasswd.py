@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
+from gatewright.turns import paced
+
 log = logging.getLogger("dataplane.credentials")
 
 MAX_PASSWORD: Final = 512
@@ -51,7 +53,7 @@ def read(data: bytes, where: str) -> dict[bytes, Hash]:
     """Users of a file. Lines that cannot be used are left out and numbered in the log; of one user the first line
     counts, as for httpd. Raises `Unusable` when nobody is left."""
     users: dict[bytes, Hash] = {}
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(paced(data.splitlines()), 1):
         text = line.strip()
         if not text or text.startswith(b"#"):
             continue
