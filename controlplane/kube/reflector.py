@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, Generic, Protocol, TypeVar
@@ -18,6 +19,7 @@ from controlplane.kube import paths
 from controlplane.kube.access import ApiError
 from controlplane.kube.events import Expired, Failed, Item
 from controlplane.kube.paths import Kind
+from controlplane.turns import SLICE, rest
 
 log = logging.getLogger("controlplane.kube")
 
@@ -31,6 +33,7 @@ ABSENT: Final = 5.0
 """Seconds between two looks for a kind that the cluster does not have."""
 
 _F = TypeVar("_F")
+_I = TypeVar("_I")
 
 Tell = Callable[[Sequence[_F]], Awaitable[None]]
 
@@ -170,7 +173,7 @@ class Reflector(Generic[_F]):
     async def _pages(self, path: str, page: answers.Page, version: str) -> str:
         """Says what is on all of them; the answer is the moment that they are of."""
         while True:
-            await self._told(self._known.page(page.items or (), version))
+            await self._slowly(page.items or (), lambda items: self._known.page(items, version))
             if not page.metadata.more:
                 return page.metadata.version
             page = await self._page(path, page.metadata.more)
@@ -182,6 +185,22 @@ class Reflector(Generic[_F]):
     async def _told(self, facts: Sequence[_F]) -> None:
         if facts:
             await self._tell(facts)
+
+    async def _slowly(self, items: Iterable[_I], read: Callable[[Iterable[_I]], list[_F]]) -> None:
+        """Says what they come to, all at once; while they are read, others get turns. What came before one that raises
+        is said as well."""
+        found: list[_F] = []
+        end = time.monotonic() + SLICE
+        try:
+            for item in items:
+                found += read((item,))
+                if time.monotonic() >= end:
+                    await rest()
+                    end = time.monotonic() + SLICE
+        except (Expired, Failed):
+            await self._told(found)
+            raise
+        await self._told(found)
 
     async def _watched(self) -> AsyncIterator[None]:
         """Until the API server ends the watch, something is wrong with it, or `look_into` asks for more."""
@@ -195,7 +214,7 @@ class Reflector(Generic[_F]):
             timeoutSeconds=low + int(self._random() * (high - low)),
         )
         while (lines := await self._next(stream)) is not None:
-            await self._told(self._known.events(lines))
+            await self._slowly(lines, self._known.events)
             del lines  # objects once more, until the next ones come
             yield
 
