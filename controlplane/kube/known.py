@@ -166,4 +166,3 @@ class Known:
 
 _NEVER: Any = object()
 _NOTHING: Final[tuple[bytes, Fact | None]] = (b"", None)
-

@@ -26,11 +26,13 @@ PATHS = {
     "GatewayClass": f"/apis/{GROUP}/v1/gatewayclasses",
     "Gateway": f"/apis/{GROUP}/v1/gateways",
     "HTTPRoute": f"/apis/{GROUP}/v1/httproutes",
+    "Namespace": "/api/v1/namespaces",
     "Service": "/api/v1/services",
     "GatewayPolicy": "/apis/gatewright.dev/v1alpha1/gatewaypolicies",
     "GatewayBackend": "/apis/gatewright.dev/v1alpha1/gatewaybackends",
 }
-VERSIONS = {"Service": "v1", "GatewayPolicy": "gatewright.dev/v1alpha1", "GatewayBackend": "gatewright.dev/v1alpha1"}
+VERSIONS = {"Service": "v1", "Namespace": "v1"}
+VERSIONS |= {"GatewayPolicy": "gatewright.dev/v1alpha1", "GatewayBackend": "gatewright.dev/v1alpha1"}
 
 HELD = 0.06
 """Seconds for which one tenant's input may hold the event loop."""
@@ -146,5 +148,50 @@ async def test_fresh_expressions_of_one_tenant_delay_no_edit_of_another(
         for number in range(count):
             await until(world.accepted("GatewayPolicy", f"p{number}"), lambda: str(world.source.beside))
         edits += [await world.edit() for _ in range(3)]
+        assert held.longest < HELD
+        assert max(edits) < EDIT
+
+
+def tools(number: int) -> Json:
+    """A backend of 32 selectors that select all MCP servers, none of which is another backend's."""
+    targets = [
+        {
+            "name": f"t{target}",
+            "selector": {
+                "namespaces": {},
+                "services": {
+                    "matchExpressions": [{"key": "no", "operator": "NotIn", "values": [f"{number}-{target}"]}]
+                },
+            },
+        }
+        for target in range(32)
+    ]
+    return resource("GatewayBackend", "many", f"tools-{number}", {"mcp": {"targets": targets}})
+
+
+def server(number: int, label: str = "") -> Json:
+    spec = {"ports": [{"port": 80, "appProtocol": "gatewright.dev/mcp"}]}
+    return resource("Service", "many", f"server-{number:04}", spec, labels={"app": f"a{number}", "edit": label})
+
+
+async def test_selectors_of_one_tenant_over_many_services_delay_no_edit_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each label edit took 50 s."""
+    world = World()
+    world.put(resource("Namespace", "", "many", {}))
+    for number in range(2000):
+        world.put(server(number))
+    for number in range(100):
+        world.put(tools(number))
+    async with running(world):
+        await world.edit()
+        held, edits = Held(monkeypatch), []
+        for number in range(20):
+            world.put(server(number, f"edit-{number}"))
+            edits.append(await world.edit())
+        world.put(tools(100))
+        world.put(server(2000))
+        edits.append(await world.edit())
         assert held.longest < HELD
         assert max(edits) < EDIT
