@@ -40,10 +40,10 @@ class FairQueue(Generic[K]):
             if not keys:
                 del self._waiting[namespace]
 
-    def take(self) -> K | None:
+    def take(self, may: Callable[[str], bool] = lambda _: True) -> K | None:
         """The oldest thing of the namespace whose turn it is, whose next turn comes after all others'. None: nothing
-        waits."""
-        namespace = next(iter(self._waiting), None)
+        waits. `may`: whether a namespace can have its turn now; otherwise it is the next one's."""
+        namespace = next(filter(may, self._waiting), None)
         if namespace is None:
             return None
         keys = self._waiting.pop(namespace)
@@ -52,6 +52,10 @@ class FairQueue(Generic[K]):
         if keys:
             self._waiting[namespace] = keys
         return key
+
+    def has(self, may: Callable[[str], bool]) -> bool:
+        """Whether `take` would give something."""
+        return any(map(may, self._waiting))
 
 
 class Budgets:

@@ -57,3 +57,11 @@ def test_namespaces_that_used_nothing_lately_are_forgotten() -> None:
     for number in range(10 * Budgets.MANY):
         budgets.spend(str(number), 0.5, float(number))
     assert len(budgets) <= Budgets.MANY
+
+
+def test_a_namespace_that_may_not_is_passed_over_and_keeps_its_turn() -> None:
+    waiting = queue("a1", "b1", "b2")
+    assert waiting.has(lambda name: name == "b") and not waiting.has(lambda name: name == "c")
+    assert waiting.take(lambda name: name == "b") == "b1"
+    assert waiting.take(lambda name: name == "c") is None
+    assert all_of(waiting) == ["a1", "b2"]
