@@ -1,8 +1,8 @@
 """Long pieces of text are decoded by a process of its own, so that none can hold up the controller or end it.
 
 Called by `directory`. What a short piece can cost is bounded by its length; it is decoded in place, at once. A long one
-waits for a process that has a limit of time and of memory (`helper`; it runs this module), and a piece that is over one is in
-error. The process is there while it is needed.
+waits for a process that has a limit of time and of memory (`helper`; it runs this module), and a piece that is over one
+is in error. The process is there while it is needed.
 """
 
 from __future__ import annotations

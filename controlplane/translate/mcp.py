@@ -100,7 +100,7 @@ class Lookups(Protocol):
     def service(self, key: ObjectKey) -> Ports | None: ...
 
     def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, McpService]]:
-        """Services that have MCP ports, sorted by namespace and name: `MOST_FOUND` of them, and one more if there is."""
+        """Services that have MCP ports, by namespace and name: `MOST_FOUND` of them, and one more if there is."""
         ...
 
 

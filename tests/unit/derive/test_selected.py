@@ -73,7 +73,7 @@ def test_nobody_is_told_of_what_readers_do_not_see() -> None:
 def test_of_many_there_are_the_first_and_one_more() -> None:
     world = World(most=2)
     world.want("a")
-    world.put({number: "xa" for number in range(200)})
+    world.put(dict.fromkeys(range(200), "xa"))
     assert world.of("a") == ((0, "x"), (1, "x"), (2, "x"))
     world.told.clear()
     world.put({150: None})
