@@ -38,8 +38,8 @@ class Selecting(Generic[S, K, V, R]):
     found: Callable[[K, V], R]
     """What readers of a selection see of an entry."""
     select: Callable[[S, Members], int]
-    most: int
-    """Entries of a selection, the first in key order. One more tells readers that there are more."""
+    most: int | None = None
+    """Entries of a selection, the first in key order. One more tells readers that there are more. None: all."""
 
 
 class Selected(Collection[S, tuple[tuple[K, R], ...]], Generic[S, K, V, R]):
@@ -50,6 +50,7 @@ class Selected(Collection[S, tuple[tuple[K, R], ...]], Generic[S, K, V, R]):
     ) -> None:
         super().__init__(name, rank)
         self._selectors, self._entries, self._how = selectors, entries, how
+        self._stop = None if how.most is None else how.most + 1
         self._masks: dict[S, int] = {}
         """Of each selector: which entries it selects."""
         self._numbers: dict[K, int] = {}
@@ -97,7 +98,7 @@ class Selected(Collection[S, tuple[tuple[K, R], ...]], Generic[S, K, V, R]):
 
     def _first(self, mask: int) -> tuple[tuple[K, R], ...]:
         bits = bin(mask)[:1:-1].encode().translate(_BITS)
-        return tuple(islice(compress(self._found, bits), self._how.most + 1))
+        return tuple(islice(compress(self._found, bits), self._stop))
 
     def _follow(self, keys: list[K]) -> Generator[None, None, tuple[bool, int]]:
         """Whether selectors may select otherwise, and the entries that are something else for readers, as bits."""

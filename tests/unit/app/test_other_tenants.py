@@ -195,3 +195,29 @@ async def test_selectors_of_one_tenant_over_many_services_delay_no_edit_of_anoth
         edits.append(await world.edit())
         assert held.longest < HELD
         assert max(edits) < EDIT
+
+
+async def test_namespaces_that_listeners_of_one_tenant_select_delay_no_edit_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """20 Gateways of 64 listeners: each label edit of a namespace took 3.6 s."""
+    world = World()
+    for number in range(1000):
+        world.put(resource("Namespace", "", f"n{number}", {}))
+    async with running(world):
+        for number in range(20):
+            listeners = [
+                {"name": f"l{listener}", "port": 1000 + listener, "protocol": "HTTP", "allowedRoutes": {"namespaces": {
+                    "from": "Selector", "selector": {"matchExpressions": [
+                        {"key": "no", "operator": "NotIn", "values": [f"{number}-{listener}"]}]}}}}
+                for listener in range(64)
+            ]  # fmt: skip
+            spec = {"gatewayClassName": "gatewright", "listeners": listeners}
+            world.put(resource("Gateway", "many", f"g{number}", spec))
+        await until(lambda: world.pipeline.program.status("Gateway", "many", "g19"))
+        held, edits = Held(monkeypatch), []
+        for number in range(10):
+            world.put(resource("Namespace", "", f"n{number}", {}, labels={"edit": "one"}))
+            edits.append(await world.edit())
+        assert held.longest < HELD
+        assert max(edits) < EDIT
