@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
-from gatewright.aside import NO_MEMORY, OUT_OF_MEMORY, ended_after, limit_memory
+from gatewright.aside import NO_MEMORY, OUT_OF_MEMORY, TIME_IS_UP, ended_after, limit_memory
 
 MEMORY: Final = 2 * 1024 * 1024 * 1024
 """Bytes that the process may have, all in all."""
@@ -62,8 +62,9 @@ class Helper:
                 process.stdin.flush()
                 return pickle.load(process.stdout)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError) as error:  # ValueError: `rest` closed the pipes
-            is_late = late.is_set()
-            why = f"takes more than {deadline:g} s to read" if is_late else _why(self._end(), error)
+            status = None if late.is_set() else self._end()
+            is_late = late.is_set() or status == TIME_IS_UP
+            why = f"takes more than {deadline:g} s to read" if is_late else _why(status, error)
             self.rest()
             raise Unanswered(why, is_late=is_late) from None
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from controlplane.facts import Fact
 from controlplane.fair import Budgets, FairQueue
 from controlplane.helper import Helper, Unanswered, command
-from controlplane.kube.decoding import LIGHT, Piece, fact_of, weight
+from controlplane.kube.decoding import LIGHT, Piece, Question, fact_of, weight
 from controlplane.turns import rest
 from gatewright.api.schema.metadata import ObjectKey
 
@@ -26,6 +26,8 @@ LOADING: Final = 60.0
 """Seconds that a process has to begin."""
 LINGER: Final = 30.0
 """Seconds for which a process stays when nothing waits for it: the next object comes sooner."""
+PATIENCE: Final = 15
+"""How many times as long as a process may compute its answer is waited for: others need the processors too."""
 AT_ONCE: Final = 0.25
 """Seconds of decoding that a namespace has at once on the event loop: several hundred routes."""
 SHARE: Final = 0.25
@@ -37,10 +39,10 @@ decoded: one tenant's must not keep everybody's proxies waiting."""
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A process for objects of up to some weight, which has so many seconds for each."""
+    """A process for objects of up to some weight, which computes for so many seconds for each."""
 
     most: float
-    deadline: float
+    seconds: float
 
 
 LANES: Final = (
@@ -181,11 +183,12 @@ class Beside:
         piece, job.is_under_way = job.piece, True
         fact, moves_on = None, False
         try:
-            fact = await self._answer(helper, piece, LANES[number].deadline)
+            fact = await self._answer(helper, piece, LANES[number].seconds)
         except Unanswered as why:
             moves_on = why.is_late and number + 1 < len(LANES)
             if not moves_on:
-                fact = await self._unread(helper, piece, f"{why}; make it smaller, or split it")
+                text = f"takes more than {LANES[number].seconds:g} s to read" if why.is_late else str(why)
+                fact = await self._unread(helper, piece, f"{text}; make it smaller, or split it")
         finally:
             job.is_under_way = False
         if self._jobs.get(piece.key) is not job:
@@ -198,17 +201,17 @@ class Beside:
         if not moves_on:
             await self._told(job, piece, fact)
 
-    async def _answer(self, helper: Asks, piece: Piece, deadline: float) -> Fact | None:
+    async def _answer(self, helper: Asks, piece: Piece, seconds: float) -> Fact | None:
         """Raises Unanswered."""
         if not helper.is_running:
             await _asked(helper, None, LOADING)
-        found: Fact | None = await _asked(helper, piece, deadline)
+        found: Fact | None = await _asked(helper, Question(piece, seconds), PATIENCE * seconds)
         return found
 
     async def _unread(self, helper: Asks, piece: Piece, why: str) -> Fact | None:
         """Of an object that cannot be decoded: where it attaches, and what it would guard."""
         with contextlib.suppress(Unanswered):
-            return await self._answer(helper, piece._replace(unread=why), LANES[-1].deadline)
+            return await self._answer(helper, piece._replace(unread=why), LANES[-1].seconds)
         return None
 
     async def _told(self, job: _Job, piece: Piece, fact: Fact | None) -> None:
@@ -217,7 +220,7 @@ class Beside:
         job.is_known.set()
 
 
-async def _asked(helper: Asks, question: Piece | None, deadline: float) -> Any:  # Any: what the process answers
+async def _asked(helper: Asks, question: Question | None, deadline: float) -> Any:  # Any: what the process answers
     """As `Helper.ask`. Whoever is cancelled ends the process, and has no thread left behind."""
     asking = asyncio.ensure_future(asyncio.to_thread(helper.ask, question, deadline))
     try:

@@ -21,6 +21,7 @@ from gatewright.api.checks.expressions import expression_texts
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema import names
 from gatewright.api.schema.metadata import ObjectKey
+from gatewright.aside import limit_time
 
 Json = dict[str, Any]  # Any: JSON
 
@@ -40,7 +41,7 @@ EXPRESSIONS: Final = 8
 UNWEIGHED: Final = 256 * 1024
 """Bytes of an object that is heavy, whatever is in it: looking would take long itself."""
 
-NICE: Final = 10
+NICE: Final = 5
 """How much the process stands back: the event loop, which everybody waits for, may have the same processor."""
 
 _PARTS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -117,9 +118,19 @@ def _slim(metadata: Json) -> Json:
     return found
 
 
-def answer(piece: Piece | None) -> Fact | None:
+class Question(NamedTuple):
+    """An object that is to be decoded, and for how many seconds that may be computed."""
+
+    piece: Piece
+    seconds: float
+
+
+def answer(question: Question | None) -> Fact | None:
     """What the process answers. Of None nothing: then it has loaded what it needs."""
-    return None if piece is None else fact_of(piece)
+    if question is None:
+        return None
+    limit_time(question.seconds)
+    return fact_of(question.piece)
 
 
 if __name__ == "__main__":

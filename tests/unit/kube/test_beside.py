@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from controlplane.facts import Fact, Invalid
-from controlplane.helper import Unanswered
+from controlplane.helper import Helper, Unanswered
 from controlplane.kube import beside as module
-from controlplane.kube.beside import Beside
-from controlplane.kube.decoding import LIGHT, SHORT, Piece, answer, content_mark, fact_of, weight
+from controlplane.kube.beside import COMMAND, Beside
+from controlplane.kube.decoding import LIGHT, SHORT, Piece, Question, answer, content_mark, fact_of, weight
 from controlplane.kube.known import Known
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.objects.kinds import KINDS
@@ -68,12 +68,13 @@ class Worker:
         self.is_running = True
         if question is None:
             return None
-        version = json.loads(question.raw)["metadata"].get("resourceVersion", "")
-        self.asked.append(f"{question.key.namespace}/{question.key.name} {version} {deadline:g}")
+        asked, seconds = question
+        version = json.loads(asked.raw)["metadata"].get("resourceVersion", "")
+        self.asked.append(f"{asked.key.namespace}/{asked.key.name} {version} {seconds:g}")
         assert self.may.acquire(timeout=PATIENCE)
-        if not question.unread and (error := self.fails(question)) is not None:
+        if not asked.unread and (error := self.fails(asked)) is not None:
             raise error
-        return answer(question)
+        return fact_of(asked)
 
     def rest(self) -> None:
         self.is_running = False
@@ -221,7 +222,7 @@ async def test_light_objects_beyond_the_budget_of_their_namespace_take_turns_too
 
 async def test_what_takes_longer_than_it_weighs_moves_on_to_the_slow_process() -> None:
     async with running() as tests:
-        tests.workers[0].fails = lambda _: Unanswered("takes more than 1 s to read", is_late=True)
+        tests.workers[0].fails = lambda _: Unanswered("", is_late=True)
         tests.see(policy("many", "a", 20_000))
         tests.workers[0].may.release()
         tests.workers[1].may.release()
@@ -231,7 +232,7 @@ async def test_what_takes_longer_than_it_weighs_moves_on_to_the_slow_process() -
 
 async def test_what_cannot_be_decoded_in_time_is_refused_and_its_guards_refuse() -> None:
     async with running() as tests:
-        tests.workers[1].fails = lambda _: Unanswered("takes more than 20 s to read", is_late=True)
+        tests.workers[1].fails = lambda _: Unanswered("", is_late=True)
         tests.see(policy("many", "a"))
         tests.workers[1].may.release()
         tests.workers[1].may.release()
@@ -276,6 +277,25 @@ async def test_the_start_does_not_wait_for_ever_and_guards_refuse_meanwhile(monk
         tests.workers[1].may.release()
         await until(lambda: len(tests.told) == 2)
         assert tests.told[1].acts == fact_of(piece(policy("many", "a"))).acts  # type: ignore[union-attr]
+
+
+@pytest.mark.process
+def test_a_process_ends_when_it_has_computed_for_as_long_as_it_may() -> None:
+    helper = Helper(COMMAND)
+    try:
+        assert helper.ask(None, PATIENCE) is None
+        heavy = piece(policy("many", "a", 2_000_000))
+        with pytest.raises(Unanswered) as failed:
+            helper.ask(Question(heavy, 0.0), PATIENCE)
+        assert failed.value.is_late and not helper.is_running
+        light = piece(policy("many", "a", 1))
+        assert helper.ask(Question(light, 20.0), PATIENCE) == fact_of(light)
+    finally:
+        helper.rest()
+
+
+def test_a_process_that_has_loaded_says_so() -> None:
+    assert answer(None) is None
 
 
 @pytest.mark.process

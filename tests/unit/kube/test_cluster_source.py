@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -392,3 +393,31 @@ async def settled(server: ApiServer, sink: Sink) -> None:
     async with following(server, "Namespace", "Service", selector="team=edge") as (_, fresh):
         await turns(lambda: fresh.idles >= 1)
         await turns(lambda: sink.world == fresh.world)
+
+
+async def test_what_came_before_an_error_of_a_watch_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch that follows goes on behind it."""
+    server = ApiServer()
+    server.define(SERVICES)
+    watched = server.lines
+    first = service("a")
+    first["metadata"] = {"name": "a", "namespace": "shop", "resourceVersion": "2"}
+    chunk = [
+        json.dumps({"type": "ADDED", "object": first}).encode(),
+        json.dumps({"type": "ERROR", "object": {"message": "etcd leader changed"}}).encode(),
+    ]
+    begun = 0
+
+    async def lines(path: str, **query: Any) -> AsyncIterator[list[bytes]]:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            yield chunk
+            return
+        async for each in watched(path, **query):
+            yield each
+
+    monkeypatch.setattr(server, "lines", lines)
+    async with following(server, "Service") as (_, sink):
+        await turns(lambda: begun > 1)
+        await turns(lambda: sink.names() == ["a"])
