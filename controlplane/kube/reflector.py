@@ -16,7 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from controlplane.kube import events as answers
 from controlplane.kube import paths
-from controlplane.kube.access import ApiError
+from controlplane.kube.access import TOO_LARGE, ApiError
 from controlplane.kube.events import Expired, Failed, Item
 from controlplane.kube.paths import Kind
 from controlplane.turns import SLICE, rest
@@ -25,6 +25,8 @@ log = logging.getLogger("controlplane.kube")
 
 PAGE: Final = 500
 """Objects of one answer to a list."""
+FEWER: Final = 16
+"""How many times fewer are asked for in an answer after one that was too large."""
 WATCH: Final = (240, 480)
 """Seconds for which a watch is asked, drawn anew each time, so that not all end at once."""
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
@@ -179,8 +181,15 @@ class Reflector(Generic[_F]):
             page = await self._page(path, page.metadata.more)
 
     async def _page(self, path: str, more: str = "") -> answers.Page:
-        rest = {"continue": more} if more else {}
-        return answers.page(await self._access.read(path, **self._query, **rest, limit=PAGE))
+        """Of fewer objects where that many are too large for one answer: whoever writes objects decides how large."""
+        rest, limit = {"continue": more} if more else {}, PAGE
+        while True:
+            try:
+                return answers.page(await self._access.read(path, **self._query, **rest, limit=limit))
+            except ApiError as error:
+                if error.reason != TOO_LARGE or limit == 1:
+                    raise
+                limit = max(1, limit // FEWER)
 
     async def _told(self, facts: Sequence[_F]) -> None:
         if facts:

@@ -12,7 +12,7 @@ import pytest
 
 from controlplane.facts import Fact
 from controlplane.kube import reflector as reflectors
-from controlplane.kube.access import ApiError
+from controlplane.kube.access import TOO_LARGE, ApiError
 from controlplane.kube.source import WATCHED, ClusterSource
 from controlplane.kube.spaces import Spaces
 from gatewright.api.objects.kinds import KINDS
@@ -421,3 +421,37 @@ async def test_what_came_before_an_error_of_a_watch_is_told(monkeypatch: pytest.
     async with following(server, "Service") as (_, sink):
         await turns(lambda: begun > 1)
         await turns(lambda: sink.names() == ["a"])
+
+
+async def test_pages_that_are_too_large_are_asked_for_with_fewer_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 policies of 1.3 MB of one tenant were more than a page may have, and nobody's policies could be read."""
+    server = ApiServer()
+    server.define(SERVICES)
+    for number in range(700):
+        server.put(SERVICES, service(f"s{number:03}"))
+    read, limits = server.read, []
+
+    async def bounded(path: str, **query: Any) -> bytes:
+        limits.append(query["limit"])
+        if query["limit"] > 100:
+            raise ApiError(200, TOO_LARGE, "the answer has more than 1 bytes")
+        return await read(path, **query)
+
+    monkeypatch.setattr(server, "read", bounded)
+    async with following(server, "Service") as (source, sink):
+        await turns(lambda: sink.idles == 1)
+        assert len(sink.names()) == 700 and source.problems() == []
+    assert limits[:3] == [500, 31, 500]
+
+
+async def test_one_object_that_is_too_large_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ApiServer()
+    server.define(SERVICES)
+
+    async def refusing(path: str, **query: Any) -> bytes:
+        raise ApiError(200, TOO_LARGE, "the answer has more than 1 bytes")
+
+    monkeypatch.setattr(server, "read", refusing)
+    async with following(server, "Service") as (source, _):
+        await turns(lambda: bool(source.problems()))
+        assert "the answer has more than 1 bytes" in str(source.problems()[0])
