@@ -26,6 +26,8 @@ LOADING: Final = 60.0
 """Seconds that a process has to begin."""
 LINGER: Final = 30.0
 """Seconds for which a process stays when nothing waits for it: the next object comes sooner."""
+LOOK: Final = 0.1
+"""Seconds between two looks for a process that is to end."""
 PATIENCE: Final = 15
 """How many times as long as a process may compute its answer is waited for: others need the processors too."""
 AT_ONCE: Final = 0.25
@@ -144,7 +146,7 @@ class Beside:
                 for job in jobs:
                     await job.is_known.wait()
         for job in jobs:
-            if not job.is_known.is_set():
+            if self._jobs.get(job.piece.key) is job and not job.is_known.is_set():
                 piece = job.piece._replace(unread="is still being read, which takes long")
                 await self._told(job, piece, fact_of(piece))
                 await rest()
@@ -226,7 +228,8 @@ async def _asked(helper: Asks, question: Question | None, deadline: float) -> An
     try:
         return await asyncio.shield(asking)
     except asyncio.CancelledError:
-        helper.rest()
-        with contextlib.suppress(Unanswered):
-            await asking
+        while not asking.done():  # it may just be starting a process
+            helper.rest()
+            await asyncio.wait((asking,), timeout=LOOK)
+        asking.exception()
         raise

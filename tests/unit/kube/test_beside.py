@@ -279,6 +279,37 @@ async def test_the_start_does_not_wait_for_ever_and_guards_refuse_meanwhile(monk
         assert tests.told[1].acts == fact_of(piece(policy("many", "a"))).acts  # type: ignore[union-attr]
 
 
+async def test_what_is_just_being_told_is_not_refused_by_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_START", 0.0)
+    async with running() as tests:
+        may, telling = asyncio.Event(), asyncio.Event()
+        tell = tests.beside._tell
+
+        async def held(facts: list[Fact]) -> None:
+            telling.set()
+            await may.wait()
+            await tell(facts)
+
+        monkeypatch.setattr(tests.beside, "_tell", held)
+        tests.see(policy("many", "a"))
+        job = tests.beside._jobs[key("many", "a")]
+        tests.workers[1].may.release()
+        await telling.wait()
+        monkeypatch.setitem(tests.beside._jobs, key("many", "b"), job)  # the start has seen it before it was told
+        starting = asyncio.create_task(tests.beside.started())
+        await asyncio.sleep(0)
+        may.set()
+        await starting
+        assert [isinstance(fact.model, Invalid) for fact in tests.told] == [False]
+
+
+async def test_whoever_is_cancelled_leaves_no_process() -> None:
+    async with running() as tests:
+        tests.see(policy("many", "a"))
+        await until(lambda: tests.workers[1].asked)
+    assert not tests.workers[1].is_running
+
+
 @pytest.mark.process
 def test_a_process_ends_when_it_has_computed_for_as_long_as_it_may() -> None:
     helper = Helper(COMMAND)
