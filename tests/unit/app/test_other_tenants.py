@@ -134,7 +134,7 @@ async def running(world: World) -> AsyncIterator[World]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("count", "size"), [(6, 400_000), (60, 7_500)], ids=["heavy", "many light"])
+@pytest.mark.parametrize(("count", "size"), [(3, 300_000), (60, 7_500)], ids=["heavy", "many light"])
 async def test_fresh_expressions_of_one_tenant_delay_no_edit_of_another(
     count: int, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
