@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from dataplane.exchange import Exchange
-from dataplane.mcp import plans
+from dataplane.mcp import plans, refusals
 from dataplane.mcp.policies import POLICY
 from dataplane.upstream.kinds import Row
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import TargetPlan
     from dataplane.mcp.policies import McpPolicies
     from dataplane.upstream.lease import BackendPlan, Lease, Leases
@@ -50,6 +51,13 @@ class Mcp(Row):
     def plan(self, message: backend_pb2.McpBackend, parts: Sequence[Part], policies: object) -> plans.McpPlan:
         targets = cast("Sequence[TargetPlan]", parts)  # those of `parts`, with settings
         return plans.McpPlan(tuple(targets), message.stateless, message.fail_open, cast("McpPolicies | None", policies))
+
+    def refusal(self, x: Exchange, reply: Reply) -> Reply:
+        """What a message that was read is refused with by the route: a JSON-RPC error with its id."""
+        code = refusals.CODES.get(reply.status)
+        if code is None or x.method != b"POST" or not x.body:
+            return reply
+        return refusals.written(reply, code, x.body)
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         if not isinstance(holder, Exchange):
