@@ -5,7 +5,6 @@ Spec 2, jwtAuthentication. What checks tokens is `credentials/authentication`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from functools import partial
 from typing import Final
@@ -40,14 +39,14 @@ def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
 def _begin(env: Env, keys: RemoteKeys) -> None:
     """Fetch in the background, so that the first request finds keys."""
     if keys.keys is None and env.spawn is not None:
-        env.spawn(_prefetch(keys))
+        env.spawn(_prefetch(env, keys))
 
 
-async def _prefetch(keys: RemoteKeys) -> None:
+async def _prefetch(env: Env, keys: RemoteKeys) -> None:
     """The table that knows the server may not have been swapped in yet."""
     for pause in PAUSES:
         if keys.may_fetch(unknown=False):
             await keys.fetched()
         if keys.keys is not None:
             return
-        await asyncio.sleep(pause)
+        await env.sleep(pause)

@@ -14,7 +14,7 @@ def chain(sent: Iterable[bytes], peer: bytes) -> bytes:
     return b", ".join([value for value in sent if value] + [peer])
 
 
-MAX_PROXIES: Final = 100
+MAX_PROXIES: Final = 128
 """Addresses in `x-forwarded-for`: a request that came through more of them goes round in a circle, or says so."""
 _SHORTEST: Final = len(b"::, ")
 

@@ -122,6 +122,7 @@ class Rig:
         self.proxy.context.access_log.close()
         self.log = _Log()
         self.proxy.context.access_log = self.log  # type: ignore[assignment]
+        self.proxy.context.observers = (self.proxy.context.recorder.ended, self.log.record)
         self.proxy.context.request_id = lambda: ID
         self.complaints = _Complaints()
         self._loggers = [logging.getLogger(name) for name in ("dataplane.server", "dataplane.proxy")]

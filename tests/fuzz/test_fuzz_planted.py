@@ -27,7 +27,7 @@ from dataplane.proxy.exchange import ActiveExchange
 from dataplane.proxy.replay import BodyCopy
 from dataplane.server.h1.connection import Connection
 from dataplane.table import routes
-from dataplane.telemetry import log_fields
+from dataplane.telemetry import log_fields, log_values
 from dataplane.upstream.h1 import UpstreamConnection
 from gatewright import logs as log_forms
 from gatewright.api.text import yaml_text
@@ -321,7 +321,8 @@ def nothing_is_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def bare_values(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_fields, "bare", lambda text: text)
+    for module in (log_fields, log_values):
+        patch.setattr(module, "bare", lambda text: text)
 
 
 def raw_messages(patch: pytest.MonkeyPatch) -> None:
@@ -371,7 +372,7 @@ PLANTED: tuple[tuple[str, Callable[[pytest.MonkeyPatch], None], bytes], ...] = (
     ("heads", no_second_reader, head(b"Host: a.example", b"X: 1", b" folded")),
     ("heads", no_second_reader, head(b"Host : a.example", b"Content-Length : 3") + b"abc"),
     ("heads", first_host, head(b"Host: a.example", b"Host: b.example")),
-    ("heads", pieces_matter, b"GET / HTTP/3.1\r\nHost: a\nb\r\n\r\n"),
+    ("heads", pieces_matter, b"FOO / HTTP/1.1\r\nHost: a\nb\r\n\r\n"),
     ("heads", a_step_that_fails, head(b"Host: a.example", b"Content-Length: 1") + b"x"),
     ("heads", single_pass_dots, b"GET /a/b/../../../c HTTP/1.1\r\nHost: a.example\r\n\r\n"),
     ("uri", single_pass_dots, b"/a/../b/.."),

@@ -262,6 +262,10 @@ class Connection(Responding):
     def _partial(self, data: bytes) -> None:
         """A head that is not whole yet."""
         limits = self.context.limits
+        bad = "" if self._may_be_other(data) else request_line.judged(data, len(self.buffer))
+        if bad:
+            self.refuse(bad, data)
+            return
         is_bad = data.startswith((b"\r\n\r\n", PREFACE)) and not self._may_be_other(data)
         if is_bad or has_bare_lf(data, max(0, len(self.buffer) - 1)):
             # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
@@ -269,10 +273,6 @@ class Connection(Responding):
             return
         if len(data) > limits.max_head:
             self.refuse("HeadersTooLarge" if b"\r\n" in data[: limits.max_line] else "TargetTooLong", data)
-            return
-        bad = "" if self._may_be_other(data) else request_line.judged(data, len(self.buffer))
-        if bad:
-            self.refuse(bad, data)
             return
         if not self.head_due:  # first bytes of a head on a connection that was idle
             self.head_due = True
@@ -384,7 +384,7 @@ class Connection(Responding):
         eol = data.find(b"\r\n")
         odd = request_line.read(data[:eol])
         if isinstance(odd, str):
-            self._refuse_head(odd, data, end)
+            self._refuse_head(odd, data, eol if eol <= request_line.MOST_JUDGED else end)  # as `judged` would
             return
         method, path, query, version, named = odd
         head = self._learn(data, eol, end, method, version, named)

@@ -148,7 +148,7 @@ NGINX = (
     ),
     Row(
         "nginx", "set_real_ip_from", "believe X-Forwarded-For of a proxy in front",
-        "not yet: nothing that clients say of themselves is believed; the peer is appended",
+        "[`frontend.http.trustedHops`](policies/frontend_http.md)",
         file(f"""
     - {PLAIN}
 """),

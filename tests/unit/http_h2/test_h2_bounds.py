@@ -33,7 +33,8 @@ from tests.fakes.h2_wire import GET, OK, POST, Clock, client, data, frame, heade
 
 PAGE = Path(__file__).parents[3] / "docs/operations.md"
 ROW = re.compile(r"\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|")
-FIGURES = {name: tuple(map(int, figures)) for name, *figures in ROW.findall(PAGE.read_text())}
+OF_CLIENTS = PAGE.read_text().split("\nA client:\n", 1)[1].split("\nAn endpoint.", 1)[0]
+FIGURES = {name: tuple(map(int, figures)) for name, *figures in ROW.findall(OF_CLIENTS)}
 
 RESET = CANCEL.to_bytes(4)
 AT = 1_000_001
@@ -54,7 +55,7 @@ FLOODS: dict[str, tuple[bytes, Callable[[int], bytes], int]] = {
 
 
 def test_the_page_has_each_kind() -> None:
-    assert sorted(FIGURES) == sorted(FLOODS)
+    assert sorted(FIGURES) == sorted((*FLOODS, "OversizedHeads"))  # that one: test_h2_limits
 
 
 class Flood:
