@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import MAX_ANSWER, Deadline, Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import Deadline, Opened, TargetFailed, events
 from dataplane.backends.mcp.relay import STREAM, Rewrite, kind_of, rewrite_of
 from dataplane.backends.mcp.sending import OK, passed_on
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
@@ -131,7 +131,7 @@ async def _acknowledged(visit: Visit, opened: Opened, share: _Share, message: Me
     calls = visit.x.context.calls
     deadline = Deadline(opened)
     calls.wake_at(calls.clock() + LIST_SECONDS, deadline)
-    reader, first, rest = EventReader(MAX_ANSWER), None, list[Event]()
+    reader, first, rest = EventReader(visit.plan.max_answer), None, list[Event]()
     try:
         while first is None:
             data = await opened.call.receive()

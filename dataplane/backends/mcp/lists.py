@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.answers import TargetFailed, unreadable
 from dataplane.backends.mcp.relay import JSON, kind_of, relay
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.mcp import merging, messages, sessions
@@ -104,7 +104,7 @@ async def _part(
         rest = messages.object_of(answer.result)
         return _Part(target, items, messages.text_of(rest.pop("nextCursor", None)), rest)
     except Malformed as error:
-        raise TargetFailed(target.name, f"its answer is not readable: {error}") from None
+        raise unreadable(target.name, error) from None
 
 
 _OK: Final = 200

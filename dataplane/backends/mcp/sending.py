@@ -57,7 +57,7 @@ def rewriting(visit: Visit, upstreams: Upstreams, message: Message, target: Targ
     tag = _Tags(visit, upstreams) if visit.plan.stateless and not visit.is_modern else None
     if tag is None and not visit.plan.several and not visit.policies.rules:
         return None
-    return rewrite_of(visit, target.name, message.request_id, str(message.method), tag)
+    return rewrite_of(visit, target.name, message.request_id, tag)
 
 
 async def passed_on(

@@ -262,7 +262,7 @@ async def test_the_origin_of_a_stream_is_as_the_server_sees_it(
 async def test_of_a_stream_messages_are_heard_and_nothing_else(world: World) -> None:
     stream = world.stream()
     hearing = stream.open()
-    listening = world.work(stream.listen())
+    listening = world.work(stream.listen(100))
     call: Any = stream.call
     call.says(event(b"/e", b"endpoint") + event(NOTE, b"other") + event(b"") + b"data: " + NOTE + b"\n\n" + event(NOTE))
     await world.turn()
@@ -275,7 +275,7 @@ async def test_of_a_stream_messages_are_heard_and_nothing_else(world: World) -> 
 async def test_a_server_waits_while_nobody_takes_what_it_says(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialogue, "MAX_UNHEARD", 2)
     stream = world.stream()
-    world.work(stream.listen())
+    world.work(stream.listen(100))
     call: Any = stream.call
     call.says(event(NOTE) * 3)
     call.says(event(NOTE))
@@ -300,9 +300,8 @@ async def test_a_stream_that_says_no_messages_ends(
     world: World, monkeypatch: pytest.MonkeyPatch, said: bytes, why: str
 ) -> None:
     monkeypatch.setattr(dialogue, "MAX_NOISE", 2)
-    monkeypatch.setattr(server_streams, "MAX_ANSWER", 100)
     stream = world.stream()
-    listening = world.work(stream.listen())
+    listening = world.work(stream.listen(100))
     call: Any = stream.call
     call.says(said)
     await listening

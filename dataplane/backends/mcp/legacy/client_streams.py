@@ -11,7 +11,7 @@ import secrets
 from copy import copy
 from typing import TYPE_CHECKING, Final
 
-from dataplane.backends.mcp.answers import MAX_ANSWER, TargetFailed
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.relay import kind_of
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import EVENTS
@@ -190,7 +190,7 @@ class Messages:
 
     def __init__(self, out: Outlet, stream: ClientStream) -> None:
         self._out, self._stream = out, stream
-        self._reader = EventReader(MAX_ANSWER)
+        self._reader = EventReader(out.plan.max_answer)
 
     def taken(self) -> None:
         """As `Outlet.taken`."""
