@@ -55,7 +55,9 @@ class LocalReader:
 
 def _command(server: StdioServer) -> Command:
     stdio = server.stdio
-    return Command(server.digest, server.name, stdio.cmd, stdio.args, dict(stdio.env or {}), server.is_stateless)
+    return Command(
+        server.digest, server.name, stdio.cmd, stdio.args, dict(stdio.env or {}), server.is_stateless, server.max_line
+    )
 
 
 def _serialised(resource: resource_pb2.Resource) -> bytes:

@@ -196,6 +196,19 @@ async def test_a_process_that_misbehaves_costs_its_own_session_alone(deed: str, 
             await gone(pid)
 
 
+@pytest.mark.parametrize("targets", [1, 2])
+async def test_a_result_above_the_bound_fails_its_call_alone(targets: int, tmp_path: Path) -> None:
+    servers = [stdio(str(SERVER), name=name) for name in ("one", "two")[:targets]]
+    name = "says_much" if targets == 1 else "one_says_much"
+    async with proxy_of(tmp_path, *servers, maxAnswerSize="64Ki") as proxy:
+        client = await opened(proxy)
+        for size, passes in ((1000, True), (100_000, False), (900_000, False), (1000, True)):
+            answer = await client.request("tools/call", {"name": name, "arguments": {"size": size}})
+            assert answer.status_code == 200 and (str(size // 1000 * "x") in answer.text) is passes
+            assert ("its answer has more than 65536 bytes (mcp.maxAnswerSize)" in answer.text) is not passes
+        await proxy.logged("which is left out")
+
+
 async def test_what_a_process_has_started_ends_with_it(tmp_path: Path) -> None:
     async with proxy_of(tmp_path) as proxy:
         client = await opened(proxy)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import TargetFailed, unreadable
+from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed, unreadable
 from dataplane.backends.mcp.relay import JSON, kind_of, relay
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.mcp import merging, messages, sessions
+from dataplane.mcp.dialogue import BOUND
 from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.methods import METHODS, Method
 
@@ -119,6 +120,8 @@ def _without(visit: Visit, target: TargetPlan, answer: Message) -> _Part | Messa
     if visit.plan.fail_open:
         return answer
     text = messages.text_of(error.get("message")) or "an error"
+    if target.is_stdio and BOUND in messages.object_of(error.get("data", UNSET)):
+        raise AnswerRefused(target.name, text[:200])
     raise TargetFailed(target.name, f"it answered a list with {text[:200]}")
 
 
