@@ -72,7 +72,7 @@ class ServerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **command.env},
+            env=_environment(command),
             start_new_session=True,
             preexec_fn=_die_with_parent,
         )
@@ -159,6 +159,14 @@ class ServerProcess:
 
     def __repr__(self) -> str:
         return f"ServerProcess({self.command.name!r}, pid={self.pid})"
+
+
+def _environment(command: Command) -> dict[str, str]:
+    """Raises ValueError for a variable that is not set."""
+    missing = [source for source in command.variables.values() if source not in os.environ]
+    if missing:
+        raise ValueError(f"variable {missing[0]} is not set")
+    return {**os.environ, **command.env, **{name: os.environ[source] for name, source in command.variables.items()}}
 
 
 def _prctl() -> Any:  # Any: a function of the C library

@@ -181,7 +181,7 @@ class Sessions:
             await process.start()
         except (OSError, ValueError) as error:
             self._processes.discard(process)
-            why = getattr(error, "strerror", None) or "it cannot be given to the system"
+            why = f"{command.cmd}: {getattr(error, 'strerror', None) or error}"
             log.error("server cannot be started: %s", why, extra={"fields": {"server": command.name}})
             raise Unavailable(f"it cannot be started: {why}") from None
         return process

@@ -172,7 +172,7 @@ async def test_one_that_cannot_be_started_and_one_that_ends_at_once_are_named_an
         for _ in range(3):
             await client.initialize()
             assert await client.call("good_add", a=1, b=2) == "3"
-        assert "No such file or directory server=gone" in await proxy.logged("server cannot be started")
+        assert ": No such file or directory server=gone" in await proxy.logged("server cannot be started")
         assert proxy.log().count("server ended unexpectedly") < 6, "it is not started for each request"
         await proxy.logged("server ended unexpectedly server=short")
 

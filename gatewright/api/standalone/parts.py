@@ -149,6 +149,13 @@ class _AccessLog(RuledModel):
     """Both, under the CRD's name."""
 
 
+class VariableOf(Model):
+    """The value of a variable of the proxy's environment, read when the server is started."""
+
+    env: Annotated[str, Field(max_length=256, pattern=ENV_PATTERN)]
+    """The variable."""
+
+
 class Stdio(Model):
     """An MCP server that the proxy starts, and speaks with over its standard input and output."""
 
@@ -156,8 +163,10 @@ class Stdio(Model):
     """The command."""
     args: Annotated[tuple[str, ...], Field(max_length=256)] = ()
     """Its arguments."""
-    env: Annotated[dict[Annotated[str, Field(pattern=ENV_PATTERN)], str], Field(max_length=256)] | None = None
-    """Variables of its environment, beside the proxy's own."""
+    env: Annotated[dict[Annotated[str, Field(pattern=ENV_PATTERN)], str | VariableOf], Field(max_length=256)] | None = (
+        None
+    )
+    """Variables of its environment, beside the proxy's own: a text, or the value of a variable of the proxy."""
 
 
 class _McpTargetSelector(RuledModel):

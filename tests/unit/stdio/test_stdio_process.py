@@ -151,3 +151,16 @@ async def test_a_command_that_is_not_there() -> None:
         await made.start()
     await made.end()
     made.kill()
+
+
+async def test_a_variable_may_have_the_value_of_another_one_of_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THE_PROXY", "its value")
+    command = Command("d1", "own", "/bin/sh", ("-c", 'echo "$MINE"'), variables={"MINE": "OF_THE_PROXY"})
+    made = ServerProcess(command, lambda *_: None)
+    await made.start()
+    async with asyncio.timeout(PATIENCE):
+        assert await made.line() == b"its value"
+        await made.end()
+    monkeypatch.delenv("OF_THE_PROXY")
+    with pytest.raises(ValueError, match="^variable OF_THE_PROXY is not set$"):
+        await ServerProcess(command, lambda *_: None).start()

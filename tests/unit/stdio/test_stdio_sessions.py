@@ -129,14 +129,14 @@ async def test_what_cannot_be_started_takes_no_place(servers: MemoryServers, cap
     sessions = sessions_of(servers)
     servers.refuse["own"] = FileNotFoundError(2, "No such file or directory")
     for _ in range(2 * module.STARTING):
-        with pytest.raises(Unavailable, match="it cannot be started: No such file or directory"):
+        with pytest.raises(Unavailable, match="it cannot be started: /own: No such file or directory"):
             await sessions.begin(OWN)
     servers.refuse["own"] = ValueError("embedded null byte")
-    with pytest.raises(Unavailable, match="it cannot be given to the system"):
+    with pytest.raises(Unavailable, match="it cannot be started: /own: "):
         await sessions.begin(OWN)
     assert not (await settled(sessions, OTHER)).is_over
     await sessions.close()
-    assert caplog.text.count("server cannot be started: No such file or directory") == 2 * module.STARTING
+    assert caplog.text.count("server cannot be started: /own: No such file or directory") == 2 * module.STARTING
 
 
 @moved
