@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,19 @@ def config(*targets: Any, **more: Any) -> str:
 
 @asynccontextmanager
 async def proxy_of(
-    tmp_path: Path, *targets: Any, workers: int = 2, environment: Mapping[str, str] | None = None, **more: Any
+    tmp_path: Path,
+    *targets: Any,
+    workers: int = 2,
+    environment: Mapping[str, str] | None = None,
+    entry: Sequence[str] = ("-m", "dataplane"),
+    **more: Any,
 ) -> AsyncIterator[Proxy]:
     file = tmp_path / "config.json"
     file.write_text(config(*(targets or (stdio(str(SERVER)),)), **more))
-    async with running("-f", str(file), workers=workers, environment=environment) as proxy:
+    preloaded = entry == ("-m", "dataplane")
+    async with running(
+        "-f", str(file), workers=workers, environment=environment, entry=entry, preloaded=preloaded
+    ) as proxy:
         await proxy.ready()
         yield proxy
 
@@ -194,6 +202,24 @@ async def test_a_process_that_misbehaves_costs_its_own_session_alone(deed: str, 
                 await asking
             assert (await bad.send(None, "DELETE")).status_code == 200
             await gone(pid)
+
+
+ADOPTS = """
+import ctypes, runpy, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+sys.argv[0] = "gatewright-proxy"
+runpy.run_module("dataplane", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+async def test_a_proxy_that_gets_orphans_waits_for_them(tmp_path: Path) -> None:
+    """As process 1 of a container (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+    async with proxy_of(tmp_path, entry=("-c", ADOPTS)) as proxy:
+        client = await opened(proxy)
+        left = await client.call("forked")
+        assert (await client.send(None, "DELETE")).status_code == 200
+        await until(lambda: not Path(f"/proc/{left}").exists(), "the orphan has been waited for")
 
 
 @pytest.mark.parametrize("targets", [1, 2])

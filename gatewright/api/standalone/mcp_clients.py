@@ -110,9 +110,9 @@ def imported(text: str, port: int = PORT) -> Imported:
 
 
 def _share(values: dict[str, Any], target: dict[str, Any], env: Mapping[str, Any]) -> list[str]:
-    """Processes have the proxy's environment, where a variable has one value: of a server that wants another one, or the
-    value of another variable, `env` says from which it comes. Gives the variables that have to be there; `values` are
-    theirs, of all servers."""
+    """Processes have the proxy's environment, where a variable has one value: of a server that wants another one, or
+    the value of another variable, `env` says from which it comes. Gives the variables that have to be there; `values`
+    are theirs, of all servers."""
     found, own = [], dict[str, dict[str, str]]()
     for name, value in env.items():
         reference = _reference(value) if isinstance(value, str) else None

@@ -162,5 +162,5 @@ async def test_a_variable_may_have_the_value_of_another_one_of_the_proxy(monkeyp
         assert await made.line() == b"its value"
         await made.end()
     monkeypatch.delenv("OF_THE_PROXY")
-    with pytest.raises(ValueError, match="^variable OF_THE_PROXY is not set$"):
+    with pytest.raises(ValueError, match=r"^variable OF_THE_PROXY is not set$"):
         await ServerProcess(command, lambda *_: None).start()
