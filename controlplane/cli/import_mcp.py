@@ -21,7 +21,7 @@ LARGEST: Final = 1_048_576
 def run(arguments: argparse.Namespace) -> int:
     """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
     try:
-        text = files.read(arguments.file, LARGEST).decode()
+        text = files.read(arguments.file, LARGEST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise exits.Failure(exits.DEPENDENCY, f"{arguments.file} cannot be read: {why}") from error
