@@ -55,8 +55,7 @@ class LocalReader:
 
 def _command(server: StdioServer) -> Command:
     stdio = server.stdio
-    env = {name: value for name, value in (stdio.env or {}).items() if isinstance(value, str)}
-    variables = {name: value.env for name, value in (stdio.env or {}).items() if not isinstance(value, str)}
+    env, variables = dict(stdio.env or {}), dict(stdio.env_from or {})
     return Command(
         *(server.digest, server.name, stdio.cmd, stdio.args, env, server.is_stateless, variables, server.max_line)
     )

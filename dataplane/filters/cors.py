@@ -157,7 +157,7 @@ def _is_about_metadata(x: Exchange) -> bool:
     """Whether a later step answers: OAuth metadata is for pages of all sites, which have to find out who may let them
     in."""
     policies: Any = x.policies
-    return policies.publishes and well_known.resource_of(x.path) is not None
+    return policies.chain.publishes and well_known.resource_of(x.path) is not None
 
 
 def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:

@@ -149,7 +149,7 @@ def _publisher(x: ActiveExchange, listener: ListenerPlan) -> RoutePlan | None:
         return None
     plan = listener.router.match(x.host, resource, x)
     x.prefix = b"/"  # of the path that was asked for, whichever rule answers
-    return plan if plan is not None and _policies(plan, listener).publishes else None
+    return plan if plan is not None and _policies(plan, listener).chain.publishes else None
 
 
 _TRACELESS: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"

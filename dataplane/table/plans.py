@@ -112,11 +112,6 @@ class RoutePolicies:
     under: dict[int, RoutePolicies] | None = None
     """What it comes to below the policies of a listener, by `Upper.number`; filled before the swap."""
 
-    @property
-    def publishes(self) -> bool:
-        """Whether OAuth metadata is published for the paths of the rule, by a step or by an MCP backend."""
-        return self.chain.publishes or (self.mcp is not None and self.mcp.authentication is not None)
-
     def forget(self, numbers: list[int]) -> None:
         """Drop what it comes to below uppers that nobody has any more."""
         if self.under is not None:

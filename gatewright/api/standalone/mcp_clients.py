@@ -111,9 +111,9 @@ def imported(text: str, port: int = PORT) -> Imported:
 
 def _share(values: dict[str, Any], target: dict[str, Any], env: Mapping[str, Any]) -> list[str]:
     """Processes have the proxy's environment, where a variable has one value: of a server that wants another one, or
-    the value of another variable, `env` says from which it comes. Gives the variables that have to be there; `values`
+    the value of another variable, `envFrom` says which. Gives the variables that have to be there; `values`
     are theirs, of all servers."""
-    found, own = [], dict[str, dict[str, str]]()
+    found, own = list[str](), dict[str, str]()
     for name, value in env.items():
         reference = _reference(value) if isinstance(value, str) else None
         source = reference[1] if reference else name
@@ -121,11 +121,11 @@ def _share(values: dict[str, Any], target: dict[str, Any], env: Mapping[str, Any
         if not reference and values.get(source, wanted) != wanted:
             source = _own_variable(target["name"], name, values)
         if source != name:
-            own[name] = {"env": source}
+            own[name] = source
         values.setdefault(source, wanted)
         found.append(source)
     if own:
-        target["stdio"]["env"] = own
+        target["stdio"]["envFrom"] = own
     return found
 
 

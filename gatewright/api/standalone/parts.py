@@ -149,11 +149,7 @@ class _AccessLog(RuledModel):
     """Both, under the CRD's name."""
 
 
-class VariableOf(Model):
-    """The value of a variable of the proxy's environment, read when the server is started."""
-
-    env: Annotated[str, Field(max_length=256, pattern=ENV_PATTERN)]
-    """The variable."""
+_Variable = Annotated[str, Field(max_length=256, pattern=ENV_PATTERN)]
 
 
 class Stdio(Model):
@@ -163,10 +159,10 @@ class Stdio(Model):
     """The command."""
     args: Annotated[tuple[str, ...], Field(max_length=256)] = ()
     """Its arguments."""
-    env: Annotated[dict[Annotated[str, Field(pattern=ENV_PATTERN)], str | VariableOf], Field(max_length=256)] | None = (
-        None
-    )
-    """Variables of its environment, beside the proxy's own: a text, or the value of a variable of the proxy."""
+    env: Annotated[dict[_Variable, str], Field(max_length=256)] | None = None
+    """Variables of its environment, beside the proxy's own."""
+    env_from: Annotated[dict[_Variable, _Variable], Field(max_length=256)] | None = None
+    """Variables of its environment that have the values of others, of the proxy's: these stand behind the colon."""
 
 
 class _McpTargetSelector(RuledModel):

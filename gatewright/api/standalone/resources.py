@@ -326,7 +326,8 @@ class Resources:
         policies: there is no network."""
         stdio: Stdio = target.stdio
         is_stateless, max_line = mcp.session_routing == "Stateless", byte_size(mcp.max_answer_size or MAX_LINE)
-        content = repr((stdio.cmd, stdio.args, sorted((stdio.env or {}).items()), is_stateless, max_line)).encode()
+        variables = [sorted((each or {}).items()) for each in (stdio.env, stdio.env_from)]
+        content = repr((stdio.cmd, stdio.args, variables, is_stateless, max_line)).encode()
         digest = blake2b(content, digest_size=16).hexdigest()
         self.servers[digest] = StdioServer(digest, target.name, stdio, is_stateless, max_line)
         backend = f"{key}/{target.name}"

@@ -121,7 +121,7 @@ def test_commands() -> None:
     entry = {"command": "npx", "args": ["-y", "server"], "env": {"TOKEN": SECRET, "MODE": "${env:OTHER}"}}
     found = of(one=entry)
     assert SECRET not in str(found)
-    stdio = {"cmd": "npx", "args": ["-y", "server"], "env": {"MODE": {"env": "OTHER"}}}
+    stdio = {"cmd": "npx", "args": ["-y", "server"], "envFrom": {"MODE": "OTHER"}}
     assert targets(found) == [{"name": "one", "stdio": stdio}]
     assert found.variables == ["TOKEN", "OTHER"]
 
@@ -138,8 +138,8 @@ def test_a_server_that_wants_another_value_of_a_variable_has_a_variable_of_its_o
     )
     assert found.left_out == {} and SECRET not in str(found)
     assert found.variables == ["MODE", "TOKEN", "LEVEL", "_6_B_MODE", "_6_B_2_MODE"]
-    assert [each["stdio"].get("env") for each in targets(found)] == [
-        *(None, None, {"MODE": {"env": "_6_B_MODE"}}, {"MODE": {"env": "_6_B_2_MODE"}}, {"GH": {"env": "MODE"}})
+    assert [each["stdio"].get("envFrom") for each in targets(found)] == [
+        *(None, None, {"MODE": "_6_B_MODE"}, {"MODE": "_6_B_2_MODE"}, {"GH": "MODE"})
     ]
     assert [str(each) for each in standalone.load(yamls.dump(found.document), "config.yaml").problems] == []
 
