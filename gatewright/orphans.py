@@ -7,11 +7,10 @@ for a child that somebody here waits for.
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -50,8 +49,8 @@ def adopts() -> bool:
     return prctl is not None and prctl(_IS_SUBREAPER, ctypes.byref(found), 0, 0, 0) == 0 and found.value == 1
 
 
-async def reap(is_own: IsOwn) -> None:
-    """Until it is cancelled; returns at once where no orphans come."""
+async def reap(is_own: IsOwn, sleep: Callable[[float], Awaitable[None]]) -> None:
+    """Until it is cancelled; returns at once where no orphans come. `sleep` as of asyncio."""
     if not adopts():
         return
     before: frozenset[int] = frozenset()
@@ -60,7 +59,7 @@ async def reap(is_own: IsOwn) -> None:
         for pid in found & before:
             _wait_for(pid)
         before = found - before
-        await asyncio.sleep(SECONDS)
+        await sleep(SECONDS)
 
 
 def _wait_for(pid: int) -> None:

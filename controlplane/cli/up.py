@@ -49,7 +49,7 @@ async def serve(arguments: argparse.Namespace, start: household_.Start = childre
         household = Household(app, plan, output, made, start)
         for warning in warnings:
             household.say(f"warning: {warning}")
-        reaping = asyncio.create_task(orphans.reap(orphans.leads_its_session))
+        reaping = asyncio.create_task(orphans.reap(orphans.leads_its_session, asyncio.sleep))
         try:
             await _serve(app, household, signals, begin)
         finally:

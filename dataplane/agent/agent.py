@@ -92,7 +92,7 @@ class Agent:
         async with asyncio.TaskGroup() as group:
             lives = group.create_task(self._workers.run())
             servers = None if self._stdio is None else group.create_task(self._stdio.run())
-            reaping = group.create_task(orphans.reap(orphans.of_this_session))
+            reaping = group.create_task(orphans.reap(orphans.of_this_session, asyncio.sleep))
             changes = [group.create_task(self._journey.try_again())]
             changes += [group.create_task(source.run()) for source in (self._file, self._xds) if source is not None]
             minimum, maximum = await self._ending

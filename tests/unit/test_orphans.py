@@ -35,7 +35,7 @@ ctypes.CDLL(None).prctl(36, int(sys.argv[1]), 0, 0, 0)
 orphans.SECONDS = 0.05
 left = "import os; os.fork() or os._exit(0); os.fork()"  # a child and a grandchild, which end when nobody is there
 async def main():
-    reaping = asyncio.create_task(orphans.reap(orphans.of_this_session))
+    reaping = asyncio.create_task(orphans.reap(orphans.of_this_session, asyncio.sleep))
     own = [await asyncio.create_subprocess_exec("sh", "-c", f"exit {code}") for code in range(5)]
     theirs = await asyncio.create_subprocess_exec(sys.executable, "-c", left, start_new_session=True)
     codes = [await each.wait() for each in own]
