@@ -59,7 +59,10 @@ class App:
         """Raises Exposed or CredentialError: xDS cannot be served as the settings say."""
         self.settings = settings
         name = kube.identity()
-        self.pipeline = Pipeline(name if isinstance(settings.source, Cluster) else "")
+        self.pipeline = Pipeline(
+            name if isinstance(settings.source, Cluster) else "",
+            selectors_need_grants=settings.mcp.selectors_need_grants,
+        )
         self.source: Source
         self.cluster: kube.ClusterSide | None = None
         self.tree: tree.Tree | None = None

@@ -49,15 +49,15 @@ LONGEST_HOLD = 1.0
 class Pipeline:
     """One controller's way from objects to states. `ready` is set with the first complete state."""
 
-    def __init__(self, origin: str = "") -> None:
-        """`origin` names this controller among those that serve the same Gateways."""
+    def __init__(self, origin: str = "", *, selectors_need_grants: bool = False) -> None:
+        """`origin` names this controller among those that serve the same Gateways; the other as `Program` has it."""
         self.facts: dict[ObjectKey, Fact] = {}
         """Of every object that is there, also of those that cannot be read."""
         self.objects: dict[ObjectKey, KubeObject] = {}
         """What acts of each; nothing of an object of which nothing could ever be read."""
         self.snapshots = Snapshots()
         self.fleet = Fleet(time.time, time.monotonic, self.snapshots.sequence_of, origin)
-        self.program = Program(time.time)
+        self.program = Program(time.time, selectors_need_grants=selectors_need_grants)
         self.ready = asyncio.Event()
         self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state

@@ -73,6 +73,14 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
+class Mcp:
+    """Of the servers that MCP backends find."""
+
+    selectors_need_grants: bool = False
+    """Selectors find Services of another namespace only where a ReferenceGrant there lets GatewayBackends name them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Port 0 takes a free port."""
 
@@ -88,6 +96,7 @@ class Settings:
     security: Security = Security()
     admin_hosts: frozenset[str] = frozenset()
     """Names by which the admin API may be addressed, beside IP addresses and localhost."""
+    mcp: Mcp = Mcp()
 
 
 def address(text: str) -> tuple[str, int]:

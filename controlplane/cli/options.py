@@ -92,6 +92,17 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_tenants(parser: argparse.ArgumentParser) -> None:
+    """What tenants may do with each other's objects."""
+    group = parser.add_argument_group("namespaces of several tenants")
+    group.add_argument(
+        "--mcp-selectors-need-grants",
+        action="store_true",
+        help="selectors of MCP backends find Services of another namespace only where a ReferenceGrant there lets"
+        " GatewayBackends name them",
+    )
+
+
 def add_proxies(parser: argparse.ArgumentParser) -> None:
     """How proxies are started in a cluster."""
     group = parser.add_argument_group(

@@ -29,7 +29,7 @@ TEMPLATES = {
 }
 """What `init` can write; `controlplane.cli.init` has how."""
 
-MANIFEST_PARTS = ("crds", "base")
+MANIFEST_PARTS = ("crds", "base", "namespace", "everywhere")
 """Folders of manifests/ that `crds` prints."""
 
 _DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
@@ -46,7 +46,9 @@ def duration(text: str) -> float:
 def manifest_part(text: str) -> str:
     """A folder of manifests/."""
     if text not in MANIFEST_PARTS:
-        raise argparse.ArgumentTypeError(f"there is no part {text!r}; there are {' and '.join(MANIFEST_PARTS)}")
+        raise argparse.ArgumentTypeError(
+            f"there is no part {text!r}; there are {', '.join(MANIFEST_PARTS[:-1])} and {MANIFEST_PARTS[-1]}"
+        )
     return text
 
 
@@ -92,6 +94,7 @@ def _controller(parser: argparse.ArgumentParser) -> None:
     options.add_cluster(parser)
     options.add_controller(parser)
     options.add_fleet(parser)
+    options.add_tenants(parser)
     options.add_proxies(parser)
     options.add_operation(parser)
 
@@ -123,7 +126,8 @@ def _crds(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="PART",
         type=manifest_part,
-        help="crds: definitions of our kinds (the default); base: namespace, service account, rights, GatewayClass",
+        help="crds: definitions of our kinds (the default); base: namespace, service account, rights, GatewayClass; "
+        "namespace: what a namespace needs whose Gateways get proxies; everywhere: the right to make them in all",
     )
 
 
@@ -310,7 +314,8 @@ examples:
         """\
 examples:
   gatewright crds | kubectl apply -f -
-  gatewright crds base | kubectl apply -f -""",
+  gatewright crds base | kubectl apply -f -
+  gatewright crds namespace | kubectl apply -n shop -f -""",
         "controlplane.cli.crds",
         _crds,
     ),

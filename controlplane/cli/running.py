@@ -63,6 +63,7 @@ def from_arguments(arguments: argparse.Namespace) -> settings.Settings:
         _page(arguments, "readiness"),
         _security(arguments),
         frozenset(getattr(arguments, "admin_host", ())),
+        settings.Mcp(getattr(arguments, "mcp_selectors_need_grants", False)),
     )
 
 

@@ -29,9 +29,22 @@ KEPT: Final = {
         (("spec", "selector", "matchLabels", GATEWAY_NAME), "Pods of another Gateway would be taken for this one's"),
         (("spec", "template", "metadata", "labels", GATEWAY_NAME), "the Pods would be taken for another Gateway's"),
         (("spec", "template", "spec", "serviceAccountName"), "the controller knows the proxies of a Gateway by it"),
+        (("spec", "template", "spec", "serviceAccount"), "it is another name of serviceAccountName"),
+    ),
+    "Service": (
+        (("spec", "selector"), "clients of the Gateway would be sent to other Pods"),
+        (("spec", "externalName"), "clients of the Gateway would be sent elsewhere"),
+    ),
+    "PodDisruptionBudget": ((("spec", "selector"), "the budget would be about other Pods than the Gateway's"),),
+    "HorizontalPodAutoscaler": (
+        (("spec", "scaleTargetRef"), "something else than the Gateway's Deployment would be scaled"),
     ),
 }
 """Of a kind: values that no overlay may change, and why."""
+NEVER: Final = {
+    "Service": ((("spec", "type"), "ExternalName", "it would be a name of something else, not the Gateway's address"),),
+}
+"""Of a kind: fields, the value that no overlay may give them, and why."""
 
 
 def asks_for(layers: Sequence[Layer], kind: str) -> bool:
@@ -84,6 +97,9 @@ def _one(body: Json, overlay: KubernetesResourceOverlay, place: _Place, identity
     for path, why in KEPT.get(str(body["kind"]), ()):
         if _at(result, path) != _at(body, path):
             raise place.error(path_text(path), f"cannot be changed: {why}")
+    for path, value, why in NEVER.get(str(body["kind"]), ()):
+        if _at(result, path) == value:
+            raise place.error(path_text(path), f"cannot be {value}: {why}")
     return result
 
 

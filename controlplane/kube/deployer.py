@@ -4,7 +4,10 @@ reports addresses and failures.
 Every controller follows what is there, so that all know the addresses; the one that leads acts. What acts keeps these
 rules:
 
-- An object that exists and was not made for the Gateway is never touched, whatever its name: that is a failure.
+- An object that exists and was not made for the Gateway (`owned.is_ours`) is never touched, whatever its name. It stops
+  all objects of that Gateway: Pods that ran as a foreign account, or mounted a foreign Secret, would have what its
+  owner gave to others.
+- Pods are asked for only when what they name was seen to be ours.
 - Only objects with our label and a name that we give, whose controller is the Gateway, are removed, and only if they
   are still the ones that we saw: labels and owners are copied with what somebody makes of one of ours. Objects of a
   Gateway that is gone are left to the cluster's garbage collector.
@@ -27,7 +30,7 @@ from controlplane.derive import Change, Feed
 from controlplane.kube import differences, paths
 from controlplane.kube.access import APPLY, ApiError
 from controlplane.kube.contests import Contests
-from controlplane.kube.owned import KINDS, Live, LiveChange, Owned, addresses, are_unready, owner, slim
+from controlplane.kube.owned import KINDS, Live, LiveChange, Owned, addresses, are_unready, is_ours, slim
 from controlplane.kube.pending import Pending
 from controlplane.kube.reflector import Reads, Reflector
 from controlplane.translate.conditions import Condition, joined
@@ -47,6 +50,8 @@ QUIET: Final = 0.005
 """Seconds that a change waits for others."""
 NEEDED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret", "Service")
 """Kinds of which a Pod finds what it needs, so they are made before its Deployment."""
+NAMED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret")
+"""Kinds of which a Pod has the rights or the content, so they must be ours before there is one."""
 LONGEST_REST: Final = 0.5
 """Seconds that a Gateway's turn lasts longer because somebody undid what was written; else it has another turn."""
 KEY_BYTES: Final = 32
@@ -64,6 +69,12 @@ _NOT_TYPED: Final = "failed to create typed patch object"
 """How an API server answers 500 to a field that the kind does not have."""
 
 
+_NO_RIGHT: Final = "cannot "
+"""What an API server's 403 has where a role is missing; those of quotas and policies say something else."""
+PROVISIONER: Final = "gatewright-provisioner"
+"""The role that lets a controller make proxies (manifests/base/provisioner.yaml)."""
+
+
 class Requests(Reads, Protocol):
     """`access.Access`."""
 
@@ -77,14 +88,12 @@ class Requests(Reads, Protocol):
     ) -> Json: ...
 
 
-class Foreign(Exception):
-    """An object of a wanted name exists and was not made for the Gateway."""
-
-
 class Contested(Exception):
     """Somebody changes an object back each time."""
 
 
+Looked = Mapping[WantedKey, Json | Exception | None]
+"""Objects as they are, None where there is none, or why that is not known."""
 Report = Callable[[Mapping[str, Outcome | None]], Awaitable[None]]
 IsElsewhere = Callable[[ObjectKey], bool]
 
@@ -235,17 +244,29 @@ class Deployer:
             await self._tell([gateway])
             return None
         objects = wanted.objects if wanted is not None else ()
-        found: list[Condition] = []
         there = await self._looks([each.key for each in objects if each.key not in self.live.objects])
-        for needed in (True, False):
-            together = [each for each in objects if (each.key.kind in NEEDED_BY_PODS) is needed]
-            works = {each.key: self._ensure(gateway, each, there.get(each.key)) for each in together}
-            found += await self._attempts(works)
-        kept = {each.key for each in objects}
-        unwanted = {key: body for key, body in self.live.of(gateway).items() if key not in kept}
-        found += await self._attempts({key: self._remove(key, body) for key, body in unwanted.items()})
+        found = [_foreign(key) for key in self._foreign(gateway, objects, there)]
+        if not found:
+            found = await self._made(gateway, objects, there)
         await self._note_failures(gateway, found)
         return found[0].message if found else None
+
+    def _foreign(self, gateway: ObjectKey, objects: Sequence[WantedObject], there: Looked) -> list[WantedKey]:
+        """Wanted objects whose names somebody else's objects have."""
+        bodies = {each.key: self.live.objects.get(each.key, there.get(each.key)) for each in objects}
+        return [key for key, body in bodies.items() if isinstance(body, dict) and not is_ours(body, gateway)]
+
+    async def _made(self, gateway: ObjectKey, objects: Sequence[WantedObject], there: Looked) -> list[Condition]:
+        """Applies and removes; what failed."""
+        first = [each for each in objects if each.key.kind in NEEDED_BY_PODS]
+        found = await self._attempts({each.key: self._ensure(each, there.get(each.key)) for each in first})
+        named = [each.key for each in first if each.key.kind in NAMED_BY_PODS]
+        if all(key in self.live.objects or isinstance(there.get(key), dict) for key in named):
+            others = [each for each in objects if each.key.kind not in NEEDED_BY_PODS]
+            found += await self._attempts({each.key: self._ensure(each, there.get(each.key)) for each in others})
+        kept = {each.key for each in objects}
+        unwanted = {key: body for key, body in self.live.of(gateway).items() if key not in kept}
+        return found + await self._attempts({key: self._remove(key, body) for key, body in unwanted.items()})
 
     async def _note_failures(self, gateway: ObjectKey, found: Sequence[Condition]) -> None:
         if found:
@@ -265,9 +286,6 @@ class Deployer:
     async def _attempt(self, key: WantedKey, work: Awaitable[None]) -> list[Condition]:
         try:
             await work
-        except Foreign:
-            why = f"{key} exists and was not made for this Gateway; it is left as it is"
-            return [Condition("Programmed", False, "Invalid", why)]
         except Contested:
             why = f"{key} is changed by somebody else each time that it was applied, so it is applied less often"
             return [Condition("Programmed", False, "Pending", why)]
@@ -277,8 +295,8 @@ class Deployer:
             return [Condition("Programmed", False, "Pending", f"{key}: {error or type(error).__name__}")]
         return []
 
-    async def _ensure(self, gateway: ObjectKey, wanted: WantedObject, there: Json | Exception | None) -> None:
-        """`there`: what a look found, of one that the watch has not, or not yet."""
+    async def _ensure(self, wanted: WantedObject, there: Json | Exception | None) -> None:
+        """`there`: what a look found, of one that the watch has not, or not yet; ours, if anything."""
         key, body = wanted.key, differences.marked(wanted.body)
         live = self.live.objects.get(key)
         is_known = live is not None
@@ -286,8 +304,6 @@ class Deployer:
             raise there
         if live is None:
             live = there
-        if live is not None and owner(live) != gateway:
-            raise Foreign
         if wanted.random_key:
             if live is None:
                 await self._wait_for_others(key, body)
@@ -311,7 +327,7 @@ class Deployer:
             return True
         return self._settled.get(key) == (_mark(body), differences.settled(live))
 
-    async def _looks(self, keys: Sequence[WantedKey]) -> dict[WantedKey, Json | Exception | None]:
+    async def _looks(self, keys: Sequence[WantedKey]) -> Looked:
         """All at a time: a proxy waits for its objects."""
         async with asyncio.TaskGroup() as group:
             tasks = {key: group.create_task(self._look(key)) for key in keys}
@@ -396,10 +412,20 @@ def _mark(body: Json) -> str:
     return str(body["metadata"]["annotations"][differences.APPLIED])
 
 
+def _foreign(key: WantedKey) -> Condition:
+    why = (
+        f"{key} exists and was not made for this Gateway (no label {MANAGED_BY}: {PRODUCT}, or another owner); it is"
+        " left as it is, and nothing is made or changed for the Gateway while it is there"
+    )
+    return Condition("Programmed", False, "Invalid", why)
+
+
 def _refused(key: WantedKey, error: ApiError) -> Condition:
     status = HTTPStatus.BAD_REQUEST if _NOT_TYPED in str(error) else error.status
     kind, reason = _REASONS.get(status, ("Programmed", "Pending"))
-    return Condition(kind, False, reason, f"{key}: {error}")
+    is_unbound = status == HTTPStatus.FORBIDDEN and _NO_RIGHT in str(error)
+    hint = f"; bind the ClusterRole {PROVISIONER} in namespace {key.namespace} to have proxies made there"
+    return Condition(kind, False, reason, f"{key}: {error}{hint if is_unbound else ''}")
 
 
 def _path(key: WantedKey) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from controlplane.deploy.names import name_of
+from controlplane.deploy.names import MANAGED_BY, PRODUCT, name_of
 from controlplane.deploy.render import API_VERSIONS
 from controlplane.deploy.request import WantedKey
 from controlplane.kube.events import CHANGES, REMOVED, Item, opened, tree
@@ -66,6 +66,13 @@ def made_for(key: WantedKey, body: Json) -> ObjectKey | None:
     ours to remove, and there may be any number of them."""
     gateway = owner(body)
     return gateway if gateway is not None and key.name == name_of(key.kind, gateway.name) else None
+
+
+def is_ours(body: Json, gateway: ObjectKey) -> bool:
+    """Whether an object was made for this Gateway: by its label and its owner. An owner alone is written by whoever
+    wants an object of their own to go with a Gateway, and a label alone is copied."""
+    labels = (body.get("metadata") or {}).get("labels") or {}
+    return owner(body) == gateway and labels.get(MANAGED_BY) == PRODUCT
 
 
 class Owned:

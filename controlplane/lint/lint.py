@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from controlplane.lint import attachments, losses, references, remaining, serving
+from controlplane.lint import attachments, losses, references, remaining, serving, sharing
 from controlplane.lint.world import World
 from gatewright.api.lint import lint as files
 from gatewright.api.lint.lint import Document, Folder, Found
@@ -23,10 +23,12 @@ LOOKS: Final[tuple[Callable[[World], Iterator[Found]], ...]] = (
     serving.gateways,
     attachments.unattached,
     references.unusable,
+    references.withheld,
     serving.without_backends,
     attachments.targets,
     losses.of_policies,
     losses.of_rules,
+    sharing.certificates,
 )
 """What is looked for; whatever conditions say beside that is added as they say it."""
 

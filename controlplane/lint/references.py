@@ -5,7 +5,7 @@ References to what is in none of the files are not judged here (`gatewright.api.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -14,13 +14,16 @@ from controlplane.lint.world import World
 from controlplane.translate import keys, secrets
 from controlplane.translate.backends import Referrer, resolve
 from controlplane.translate.conditions import Condition
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach
 from gatewright.api.lint.lint import Found
+from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
+from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference, LocalSecretObjectRef
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
@@ -49,6 +52,46 @@ def _targets(world: World, owner: ObjectKey) -> Iterator[Found]:
         yield "bad-condition", owner, Advice(("spec", "mcp", "targets"), view.unresolved.message)
 
 
+def withheld(world: World) -> Iterator[Found]:
+    """Secrets that are kept from Gateways of other namespaces, at what needs them and at what leads there."""
+    for owner, path, text, namespaces in (*_of_policies(world), *_of_backends(world), *_of_routes(world)):
+        if world.is_there(owner) and all(map(world.sees_grants, namespaces)):
+            yield "not-granted", owner, Advice(path, text)
+
+
+Withheld = tuple[ObjectKey, Path, str, Collection[str]]
+"""Who lacks a Secret, the field, why, and the namespaces whose grants count."""
+
+
+def _of_policies(world: World) -> Iterator[Withheld]:
+    for key, policy in world.graph.policies.placed.items():
+        for closed in policy.closed.values():
+            for name, text in closed.items():
+                owner = ObjectKey("GatewayPolicy", *key)
+                yield owner, _field(name), text.removeprefix(f"{NOT_PERMITTED}: "), [key.namespace]
+
+
+def _of_backends(world: World) -> Iterator[Withheld]:
+    for (_, backend), text in world.graph.policies.consents.closed.items():
+        if text and not backend.part:
+            yield ObjectKey("GatewayBackend", *backend.object), ("spec",), text, [backend.namespace]
+
+
+def _of_routes(world: World) -> Iterator[Withheld]:
+    for kind, routes in world.graph.routes.by_kind.items():
+        for key, route in routes.placed.items():
+            namespaces = {backend.namespace for backend in route.translation.named}
+            for gateway in route.gateways:
+                for text in world.graph.policies.lacking(world.context(), key.namespace, route, gateway):
+                    yield ObjectKey(kind, *key), ("spec", "rules"), text, namespaces
+
+
+def _field(name: str) -> Path:
+    """Where a setting of a policy is written that stands under this name on the wire."""
+    written = to_wire.backend_name(name) or f"traffic.{to_camel(name)}"
+    return ("spec", *written.split("."))
+
+
 Told = Iterator[tuple[str, Advice]]
 
 
@@ -59,7 +102,7 @@ def _backend(world: World, owner: ObjectKey, path: Path, reference: BackendObjec
         return
     if target is None:
         yield "bad-condition", Advice(path, found.message, "error")
-    elif found.reason == "RefNotPermitted":
+    elif found.reason == NOT_PERMITTED:
         if world.sees_grants(target.namespace):
             yield "not-granted", Advice(path, f"is not permitted: {found.message}")
     elif world.is_there(target):

@@ -6,17 +6,18 @@ less where its proxies are quicker than that: when all of them have answered the
 long as that took. So a change that follows another one by some milliseconds is not late, proxies spend half of their
 time on states at most, and many proxies, or busy ones, get few states in a burst.
 
-Of several changes to one resource only the last one is published. While something is pending that looks unfinished to
-the caller, all of its Gateway waits for what may complete it, 50 ms at most; a leading edge that waited for that alone
-is published when it is there. No Gateway waits for another. The caller owns the timer; this room only says how long it
-should run.
+Of several changes to one resource only the last one is published. A change that looks unfinished to the caller (a rule
+whose backend is not there) waits for what may complete it, 50 ms at most, and is published when it is there. What is
+complete does not wait beside it, but for these: removals, since what is still in force may need what goes; what names
+something unfinished; and all of the Gateway while a policy is unfinished, since what it guards must not come first. No
+Gateway waits for another. The caller owns the timer; this room only says how long it should run.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
 from controlplane.snapshot.snapshots import Change
@@ -25,7 +26,11 @@ QUIET: Final = 0.010
 ANSWERED: Final = 2
 """From one state to the next, as a multiple of the time in which all proxies answered it."""
 LONGEST: Final = 0.050
-"""Also how long an unfinished change holds its Gateway."""
+"""Also how long an unfinished change is waited for."""
+MOST_LOOKS: Final = 10_000
+"""Changes times unfinished ones that are looked through for names; beyond that all of the Gateway waits."""
+ALONE: Final = ("route/", "backend/")
+"""How names of resources begin beside which others need not wait. Others guard something."""
 
 
 Place = tuple[str, str, str]
@@ -41,7 +46,7 @@ class Coalescer:
         """Gateways that have pending changes, or had a change within the last QUIET seconds."""
 
     def __len__(self) -> int:
-        return sum(len(each.pending) for each in self._waiting.values())
+        return sum(len(each.pending) + len(each.held) for each in self._waiting.values())
 
     def add(self, changes: Iterable[Change], unfinished: Container[Place] = frozenset()) -> None:
         """Take changes in; `unfinished` are those that another change is likely to follow which they need. Ask `wait`
@@ -58,8 +63,8 @@ class Coalescer:
 
     def wait(self) -> float | None:
         """Seconds until something should be published, 0 for now, None when nothing is pending."""
-        due = min((each.due for each in self._waiting.values() if each.pending), default=None)
-        return None if due is None else max(0.0, due - self._clock())
+        due = min((each.next_due for each in self._waiting.values()), default=math.inf)
+        return None if due == math.inf else max(0.0, due - self._clock())
 
     def published(self, gateway: str) -> None:
         """What was taken of a Gateway is on its way to the proxies."""
@@ -77,29 +82,37 @@ class Coalescer:
     def holds(self, gateway: str) -> bool:
         """Whether changes of a Gateway are pending."""
         waiting = self._waiting.get(gateway)
-        return waiting is not None and bool(waiting.pending)
+        return waiting is not None and bool(waiting.pending or waiting.held)
 
     def take(self, *, early: bool = False) -> list[tuple[Change, ...]]:
         """The changes that are due (`early`: all), one batch for each Gateway, for `Snapshots.apply`, the
         smallest first, so that nobody waits for a big one; of each resource the last change. They are pending no more.
         """
         now = self._clock()
-        batches = [each.take() for each in self._waiting.values() if each.pending and (early or each.due <= now)]
+        batches = [
+            each.take(now, early=early)
+            for each in self._waiting.values()
+            if each.next_due <= now or (early and (each.pending or each.held))
+        ]
         for gateway in [name for name, each in self._waiting.items() if each.is_over(now)]:
             del self._waiting[gateway]
         return sorted(batches, key=len)
 
 
 class _Waiting:
-    """The pending changes of one Gateway by (gateway, type, name), and when they are `due`."""
+    """The changes of one Gateway: those that are pending, and when they are `due`; and those that are held."""
 
     def __init__(self) -> None:
-        self.pending: dict[tuple[str, str, str], bytes | None] = {}
+        self.pending: dict[Place, bytes | None] = {}
         self.due = math.inf
-        self._unfinished: set[tuple[str, str, str]] = set()
+        self.held: dict[Place, bytes | None] = {}
+        """What is unfinished, and what waits with it."""
+        self._held_until = math.inf
+        self._unfinished: set[Place] = set()
         self._is_leading = False
-        """What is pending began after a pause."""
+        """What is held would have been published when it came."""
         self._latest = -math.inf
+        """When something came that is not held, or what was held went."""
         self._limit = math.inf
         """When what is pending goes in any case."""
         self.published: float | None = None
@@ -107,36 +120,83 @@ class _Waiting:
         self._rested = math.inf
         """When proxies have had their rest from that batch; unknown before they answer it."""
 
-    def add(self, changes: Iterable[Change], now: float, unfinished: Container[Place]) -> None:
+    @property
+    def next_due(self) -> float:
+        return min(self.due if self.pending else math.inf, self._held_until if self.held else math.inf)
+
+    def add(self, changes: Sequence[Change], now: float, unfinished: Container[Place]) -> None:
+        is_quiet = not self.pending and now - self._latest >= QUIET
+        had_any, ready = bool(self._unfinished), dict[Place, bytes | None]()
+        for change in changes:
+            place = change[:3]
+            self.held.pop(place, None)
+            ready[place] = change[3]
+            (self._unfinished.add if place in unfinished else self._unfinished.discard)(place)
+        if self._unfinished:
+            self._hold(ready, now, is_new=not had_any, is_quiet=is_quiet)
+        elif had_any:
+            self._release(ready, now)
+        if ready:
+            self._schedule(ready, now, is_quiet)
+
+    def _hold(self, ready: dict[Place, bytes | None], now: float, *, is_new: bool, is_quiet: bool) -> None:
+        """Take out of `ready`, and of what is pending, what waits with something unfinished."""
+        if is_new:
+            self._held_until, self._is_leading = now + LONGEST, is_quiet or (bool(self.pending) and self.due <= now)
+        waits = _waiting_with(self._unfinished, len(self.pending) + len(ready))
+        older = {place: content for place, content in self.pending.items() if place not in ready}
+        if taken := {place: content for place, content in older.items() if waits(place, content)}:
+            self._held_until = min(self._held_until, self._limit)  # it is held no longer than it would be anyhow
+        taken |= {place: content for place, content in ready.items() if waits(place, content)}
+        for place in taken:
+            self.pending.pop(place, None)
+            ready.pop(place, None)
+        self.held |= taken
+
+    def _release(self, ready: dict[Place, bytes | None], now: float) -> None:
+        """All is finished: what was held goes with what came."""
+        ready |= {place: content for place, content in self.held.items() if place not in ready}
+        self.held.clear()
+        self._held_until = math.inf
+        if self._is_leading:
+            self._latest = -math.inf  # it would have been published when it came
+
+    def _schedule(self, ready: dict[Place, bytes | None], now: float, is_quiet: bool) -> None:
         if not self.pending:
             self._limit = now + LONGEST
-        leading = not self.pending and now - self._latest >= QUIET
-        self._is_leading = leading or (self._is_leading and bool(self.pending))
+        is_leading = not self.pending and (is_quiet or self._latest == -math.inf)
         self._latest = now
-        self.due = now if leading else min(now + QUIET, self._limit, max(now, self._rested))
-        had_any = bool(self._unfinished)
-        for change in changes:
-            self.pending[change[:3]] = change[3]
-            (self._unfinished.add if change[:3] in unfinished else self._unfinished.discard)(change[:3])
-        if self._unfinished:
-            self.due = self._limit
-        elif had_any and self._is_leading:
-            self.due = now  # it would have been published when it came, and was only held for what came now
+        self.due = now if is_leading else min(now + QUIET, self._limit, max(now, self._rested))
+        self.pending |= ready
 
     def answered(self, now: float) -> None:
         if self.published is None or self._rested < math.inf:
             return  # it was the state before, or this one once more
         self._rested = self.published + ANSWERED * (now - self.published)
-        if self.pending and not self._unfinished:
+        if self.pending:
             self.due = min(self.due, max(now, self._rested))
 
-    def take(self) -> tuple[Change, ...]:
-        taken = tuple((*key, content) for key, content in self.pending.items())
-        self.pending.clear()
-        self._unfinished.clear()
+    def take(self, now: float, *, early: bool) -> tuple[Change, ...]:
+        taken = dict[Place, bytes | None]()
+        if early or self._held_until <= now:
+            taken |= self.held
+            self.held.clear()
+            self._unfinished.clear()
+            self._held_until, self._latest = math.inf, now if taken else self._latest
+        if early or taken or self.due <= now:
+            taken |= self.pending
+            self.pending.clear()
         self.published, self._rested = None, math.inf
-        return taken
+        return tuple((*place, content) for place, content in taken.items())
 
     def is_over(self, now: float) -> bool:
         """Whether a new one would do the same."""
-        return not self.pending and now - self._latest >= QUIET
+        return not self.pending and not self.held and now - self._latest >= QUIET
+
+
+def _waiting_with(unfinished: set[Place], changes: int) -> Callable[[Place, bytes | None], bool]:
+    """Whether a change waits while these are unfinished. `changes`: how many are asked about."""
+    if any(not name.startswith(ALONE) for _, _, name in unfinished) or len(unfinished) * changes > MOST_LOOKS:
+        return lambda place, content: True
+    named = [name.encode() for _, _, name in unfinished]
+    return lambda place, content: place in unfinished or content is None or any(name in content for name in named)

@@ -27,18 +27,20 @@ def _gathered(decoded: Iterable[documents.Decoded]) -> Decoded:
     problems: list[Problem] = []
     named: list[ObjectKey] = []
     remains: list[Object] = []
-    is_broken = False
+    is_broken = is_partial = False
     for each in decoded:
         problems += each.problems
-        if each.item is not None:
-            objects.append(Object(each.item.key, each.item, each.item))
+        item = each.item or each.partial
+        is_partial |= each.partial is not None
+        if item is not None:
+            objects.append(Object(item.key, item, item))
         elif each.verdict == "invalid" and each.key is not None:
             named.append(each.key)
             if each.remains is not None:
                 remains.append(Object(each.key, each.remains, each.remains))
         elif each.verdict == "invalid":
             is_broken = True
-    return Decoded(tuple(objects), tuple(problems), tuple(named), is_broken, tuple(remains))
+    return Decoded(tuple(objects), tuple(problems), tuple(named), is_broken, tuple(remains), is_partial)
 
 
 def with_generation(model: KubeObject, generation: int) -> KubeObject:

@@ -25,7 +25,7 @@ def fact_from(value: Json, source: str, last_good: KubeObject | None = None) -> 
     decoded = documents.decode_object(stripped, source, newer=True)
     if decoded.key is None:
         return None
-    model: KubeObject | Invalid | None = decoded.item
+    model: KubeObject | Invalid | None = decoded.item or decoded.partial
     if model is None:
         reasons = (mark_join(each.path, each.message) for each in decoded.problems if each.severity == "error")
         number = generation if isinstance(generation, int) else 0

@@ -48,6 +48,7 @@ class Decoded:
     named: tuple[ObjectKey, ...] = ()
     is_broken: bool = False  # in error, and too broken to name what it was about
     remains: tuple[Object, ...] = ()
+    is_partial: bool = False  # an object lacks a part that is in error: perhaps it is still being written
     """What stands for some of `named` until they had a good state."""
 
     @property
@@ -329,8 +330,8 @@ def _with_problems(decoded: Sequence[Decoded]) -> int:
 
 
 def _loses(old: Sequence[Decoded], new: Sequence[Decoded]) -> bool:
-    in_error = any(piece.is_in_error for piece in new)
-    was_in_error = any(piece.is_in_error for piece in old)
+    in_error = any(piece.is_in_error or piece.is_partial for piece in new)
+    was_in_error = any(piece.is_in_error or piece.is_partial for piece in old)
     before = {item.key for item in _objects(old)}
     return (in_error and not was_in_error) or not before <= {item.key for item in _objects(new)}
 

@@ -16,7 +16,7 @@ from controlplane.translate import support
 from controlplane.translate.backends import GatewayBackendView, ServiceView
 from controlplane.translate.certificates import CaView
 from controlplane.translate.conditions import UNTRANSLATED, Condition
-from controlplane.translate.keys import BackendKey, BackendUse, ObjectKey
+from controlplane.translate.keys import BackendKey, ObjectKey, Referral
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import LocalObjectReference
@@ -235,7 +235,7 @@ class Standing(NamedTuple):
 Standings = dict[ObjectKey, list[Standing]]
 """By Gateway."""
 
-Uses = Index[tuple[str, ObjectKey], BackendUse, Any]
+Uses = Index[tuple[str, ObjectKey], Referral, Any]
 """Of backends, by kind and object."""
 
 
@@ -245,8 +245,8 @@ def standings(context: Context, policies: TLSPolicies, uses: Uses, key: ObjectKe
     for place in policy.places:
         section = _sections(context, policies.parts, place.kind, place.key).get(place.section)
         standing = _standing(context, policies, key, place, section)
-        users = context.fetch_index(uses, (place.kind, place.key))
-        for gateway in dict.fromkeys(use.gateway for use, _ in users if section in ("", None, str(use.backend.port))):
+        users = [each.use for each, _ in context.fetch_index(uses, (place.kind, place.key))]
+        for gateway in dict.fromkeys(use.gateway for use in users if section in ("", None, str(use.backend.port))):
             found.setdefault(gateway, []).append(standing)
     return {gateway: found[gateway] for gateway in sorted(found)}
 

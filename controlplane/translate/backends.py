@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from controlplane.derive import Collection, Context, Groups
 from controlplane.translate import mcp, wire
 from controlplane.translate.conditions import Condition
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.mcp import McpView, Part
 from controlplane.translate.references import permitted
@@ -22,7 +23,7 @@ from gatewright.api.objects.kinds import there_is
 from gatewright.api.objects.service import Service
 from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import BackendObjectReference
-from gatewright.wire.v1 import backend_pb2, policy_pb2
+from gatewright.wire.v1 import backend_pb2, policy_pb2, resource_pb2
 
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
 """The reason of Gateway API for a backend that is not there."""
@@ -132,7 +133,7 @@ def resolve(
     key = ObjectKey(reference.namespace or referrer.namespace, reference.name)
     wanted = Permission(referrer.group, referrer.kind, referrer.namespace, group, kind, key.namespace, key.name)
     if not permitted(context, backends.granted, wanted):
-        return unresolved("RefNotPermitted", f"{kind} {key}: {grants.lacking(wanted)}")
+        return unresolved(NOT_PERMITTED, f"{kind} {key}: {grants.lacking(wanted)}")
     found = resolver(context, backends, key, reference.port, referrer)
     if found is None:
         meant = _namesake(context, backends, key, kind) if key.namespace == referrer.namespace else ""
@@ -201,9 +202,8 @@ def _resolve_gateway_backend(
     return BackendKey("gatewaybackend", key.namespace, key.name)
 
 
-def with_parts(context: Context, backends: Backends, key: BackendKey) -> Iterator[BackendKey]:
-    """A backend and those that its proxies need with it."""
-    yield key
+def parts(context: Context, backends: Backends, key: BackendKey) -> Iterator[BackendKey]:
+    """The backends that proxies need with one."""
     if key.kind == "gatewaybackend":
         view = context.fetch(backends.gateway_backends, key.object)
         if view is not None and view.mcp is not None:
@@ -268,6 +268,14 @@ def part_resource(key: BackendKey, part: Part) -> bytes:
         static=backend_pb2.StaticBackend(host=part.host, port=part.port),
         policies=[policy_pb2.Policy.FromString(policy) for policy in part.policies],
     )
+    return wire.resource(key.resource, backend=message)
+
+
+def closed_resource(key: BackendKey, resource: bytes, why: str) -> bytes:
+    """The Backend as a Gateway gets it that may send nothing to it, without the policies that it cannot honour."""
+    message = resource_pb2.Resource.FromString(resource).backend
+    message.ClearField("policies")
+    message.refused = why
     return wire.resource(key.resource, backend=message)
 
 

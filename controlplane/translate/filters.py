@@ -18,6 +18,13 @@ class Problem(NamedTuple):
 
     reason: str
     message: str
+    fails: bool = True
+    """Whether what it matches is answered with 500: a filter must not be skipped (Gateway API, HTTPRouteFilter)."""
+
+    @property
+    def told(self) -> str:
+        """What a status says."""
+        return f"{self.message}; what it matches is answered with 500" if self.fails else self.message
 
 
 # A redirect is answered before any backend is chosen, so a mirror beside it would never act.
@@ -29,8 +36,8 @@ BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier", 
 
 def problem(rule: HTTPRouteRule | GRPCRouteRule) -> Problem | None:
     """The first thing in a rule that cannot be honoured."""
-    if rule.unread is not None and rule.unread.drops:
-        return Problem("UnsupportedValue", rule.unread.message)
+    if rule.unread is not None:
+        return Problem("UnsupportedValue", rule.unread.message, fails=not rule.unread.drops)
     types = {each.type for each in rule.filters}
     for one, other in INCOMPATIBLE:
         if one in types and other in types:

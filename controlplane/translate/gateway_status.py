@@ -189,7 +189,10 @@ class GatewayReport:
     def _accepted(self) -> Condition:
         if self._plan.refused is not None:
             return self._plan.refused
-        return self._of_objects("Accepted") or listeners_valid(self._plan.listeners)
+        accepted = self._of_objects("Accepted") or listeners_valid(self._plan.listeners)
+        if not self._plan.orphaned:
+            return accepted
+        return replace(accepted, message="; ".join(filter(None, (accepted.message, self._plan.orphaned))))
 
     def _programmed(self) -> Condition:
         if not any(self._plan.served):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from controlplane.translate import listener_certificates, listener_tls, listeners, namespaces, support, wire
 from controlplane.translate.attachment import Listening, ParentPlan
@@ -37,6 +37,12 @@ class ClassView:
     """A GatewayClass of ours as its Gateways see it."""
 
     refused: Condition | None = None
+    vanished: frozenset[ObjectKey] | None = None
+    """The Gateways that it had when its object went; None: it is there."""
+
+    def has(self, gateway: ObjectKey) -> bool:
+        """Whether a Gateway that names it is one of its own."""
+        return self.vanished is None or gateway in self.vanished
 
 
 def is_ours(gateway_class: GatewayClass) -> bool:
@@ -93,7 +99,13 @@ def plan(
         allows_sets=gateway.spec.allowed_listeners is not None,
         client_certificate=_client_certificate(key, gateway, lookups),
         insecure=listener_tls.insecure(list(map(validation, _ports(frontend)))),
+        orphaned="" if gateway_class.vanished is None else _ORPHANED.format(gateway.spec.gateway_class_name),
     )
+
+
+_ORPHANED: Final = (
+    "GatewayClass {} is gone; this Gateway goes on as if it were there: create the class again, or delete the Gateway"
+)
 
 
 def _client_certificate(key: ObjectKey, gateway: Gateway, lookups: Lookups) -> ObjectKey | Condition | None:

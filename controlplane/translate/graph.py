@@ -33,13 +33,13 @@ from controlplane.translate.unfinished import Unfinished
 class Collections:
     """The graph and its collections."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, selectors_need_grants: bool = False) -> None:
         graph = self.graph = Graph()
 
         # Objects as decoded, and what is known of the proxies.
         inputs = self.inputs = Inputs(graph)
         # What is served, and what routes and policies refer to, each without what changes nothing for its readers.
-        views = self.views = Views(graph, inputs)
+        views = self.views = Views(graph, inputs, selectors_need_grants=selectors_need_grants)
         gateways = self.gateways = Gateways(graph, inputs, views)
         # Where routes and policies attach, what they say, and which policies win.
         routes = self.routes = Routes(graph, inputs, gateways, views)
@@ -48,7 +48,7 @@ class Collections:
         # Which backends want TLS.
         backend_tls = BackendTLS(graph, inputs, views)
         # Only what listeners, routes and policies use.
-        backends = UsedBackends(graph, views, routes, policies, backend_tls)
+        backends = UsedBackends(graph, views, policies, backend_tls)
         secrets = UsedSecrets(graph, inputs, gateways, policies)
 
         self.resources: tuple[Collection[ResourceKey, bytes], ...] = (
@@ -75,8 +75,11 @@ class Collections:
             "GatewayClass": of_gateways.of_classes,
             "Gateway": of_gateways.of_gateways,
             "ListenerSet": of_gateways.of_sets,
-            **{kind: RouteStatuses(graph, inputs, each, outcomes).of_routes for kind, each in routes.by_kind.items()},
-            "GatewayBackend": BackendStatuses(graph, inputs, views, backends).of_backends,
+            **{
+                kind: RouteStatuses(graph, inputs, each, policies, outcomes).of_routes
+                for kind, each in routes.by_kind.items()
+            },
+            "GatewayBackend": BackendStatuses(graph, inputs, views, policies, backends).of_backends,
             "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
             "GatewayParameters": ParametersStatuses(graph, inputs, of_wanted).of_parameters,

@@ -66,6 +66,16 @@ class BackendUse(NamedTuple):
     backend: BackendKey
 
 
+class Referral(NamedTuple):
+    """Objects of a kind and namespace, of which one leads to a backend at a Gateway. `name`: of a GatewayBackend that
+    brings the backend as its part; nobody asks for that of others."""
+
+    use: BackendUse
+    kind: str
+    namespace: str
+    name: str = ""
+
+
 class SecretUse(NamedTuple):
     """A Gateway has a policy that reads a Secret, or a listener that does, so its proxies need it."""
 

@@ -11,25 +11,24 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
+from controlplane.translate import consent
 from controlplane.translate.conditions import Condition
+from controlplane.translate.consent import NOT_PERMITTED, Chooser, Granted
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.checks import certificates
 from gatewright.api.checks.certificates import CERTIFICATE, KEY
 from gatewright.api.objects import grants
 from gatewright.api.objects.gateway import Listener
-from gatewright.api.objects.grants import Permission
 from gatewright.api.objects.secret import Secret
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import SecretObjectReference
 from gatewright.attach.parents import Owner
 
-NOT_PERMITTED: Final = "RefNotPermitted"
 EXPIRING: Final = "CertificateExpiring"
 INVALID: Final = "InvalidCertificateRef"
 
 Pair = Callable[[ObjectKey], str | None]
 """A Secret to what is wrong with its pair ("" when nothing is), or None when there is no such Secret."""
-Granted = Callable[[Permission], bool]
 
 
 def pair_problem(secret: Secret) -> str:
@@ -108,9 +107,9 @@ def _certificate(
     if (reference.group, reference.kind) != ("", "Secret"):
         return INVALID, f"{reference.kind} {reference.name}: certificates are in Secrets"
     key = ObjectKey(reference.namespace or owner.namespace, reference.name)
-    wanted = Permission(GATEWAY_API_GROUP, owner.kind, owner.namespace, "", "Secret", key.namespace, key.name)
-    if not grants.permitted(wanted, granted):
-        return NOT_PERMITTED, f"Secret {key}: {grants.lacking(wanted)}"
+    lacking = consent.missing([Chooser(GATEWAY_API_GROUP, owner.kind, owner.namespace)], key, granted)
+    if lacking:
+        return NOT_PERMITTED, f"Secret {key}: {grants.lacking(*lacking)}"
     problem = pair(key)
     if problem is None:
         return INVALID, f"Secret {key} does not exist"

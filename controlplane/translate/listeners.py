@@ -221,6 +221,8 @@ class GatewayPlan:
     """The Secret with its own certificate for backends, or `ResolvedRefs` False; None: it has none."""
     insecure: Condition | None = None
     """Present only when it serves clients whose certificates are not valid."""
+    orphaned: str = ""
+    """What is said of a Gateway that goes on without its class."""
 
     def serves(self, listener: ListenerPlan) -> bool:
         return self.refused is None and listener.served

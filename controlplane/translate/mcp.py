@@ -104,6 +104,14 @@ class Lookups(Protocol):
 
     def namespaces(self) -> Iterable[tuple[str, Labels]]: ...
 
+    @property
+    def need_grants(self) -> bool:
+        """Whether selectors find Services of other namespaces only where a ReferenceGrant lets them."""
+
+    def may_find(self, namespace: str, service: ObjectKey) -> bool:
+        """Whether a selector of a GatewayBackend of that namespace may find the Service."""
+        ...
+
 
 def service_view(service: Service) -> McpService | None:
     """None: it has no MCP port."""
@@ -170,13 +178,22 @@ def _servers(key: ObjectKey, model: MCPBackend, lookups: Lookups, problems: list
         elif target.selector is not None:
             found = _selected(key, target.name, target.selector, lookups, taken, problems)
             if not found:
-                problems.append(f"target {target.name}: no Service with an MCP port is selected")
+                problems.append(
+                    f"target {target.name}: no Service with an MCP port is selected{_lacking(key, lookups)}"
+                )
         for each in found:
             if each.name in taken:
                 problems.append(f"target {each.name}: the name is taken")
                 continue
             taken.add(each.name)
             yield each
+
+
+def _lacking(key: ObjectKey, lookups: Lookups) -> str:
+    """The same whether there are Services that only lack a grant: nobody learns here of those of others."""
+    if not lookups.need_grants:
+        return ""
+    return f"; others need a ReferenceGrant in their namespace, from GatewayBackends of namespace {key.namespace}"
 
 
 def _static(key: ObjectKey, name: str, target: McpTarget, lookups: Lookups, problems: list[str]) -> _Server:
@@ -202,6 +219,8 @@ def _selected(
     for namespace in sorted(_namespaces(key, selector, lookups)):
         for service, each in sorted(lookups.servers(namespace)):
             if selector.services is not None and not selector.services.matches(dict(each.labels)):
+                continue
+            if not lookups.may_find(key.namespace, service):
                 continue
             if not each.is_usable:
                 problems.append(f"Service {service}: the path in annotation {PATH_ANNOTATION} must begin with / and be "

@@ -12,7 +12,8 @@ from dataclasses import replace
 from controlplane.derive import Context
 from controlplane.translate import mcp, support
 from controlplane.translate.backends import BACKEND_NOT_FOUND, GatewayBackendView
-from controlplane.translate.conditions import Condition, StatusBody, rendered
+from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.mcp import Lookups
@@ -84,16 +85,23 @@ def by_field(policies: Iterable[policy_pb2.Policy]) -> dict[str, policy_pb2.Poli
 
 
 def backend_status(
-    view: GatewayBackendView, fleets: Sequence[FleetView | None], refusals: Iterable[str], generation: int
+    view: GatewayBackendView,
+    fleets: Sequence[FleetView | None],
+    refusals: Iterable[str],
+    closed: Sequence[str],
+    generation: int,
 ) -> StatusBody:
     """Status of a GatewayBackend: programmed when it is with every Gateway that has a route or policy that leads to it.
 
-    `fleets` are those Gateways' proxies, `refusals` what any of them said against it.
+    `fleets` are those Gateways' proxies, `refusals` what any of them said against it, `closed` why some of these
+    Gateways send nothing to it.
     """
     if view.refused is not None:
         return {"conditions": rendered([view.refused, NOT_EXAMINED, NOT_PROGRAMMED], generation)}
     texts = list(refusals)
-    resolved = view.unresolved or RESOLVED
+    resolved = view.unresolved or (
+        Condition("ResolvedRefs", False, NOT_PERMITTED, joined(closed)) if closed else RESOLVED
+    )
     accepted = ACCEPTED
     if view.mcp is not None:
         accepted = replace(ACCEPTED, message=mcp.long_names(view.mcp))

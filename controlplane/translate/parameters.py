@@ -9,6 +9,7 @@ from typing import Final
 
 from controlplane.deploy import render
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort
+from controlplane.translate import support
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.objects.gateway_parameters import GatewayParameters
@@ -17,7 +18,6 @@ from gatewright.api.schema.references import LocalObjectReference, ParametersRef
 from gatewright.api.standalone import standalone
 
 KIND: Final = "GatewayParameters"
-MESH: Final = "spec.istio: proxies are given these settings, and take no part in a mesh yet"
 _SAMPLE: Final = Request("namespace", "gateway", "", "class", (ServicePort(80, "TCP"),))
 _MOST_PROBLEMS: Final = 5
 
@@ -37,7 +37,8 @@ Lookup = Callable[[ObjectKey], ParametersView | None]
 def view(key: ObjectKey, item: GatewayParameters, unread: Condition | None) -> ParametersView:
     """`unread`: why they cannot be read."""
     layer = Layer(f"{KIND} {key}", item.spec)
-    problems = [*_problems(layer)] if unread is None else []
+    paths = support.unsupported_fields(item) if unread is None else ()
+    problems = [support.message(paths)] if paths else [*_problems(layer)] if unread is None else []
     if problems:
         return ParametersView(layer, Condition("Accepted", False, "InvalidParameters", "; ".join(problems)))
     return ParametersView(layer, unread)
@@ -59,9 +60,7 @@ def _problems(layer: Layer) -> Iterator[str]:
 
 
 def status(found: ParametersView, item: GatewayParameters) -> StatusBody:
-    mesh = item.spec.istio
-    note = MESH if mesh is not None and mesh.enabled else ""
-    accepted = found.refused or Condition("Accepted", True, "Accepted", note)
+    accepted = found.refused or Condition("Accepted", True, "Accepted", "")
     return {"conditions": rendered([accepted], item.metadata.generation)}
 
 

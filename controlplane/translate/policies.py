@@ -7,7 +7,7 @@ policy, and when what one of its references leads to changes. `placed` joins tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -16,7 +16,15 @@ from controlplane.derive import Context
 from controlplane.translate import secrets, support, tls_references, wire
 from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
-from controlplane.translate.keys import BackendKey, ObjectKey, policy_resource, secret_resource, written_secret_resource
+from controlplane.translate.consent import NOT_PERMITTED
+from controlplane.translate.keys import (
+    BackendKey,
+    ObjectKey,
+    SecretUse,
+    policy_resource,
+    secret_resource,
+    written_secret_resource,
+)
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.tls_references import AUTHORITIES_NOT_FOUND, Known
 from gatewright.api.backend.tls import BackendTLS
@@ -58,8 +66,8 @@ class PolicyTranslation:
     override: bool
     backends: tuple[BackendKey, ...] = ()
     """Those that it calls."""
-    secrets: tuple[ObjectKey, ...] = ()
-    """Those that it reads."""
+    secrets: tuple[tuple[str, ObjectKey], ...] = ()
+    """Those that it reads, with the name of the field that does."""
     written: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     """Secret resources of values that the policy holds itself, by name."""
     refused: Condition | None = None
@@ -74,6 +82,11 @@ class PolicyTranslation:
     """Whether a backend or Secret is not there: perhaps it is still being written."""
 
 
+Closed = Mapping[str, str]
+"""Fields that refuse what they cover at a Gateway, as it does not get a Secret that they need, and why."""
+_NOWHERE: Final[Mapping[ObjectKey, Closed]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class PlacedPolicy:
     """A policy on the Gateways that have one of its places."""
@@ -83,6 +96,20 @@ class PlacedPolicy:
     places: tuple[PlaceKey, ...]
     resources: tuple[tuple[ObjectKey, str, bytes], ...] = field(repr=False)
     """Gateway, resource name, bytes."""
+    closed: Mapping[ObjectKey, Closed]
+    """Of Gateways from which Secrets stay."""
+
+    def secrets(self) -> Iterator[SecretUse]:
+        """Those that its Gateways get for it."""
+        for gateway in self.gateways:
+            closed = self.closed.get(gateway, ())
+            for name, secret in self.translation.secrets:
+                if name not in closed:
+                    yield SecretUse(gateway, secret)
+
+    def closed_places(self) -> Iterator[tuple[ObjectKey, PlaceKey]]:
+        """Where fields refuse for want of a Secret: places of Gateways."""
+        return ((gateway, place) for gateway in self.closed for place in self.places)
 
 
 def translate(
@@ -172,10 +199,14 @@ def _in_frontend(field: str) -> str:
     return f"frontend.{to_wire.frontend_name(field)}"
 
 
-def placed(key: ObjectKey, translation: PolicyTranslation, attachment: Attachment) -> PlacedPolicy | None:
-    """The resources of a policy for every Gateway that has one of its places; None where there is nothing to send."""
+def placed(
+    key: ObjectKey, translation: PolicyTranslation, attachment: Attachment, withheld: Callable[[SecretUse], str | None]
+) -> PlacedPolicy | None:
+    """The resources of a policy for every Gateway that has one of its places; None where there is nothing to send.
+    `withheld`: why a Secret is kept from a Gateway."""
     if not translation.fields or not attachment.places:
         return None
+    closed = _closed(translation, attachment, withheld) if translation.secrets else _NOWHERE
     return PlacedPolicy(
         translation,
         tuple(gateway for gateway, _ in attachment.places),
@@ -183,19 +214,45 @@ def placed(key: ObjectKey, translation: PolicyTranslation, attachment: Attachmen
         tuple(
             resource
             for gateway, places in attachment.places
-            for resource in _resources(key, translation, gateway, places)
+            for resource in _resources(key, translation, gateway, places, closed.get(gateway, {}))
         ),
+        closed,
     )
 
 
+def whys(closed: Closed) -> list[str]:
+    """Why Secrets stay, each once, without the reason that is in front of it for proxies."""
+    return [*dict.fromkeys(text.removeprefix(f"{NOT_PERMITTED}: ") for text in closed.values())]
+
+
+def _closed(
+    translation: PolicyTranslation, attachment: Attachment, withheld: Callable[[SecretUse], str | None]
+) -> Mapping[ObjectKey, Closed]:
+    found: dict[ObjectKey, dict[str, str]] = {}
+    for gateway, _ in attachment.places:
+        for name, secret in translation.secrets:
+            why = withheld(SecretUse(gateway, secret))
+            if why is not None:
+                found.setdefault(gateway, {}).setdefault(name, f"{NOT_PERMITTED}: {why}")
+    return found
+
+
 def _resources(
-    key: ObjectKey, translation: PolicyTranslation, gateway: ObjectKey, places: tuple[PlaceKey, ...]
+    key: ObjectKey,
+    translation: PolicyTranslation,
+    gateway: ObjectKey,
+    places: tuple[PlaceKey, ...],
+    closed: Closed,
 ) -> Iterator[tuple[ObjectKey, str, bytes]]:
     where = [_place(place) for place in places]
     for setting, content in translation.fields:
         name = policy_resource(key, setting.field)
         message = policy_pb2.Policy(places=where)
         message.MergeFromString(content)
+        if setting.field in closed:
+            message.ClearField(setting.field)
+            getattr(message, setting.field).SetInParent()
+            message.invalid = closed[setting.field]
         yield gateway, name, wire.resource(name, policy=message)
     for name, content in translation.written:
         yield gateway, name, content
@@ -258,10 +315,10 @@ class _Translator:
         self._references = _References(context, backends, known, key)
 
     def translation(self) -> PolicyTranslation:
+        found = self._references
         messages = list(self._lowered())
         for phase, message in messages:
             self._envelope.complete(phase, message)
-        found = self._references
         invalid = {message.WhichOneof("field") or "": message.invalid for _, message in messages if message.invalid}
         return PolicyTranslation(
             fields=tuple(
@@ -273,7 +330,7 @@ class _Translator:
             backends=tuple(sorted(found.called)),
             secrets=tuple(sorted(found.read)),
             written=tuple(sorted(found.written.items())),
-            invalid=_partially_valid(invalid),
+            invalid=partially_valid(invalid),
             refusing=frozenset(invalid),
             unresolved=_summary(found.unresolved),
             unfinished=any(condition.reason in _NOT_THERE for condition in found.unresolved),
@@ -292,7 +349,7 @@ class _Translator:
                 yield Phase.BACKEND, message
 
 
-def _partially_valid(invalid: Mapping[str, str]) -> Condition | None:
+def partially_valid(invalid: Mapping[str, str]) -> Condition | None:
     """`invalid`: fields with what is wrong with them."""
     if not invalid:
         return None
@@ -317,7 +374,7 @@ class _References:
         self._known = known
         self._key = key
         self.called: set[BackendKey] = set()
-        self.read: set[ObjectKey] = set()
+        self.read: set[tuple[str, ObjectKey]] = set()
         self.written: dict[str, bytes] = {}
         self.unresolved: list[Condition] = []
 
@@ -334,7 +391,8 @@ class _References:
         found = self._secrets(model)
         if isinstance(found, Condition):
             return self._refuse(found)
-        self.read.update(found)
+        name = field.partition("/")[0]  # without what comes below it
+        self.read.update((name, secret) for secret in found)
         return tuple(map(secret_resource, found))
 
     def authorities(self, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:

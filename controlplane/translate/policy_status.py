@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey, policy_resource, secret_resource
-from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
+from controlplane.translate.policies import Closed, PlacedPolicy, PolicyTranslation, partially_valid, whys
 from controlplane.translate.policy_targets import Attachment
 from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 from gatewright.attach.outcome import Outcome, Setting
@@ -75,8 +77,14 @@ class PolicyReport:
 
     def _conditions(self, gateway: ObjectKey) -> list[Condition]:
         missing = [each.message for each in self._attachment.missing if gateway in each.gateways]
+        verdicts = self._verdicts(missing)
+        closed = self._placed.closed.get(gateway) if self._placed is not None else None
+        if closed:
+            verdicts = [
+                _also(each, _OF_CLOSED[each.type](closed)) if each.type in _OF_CLOSED else each for each in verdicts
+            ]
         losses = (self._conflicted(gateway), self._overridden(gateway), self._rejected(gateway))
-        return [*self._verdicts(missing), *(each for each in losses if each is not None)]
+        return [*verdicts, *(each for each in losses if each is not None)]
 
     def _verdicts(self, missing: Sequence[str]) -> list[Condition]:
         made = self._translation
@@ -111,7 +119,7 @@ class PolicyReport:
             return None
         made = self._translation
         names = [name for owner, name, _ in self._placed.resources if owner == gateway]
-        names += map(secret_resource, made.secrets)
+        names += dict.fromkeys(secret_resource(secret) for _, secret in made.secrets)
         names += [backend.resource for backend in made.backends if backend.kind == "service"]
         refused = {name: text for name in names if (text := self._refusals(gateway, name)) is not None}
         if not refused:
@@ -122,6 +130,24 @@ class PolicyReport:
             for name, text in refused.items()
         ]
         return rejected(texts)
+
+
+def _unresolved(closed: Closed) -> Condition:
+    return Condition("ResolvedRefs", False, NOT_PERMITTED, joined(whys(closed)))
+
+
+_OF_CLOSED: Final[Mapping[str, Callable[[Closed], Condition | None]]] = {
+    "Accepted": partially_valid,
+    "ResolvedRefs": _unresolved,
+}
+"""What fields without a Secret that is kept from a Gateway say there."""
+
+
+def _also(condition: Condition, more: Condition | None) -> Condition:
+    """What is wrong everywhere, and what is wrong at one Gateway besides."""
+    if more is None or condition.message == "":
+        return more or condition
+    return replace(condition, message=f"{condition.message}; {more.message}")
 
 
 def _of_setting(setting: Setting, text: str) -> str:

@@ -15,7 +15,7 @@ from controlplane.derive import Collection, Context, Index
 from controlplane.translate.attachment import ClassListeners, Listening, Parent
 from controlplane.translate.backends import GatewayBackendView, ServiceView
 from controlplane.translate.gateways import JoinedSet
-from controlplane.translate.keys import BackendUse, ObjectKey, RouteClass
+from controlplane.translate.keys import ObjectKey, Referral, RouteClass
 from controlplane.translate.listeners import GatewayPlan
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
@@ -72,7 +72,7 @@ class Targets:
     """By kind."""
     services: Collection[ObjectKey, ServiceView]
     gateway_backends: Collection[ObjectKey, GatewayBackendView]
-    uses: Index[tuple[str, ObjectKey], BackendUse, Any] | None
+    uses: Index[tuple[str, ObjectKey], Referral, Any] | None
     """Of backends, by kind and object. None: nobody's are looked up."""
     labelled: Mapping[str, Index[Label, ObjectKey, Any]]
     """Kind to its objects by label."""
@@ -239,7 +239,7 @@ def _no_section(
 def _users(context: Context, targets: Targets, kind: str, key: ObjectKey) -> tuple[ObjectKey, ...]:
     if targets.uses is None:
         return ()
-    return tuple(dict.fromkeys(use.gateway for use, _ in context.fetch_index(targets.uses, (kind, key))))
+    return tuple(dict.fromkeys(each.use.gateway for each, _ in context.fetch_index(targets.uses, (kind, key))))
 
 
 KINDS: Mapping[tuple[str, str], Callable[[Context, Targets, ObjectKey, Target], Found | Missing]] = {

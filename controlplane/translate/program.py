@@ -49,10 +49,11 @@ class Program:
     Not thread-safe; callbacks must not call back into the program.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds since the epoch, for `lastTransitionTime` and what is said of times to come."""
+    def __init__(self, clock: Callable[[], float], *, selectors_need_grants: bool = False) -> None:
+        """`clock` gives seconds since the epoch, for `lastTransitionTime` and what is said of times to come.
+        `selectors_need_grants`: those of MCP backends, for Services of other namespaces."""
         self._clock = clock
-        self._collections = Collections()
+        self._collections = Collections(selectors_need_grants=selectors_need_grants)
         self.resources: Outlet[ResourceKey, Message] = Outlet()
         """What proxies should have."""
         self.wanted: Outlet[ObjectKey, Wanted] = Outlet()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from controlplane.translate.attachment import Parent
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey, RouteClass
 from controlplane.translate.policy_targets import Way, Ways
@@ -41,7 +43,10 @@ class RouteReport:
         refusals: Refusals,
         locks: Locks,
         ways: Callable[[RouteClass], Ways | None],
+        withheld: Callable[[ObjectKey], Collection[str]],
     ) -> None:
+        """`withheld`: why a Gateway sends nothing to backends that the route names, as it lacks Secrets for them."""
+        self._withheld = withheld
         self._route = route
         self._parents = parents
         self._placed = placed
@@ -67,9 +72,17 @@ class RouteReport:
     def _conditions(self, parent: Parent) -> list[Condition | None]:
         translation = self._placed.translation
         accepted = parent.refused or translation.refused or ACCEPTED
-        resolved = NOT_EXAMINED if translation.refused else translation.unresolved or RESOLVED
+        resolved = NOT_EXAMINED if translation.refused else self._resolved(parent.gateway)
         losses = (self._overridden(parent), self._unserved(parent) or self._rejected(parent.gateway))
         return [accepted, resolved, translation.partially_invalid, *losses]
+
+    def _resolved(self, gateway: ObjectKey) -> Condition:
+        unresolved, texts = self._placed.translation.unresolved, self._withheld(gateway)
+        if not texts:
+            return unresolved or RESOLVED
+        if unresolved is None:
+            return Condition("ResolvedRefs", False, NOT_PERMITTED, joined([*texts]))
+        return replace(unresolved, message=f"{unresolved.message}; {joined([*texts])}")
 
     def _overridden(self, parent: Parent) -> Condition | None:
         """Fields of rules that a policy locks, on one of the parent's listeners at least. Present only when True, as
@@ -117,9 +130,9 @@ class OwnField(NamedTuple):
 
 
 def _own_fields(kind: RouteKind, route: Any, translation: RouteTranslation) -> Iterator[OwnField]:
-    """Of the rules that are served."""
+    """Of the rules that do what they say."""
     key = ObjectKey(route.metadata.namespace, route.metadata.name)
-    served = {position for position, _ in translation.rules}
+    served = {position for position, _ in translation.rules} - translation.failing
     for position, rule in enumerate(route.spec.rules):
         for path, setting in kind.own_fields(rule) if position in served else ():
             places = tuple(place for _, place in rule_places(kind.kind, *key, rule.name or ""))

@@ -8,15 +8,16 @@ edit of the route, and when what one of its references leads to changes. `placed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controlplane.derive import Context
 from controlplane.translate import support, wire
 from controlplane.translate.attachment import Parent
-from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve, with_parts
+from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
+from controlplane.translate.filters import Problem
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
 from controlplane.translate.route_kinds import RouteKind, RouteMessage
 from gatewright.api.lower import to_wire
@@ -35,15 +36,24 @@ class RouteTranslation:
 
     rules: tuple[tuple[int, bytes], ...] = ()
     """Rule index, and the Route message without parents."""
+    failing: frozenset[int] = frozenset()
+    """Indexes of those that answer 500."""
     hostnames: tuple[str, ...] = ()
-    backends: tuple[BackendKey, ...] = ()
-    """Those that its rules name."""
+    named: tuple[BackendKey, ...] = ()
+    """Backends that its rules name."""
+    brought: tuple[tuple[BackendKey, ObjectKey], ...] = ()
+    """Parts of these, with the GatewayBackend that they are parts of."""
     unfinished: tuple[int, ...] = ()
     """Indexes of rules with a backend that is not there: perhaps it is still being written."""
     refused: Condition | None = None
-    """`Accepted` False for every parent, because of the route itself."""
+    """`Accepted` False for every parent, because of the route itself. Rules that it has all the same answer 500."""
     unresolved: Condition | None = None
     partially_invalid: Condition | None = None
+
+    @property
+    def backends(self) -> tuple[BackendKey, ...]:
+        """All that proxies need for it."""
+        return tuple(dict.fromkeys((*self.named, *(part for part, _ in self.brought)))) if self.brought else self.named
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,41 +78,42 @@ class Rule:
 
     position: int
     message: RouteMessage
-    backends: tuple[BackendKey, ...]
-    unresolved: tuple[Condition, ...]
-    unfinished: bool
+    named: tuple[BackendKey, ...] = ()
+    brought: tuple[tuple[BackendKey, ObjectKey], ...] = ()
+    unresolved: tuple[Condition, ...] = ()
+    unfinished: bool = False
     """Whether a backend is not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A rule that cannot be honoured."""
-
-    position: int
-    reason: str
-    message: str
 
 
 def translate(context: Context, backends: Backends, kind: RouteKind, key: ObjectKey, route: Any) -> RouteTranslation:
     """The rules of a route (Any: the model of its kind), and the verdicts over them."""
     unsupported = support.unsupported_fields(route)
-    if unsupported:
+    if any(_rule_of(path) is None for path in unsupported):
         return RouteTranslation(refused=_refused("UnsupportedValue", support.message(unsupported)))
+    problems = _problems(kind, route, unsupported)
     translator = _Translator(context, backends, kind, key, route)
-    outcomes = [translator.rule(position, rule) for position, rule in enumerate(route.spec.rules)]
-    rules = [outcome for outcome in outcomes if isinstance(outcome, Rule)]
-    dropped = [outcome for outcome in outcomes if isinstance(outcome, Dropped)]
-    if dropped and not rules:
-        message = "; ".join(f"rule {each.position}: {each.message}" for each in dropped)
-        return RouteTranslation(refused=_refused(dropped[0].reason, message))
+    outcomes = [
+        translator.rule(position, rule, problems.get(position)) for position, rule in enumerate(route.spec.rules)
+    ]
+    rules = [outcome for outcome in outcomes if outcome is not None]
+    works = not problems or len(problems) < len(route.spec.rules)
     return RouteTranslation(
         rules=tuple((rule.position, rule.message.SerializeToString(deterministic=True)) for rule in rules),
+        failing=frozenset(problems),
         hostnames=tuple(route.spec.hostnames),
-        backends=tuple(sorted({backend for rule in rules for backend in rule.backends})),
+        named=tuple(sorted({backend for rule in rules for backend in rule.named})),
+        brought=tuple(sorted({part for rule in rules for part in rule.brought})),
         unfinished=tuple(rule.position for rule in rules if rule.unfinished),
+        refused=None if works else _all_dropped(problems),
         unresolved=_summary([condition for rule in rules for condition in rule.unresolved]),
-        partially_invalid=_partially_invalid(dropped),
+        partially_invalid=_partially_invalid(problems) if works else None,
     )
+
+
+def rest(context: Context, backends: Backends, kind: RouteKind, key: ObjectKey, route: Any) -> RouteTranslation:
+    """Of a route that cannot be read, what its filters would guard (`gatewright.api.decode.partly`)."""
+    made = translate(context, backends, kind, key, route) if route.spec.rules else RouteTranslation()
+    return made if made.refused is not None else RouteTranslation()
 
 
 def untranslated(_: ObjectKey, __: bool) -> RouteTranslation:
@@ -112,14 +123,14 @@ def untranslated(_: ObjectKey, __: bool) -> RouteTranslation:
 
 def placed(kind: RouteKind, key: ObjectKey, translation: RouteTranslation, parents: Sequence[Parent]) -> PlacedRoute:
     """The resources of a route for every Gateway that it names. A route that is refused is not counted either."""
-    if translation.refused is not None:
+    if not translation.rules and translation.refused is not None:
         return PlacedRoute(translation, (), (), ())
     by_gateway = _by_gateway(parents)
     return PlacedRoute(
         translation,
         resources=tuple(_resources(kind, key, translation.rules, by_gateway)),
         gateways=tuple(by_gateway),
-        classes=tuple(dict.fromkeys(each.route_class for each in parents)),
+        classes=tuple(dict.fromkeys(each.route_class for each in parents)) if translation.refused is None else (),
     )
 
 
@@ -135,12 +146,38 @@ def _summary(unresolved: Sequence[Condition]) -> Condition | None:
     return Condition("ResolvedRefs", False, unresolved[0].reason, "; ".join(messages))
 
 
-def _partially_invalid(dropped: Sequence[Dropped]) -> Condition | None:
-    """Gateway API wants the message to begin with "Dropped Rule" when rules are left out."""
-    if not dropped:
+def _rule_of(path: support.Path) -> int | None:
+    """The rule that a setting is in."""
+    return path[2] if path[:2] == ("spec", "rules") and len(path) > 2 and isinstance(path[2], int) else None
+
+
+def _problems(kind: RouteKind, route: Any, unsupported: Sequence[support.Path]) -> dict[int, Problem]:
+    """What is wrong with rules, by their positions. `unsupported`: settings of them that are not supported yet."""
+    found: dict[int, Problem] = {}
+    for position, rule in enumerate(route.spec.rules):
+        paths = [path for path in unsupported if _rule_of(path) == position]
+        problem = kind.problem(rule)
+        if paths and problem is None:
+            fails = any("filters" in path for path in paths)
+            problem = Problem("UnsupportedValue", support.message(paths), fails)
+        if problem is not None:
+            found[position] = problem
+    return found
+
+
+def _all_dropped(problems: Mapping[int, Problem]) -> Condition:
+    """`Accepted` of a route of which no rule works."""
+    message = "; ".join(f"rule {position}: {each.told}" for position, each in problems.items())
+    return _refused(next(iter(problems.values())).reason, message)
+
+
+def _partially_invalid(problems: Mapping[int, Problem]) -> Condition | None:
+    """Gateway API wants the message to begin with "Dropped Rule" when rules are left out. We never fall back to what a
+    rule was before: nobody would know it after the next start."""
+    if not problems:
         return None
-    message = "; ".join(f"Dropped Rule {each.position}: {each.message}" for each in dropped)
-    return Condition("PartiallyInvalid", True, dropped[0].reason, message)
+    message = "; ".join(f"Dropped Rule {position}: {each.told}" for position, each in problems.items())
+    return Condition("PartiallyInvalid", True, next(iter(problems.values())).reason, message)
 
 
 def _by_gateway(parents: Sequence[Parent]) -> dict[ObjectKey, list[route_pb2.Parent]]:
@@ -187,24 +224,30 @@ class _Translator:
         # Equal matches: the older route wins, then the smaller namespace/name. Files have no time, and come first.
         self._order = f"{route.metadata.creation_timestamp or ''} {key}"
 
-    def rule(self, position: int, rule: Any) -> Rule | Dropped:  # Any: the model of its kind
-        problem = self._kind.problem(rule)
+    def rule(self, position: int, rule: Any, problem: Problem | None) -> Rule | None:  # Any: the model of its kind
+        """None for one that is left out."""
         if problem is not None:
-            return Dropped(position, *problem)
+            return self._failing(position, rule, problem) if problem.fails else None
         references = _References(self._context, self._backends, self._referrer)
-        message = self._kind.message(
-            source=self._source,
-            rule=rule.name or "",
-            backends=_unread(rule) or [_backend(reference, references) for reference in rule.backend_refs],
-            order=self._order,
-        )
+        message = self._message(position, rule, [_backend(each, references) for each in rule.backend_refs])
+        if isinstance(message, route_pb2.Route):
+            message.policies.extend(self._kind.policies(rule, references.key))
+        named, brought = tuple(references.named), tuple(references.brought)
+        return Rule(position, message, named, brought, tuple(references.unresolved), references.unfinished)
+
+    def _failing(self, position: int, rule: Any, problem: Problem) -> Rule:
+        """It answers 500 to all that it matches."""
+        invalid = route_pb2.InvalidBackend(reason=f"{problem.reason}: {problem.message}")
+        return Rule(position, self._message(position, rule, [route_pb2.RouteBackend(weight=1, invalid=invalid)]))
+
+    def _message(self, position: int, rule: Any, backends: Sequence[route_pb2.RouteBackend]) -> RouteMessage:
+        message = self._kind.message(source=self._source, rule=rule.name or "", backends=backends, order=self._order)
         if isinstance(message, route_pb2.Route):
             message.rule_index = position
             message.matches.extend(self._kind.matches(rule))
-            message.policies.extend(self._kind.policies(rule, references.key))
         if not isinstance(message, route_pb2.UdpRoute):
             message.hostnames.extend(self._hostnames)
-        return Rule(position, message, tuple(references.used), tuple(references.unresolved), references.unfinished)
+        return message
 
 
 class _References:
@@ -214,14 +257,16 @@ class _References:
         self._context = context
         self._backends = backends
         self._referrer = referrer
-        self.used: list[BackendKey] = []
+        self.named: list[BackendKey] = []
+        self.brought: list[tuple[BackendKey, ObjectKey]] = []
         self.unresolved: list[Condition] = []
         self.unfinished = False
 
     def resolve(self, reference: BackendObjectReference) -> BackendKey | Condition:
         found = resolve(self._context, self._backends, self._referrer, reference)
         if isinstance(found, BackendKey):
-            self.used += with_parts(self._context, self._backends, found)
+            self.named.append(found)
+            self.brought += ((part, found.object) for part in parts(self._context, self._backends, found))
         else:
             self.unresolved.append(found)
         return found
@@ -230,15 +275,6 @@ class _References:
         """The resource key; None for a bad reference, which leaves a mirror out."""
         found = self.resolve(reference)
         return found.resource if isinstance(found, BackendKey) else None
-
-
-def _unread(rule: Any) -> list[route_pb2.RouteBackend]:
-    """Of a rule with a filter of a newer version: every request is answered with 500."""
-    unread = getattr(rule, "unread", None)  # rules of streams have no filters
-    if unread is None:
-        return []
-    reason = f"UnsupportedValue: {unread.message}"
-    return [route_pb2.RouteBackend(weight=1, invalid=route_pb2.InvalidBackend(reason=reason))]
 
 
 def _backend(

@@ -31,6 +31,8 @@ class Known:
 
     secrets: Secrets
     certificates: Collection[ObjectKey, CaView]
+    pairs: Collection[ObjectKey, str]
+    """What is wrong with the certificate and key of a Secret; "" when nothing is."""
 
 
 def certificate(context: Context, known: Known, namespace: str, tls: BackendTLS) -> ObjectKey | Condition:
@@ -41,7 +43,9 @@ def certificate(context: Context, known: Known, namespace: str, tls: BackendTLS)
         found = secrets.named(context, known.secrets, namespace, reference, entry)
         if isinstance(found, Condition):
             return found
-    return ObjectKey(namespace, reference.name)
+    key = ObjectKey(namespace, reference.name)
+    problem = context.fetch(known.pairs, key)
+    return unresolved("InvalidSecret", f"Secret {key} {problem}") if problem else key
 
 
 def authorities(context: Context, known: Known, namespace: str, tls: BackendTLS) -> tuple[str, ...] | Condition:
@@ -65,7 +69,11 @@ class OfBackend:
         self.unresolved: list[Condition] = []
 
     def references(self) -> to_wire.References:
-        return to_wire.References(_no_backend, self._secrets, self._authorities)
+        return to_wire.References(self._backend, self._secrets, self._authorities)
+
+    def _backend(self, _: object) -> to_wire.Unresolved:
+        """What a GatewayBackend is must not depend on what another one is."""
+        return self._refuse(unresolved("InvalidKind", _NAMES_ONE))
 
     def _secrets(self, _: str, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
         found = certificate(self._context, self._known, self._namespace, tls)
@@ -83,6 +91,7 @@ class OfBackend:
         return to_wire.Unresolved(f"{condition.reason}: {condition.message}")
 
 
-def _no_backend(_: object) -> to_wire.Unresolved:
-    """None of the settings that work names one."""
-    return to_wire.Unresolved("no backend can be named here")
+_NAMES_ONE: Final = (
+    "spec.policies names a backend, which a GatewayBackend cannot: a GatewayPolicy with this GatewayBackend as its "
+    "target can"
+)

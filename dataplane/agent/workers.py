@@ -20,9 +20,11 @@ from dataplane.agent import commit
 from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
-from dataplane.link import buckets, ended, evictions, last_served, loads, locks, messages, renewed, used
+from dataplane.link import buckets, ended, evictions, last_served, loads, locks, messages, used
+from dataplane.link.arranged import Arranged
 from dataplane.link.commits import Commits
 from dataplane.link.messages import Record, Trouble, WantedBind
+from dataplane.link.renewed import Renewed
 from dataplane.link.shared import Region
 from dataplane.settings import WorkerSettings
 from dataplane.telemetry.metrics import SECTIONS, Metrics
@@ -127,7 +129,8 @@ class Workers:
             **loads.sections(settings.workers),
             **ended.sections(settings.workers),
             **used.sections(settings.workers),
-            **renewed.sections(settings.workers),
+            **Renewed.sections(settings.workers),
+            **Arranged.sections(settings.workers),
         )
         loads.initialise(self._common)
         locks.initialise(self._common.section(buckets.LOCKS))

@@ -74,6 +74,11 @@ class CallStream(Protocol):
 
 
 class Calls(Protocol):
+    def seconds(self, backend: str, seconds: float, x: Exchange | None = None) -> float:
+        """How long a call may take for which its policy has `seconds`: `http.requestTimeout` of the Backend with this
+        key, or of what is above it, replaces them. `x`: as `http`."""
+        ...
+
     def stream(self, backend: str, request: CallRequest, seconds: float, x: Exchange | None = None) -> CallStream:
         """Begin a call to an endpoint of the Backend with this key. `request.body` is the first of the content, of
         which more may follow. `seconds`: until the head of the answer; what is after it is its caller's to bound.

@@ -31,7 +31,7 @@ class McpAuthentication:
         of the request."""
         discovery = self._discovery
         path = x.asked_target.partition(b"?")[0]
-        answer = discovery.answer(x, path, lambda _: discovery.registered(body))
+        answer = discovery.answer(x, path, lambda asking: discovery.registered(body, asking))
         if answer is None:
             answer = self._check(x)
         found = answer if answer is None or isinstance(answer, Reply) else await answer

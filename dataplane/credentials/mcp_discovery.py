@@ -197,9 +197,9 @@ class Discovery:
     # --- registrations
 
     def _register(self, x: Exchange) -> Answer:
-        return self.registered(x.body or b"")
+        return self.registered(x.body or b"", x)
 
-    def registered(self, body: bytes) -> Answer:
+    def registered(self, body: bytes, x: Exchange) -> Answer:
         """None: nobody here registers clients."""
         if len(body) > oauth_metadata.MAX_REGISTRATION:
             return TOO_LARGE
@@ -212,16 +212,16 @@ class Discovery:
             return None
         if self._registering >= MOST_REGISTRATIONS:
             return made("AuthenticationBusy", f"{self._env.origin}: registrations of clients", CORS)
-        return self._counted(body)
+        return self._counted(body, x)
 
-    async def _counted(self, body: bytes) -> Reply:
+    async def _counted(self, body: bytes, x: Exchange) -> Reply:
         self._registering += 1  # while it waits for metadata, too: others wait beside it
         try:
-            return await self._passed_on(body)
+            return await self._passed_on(body, x)
         finally:
             self._registering -= 1
 
-    async def _passed_on(self, body: bytes) -> Reply:
+    async def _passed_on(self, body: bytes, x: Exchange) -> Reply:
         assert self._env.calls is not None  # as above
         found = await self._fetched()
         if isinstance(found, str):
@@ -231,7 +231,7 @@ class Discovery:
             target = oauth_metadata.registration_target(found, self._settings)
             headers = b"content-type: application/json\r\naccept: application/json\r\n"
             request = CallRequest(b"POST", target, authority, headers, body)
-            answer = await self._env.calls.http(self._backend, request, SECONDS, oauth_metadata.MAX_DOCUMENT)
+            answer = await self._env.calls.http(self._backend, request, SECONDS, oauth_metadata.MAX_DOCUMENT, x)
         except (CallFailed, Unusable) as error:
             return made("OAuthMetadataUnavailable", f"{self._env.origin}: {error}", CORS)
         if not 200 <= answer.status < 500:

@@ -13,6 +13,8 @@ from dataplane.chain.filter import Env, Refused
 from dataplane.mcp.policies import McpPolicies, McpPolicy
 from gatewright.wire.v1 import mcp_pb2
 
+SHORTEST = 0.1
+"""Seconds between two signs of life on a stream."""
 OWN = "policies of the route or backend itself"
 
 
@@ -28,11 +30,15 @@ def build(config: mcp_pb2.BackendMcp, env: Env) -> McpPolicy:
         from dataplane.credentials.mcp_authentication import McpAuthentication  # as above
 
         authentication = McpAuthentication(config.authentication, env)
+    keep_alive = None
+    if config.HasField("keep_alive_ms"):
+        keep_alive = max(SHORTEST, config.keep_alive_ms / 1000)
     if not config.HasField("authorization"):
-        return McpPolicy((), guardrails, authentication)
+        return McpPolicy((), guardrails, authentication, keep_alive)
     who = str(env.origin) if env.origin.policy else OWN
     try:
-        return McpPolicy((rules.compiled(config.authorization, "request", env, who),), guardrails, authentication)
+        compiled = rules.compiled(config.authorization, "request", env, who)
+        return McpPolicy((compiled,), guardrails, authentication, keep_alive)
     except Refused as error:
         raise Refused(f"authorization.{error}") from None
 
@@ -40,7 +46,7 @@ def build(config: mcp_pb2.BackendMcp, env: Env) -> McpPolicy:
 def merged(policies: Sequence[McpPolicy], best: McpPolicy) -> McpPolicies:
     """Rules of all of them, the rest of the one that wins."""
     rules_of_all = tuple(chain.from_iterable(each.rules for each in policies))
-    return McpPolicies(rules_of_all, best.guardrails, best.authentication)
+    return McpPolicies(rules_of_all, best.guardrails, best.authentication, keep_alive=best.keep_alive)
 
 
 def closed(why: str) -> McpPolicies:

@@ -6,10 +6,7 @@ The peer is appended to what came; protocol and host are set; nothing else that 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from dataplane.http.messages import Peer
+from typing import Final
 
 
 def chain(sent: Iterable[bytes], peer: bytes) -> bytes:
@@ -27,19 +24,20 @@ def goes_round(forwarded: bytes) -> bool:
     return len(forwarded) > MAX_PROXIES * _SHORTEST and forwarded.count(b",") >= MAX_PROXIES
 
 
-def lines(authority: bytes, forwarded: bytes, peer: Peer, low: bytes) -> bytes:
-    """The headers that are ours to say. `forwarded`: of `chain`; `authority`: b"" when the client named none; `low`:
-    what goes on of the client's headers, in lower case: what it was allowed to say of itself stays as it said it."""
+def lines(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes) -> bytes:
+    """The headers that are ours to say. `forwarded`: of `chain`; `authority`: b"" when the client named none;
+    `scheme`: of the URI that it asked for; `low`: what goes on of its headers, in lower case: what it was allowed to say
+    of itself stays as it said it."""
     if b"\r\nx-forwarded-" in low:
-        return _beside(authority, forwarded, peer, low)
-    ours = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (forwarded, peer.scheme)
+        return _beside(authority, forwarded, scheme, low)
+    ours = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (forwarded, scheme)
     return ours + b"x-forwarded-host: %b\r\n" % authority if authority else ours
 
 
-def _beside(authority: bytes, forwarded: bytes, peer: Peer, low: bytes) -> bytes:
+def _beside(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes) -> bytes:
     ours = b"x-forwarded-for: %b\r\n" % forwarded
     if b"\r\nx-forwarded-proto:" not in low:
-        ours += b"x-forwarded-proto: %b\r\n" % peer.scheme
+        ours += b"x-forwarded-proto: %b\r\n" % scheme
     if authority and b"\r\nx-forwarded-host:" not in low:
         ours += b"x-forwarded-host: %b\r\n" % authority
     return ours

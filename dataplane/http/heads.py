@@ -25,6 +25,9 @@ is_name = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 is_value = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?").fullmatch
 """RFC 9110 5.5: visible characters, inner spaces and tabs; nothing that could end a line."""
 
+has_bare_lf = re.compile(rb"(?<!\r)\n").search
+"""Whether a head, or a part of one, has a line that ends with LF alone (RFC 9112 2.2); `has_bare_lf(data, start)`."""
+
 _PLAIN = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+._`^|~", b"abcdefghijklmnopqrstuvwxyz" + b"-" * 14)
 
 SEPARATOR: Final = rb"[!#$%&'*+\-.^_`|~]"

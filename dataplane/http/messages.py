@@ -66,6 +66,8 @@ class Peer:
     raw_address: str = ""
     """Of what connects to us, where a PROXY header has named the client; "": `address` and `port` are."""
     raw_port: int = 0
+    is_gateway: bool = False
+    """It has sent a PROXY header, without which nobody may connect here: what connects is a trusted gateway."""
     tls: TlsInfo | None = None
     """None: plaintext."""
     listener: str = ""
@@ -86,6 +88,7 @@ class Peer:
             self.port,
             self.raw_address,
             self.raw_port,
+            self.is_gateway,
             tls,
             listener,
             asked,

@@ -18,6 +18,7 @@ from dataplane.http import connection_rules
 from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.heads import SEPARATOR
 from dataplane.http.spellings import ALL_OPEN, PathRules
+from dataplane.http.uri import SCHEME_PORTS
 from gatewright.cel.parameters import MAX_PARAMETERS
 
 if TYPE_CHECKING:
@@ -149,6 +150,16 @@ class HttpRules:
     def believes(self, peer: Peer) -> bool:
         """Whether a client is one of the trusted hops. Where none are set nobody is."""
         return self.hops is not None and self.hops.trusts(peer.address)
+
+    def scheme(self, named: bytes, peer: Peer) -> bytes:
+        """The scheme of the URI that a request asks for, of which it `named` one; b"": it has to be refused.
+
+        RFC 9110 7.4: only a trusted gateway may ask for what this connection is none for, as a proxy does that ends TLS
+        and passes `https` on in plain text."""
+        scheme = named.lower()
+        if scheme == peer.scheme:
+            return scheme
+        return scheme if scheme in SCHEME_PORTS and (peer.is_gateway or self.believes(peer)) else b""
 
     def names(self, peer: Peer) -> bytes:
         """The expression for what a client may not write. A shorter list than the default is for whom we believe, if

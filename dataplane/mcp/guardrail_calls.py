@@ -18,6 +18,7 @@ from gatewright.wire.v1 import mcp_pb2, traffic_pb2
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dataplane.exchange import Exchange
     from gatewright.cel.program import Program
 
 SECONDS: Final = 10.0
@@ -54,13 +55,13 @@ class Guardrails:
         self._names: dict[str, str] = {}
         """By key of a backend: the name that its server knows the service by."""
 
-    async def __call__(self, processor: Processor, phase: int, message: bytes) -> bytes:
+    async def __call__(self, processor: Processor, phase: int, message: bytes, x: Exchange) -> bytes:
         """As `guardrails.Asks`."""
         known = self._names.get(processor.backend)
         for name in (known,) if known is not None else SERVICES:
             try:
                 answer = await grpc_unary.unary(
-                    self._env, processor.backend, f"/{name}/{_METHODS[phase]}", message, SECONDS, MAX_ANSWER
+                    self._env, x, processor.backend, f"/{name}/{_METHODS[phase]}", message, SECONDS, MAX_ANSWER
                 )
             except grpc_unary.StatusError as error:
                 if error.status == grpc.UNIMPLEMENTED and known is None and name == SERVICES[0]:

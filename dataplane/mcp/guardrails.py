@@ -83,9 +83,9 @@ class Message:
 
 
 class Asks(Protocol):
-    """Asks a processor and gives its answer. Raises `Failed`."""
+    """Asks a processor for the sake of the exchange `x`, and gives its answer. Raises `Failed`."""
 
-    async def __call__(self, processor: Processor, phase: int, message: bytes) -> bytes: ...
+    async def __call__(self, processor: Processor, phase: int, message: bytes, x: Any) -> bytes: ...
 
 
 def concerned(processors: Sequence[Processor], method: str, phase: int) -> tuple[Processor, ...]:
@@ -97,15 +97,16 @@ _VERDICTS: Final[dict[int, Any]] = {REQUEST: ext_mcp_pb2.McpRequestResult, RESPO
 
 
 async def judge(
-    processors: Iterable[Processor], phase: int, message: Message, context: Any, asks: Asks, may_change: bool = True
+    processors: Iterable[Processor], phase: int, message: Message, x: Any, asks: Asks, may_change: bool = True
 ) -> Outcome:
-    """Ask them in their order. `may_change`: False where a message goes to several targets: what is made of it then is
-    not used. Raises `Rejected`, also for a processor that fails and must not."""
+    """Ask them in their order. `x`: the exchange, which expressions read. `may_change`: False where a message goes to
+    several targets: what is made of it then is not used. Raises `Rejected`, also for a processor that fails and must
+    not."""
     outcome = Outcome(message.content)
     for processor in processors:
-        told = _told(processor, phase, message, outcome.content, context)
+        told = _told(processor, phase, message, outcome.content, x)
         try:
-            verdict = verdicts.read(_VERDICTS[phase], await asks(processor, phase, told))
+            verdict = verdicts.read(_VERDICTS[phase], await asks(processor, phase, told, x))
             verdicts.apply(verdict, outcome, processor.backend, may_change)
         except Failed as error:
             if not processor.fail_open:

@@ -283,6 +283,15 @@ def raw(value: object) -> Raw:
     return Raw(_encode(value))
 
 
+def code_of(message: Message) -> Any:  # Any: JSON
+    """The code of a JSON-RPC error; None: it is none. Raises `Malformed` for one that is no code."""
+    return value_of(object_of(message.error).get("code"), _CODE)
+
+
+_CODE: Final = 32
+"""Bytes of a code."""
+
+
 def request(method: str, request_id: Id, params: Raw | UnsetType = UNSET) -> bytes:
     return encode(Message("2.0", request_id, method, params))
 

@@ -41,6 +41,8 @@ class McpPolicy:
     guardrails: Any = None
     """`guardrail_calls.Guardrails`; None: there are none."""
     authentication: Tokens | None = None
+    keep_alive: float | None = None
+    """Seconds of silence on a stream to a client after which we say that it is alive; None: we do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class McpPolicies:
     """Who clients have to be, beside what the steps of the request have asked."""
     refused: str = ""
     """Why nothing that they cover may be served."""
+    keep_alive: float | None = None
     _above: dict[int, tuple[McpPolicies, McpPolicies]] = field(default_factory=dict, compare=False, repr=False)
     _decisions: list[Decide] = field(default_factory=list, compare=False, repr=False)
 
@@ -72,6 +75,7 @@ class McpPolicies:
                 guardrails=self.guardrails,
                 authentication=self.authentication,
                 refused=self.refused or less.refused,
+                keep_alive=self.keep_alive,
                 _above={},
                 _decisions=[],
             )

@@ -16,11 +16,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from dataplane.link.arranged import Arranged
 from dataplane.link.ended import Ended
 from dataplane.link.renewed import Renewed
 from dataplane.link.shared import Region
 from dataplane.link.used import Used
 from dataplane.mcp import sessions
+from dataplane.mcp.arranged import Arrangements
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
 
@@ -61,16 +63,18 @@ class Shared(NamedTuple):
     ended: Ended
     used: Used
     renewed: Renewed
+    arranged: Arranged
 
     @classmethod
     def local(cls) -> Shared:
         """Shared with nobody."""
-        return cls(Ended.local(), Used.local(), Renewed.local())
+        return cls(Ended.local(), Used.local(), Renewed.local(), Arranged.local())
 
     @classmethod
     def of(cls, region: Region, index: int) -> Shared:
         """For the worker of this index."""
-        return cls(Ended.of(region, index), Used.of(region, index), Renewed.of(region, index))
+        of = region, index
+        return cls(Ended.of(*of), Used.of(*of), Renewed.of(*of), Arranged.of(*of))
 
 
 class Memory:
@@ -80,7 +84,8 @@ class Memory:
     def __init__(
         self, known: Shared, wake_at: Callable[[float, Any], None], is_alone: bool = True
     ) -> None:  # Any: a Sleeper
-        self._ended, self._used, self._renewed = known
+        self._ended, self._used, self._renewed, arranged = known
+        self.arrangements = Arrangements(arranged, is_alone)
         self._wake_at, self._is_alone = wake_at, is_alone
         self._known: OrderedDict[bytes, Remembered] = OrderedDict()
         self._is_sweeping = False

@@ -8,6 +8,7 @@ what begins like one and is none is refused, never guessed at.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from struct import Struct
@@ -91,6 +92,8 @@ def _line(data: bytes) -> Reading:
     if end < 0:
         if len(data) >= MAX_LINE:
             raise Malformed("a line of more than 107 bytes")
+        if _BEGINNING(data) is None:
+            raise Malformed("neither TCP4, TCP6 nor UNKNOWN")
         return MORE
     if data[end - 1 : end] != b"\r":
         raise Malformed("a line that does not end with CRLF")
@@ -109,6 +112,12 @@ def _line(data: bytes) -> Reading:
 
 
 _FAMILIES: Final[dict[bytes, type[IPv4Address | IPv6Address]]] = {b"TCP4": IPv4Address, b"TCP6": IPv6Address}
+
+
+_BEGINNING = re.compile(
+    rb"PROXY (?:T|TC|TCP|TCP[46]|TCP[46] [0-9A-Fa-f.: ]*+\r?|U|UN|UNK|UNKN|UNKNO|UNKNOW|UNKNOWN[\x20-\x7e]*+\r?)?"
+).fullmatch
+"""Of a line of which a part has come."""
 
 
 def _address(text: bytes, of: type[IPv4Address | IPv6Address]) -> IPv4Address | IPv6Address:
@@ -139,11 +148,11 @@ def _port(text: bytes) -> int:
 
 def _binary(data: bytes) -> Reading:
     """2.2: sixteen bytes, then addresses and what else the length covers (TLVs), which is left out."""
+    if len(data) > len(V2) and data[len(V2)] not in (_LOCAL, _PROXY):
+        raise Malformed("neither PROXY nor LOCAL of version 2")
     if len(data) < _FIXED:
         return MORE
     command, family, length = _PREFIX(data)
-    if command not in (_LOCAL, _PROXY):
-        raise Malformed("neither PROXY nor LOCAL of version 2")
     if length > MAX_BLOCK:
         raise Malformed(f"more than {MAX_BLOCK} bytes of addresses")
     least = _LEAST.get(family)

@@ -44,6 +44,8 @@ def _judged(entry: Entry, found: Header | str) -> int:
         if not all(hops.trusts(entry.peer.address) for hops in entry.phases.hops):
             return _refuse(entry, UNTRUSTED)
         entry.data = entry.data[found.size :]
+        rules = entry.phases.proxy
+        entry.peer = replace(entry.peer, is_gateway=rules is not None and rules.is_strict)
     if found.address:
         _names(entry, found)
     entry.has_time(entry.phases.timeout)

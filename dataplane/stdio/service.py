@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -25,6 +26,8 @@ from dataplane.stdio.sessions import Session, Sessions, Unavailable
 
 SESSION: Final = b"mcp-session-id"
 JSON: Final = b"application/json"
+READY: Final = "notifications/initialized"
+"""Ends the beginning of a session (MCP 2025-11-25, "Lifecycle")."""
 
 
 class Service:
@@ -64,7 +67,7 @@ class Service:
             out.whole(400, b"header Mcp-Session-Id is required")
             return
         try:
-            session = await self._sessions.begin(self._sessions.commands[digest])
+            session = await self._sessions.begin(self._sessions.commands[digest], _digest(message))
         except Unavailable as error:
             out.whole(503, str(error).encode())
             return
@@ -81,6 +84,8 @@ class Service:
     async def _post(self, session: Session, body: bytes, out: Connection) -> None:
         try:
             message = messages.read(body)
+            if message.method != READY:
+                self._sessions.asked(session)
             if message.is_request:
                 await self._asked(session, message, body, out)
                 return
@@ -144,6 +149,12 @@ class Service:
         finally:
             session.dialogue.forget(hearing)
             session.room.set()
+
+
+def _digest(message: Message) -> bytes:
+    """Of what a client says of itself: those who say the same are one cause of a failure."""
+    params = b"" if message.params is msgspec.UNSET else bytes(message.params)
+    return blake2b(params, digest_size=16).digest()
 
 
 def _line(body: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """Sessions with servers that are processes: one process for each, and how many there may be.
 
 A process ends with its session: when that is deleted, when nobody has used it for a while, when place is needed for
-another one. One that ends by itself takes its session with it; whoever asks next opens a new one. A server whose
-processes end again and again is started with growing pauses.
+another one. One that ends by itself takes its session with it; whoever asks next opens a new one. A start that fails is
+tried again with growing pauses (`pauses`), which whoever asks waits for.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 from dataplane.link.commands import Command
 from dataplane.mcp.dialogue import BOUND, Dialogue, TooMuchNoise
 from dataplane.stdio.lines import Cut
+from dataplane.stdio.pauses import Cause, Pauses
 from dataplane.stdio.process import ServerProcess
 
 log = logging.getLogger("dataplane.stdio")
@@ -26,13 +27,14 @@ MOST: Final = 256
 MOST_OF_ONE: Final = 64
 """Those of one server."""
 STARTING: Final = 4
-"""Those that have not answered `initialize` yet; others wait."""
+"""Those of one server that have not answered `initialize` yet; others wait."""
 IDLE: Final = 1800.0
 """Seconds without a request after which a session is over."""
 SETTLED: Final = 10.0
-"""A process that ends sooner counts as one that failed."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 30.0
-"""Seconds before the next start of a server that has failed."""
+"""A process that ends sooner, and was asked nothing, counts as a start that failed."""
+LONGEST_WAIT: Final = 2.0
+"""Seconds that a new session waits for such pauses; for a longer one it is refused at once, so that a server that does
+not start keeps neither lists nor `initialize` of other targets waiting."""
 
 
 class Unavailable(Exception):
@@ -40,16 +42,23 @@ class Unavailable(Exception):
 
 
 class Session:
-    """`dialogue` hears what the process says."""
+    """`dialogue` hears what the process says; `cause`: of a failure of its start; `starting`: where it has its place
+    until it has settled."""
 
-    def __init__(self, process: ServerProcess, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, process: ServerProcess, cause: Cause, starting: asyncio.Semaphore, clock: Callable[[], float]
+    ) -> None:
         self.id = secrets.token_hex(16)
         self.process = process
+        self.cause = cause
+        self.starting = starting
         self.dialogue = Dialogue()
         self.room = asyncio.Event()
         """Set when somebody listens, or took what it was given."""
         self.began = self.used = clock()
         self.has_settled = False
+        self.was_asked = False
+        """It got something beside its beginning."""
         self.is_over = False
 
     async def listen(self) -> None:
@@ -93,9 +102,9 @@ class Sessions:
         self._processes: set[ServerProcess] = set()
         """All that were started and have not ended."""
         self._spares: dict[str, ServerProcess] = {}
-        self._failures: dict[str, tuple[int, float]] = {}
-        """How often processes of a server failed in a row, and when the next may be started."""
-        self._starting = asyncio.Semaphore(STARTING)
+        self._pauses = Pauses(self._clock)
+        self._starting: dict[str, asyncio.Semaphore] = {}
+        """By digest: a server that is slow to start keeps no other one waiting."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, commands: dict[str, Command]) -> None:
@@ -105,6 +114,7 @@ class Sessions:
             self.end(session)
         for digest in [each for each in self._spares if each not in commands]:
             self._let_end(self._spares.pop(digest))
+        self._starting = {digest: self._starting.get(digest, asyncio.Semaphore(STARTING)) for digest in commands}
 
     def of(self, digest: str, session_id: str) -> Session | None:
         session = self._open.get(session_id)
@@ -113,28 +123,51 @@ class Sessions:
         session.used = self._clock()
         return session
 
-    async def begin(self, command: Command) -> Session:
-        """A session that nothing was said in yet. `settle` it when its server has answered, or `end` it. Raises
-        `Unavailable`."""
-        await self._starting.acquire()
+    async def begin(self, command: Command, hello: bytes = b"") -> Session:
+        """A session that nothing was said in yet. `settle` it when its server has answered, or `end` it. `hello`: a
+        digest of what its client says at the beginning. Raises `Unavailable`."""
+        cause = Cause(command.digest, hello)
+        starting = await self._place_to_start(command, cause)
         try:
             process = self._spares.pop(command.digest, None)
             if process is None or not process.is_alive:
                 process = await self._started(command)
         except BaseException:
-            self._starting.release()
+            starting.release()
             raise
-        session = Session(process, self._clock)
+        session = Session(process, cause, starting, self._clock)
         self._open[session.id] = session
         self._spawn(self._follow(session))
         return session
+
+    async def _place_to_start(self, command: Command, cause: Cause) -> asyncio.Semaphore:
+        """One of `STARTING` places, when there is one and the pause is over; no place is kept during a pause. Raises
+        `Unavailable` where that is too long."""
+        latest = self._clock() + LONGEST_WAIT
+        starting = self._starting.get(command.digest)
+        if starting is None:
+            raise Unavailable("it is configured no more")
+        while True:
+            await starting.acquire()
+            wait = self._pauses.left(cause)
+            if not wait:
+                return starting
+            starting.release()
+            if self._clock() + wait > latest:
+                raise Unavailable(f"its processes end at once; the next may be started in {wait:.1f} s")
+            await asyncio.sleep(wait)
+
+    def asked(self, session: Session) -> None:
+        """Its client wants something of it: it has started, whatever becomes of it now."""
+        session.was_asked = True
+        self._pauses.succeeded(session.cause)
 
     def settle(self, session: Session) -> None:
         """Its server has answered `initialize`."""
         if session.has_settled:
             return
         session.has_settled = True
-        self._starting.release()
+        session.starting.release()
         command = session.process.command
         if command.keeps_one and command.digest not in self._spares:
             self._spawn(self._spare(command))
@@ -145,7 +178,7 @@ class Sessions:
             return
         if not session.has_settled:
             session.has_settled = True
-            self._starting.release()
+            session.starting.release()
         session.is_over = True
         session.dialogue.end()
         session.room.set()
@@ -154,26 +187,20 @@ class Sessions:
     async def _follow(self, session: Session) -> None:
         await session.listen()
         if session.id in self._open:  # nobody has ended it
-            self._note_failure(session)
+            self._note_end(session)
             self.end(session)
 
-    def _note_failure(self, session: Session) -> None:
+    def _note_end(self, session: Session) -> None:
+        """It ended by itself. Whether that was a start that failed: nobody had asked it for anything yet."""
         command, lived = session.process.command, self._clock() - session.began
-        count, _ = self._failures.get(command.digest, (0, 0.0))
-        if lived < SETTLED:
-            pause = min(FIRST_PAUSE * 2**count, LONGEST_PAUSE)
-            self._failures[command.digest] = count + 1, self._clock() + pause
-        else:
-            pause = 0.0
-            self._failures.pop(command.digest, None)
-        fields = {"server": command.name, "pid": session.process.pid, "after": f"{lived:.1f}s", "pause": f"{pause:g}s"}
+        fields = {"server": command.name, "pid": session.process.pid, "after": f"{lived:.1f}s"}
+        if lived >= SETTLED:
+            self._pauses.succeeded(session.cause)
+        elif not session.was_asked:
+            fields["pause"] = f"{self._pauses.failed(session.cause):g}s"
         log.error("server ended unexpectedly", extra={"fields": fields})
 
     async def _started(self, command: Command) -> ServerProcess:
-        _, until = self._failures.get(command.digest, (0, 0.0))
-        wait = until - self._clock()
-        if wait > 0:
-            raise Unavailable(f"its processes end at once; the next may be started in {wait:.1f} s")
         self._make_place(command)
         process = ServerProcess(command, self._report)
         self._processes.add(process)

@@ -325,8 +325,6 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
     where = plan.where
     if plan.of_kind is not None:  # settings are for its parts
-        http = plan.own.over(settings).http
-        plan.request_timeout = None if http is None else http.request_timeout
         plan.kind, plan.refused = "refused" if where.refused else where.kind, where.refused
         return plan
     all_settings = plan.own.over(settings)

@@ -6,10 +6,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
@@ -33,7 +30,6 @@ _WANT_READ: Final = _binding.SSL_ERROR_WANT_READ
 _NAMES = (
     "SSL_CTX_set1_curves_list",
     "SSL_session_reused",
-    "SSL_CTX_use_certificate_chain_file",
     "SSL_CTX_set_alpn_select_cb",
     "SSL_get0_alpn_selected",
     "SSL_do_handshake",
@@ -226,29 +222,3 @@ def _names(offered: bytes) -> list[bytes]:
         start, at = at + 1, at + 1 + offered[at]
         names.append(offered[start:at])
     return names
-
-
-def use_chain(context: SSL.Context, chain: bytes) -> None:
-    """Present this certificate and its chain (PEM, the certificate first), beside those of other kinds of keys.
-
-    pyOpenSSL has one chain for all certificates of a context; of a file OpenSSL takes one for each. Raises `SSL.Error`.
-    """
-    with _as_file(chain) as path:
-        context.use_certificate_chain_file(path)
-
-
-@contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """A file in memory, where the system has such; certificates are public."""
-    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
-        descriptor = os.memfd_create("chain", os.MFD_CLOEXEC)
-        try:
-            os.write(descriptor, content)
-            yield f"/proc/self/fd/{descriptor}"
-        finally:
-            os.close(descriptor)
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name

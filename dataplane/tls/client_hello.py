@@ -75,6 +75,9 @@ def _read_pieces(data: bytes) -> bytes | int:
             raise NotTls("length of a record")
         message += data[at + _RECORD_HEAD : at + _RECORD_HEAD + length]
         wanted = _length(message)
+        missing = _MESSAGE_HEAD - len(message)
+        if missing > 0 and len(data) < at + _RECORD_HEAD + length:  # its own head is judged before the rest has come
+            return min(at + _RECORD_HEAD + length, len(data) + (1 if not message else missing))
         at += _RECORD_HEAD + length
         if wanted and len(message) >= wanted:
             return _server(message, _MESSAGE_HEAD, wanted)

@@ -32,6 +32,7 @@ from dataplane.tls.settings import (
     Verification,
 )
 from dataplane.tls.staples import Staple
+from gatewright import presenting
 
 log = logging.getLogger("dataplane.tls")
 
@@ -103,6 +104,10 @@ def load(identity: Identity, now: float = 0.0) -> Loaded:
     if chain[0].public_key() != key.public_key():
         raise BadSettings("the private key is not that of the certificate")
     pem = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain)
+    try:
+        presenting.check(chain[0], pem, key)
+    except presenting.Unusable as error:
+        raise BadSettings(f"the certificate {error}") from None
     expires = min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
     staple, unstapled = _stapled(identity, chain, now) if identity.staple else (None, "")
     return Loaded(pem, cast("PrivateKey", key), kind, expires, staple, unstapled)
@@ -236,10 +241,9 @@ def _context(method: int, settings: TlsSettings) -> SSL.Context:
 def _use(context: SSL.Context, identity: Loaded) -> None:
     """Present an identity, beside those with keys of other kinds."""
     try:
-        binding.use_chain(context, identity.chain)
-        context.use_privatekey(identity.key)
-    except SSL.Error as error:
-        raise BadSettings(f"the certificate cannot be used: {reason_of(error)}") from None
+        presenting.use(context, identity.chain, identity.key)
+    except presenting.Unusable as error:
+        raise BadSettings(f"the certificate {error}") from None
 
 
 def _verify(context: SSL.Context, verification: Verification) -> None:
@@ -286,14 +290,3 @@ def _is_slow(certificate: crypto.X509) -> bool:
     except crypto.Error:
         return True  # nobody knows
     return key.bits() > (MAX_DSA if key.type() == crypto.TYPE_DSA else MAX_RSA)
-
-
-def reason_of(error: SSL.Error) -> str:
-    """OpenSSL's own words for what went wrong: `no shared cipher`."""
-    entries = error.args[0] if error.args else ()
-    words = str(entries[-1][2]) if entries and isinstance(entries, (list, tuple)) else type(error).__name__
-    return _CLEARER.get(words, words)
-
-
-_CLEARER: Final = {"no application protocol": "no application protocol in common"}
-"""OpenSSL's words, where they say less than is known."""

@@ -29,7 +29,7 @@ from OpenSSL import SSL
 
 from dataplane.http.messages import TlsInfo
 from dataplane.tls import binding
-from dataplane.tls.contexts import reason_of
+from gatewright.presenting import reason_of
 
 if TYPE_CHECKING:
     from dataplane.net.turns import Turns

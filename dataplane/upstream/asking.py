@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.calls import CallRequest
     from dataplane.http.messages import ResponseHead
-    from dataplane.upstream.calls import HttpCalls, Inherited
+    from dataplane.upstream.calls import HttpCalls, Inherited, Table
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.limits import Tally
 
@@ -97,10 +97,7 @@ class Asking(ABC):
 
     def begin(self) -> None:
         """Get a connection and send; or wait for a name or a connection."""
-        plan = self.calls.table().backends.get(self.key)
-        if plan is not None and self.inherited is not None:
-            plan = plan.beneath(self.inherited.backend, self.inherited.rules)
-        self.plan = plan
+        plan = self.plan = plan_of(self.calls.table(), self.key, self.inherited)
         if plan is None:
             self.fail(CallFailed("unresolved", f"{self.key} is not known"))
         else:
@@ -188,6 +185,14 @@ class Asking(ABC):
     def where(self) -> str:
         """For messages: the endpoint, or the backend while there is none."""
         return self.key if self.endpoint is None else self.endpoint.label
+
+
+def plan_of(table: Table, key: str, inherited: Inherited | None) -> Any:  # Any: as `Table` has it
+    """The BackendPlan that a call uses, below what policies above it say; None: there is no such backend."""
+    plan = table.backends.get(key)
+    if plan is None or inherited is None:
+        return plan
+    return plan.beneath(inherited.backend, inherited.rules)
 
 
 def block_of(request: CallRequest, backend: Any, length: int) -> bytes:  # Any: a BackendPlan, as `Table` has it

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest, CallStream
 from dataplane.http.heads import Head
 from dataplane.upstream import lease
-from dataplane.upstream.asking import Asking, block_of
+from dataplane.upstream.asking import Asking, block_of, plan_of
 from dataplane.upstream.call_streams import StreamedCall
 
 if TYPE_CHECKING:
@@ -71,6 +71,11 @@ class HttpCalls:
         call.begin()
         self.wake_at(call.started + call.seconds, call)
         return call
+
+    def seconds(self, backend: str, seconds: float, x: Exchange | None = None) -> float:
+        """As `chain.calls.Calls.seconds`."""
+        plan = plan_of(self.table(), backend, self.inherited(x))
+        return seconds if plan is None or plan.request_timeout is None else plan.request_timeout
 
     def inherited(self, x: Exchange | None) -> Inherited:
         """What policies above the backend say of connections to it."""

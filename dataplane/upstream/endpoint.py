@@ -100,6 +100,12 @@ class Pool:
             self.gate.forget(self)
 
     @property
+    def scheme(self) -> bytes:
+        """Of the URIs that its connections are asked for: `:scheme` comes from the connection, not from the client
+        (RFC 9113 8.3.1, RFC 9110 4.2)."""
+        return b"http" if self.transport is None or self.transport.tls is None else b"https"
+
+    @property
     def is_empty(self) -> bool:
         """No connection is kept."""
         return not self.idle and not (self.shared is not None and self.shared.connections)

@@ -12,6 +12,7 @@ from dataplane.carriers import UNSENT
 from dataplane.http.h1 import chunked, framing, response_head
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
 from dataplane.http.h1.response_head import CHUNKED, LENGTH, NO_RESPONSE, TUNNEL, UNTIL_CLOSE
+from dataplane.http.heads import has_bare_lf
 from dataplane.net.writes import Gathering
 from dataplane.upstream.sink import Sink
 
@@ -282,11 +283,9 @@ class UpstreamConnection(Gathering):
     # --- reading a response
 
     def _head(self, data: bytes) -> None:
-        end = data.find(b"\r\n\r\n")
+        end = data.find(b"\r\n\r\n", max(0, len(self.tail) - 3))
         if end < 0:
-            if len(data) > MAX_HEAD:
-                self._bad("response head is too large")
-            self.tail = data
+            self._partial(data)
             return
         self.tail = b""
         raw = data[: end + 2]
@@ -314,6 +313,16 @@ class UpstreamConnection(Gathering):
             consumer.upstream_head(head, first, True)
         else:
             consumer.upstream_head(head, first, False)
+
+    def _partial(self, data: bytes) -> None:
+        """A head that is not whole yet. What cannot become one is not waited for: who sent it may wait for us."""
+        before, self.tail = len(self.tail), data
+        if len(data) > MAX_HEAD:
+            self._bad("response head is too large")
+        elif not response_head.may_begin(data):
+            self._bad("malformed status line")
+        elif has_bare_lf(data, max(0, before - 1)):
+            self._bad("malformed response head")
 
     def _learn(self, raw: bytes) -> H1ResponseHead | str:
         """Understand a head, from the last one where that is enough; or say what is wrong with it."""

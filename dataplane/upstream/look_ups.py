@@ -1,18 +1,22 @@
 """What a host name resolves to, and for how long that is good. `resolver` decides when to ask.
 
-The question goes to c-ares (`aiodns`), which reads `/etc/hosts`, `resolv.conf` (servers, search list, ndots, timeouts)
-and the order of `nsswitch.conf` as the system's resolver does, and says how long the records are good. What it does
-not find, or cannot ask, the system's resolver is asked for as well: it may know further sources (mDNS, a directory).
-That one (`getaddrinfo`) reports no time for any name.
+The question goes to c-ares (`aiodns`), which reads `resolv.conf` (servers, search list, ndots, timeouts) and the order of
+`nsswitch.conf` as the system's resolver does, and says how long the records are good. What it does not find, or cannot
+ask, the system's resolver is asked for as well: it may know further sources (mDNS, a directory). That one (`getaddrinfo`)
+reports no time for any name. A name that stands in `/etc/hosts` is asked of the system alone: c-ares makes one entry of
+all lines that have an address or a name in common, and so finds addresses that the file does not give to that name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gatewright import files
 
 if TYPE_CHECKING:
     from aiodns import DNSResolver
@@ -36,17 +40,53 @@ LookUp = Callable[[str, int], Awaitable[Found]]
 """Resolves a host name and port. Raises OSError or ValueError."""
 
 
+HOSTS: Final = "/etc/hosts"
+MAX_HOSTS: Final = 4 * 1024 * 1024
+"""Bytes of that file: lists that block advertisers have some hundred thousand names."""
+
+
+class Hosts:
+    """Which names stand in a file of hosts (hosts(5)); read again when it has changed."""
+
+    def __init__(self, path: str = HOSTS) -> None:
+        self._path = path
+        self._read_as: tuple[int, int, int] | None = None
+        self._names: frozenset[bytes] = frozenset()
+
+    def __contains__(self, host: str) -> bool:
+        """Whatever cannot be read has no names: then the system does not find them there either."""
+        try:
+            status = os.stat(self._path)
+            seen = (status.st_ino, status.st_mtime_ns, status.st_size)
+            if seen != self._read_as:
+                self._read_as = seen
+                self._names = _names_in(files.read(self._path, MAX_HOSTS))
+        except OSError as error:
+            log.debug("no names of %s: %s", self._path, error)
+            self._read_as, self._names = None, frozenset()
+        return host.lower().removesuffix(".").encode() in self._names
+
+
+def _names_in(text: bytes) -> frozenset[bytes]:
+    """Behind the address of each line; "#" begins a comment."""
+    names: set[bytes] = set()
+    for line in text.splitlines():
+        names.update(name.lower() for name in line.partition(b"#")[0].split()[1:])
+    return frozenset(names)
+
+
 class LookUps:
     """One per worker. `make` is called with the first question, for the one who is asked."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, make: Make | None = None) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, make: Make | None = None, hosts: Hosts | None = None) -> None:
         self._loop, self._make = loop, make or made
+        self._hosts = hosts or Hosts()
         self._resolver: DNSResolver | None = None
         self._is_unusable = False
 
     async def look_up(self, host: str, port: int) -> Found:
         """As `LookUp`."""
-        found = await self._ask_dns(host, port)
+        found = None if host in self._hosts else await self._ask_dns(host, port)
         return found if found is not None else await of_system(self._loop, host, port)
 
     async def _ask_dns(self, host: str, port: int) -> Found | None:

@@ -33,6 +33,10 @@ class Conversation(Protocol):
     def cancel(self) -> None:
         """Give the exchange up (HTTP/1: the connection is lost; HTTP/2: the stream is reset)."""
 
+    def leave(self) -> None:
+        """The same in good order (HTTP/1: the client closes its connection, of which the proxy sees FIN; HTTP/2: as
+        `cancel`)."""
+
     def pause(self) -> None:
         """Read no more of the answer."""
 

@@ -80,6 +80,10 @@ class Http1Conversation:
         self._read()
         self._transport.lose()
 
+    def leave(self) -> None:
+        self._read()
+        self._transport.half_close()
+
     def pause(self) -> None:
         self._transport.protocol.pause_writing()
 

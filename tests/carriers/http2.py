@@ -150,6 +150,8 @@ class Http2Conversation:
         self._wire.reset_stream(self._number, CANCEL)
         self._connection.pump()
 
+    leave = cancel
+
     # --- reading
 
     def pause(self) -> None:

@@ -16,6 +16,7 @@ from dataplane.chain.filter import Row
 from dataplane.chain.replies import made
 from dataplane.filters.registry import ROWS
 from dataplane.http.h1 import request_head, request_line, response_head
+from dataplane.http.h1.request_line import NOBODY
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, Peer
 from dataplane.proxy.deadlines import NEVER
@@ -306,7 +307,7 @@ class ToyConversation:
         unsized = [("transfer-encoding", "chunked")] if has_body and not sized else []
         block = _lines([("host", request.authority), *headers, *unsized])
         line = b"%b %b HTTP/1.1" % (encoded(request.method), encoded(request.target))
-        read = request_line.read(line, b"http")
+        read = request_line.read(line)
         head = read if isinstance(read, str) else self._read(line, block)
         x = down.exchange = ActiveExchange(down, encoded(request.method), b"-", Head(b"\r\n"), context.clock())
         x.context, x.client, x.peer = context, self._peer, self._peer.address
@@ -336,7 +337,7 @@ class ToyConversation:
     def _read(self, line: bytes, block: bytes) -> request_head.RequestHead | str:
         context = self._memory.context
         rules_of = partial(context.rules, next(iter(self._memory.applier.current.table.binds)))
-        return request_head.read(line, block, b"HTTP/1.1", b"", self._peer, context.limits.max_headers, rules_of)
+        return request_head.read(line, block, b"HTTP/1.1", NOBODY, self._peer, context.limits.max_headers, rules_of)
 
     def _say(self, x: ActiveExchange, data: bytes, end: bool) -> None:
         self._left -= len(data)
@@ -362,6 +363,8 @@ class ToyConversation:
         self.down.is_reset = not self.down.ended
         if x is not None:
             x.downstream_gone("ClientGone")
+
+    leave = cancel
 
     def pause(self) -> None:
         self.down.is_blocked = True

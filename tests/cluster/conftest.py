@@ -15,6 +15,7 @@ from tests.cluster.controllers import (
     gateway,
     install,
     install_crds,
+    provisioned_in,
     route,
     token_of_controller,
 )
@@ -45,9 +46,9 @@ def cluster(bare: ApiServer) -> ApiServer:
 
 @pytest.fixture(scope="package")
 def server(cluster: ApiServer) -> ApiServer:
-    """With all that a controller needs, and a namespace."""
+    """With what manifests/ has for a controller, no right more, and a namespace whose Gateways get proxies."""
     install(cluster)
-    created(cluster, "/api/v1/namespaces/shop", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    provisioned_in(cluster, "shop")
     return cluster
 
 

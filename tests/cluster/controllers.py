@@ -26,13 +26,16 @@ from tests.outside.gateway_api.modules import definitions
 GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
 SHOP = f"{GATEWAY_API}/namespaces/shop"
 SYSTEM = "gatewright-system"
-BASE = ROOT / "manifests" / "base"
+MANIFESTS = ROOT / "manifests"
+BASE = MANIFESTS / "base"
 Json = dict[str, Any]
 
 
 PLURALS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles"}
 PLURALS |= {"RoleBinding": "rolebindings", "Namespace": "namespaces", "ServiceAccount": "serviceaccounts"}
-PLURALS |= {"GatewayClass": "gatewayclasses"}
+PLURALS |= {"GatewayClass": "gatewayclasses", "NetworkPolicy": "networkpolicies"}
+PLURALS |= {"ValidatingAdmissionPolicy": "validatingadmissionpolicies"}
+PLURALS |= {"ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings"}
 
 
 def path_of(document: Json) -> str:
@@ -147,8 +150,10 @@ SECRET = f"/api/v1/namespaces/{SYSTEM}/secrets/{AUTHORITY}"
 SERVICE = f"gatewright-controller.{SYSTEM}.svc"
 
 
-def token_of(server: ApiServer, account: str, audience: str = "gatewright", seconds: int = 3600) -> str:
-    path = f"/api/v1/namespaces/shop/serviceaccounts/{account}/token"
+def token_of(
+    server: ApiServer, account: str, audience: str = "gatewright", seconds: int = 3600, namespace: str = "shop"
+) -> str:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     spec: dict[str, Any] = {"audiences": [audience], "expirationSeconds": seconds}
     answer = server.request(
         "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -195,6 +200,21 @@ def install(server: ApiServer) -> None:
     for file in sorted(BASE.glob("*.yaml"), key=lambda each: each.name != "namespace.yaml"):
         for document in yaml.load_all(file.read_text(), yaml.CSafeLoader):
             created(server, path_of(document), document)
+
+
+def provisioned_in(server: ApiServer, namespace: str) -> None:
+    """A namespace whose Gateways get proxies, as `kubectl apply -n NAMESPACE -k manifests/namespace` has it."""
+    place = f"/api/v1/namespaces/{namespace}"
+    created(server, place, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    for document in of_namespace(namespace):
+        created(server, path_of(document), document)
+
+
+def of_namespace(namespace: str) -> list[Json]:
+    """What manifests/namespace has, there."""
+    files = sorted((MANIFESTS / "namespace").glob("*.yaml"))
+    documents = [each for file in files for each in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
+    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in documents]
 
 
 def define(server: ApiServer, crds: Iterable[Json]) -> None:

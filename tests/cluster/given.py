@@ -18,7 +18,7 @@ import pytest
 from tests.cluster.kube import ApiServer
 
 SWITCH = "GATEWRIGHT_USE_CLUSTER"
-SPACES = ("shop", "random", "gatewright-system")
+SPACES = ("shop", "partner", "random", "gatewright-system")
 LEFT_BEHIND = (
     *(f"/api/v1/namespaces/{name}" for name in SPACES),
     "/apis/gateway.networking.k8s.io/v1/gatewayclasses/gatewright",
@@ -26,6 +26,11 @@ LEFT_BEHIND = (
         f"/apis/rbac.authorization.k8s.io/v1/{plural}/gatewright-{name}"
         for plural in ("clusterrolebindings", "clusterroles")
         for name in ("controller", "provisioner")
+    ),
+    *(
+        f"/apis/admissionregistration.k8s.io/v1/{plural}/gatewright-{name}"
+        for plural in ("validatingadmissionpolicybindings", "validatingadmissionpolicies")
+        for name in ("parameters", "class-parameters", "infrastructure", "controller")
     ),
 )
 """What is removed in the end. Definitions of kinds stay: they may have been there before."""
@@ -42,6 +47,7 @@ class GivenCluster(ApiServer):
     def __init__(self, file: Path, folder: Path) -> None:
         self.folder = folder
         self._processes = []
+        self._token = ""
         self._connection = None
         self._found = asyncio.run(_read(file))
 
@@ -77,14 +83,14 @@ class GivenCluster(ApiServer):
         context = ssl.create_default_context(cafile=found.ssl_ca_cert)
         if not found.verify_ssl:
             context = ssl._create_unverified_context()  # as the file says
-        if found.cert_file:
+        if found.cert_file and not self._token:
             context.load_cert_chain(found.cert_file, found.key_file)
         host, _, path = found.host.removeprefix("https://").partition("/")
         assert not path, "an API server below a path"
         return http.client.HTTPSConnection(host, timeout=seconds, context=context)
 
     def _authorization(self) -> dict[str, str]:
-        token = self._found.api_key.get("BearerToken")
+        token = f"Bearer {self._token}" if self._token else self._found.api_key.get("BearerToken")
         return {"Authorization": token} if token else {}
 
 

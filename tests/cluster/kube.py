@@ -59,6 +59,7 @@ class ApiServer:
         self._store_port, self._peer_port, self.port = reserve(), reserve(), reserve()
         self._processes: list[Program] = []
         self._binaries = binaries
+        self._token = _TOKEN
         self._connection: http.client.HTTPSConnection | None = None
 
     @property
@@ -180,7 +181,7 @@ class ApiServer:
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=seconds, context=context)
 
     def _authorization(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {_TOKEN}"}
+        return {"Authorization": f"Bearer {self._token}"}
 
     def close(self) -> None:
         """The connection alone."""
@@ -191,6 +192,12 @@ class ApiServer:
         """A connection of its own to the same server."""
         made = copy.copy(self)
         made._connection = None
+        return made
+
+    def signed_in(self, token: str) -> ApiServer:
+        """The same server for somebody else, on a connection of its own."""
+        made = self.another()
+        made._token = token
         return made
 
     def hang_up(self) -> None:

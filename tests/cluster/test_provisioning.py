@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.cluster.controllers import BASE, GATEWAY_API, SHOP, Controller, apply, conditions, created, get, path_of
+from tests.cluster.controllers import (
+    GATEWAY_API,
+    SHOP,
+    Controller,
+    apply,
+    conditions,
+    created,
+    get,
+    of_namespace,
+    path_of,
+)
 from tests.cluster.kube import ApiServer
 from tests.harness.waiting import wait_until
 
@@ -253,8 +262,22 @@ def test_an_object_of_the_same_name_that_is_not_ours_is_left_alone(shop: Shop, s
     why = f"Service shop/{shop.name} exists and was not made for this Gateway"
     shop.waits(lambda: shop.says("Programmed", "Invalid", why))
     assert shop.body("Service")["spec"]["selector"] == {"mine": "yes"}
+    assert [kind for kind in PLACES if shop.found(kind)] == ["Service"]
     server.request("DELETE", shop.path("Service"))
     shop.waits(lambda: shop.found("Service") and shop.says("Programmed", "AddressNotAssigned"))
+
+
+def test_no_pod_runs_as_an_account_that_was_there_before_its_gateway(shop: Shop, server: ApiServer) -> None:
+    """Whoever may write Gateways alone would have the rights of every account of the namespace."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": shop.name, "labels": {"a": "b"}}}
+    assert server.apply(shop.path("ServiceAccount"), account).status == 201
+    shop.gateway(80)
+    why = f"ServiceAccount shop/{shop.name} exists and was not made for this Gateway"
+    shop.waits(lambda: shop.says("Programmed", "Invalid", why))
+    assert [kind for kind in PLACES if shop.found(kind)] == ["ServiceAccount"]
+    assert "ownerReferences" not in shop.body("ServiceAccount")["metadata"]
+    server.request("DELETE", shop.path("ServiceAccount"))
+    shop.waits(lambda: shop.is_made() and shop.says("Programmed", "AddressNotAssigned"))
 
 
 def test_what_the_api_server_refuses_is_told_and_gone_when_it_is_mended(shop: Shop) -> None:
@@ -269,19 +292,34 @@ def test_what_the_api_server_refuses_is_told_and_gone_when_it_is_mended(shop: Sh
 
 
 def test_proxies_are_made_where_the_right_to_make_them_is_bound(shop: Shop, server: ApiServer) -> None:
-    """By a RoleBinding instead of the one for the whole cluster."""
-    _, everywhere = yaml.load_all((BASE / "provisioner.yaml").read_text(), yaml.CSafeLoader)
-    here = {**everywhere, "kind": "RoleBinding", "metadata": {**everywhere["metadata"], "namespace": "shop"}}
+    (binding,) = [each for each in of_namespace("shop") if each["kind"] == "RoleBinding"]
     try:
-        assert server.request("DELETE", path_of(everywhere)).status == 200
+        assert server.request("DELETE", path_of(binding)).status == 200
         shop.gateway(80)
-        shop.waits(lambda: shop.says("Programmed", "NoResources", "forbidden"))
-        assert shop.found("Deployment") is None
-        created(server, path_of(here), here)
+        hint = "bind the ClusterRole gatewright-provisioner in namespace shop"
+        shop.waits(lambda: shop.says("Programmed", "NoResources", hint))
+        assert not any(shop.found(kind) for kind in PLACES)
+        created(server, path_of(binding), binding)
         shop.waits(lambda: shop.is_made() and shop.says("Programmed", "AddressNotAssigned"))
     finally:
-        created(server, path_of(everywhere), everywhere)
-        server.request("DELETE", path_of(here))
+        created(server, path_of(binding), binding)
+
+
+def test_a_quota_bounds_what_gateways_use_up_and_their_status_says_so(shop: Shop, server: ApiServer) -> None:
+    """As docs/sharing.md has it, of node ports: whatever else a Gateway needs is made."""
+    path = f"/api/v1/namespaces/shop/resourcequotas/{shop.name}"
+    hard = {"services.nodeports": "1"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": shop.name}, "spec": {"hard": hard}}
+    created(server, path, quota)
+    status = {"status": {"hard": hard, "used": {"services.nodeports": "0"}}}  # which a controller of Kubernetes counts
+    try:
+        assert server.request("PATCH", f"{path}/status", status, "application/merge-patch+json").status == 200
+        shop.gateway(80, 81)
+        shop.waits(lambda: shop.says("Programmed", "NoResources", "exceeded quota"))
+        assert shop.found("Service") is None and shop.found("Deployment") is not None
+    finally:
+        server.request("DELETE", path)
+    shop.waits(lambda: shop.is_made() and shop.says("Programmed", "AddressNotAssigned"))
 
 
 def test_null_survives_server_side_apply_and_vanishes_on_the_client_side(shop: Shop, server: ApiServer) -> None:

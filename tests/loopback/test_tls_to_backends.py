@@ -16,6 +16,7 @@ from typing import Any
 import h2.config
 import h2.connection
 import h2.events
+import h2.settings
 import pytest
 
 from dataplane.upstream import connector
@@ -29,6 +30,7 @@ AUTHORITY = Authority()
 OTHERS = Authority("somebody else")
 SERVER = AUTHORITY.issue("localhost", "shop.example", "*.wild.example", "127.0.0.1", uris=("spiffe://here/shop",))
 CLIENT = AUTHORITY.issue("gateway.example", client=True)
+WEB_SOCKETS = {h2.settings.SettingCodes.ENABLE_CONNECT_PROTOCOL: 1}
 
 
 class Server:
@@ -38,6 +40,8 @@ class Server:
         self.port = 0
         self.seen: list[str] = []
         """Versions of HTTP of the requests."""
+        self.asked: list[dict[bytes, bytes]] = []
+        """Heads of the requests of HTTP/2."""
         self.tls: ssl.SSLContext | None = None
         """What it speaks by; made by `context`."""
         self.names: list[str | None] = []
@@ -73,12 +77,14 @@ class Server:
 
     async def _http2(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        connection.local_settings = h2.settings.Settings(client=False, initial_values=WEB_SOCKETS)
         connection.initiate_connection()
         writer.write(connection.data_to_send())
         while data := await reader.read(65_536):
             for event in connection.receive_data(data):
                 if isinstance(event, h2.events.RequestReceived):
                     self.seen.append("HTTP/2")
+                    self.asked.append(dict(event.headers))
                     connection.send_headers(event.stream_id, [(":status", "200")])
                     connection.send_data(event.stream_id, b"ok", end_stream=True)
             writer.write(connection.data_to_send())
@@ -377,6 +383,41 @@ async def test_what_a_server_spoke_is_forgotten_when_a_handshake_fails(tmp_path:
         assert "does not speak HTTP/2" in proxy.log_lines()[-1]
         assert await over_http2(proxy) == 200
         assert server.seen == ["HTTP/2", "HTTP/1.1"]
+
+
+ALL_KINDS = "extAuthz: {backend: shop, protocol: {http: {path: '\"/call\"'}}}, requestMirror: {backend: shop}"
+UPGRADE = (
+    b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: " + b"A" * 22 + b"=="
+)
+CONTENT = b"content-type: application/grpc\r\nte: trailers\r\ncontent-length: 5\r\n\r\n" + bytes(5)
+
+
+@pytest.mark.parametrize(
+    ("route", "rest", "paths"),
+    [
+        ("", b"\r\n", [b"/"]),
+        ("", CONTENT, [b"/"]),
+        ("", UPGRADE + b"\r\n\r\n", [b"/"]),
+        (ALL_KINDS, b"\r\n", [b"/", b"/", b"/call"]),
+    ],
+    ids=["a request", "a call of gRPC", "a WebSocket", "a call of a policy and a mirror"],
+)
+async def test_an_endpoint_over_tls_is_asked_for_https(
+    route: str, rest: bytes, paths: list[bytes], tmp_path: Path
+) -> None:
+    """RFC 9113 8.3.1: `:scheme` is that of the URI that this connection is asked for, whatever the client's was."""
+    async with origin(tmp_path, alpn=H2) as server:
+        text = file(server.port, f"{{{OURS}}}", route=route, http="{version: HTTP2}")
+        async with serving(text) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            try:
+                writer.write(b"POST / HTTP/1.1\r\nhost: a\r\n" + rest)
+                await until(lambda: len(server.asked) == len(paths), "all requests")
+            finally:
+                writer.close()
+                await writer.wait_closed()
+    assert sorted(head[b":path"] for head in server.asked) == paths
+    assert {head[b":scheme"] for head in server.asked} == {b"https"}
 
 
 # --- connections

@@ -3,6 +3,7 @@ policies (one table for all kinds of call: TLS, times, health)."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -59,6 +60,26 @@ spec:
     {phase}
     extAuth: {{backendRef: {{group: gatewright.dev, kind: GatewayBackend, name: far}}, http: {{}}}}
 """
+GUARDED = """
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: tools}
+spec:
+  mcp: {targets: [{name: one, static: {host: 10.0.0.7, port: 9000}}]}
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: guarded}
+spec:
+  targetRefs: [{group: gatewright.dev, kind: GatewayBackend, name: tools}]
+  backend:
+    mcp:
+      guardrails:
+        processors:
+        - remote: {backendRef: {group: gatewright.dev, kind: GatewayBackend, name: far}}
+          methods: {initialize: Request}
+"""
 GATEWAY = "{group: gateway.networking.k8s.io, kind: Gateway, name: web}"
 LISTENER = "{group: gateway.networking.k8s.io, kind: Gateway, name: web, sectionName: http}"
 ROUTE = "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: shop}"
@@ -77,6 +98,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "request": ("far", "", ""),
     "mirror": ("near", f"filters: {MIRROR}", ""),
     "call": ("near", "", AUTH.format(target=ROUTE, phase="")),
+    "gRPC call": ("tools", "", GUARDED),
     "early call": ("near", "", AUTH.format(target=GATEWAY, phase="phase: PreRouting")),
 }
 
@@ -118,13 +140,17 @@ class Seen:
         self.inner.begin(holder, plan, leases)
 
 
+POST = ("/", "accept: application/json, text/event-stream", "content-type: application/json")
+HELLO = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}})
+
+
 def asked(kind: str, levels: list[int]) -> tuple[str, float | None, float | None]:
     """Server name, time for an answer and time of an eviction, with which `far` is asked."""
     proxy = BothPlanes(text(kind, levels))
     plans: list[Any] = []
     leases = proxy.context.leases
     leases.backends = {name: Seen(row, plans) for name, row in leases.backends.items()}
-    proxy.ask()
+    proxy.ask(*POST, method="POST", body=HELLO)  # for MCP as well as for any other backend
     (plan,) = [each for each in plans if each.key.endswith("/far")]
     tls = None if plan.transport is None else plan.transport.tls
     health = None if plan.rules is None else plan.rules.health

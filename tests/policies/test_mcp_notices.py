@@ -354,6 +354,38 @@ def test_with_fail_open_the_end_of_one_is_not_the_end(carrier: Carrier) -> None:
     assert asked.answer.ended
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_with_fail_open_a_part_that_is_lost_is_asked_for_again(is_there: bool, carrier: Carrier) -> None:
+    client = listening(carrier, more=", failureMode: FailOpen")
+    asked = listen(client, toolsListChanged=True)
+    one, two = client.run.arrivals
+    grant(one, toolsListChanged=True)
+    if is_there:
+        grant(two, toolsListChanged=True)
+        two.reset()
+    else:
+        two.answer(Response(503))
+    for pause in (1, 2):
+        client.run.advance(pause - 0.1)
+        before = len(client.run.arrivals)
+        client.run.advance(0.2)
+        assert len(client.run.arrivals) == before + 1
+        again = client.run.arrival
+        assert wanted(again) == {"toolsListChanged": True}
+        if pause == 1:
+            again.answer(Response(503))
+    grant(again, toolsListChanged=True)
+    again.content(event({"method": "notifications/tools/list_changed"}))
+    assert [each["method"].rpartition("/")[2] for each in seen(asked.answer)] == ["acknowledged", "list_changed"]
+    end(again)
+    client.run.advance(4.1)
+    refusing(client.run.arrival)
+    client.run.advance(60)
+    assert len(client.run.arrivals) == before + 2, "it is not asked when it says that it has none"
+    end(one)
+    assert asked.answer.ended
+
+
 def test_with_fail_closed_a_dead_server_fails_it(carrier: Carrier) -> None:
     client = listening(carrier)
     asked = listen(client, toolsListChanged=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dataplane.backends.mcp import following
 from dataplane.backends.mcp.legacy import client_streams, holder
 from dataplane.http.sse import EventReader
 from dataplane.mcp import dialogue
@@ -227,7 +228,7 @@ def test_what_a_server_says_beside_answers_comes_too(carrier: Carrier) -> None:
     assert client.said[-1]["params"] == {"data": "x"}
     arrival.end()
     count = len(client.run.arrivals)
-    client.run.advance(client_streams.FIRST_PAUSE + 0.1)
+    client.run.advance(following.FIRST_PAUSE + 0.1)
     assert len(client.run.arrivals) == count + 1 and client.run.arrival.received.method == "GET", "asked for again"
     _off(client)
 
@@ -286,7 +287,7 @@ def test_a_server_without_a_stream_of_its_own_is_not_asked_again(status: int, ki
     said = event({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x"}})
     count = len(client.said)
     client.run.arrival.answer(Response(status, [("content-type", kind)], said))
-    client.run.advance(client_streams.LONGEST_PAUSE)
+    client.run.advance(following.LONGEST_PAUSE)
     assert len(client.run.arrivals) == before + 2 and len(client.said) == count
     _off(client)
 

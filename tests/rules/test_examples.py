@@ -28,6 +28,9 @@ spec:
     - name: example
 """
 
+BESIDE = {"kubernetes": (ROOT / "manifests/base/gatewayclass.yaml",)}
+"""What is in the cluster of an example already."""
+
 
 def blocks(page: Path) -> list[str]:
     return YAML.findall(page.read_text())
@@ -56,8 +59,13 @@ def test_readme(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", [*EXAMPLES, *FILES], ids=lambda path: str(path.relative_to(ROOT / "examples")))
 def test_example(example: Path) -> None:
-    run = lint(example)
+    run = lint(example, *BESIDE.get(example.name, ()))
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_class_that_others_share_is_in_no_example_for_clusters() -> None:
+    """Who deletes the example deletes it as well."""
+    assert "kind: GatewayClass" not in "".join(path.read_text() for path in (ROOT / "examples/kubernetes").iterdir())
 
 
 def test_every_example_is_listed() -> None:

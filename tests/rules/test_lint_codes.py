@@ -95,6 +95,16 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
         (*WORLD, OWN + "kind: GatewayBackend\nmetadata: {name: any}\nspec: {dynamicForwardProxy: {}}\n"),
         "warning",
     ),
+    "lends-certificate": (
+        (
+            *but(
+                "gatewayClassName: gatewright, listeners: [{name: a, ",
+                "gatewayClassName: gatewright, tls: {backend: {clientCertificateRef: {name: own}}},"
+                " listeners: [{name: a, allowedRoutes: {namespaces: {from: All}}, ",
+            ),
+        ),
+        "warning",
+    ),
     "hardly-meant": ((*WORLD, POLICY.replace("cors: {}", "timeouts: {}")), "warning"),
 }
 """Code to the files of a folder that bring it out, and how severe it is."""

@@ -79,6 +79,13 @@ def test_the_controller_in_a_cluster_starts_and_is_reached_where_proxies_look() 
     assert found["securityContext"]["readOnlyRootFilesystem"] is True
 
 
+def test_the_controller_has_a_limit_of_memory_that_the_page_names() -> None:
+    *_, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    limit = container(deployment)["resources"]["limits"]["memory"]
+    _, _, section = (ROOT / "docs" / "deploying.md").read_text().partition("## Memory\n")
+    assert f"limit of {limit.removesuffix('i').replace('G', ' G')}iB" in section
+
+
 def test_there_are_two_controllers_of_which_one_may_be_away() -> None:
     service, budget, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
     assert (budget["kind"], budget["spec"]["maxUnavailable"], deployment["spec"]["replicas"]) == (
@@ -113,21 +120,28 @@ def test_versions_are_those_of_the_project() -> None:
 
 
 def test_every_file_is_named_in_a_kustomization() -> None:
-    for file in (MANIFESTS / "base", MANIFESTS / "controller"):
+    for file in (MANIFESTS / part for part in ("base", "controller", "namespace", "everywhere")):
         (kustomization,) = documents(file / "Kustomization")
         named = {each for each in kustomization["resources"] if each.endswith(".yaml")}
         assert named == {each.name for each in file.glob("*.yaml")}
     (whole,) = documents(MANIFESTS / "Kustomization")
     definitions = {f"crds/{each.name}" for each in (MANIFESTS / "crds").glob("*.yaml")}
-    assert {*whole["resources"]} == {*definitions, "controller"}
+    assert {*whole["resources"]} == {*definitions, "controller", "default"}
+    (default,) = documents(MANIFESTS / "default" / "Kustomization")
+    assert (default["namespace"], default["resources"]) == ("default", ["../namespace"])
 
 
 def test_the_chart_grants_what_the_bases_grant() -> None:
     chart = (MANIFESTS / "helm" / "templates" / "rbac.yaml").read_text()
     base = (MANIFESTS / "base" / "rbac.yaml").read_text()
     assert chart == base.replace("namespace: gatewright-system", "namespace: {{ .Release.Namespace }}")
-    role, _, _ = (MANIFESTS / "base" / "provisioner.yaml").read_text().partition("---\n")
+    role = (MANIFESTS / "base" / "provisioner.yaml").read_text()
     assert role in (MANIFESTS / "helm" / "templates" / "provisioner.yaml").read_text()
+    policies = (MANIFESTS / "base" / "admission.yaml").read_text()
+    policies = policies.replace("gatewright-system", "{{ .Release.Namespace }}")
+    classes = "{{ prepend .Values.admission.gatewayClasses .Values.gatewayClass.name | toJson }}"
+    policies = policies.replace('["gatewright"]', classes)
+    assert policies in (MANIFESTS / "helm" / "templates" / "admission.yaml").read_text()
 
 
 def rendered(tool: Callable[[str], str], *settings: str) -> dict[str, dict[str, Any]]:
@@ -144,8 +158,9 @@ def rendered(tool: Callable[[str], str], *settings: str) -> dict[str, dict[str, 
 def test_the_chart_renders_what_the_bases_have(tool: Callable[[str], str]) -> None:
     """With its default values; the namespace is made by whoever installs it, definitions are applied before."""
     made = rendered(tool)
-    files = [*(MANIFESTS / "base").glob("*.yaml"), MANIFESTS / "controller" / "controller.yaml"]
-    bases = {named(each): each for file in files for each in documents(file) if each["kind"] != "Namespace"}
+    files = [file for part in ("base", "controller") for file in (MANIFESTS / part).glob("*.yaml")]
+    parts = [each for file in files for each in documents(file) if each["kind"] != "Namespace"]
+    bases = {named(each): each for each in (*parts, *in_namespace("default"))}
     found = container(made["Deployment gatewright-system/gatewright-controller"])
     # The chart says itself which images proxies have, and when one is pulled.
     found["args"] = [each for each in found["args"] if not each.startswith("--proxy-image-")]
@@ -155,16 +170,98 @@ def test_the_chart_renders_what_the_bases_have(tool: Callable[[str], str]) -> No
 
 @pytest.mark.process
 @pytest.mark.needs("helm")
-def test_the_chart_lets_proxies_be_made_in_some_namespaces_alone_or_nowhere(tool: Callable[[str], str]) -> None:
+def test_the_chart_lets_proxies_be_made_in_some_namespaces_in_all_or_nowhere(tool: Callable[[str], str]) -> None:
     some = rendered(tool, "--set", "proxy.namespaces={shop,edge}")
     assert "ClusterRoleBinding gatewright-provisioner" not in some
     for space in ("shop", "edge"):
-        binding = some[f"RoleBinding {space}/gatewright-provisioner"]
-        assert binding["roleRef"]["name"] == "gatewright-provisioner"
-        assert binding["subjects"][0]["namespace"] == "gatewright-system"
+        for document in in_namespace(space):
+            assert some[named(document)] == document
+    everywhere = rendered(tool, "--set", "proxy.namespaces={*}")
+    (binding,) = documents(MANIFESTS / "everywhere" / "clusterrolebinding.yaml")
+    assert everywhere[named(binding)] == binding
+    assert not [each for each in everywhere if each.startswith("NetworkPolicy") and "proxies" in each]
     none = rendered(tool, "--set", "proxy.provisioning=false", "--set", "proxy.namespaces={shop}")
-    assert not [each for each in none if "provisioner" in each]
+    assert not [each for each in none if "provisioner" in each or "proxies" in each]
     assert "--no-provisioning" in container(none["Deployment gatewright-system/gatewright-controller"])["args"]
+
+
+@pytest.mark.process
+@pytest.mark.needs("helm")
+def test_the_chart_asks_for_grants_where_it_is_told_to(tool: Callable[[str], str]) -> None:
+    made = rendered(tool, "--set", "mcp.selectorsNeedGrants=true")
+    assert (
+        "--mcp-selectors-need-grants" in container(made["Deployment gatewright-system/gatewright-controller"])["args"]
+    )
+
+
+@pytest.mark.process
+@pytest.mark.needs("helm")
+def test_the_chart_makes_no_proxies_in_namespaces_of_kubernetes(tool: Callable[[str], str]) -> None:
+    command = [tool("helm"), "template", "gatewright", str(MANIFESTS / "helm"), "--kube-version", "1.31.0"]
+    command += ["--set", "proxy.namespaces={kube-system}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "proxy.namespaces: Gatewright makes no proxies in kube-system" in done.stderr
+
+
+@pytest.mark.process
+@pytest.mark.needs("helm")
+def test_the_chart_can_leave_out_policies_and_say_who_reads_metrics(tool: Callable[[str], str]) -> None:
+    made = rendered(tool, "--set", "admission.enabled=false", "--set", "networkPolicies.enabled=false")
+    assert not [each for each in made if each.startswith(("ValidatingAdmission", "NetworkPolicy"))]
+    more = rendered(tool, "--set", "admission.gatewayClasses={edge}", "--set", "gatewayClass.name=main")
+    checked = more["ValidatingAdmissionPolicy gatewright-infrastructure"]["spec"]["variables"][0]["expression"]
+    assert checked == 'object.spec.gatewayClassName in ["main","edge"]'
+    peers = '[{"podSelector": {"matchLabels": {"app": "prometheus"}}}]'
+    made = rendered(tool, "--set-json", f"networkPolicies.metricsFrom={peers}")
+    policies = [each for name, each in made.items() if name.startswith("NetworkPolicy")]
+    assert len(policies) == 2
+    for policy, port in zip(policies, (18002, 15020), strict=True):
+        (rule,) = [each for each in policy["spec"]["ingress"] if each["ports"][0]["port"] == port]
+        assert rule["from"] == [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]
+
+
+ANYBODY = None
+METRICS = [{"namespaceSelector": {"matchLabels": {"gatewright.dev/metrics": "true"}}}]
+MANAGED = {"matchLabels": {"app.kubernetes.io/managed-by": "gatewright"}}
+PROXIES = [{"namespaceSelector": {}, "podSelector": MANAGED}]
+CONTROLLERS = [{"podSelector": {"matchLabels": {"app.kubernetes.io/name": "gatewright-controller"}}}]
+
+
+def who_reaches(policy: dict[str, Any], protocol: str, port: int) -> list[object]:
+    """Peers of the rules that are about a port; `ANYBODY` of a rule without."""
+    rules = policy["spec"]["ingress"]
+    return [rule.get("from", ANYBODY) for rule in rules if any(covers(each, protocol, port) for each in rule["ports"])]
+
+
+def covers(row: dict[str, Any], protocol: str, port: int) -> bool:
+    last = row.get("endPort", row["port"])
+    return bool(row["protocol"] == protocol and row["port"] <= port <= last)
+
+
+def test_who_reaches_which_port_of_the_controllers() -> None:
+    (policy,) = documents(MANIFESTS / "controller" / "networkpolicy.yaml")
+    *_, deployment = documents(MANIFESTS / "controller" / "controller.yaml")
+    assert policy["spec"]["podSelector"] == deployment["spec"]["selector"]
+    expected = {18000: [PROXIES], 18001: [], 18002: [METRICS], 18003: [ANYBODY], 18004: [CONTROLLERS]}
+    assert {port: who_reaches(policy, "TCP", port) for port in expected} == expected
+    assert {each["containerPort"] for each in container(deployment)["ports"]} == {18000, 18002, 18003, 18004}
+
+
+def test_who_reaches_which_port_of_the_proxies() -> None:
+    """Every port that a listener may have is open; metrics are for who is labelled for them."""
+    (policy,) = [each for each in in_namespace("shop") if each["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["podSelector"] == MANAGED
+    closed = {15000: [], 15020: [METRICS]}
+    for port in range(1, 65536):
+        assert who_reaches(policy, "TCP", port) == closed.get(port, [ANYBODY]), port
+        assert who_reaches(policy, "UDP", port) == [ANYBODY], port
+
+
+def in_namespace(space: str) -> list[dict[str, Any]]:
+    """What `kubectl apply -n SPACE -k manifests/namespace` makes."""
+    found = [each for file in sorted((MANIFESTS / "namespace").glob("*.yaml")) for each in documents(file)]
+    return [{**each, "metadata": {**each["metadata"], "namespace": space}} for each in found]
 
 
 def named(document: dict[str, Any]) -> str:

@@ -33,6 +33,7 @@ WAITING = {
     "GatewayPolicy": 436,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 823,
+    "GatewayParameters": 6,
     STANDALONE: 86,  # what remains of `policies` and `mcp`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {

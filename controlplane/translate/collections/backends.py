@@ -6,7 +6,6 @@ from controlplane.derive import Context, Graph
 from controlplane.translate import backend_tls, backends, endpoints
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.policies import Policies
-from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.endpoints import Address
 from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey, BackendUse, ResourceKey
@@ -15,10 +14,11 @@ from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey
 class UsedBackends:
     """Ports of Services with their endpoints, and GatewayBackends."""
 
-    def __init__(self, graph: Graph, views: Views, routes: Routes, policies: Policies, tls: BackendTLS) -> None:
+    def __init__(self, graph: Graph, views: Views, policies: Policies, tls: BackendTLS) -> None:
         self._views = views
         self._tls = tls.policies
-        self.uses = graph.groups("uses", *routes.uses, policies.uses)
+        self._closed = policies.consents.closed
+        self.uses = graph.groups("uses", policies.leads, policies.uses)
         self.uses_by_backend = self.uses.index("backend", lambda use, _: [use.backend])
         self.used = graph.groups("used backends", self.uses_by_backend)
         self.addresses = graph.map("addresses", self.used, self._addresses)
@@ -63,6 +63,9 @@ class UsedBackends:
 
     def _resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
         data = context.fetch(self.messages, use.backend)
+        why = context.fetch(self._closed, use) if data is not None and use.backend.kind == "gatewaybackend" else None
+        if why and data is not None:
+            data = backends.closed_resource(use.backend, data, why)
         return {ResourceKey(use.gateway, RESOURCE_TYPE, use.backend.resource): data} if data is not None else {}
 
     def _endpoint_resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:

@@ -75,7 +75,7 @@ class Gateways:
 
     def _plan(self, context: Context, key: ObjectKey, gateway: Gateway) -> GatewayPlan | None:
         view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
-        if view is None:
+        if view is None or not view.has(key):
             return None
         sets = [plan for _, plan in context.fetch_index(self._sets, key)]
         refused = self._inputs.refused(context, "Gateway", key)
@@ -91,7 +91,8 @@ class Gateways:
     def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
         if not gateways.is_ours(gateway_class):
             return None
-        return ClassView(self._inputs.refused(context, "GatewayClass", key))
+        vanished = context.fetch(self._inputs.vanished, key)
+        return ClassView(self._inputs.refused(context, "GatewayClass", key), vanished)
 
 
 def _labels(namespace: Namespace) -> Labels:

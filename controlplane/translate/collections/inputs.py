@@ -10,6 +10,7 @@ from controlplane.facts import Fact, Invalid
 from controlplane.translate import invalid
 from controlplane.translate.conditions import Condition
 from controlplane.translate.fleet import FleetView, RefusalKey
+from controlplane.translate.gateways import is_ours
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from controlplane.translate.wanted import Outcome, Provisioner
@@ -57,6 +58,11 @@ class Inputs:
         self.invalid: Source[api.ObjectKey, Invalid] = graph.source("invalid")
         """Objects that cannot be read, also those that something acts for."""
 
+        self.vanished: Source[ObjectKey, frozenset[ObjectKey]] = graph.source("vanished classes")
+        """Classes of ours whose object is gone, with the Gateways that they had: these go on as if it were there. A
+        class may go by accident (with an example that had it, with the definition of its kind), and takes all its
+        Gateways along; one that is meant to end gets another `controllerName`."""
+
         self.hours: Source[str, int] = graph.source("hours")
         """Under "": whole hours since the epoch, for what is said of times to come."""
         self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
@@ -73,8 +79,23 @@ class Inputs:
         for fact in facts:
             source = self.by_kind.get(fact.key.kind)
             if source is not None:
-                yield source, ObjectKey(fact.key.namespace, fact.key.name), fact.acts
+                key = ObjectKey(fact.key.namespace, fact.key.name)
+                if source is self.gateway_classes:
+                    yield from self._class(key, fact)
+                else:
+                    yield source, key, fact.acts
                 yield self.invalid, fact.key, fact.invalid
+
+    def _class(self, key: ObjectKey, fact: Fact) -> Iterator[AnyChange]:
+        known = self.gateway_classes.get(key)
+        if fact.acts is not None or known is None or not is_ours(known):
+            yield self.gateway_classes, key, fact.acts
+            yield self.vanished, key, None
+            return
+        users = frozenset(name for name, each in self.gateways.items() if each.spec.gateway_class_name == key.name)
+        yield self.vanished, key, users or None
+        if not users:
+            yield self.gateway_classes, key, None
 
     def refused(self, context: Context, kind: str, key: ObjectKey) -> Condition | None:
         """Why an object that cannot be read does nothing; None for one that is read, or that a last good version

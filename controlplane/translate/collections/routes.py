@@ -5,6 +5,7 @@ get as far as that.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from controlplane.derive import Context, Graph
@@ -13,10 +14,19 @@ from controlplane.translate.attachment import ClassAnswer, ClassListeners, Count
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
-from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, ResourceKey, RouteClass, route_resource
+from controlplane.translate.keys import (
+    RESOURCE_TYPE,
+    BackendUse,
+    ObjectKey,
+    Referral,
+    ResourceKey,
+    RouteClass,
+    route_resource,
+)
 from controlplane.translate.policy_targets import RouteView
 from controlplane.translate.route_kinds import ROUTE_KINDS, RouteKind
 from controlplane.translate.routes import PlacedRoute, RouteTranslation
+from gatewright.api.schema.names import GATEWAY_BACKEND
 from gatewright.attach.hostnames import route_marks
 
 
@@ -54,8 +64,8 @@ class Routes:
         self.by_kind = {
             kind: KindOfRoutes(graph, inputs, self.classes, views, row) for kind, row in ROUTE_KINDS.items()
         }
-        self.uses = tuple(each.uses for each in self.by_kind.values())
-        """Of backends."""
+        self.referrals = tuple(each.referrals for each in self.by_kind.values())
+        """To backends."""
         self.resources = tuple(each.resources for each in self.by_kind.values())
 
 
@@ -75,8 +85,8 @@ class KindOfRoutes:
         self.placed = graph.map(f"{kind} placed", self.attachments, self._place)
         self.counted = self.placed.index("class", lambda _, route: route.classes)
         self.marked = self.placed.index("marks", lambda _, route: _marks(route))
-        self.uses = self.placed.index("uses", lambda _, route: _uses(route))
-        """Of backends."""
+        self.referrals = self.placed.index("referrals", lambda key, route: _referrals(kind, key, route))
+        """To backends."""
         self.unfinished = self.placed.index("unfinished", self._unfinished)
         self.resources = graph.derive(f"{kind} resources", self.placed, lambda _, __, route: _resources(route))
         self.views = graph.map(f"{kind} for policies", self.objects, self._view)
@@ -111,7 +121,7 @@ class KindOfRoutes:
             return None
         refused = self._inputs.refused(context, self.row.kind, key)
         if refused is not None:
-            return RouteTranslation(refused=refused)
+            return replace(routes.rest(context, self._views.backends, self.row, key, route), refused=refused)
         return routes.translate(context, self._views.backends, self.row, key, route)
 
     def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:
@@ -133,8 +143,14 @@ def _marks(route: PlacedRoute) -> Iterator[tuple[RouteClass, str]]:
     return ((key, mark) for key in route.classes for mark in marks)
 
 
-def _uses(route: PlacedRoute) -> Iterator[BackendUse]:
-    return (BackendUse(gateway, backend) for gateway in route.gateways for backend in route.translation.backends)
+def _referrals(kind: str, key: ObjectKey, route: PlacedRoute) -> Iterator[Referral]:
+    """Of the route itself, and of GatewayBackends that bring parts along."""
+    made = route.translation
+    for gateway in route.gateways:
+        for backend in made.named:
+            yield Referral(BackendUse(gateway, backend), kind, key.namespace)
+        for part, whole in made.brought:
+            yield Referral(BackendUse(gateway, part), GATEWAY_BACKEND, *whole)
 
 
 def _resources(route: PlacedRoute) -> dict[ResourceKey, bytes]:

@@ -70,7 +70,7 @@ class GatewayStatuses:
 
     def _class_status(self, context: Context, key: ObjectKey, view: ClassView) -> StatusBody | None:
         item = context.fetch(self._inputs.gateway_classes, key)
-        if item is None:
+        if item is None or view.vanished is not None:
             return None
         definitions = [(name.name, version) for name, version in context.fetch_index(self._views.api_versions, ())]
         version = api_versions.supported_version(definitions)
@@ -131,9 +131,12 @@ class ParametersStatuses:
 class RouteStatuses:
     """Of the routes of one kind."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, routes: KindOfRoutes, outcomes: Outcomes) -> None:
+    def __init__(
+        self, graph: Graph, inputs: Inputs, routes: KindOfRoutes, policies: Policies, outcomes: Outcomes
+    ) -> None:
         self._inputs = inputs
         self._routes = routes
+        self._policies = policies
         self._outcomes = outcomes
         self.of_routes = graph.map(f"{routes.row.kind} statuses", routes.placed, self._status)
 
@@ -150,6 +153,7 @@ class RouteStatuses:
             lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
             lambda place: context.fetch(self._outcomes.locks, place) or {},
             lambda route_class: context.fetch(self._outcomes.ways, route_class),
+            lambda gateway: self._policies.lacking(context, key.namespace, route, gateway),
         )
         return report.status()
 
@@ -157,9 +161,10 @@ class RouteStatuses:
 class BackendStatuses:
     """Of GatewayBackends."""
 
-    def __init__(self, graph: Graph, inputs: Inputs, views: Views, used: UsedBackends) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views, policies: Policies, used: UsedBackends) -> None:
         self._inputs = inputs
         self._used = used
+        self._closed = policies.consents.closed
         self.of_backends = graph.map("backend statuses", views.gateway_backends, self._status)
 
     def _status(self, context: Context, key: ObjectKey, view: GatewayBackendView) -> StatusBody | None:
@@ -173,7 +178,8 @@ class BackendStatuses:
         refusals = [
             text for each in keys for _, text in context.fetch_index(self._inputs.refusals_by_resource, each.resource)
         ]
-        return own_kinds.backend_status(view, fleets, refusals, item.metadata.generation)
+        closed = [text for use, _ in uses if view.secrets and (text := context.fetch(self._closed, use))]
+        return own_kinds.backend_status(view, fleets, refusals, closed, item.metadata.generation)
 
 
 class PolicyStatuses:

@@ -28,7 +28,7 @@ from gatewright.api.objects.gateway_backend import GatewayBackend
 class Views:
     """Grants, Services with their endpoints, GatewayBackends, Secrets and CA certificates."""
 
-    def __init__(self, graph: Graph, inputs: Inputs) -> None:
+    def __init__(self, graph: Graph, inputs: Inputs, *, selectors_need_grants: bool) -> None:
         versions = graph.map("API versions", inputs.definitions, lambda _, __, each: api_versions.bundle_version(each))
         self.api_versions = versions.index("all", lambda _, __: [()])
         """Of Gateway API's definitions, as one group."""
@@ -50,9 +50,9 @@ class Views:
         self.expiring = graph.map("expiring certificates", self._expiries, self._expiring)
         """What is said of Secrets whose certificate expires soon, or has expired."""
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
-        self.tls = Known(self.secrets, self.certificates)
+        self.tls = Known(self.secrets, self.certificates, self.pairs)
         """What `backend.tls` may name."""
-        self._mcp = McpViews(graph, inputs, self.services)
+        self._mcp = McpViews(graph, inputs, self.services, self.granted if selectors_need_grants else None)
         self.gateway_backends = graph.map("gateway backends", inputs.gateway_backends, self._backend)
         self.backends = Backends(self.services, self.gateway_backends, self.granted)
 

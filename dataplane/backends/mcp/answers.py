@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from dataplane.backends.mcp.calls import FOR_EVER
 from dataplane.chain.calls import CallFailed
-from dataplane.http.sse import Event, EventReader, EventTooLarge
+from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Beyond, Malformed, Message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from dataplane.chain.calls import CallAnswer
     from dataplane.upstream.calls import HttpCalls
+
+WhatT = TypeVar("WhatT")
 
 TOGETHER: Final = 4
 """Answers of the largest size that are read for one request."""
 
 
 class TargetFailed(Exception):
-    """A target gave no answer. The text is for the log."""
+    """A target gave no answer. The text is for the log. `is_late`: `http.requestTimeout` ended the wait for it."""
 
-    def __init__(self, target: str, text: str) -> None:
+    def __init__(self, target: str, text: str, is_late: bool = False) -> None:
         super().__init__(f"{target}: {text}")
         self.target = target
+        self.is_late = is_late
+
+    @property
+    def reason(self) -> str:
+        """Of the answer to the client."""
+        return "UpstreamTimeout" if self.is_late else "McpTargetFailed"
 
 
 class AnswerRefused(TargetFailed):
@@ -82,11 +90,20 @@ MANY: Final = 64
 """Events of them: rules may be asked about each."""
 
 
-async def events(reader: EventReader, data: bytes) -> AsyncIterator[Event]:
+def events(reader: EventReader, data: bytes) -> AsyncIterator[Event]:
     """Events that end in `data`, in slices. Raises `EventTooLarge`."""
+    return _sliced(reader.feed, data)
+
+
+def everything(reader: EventReader, data: bytes) -> AsyncIterator[Event | Aside]:
+    """The same with what is beside them: comments, by which servers keep a stream alive, and blocks without data."""
+    return _sliced(reader.feed_all, data)
+
+
+async def _sliced(feed: Callable[[bytes], list[WhatT]], data: bytes) -> AsyncIterator[WhatT]:
     for start in range(0, len(data), SLICE):
-        for count, event in enumerate(reader.feed(data[start : start + SLICE]), 1):
-            yield event
+        for count, each in enumerate(feed(data[start : start + SLICE]), 1):
+            yield each
             if not count % MANY:
                 await asyncio.sleep(0)
         if len(data) > SLICE:

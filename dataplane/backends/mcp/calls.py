@@ -116,6 +116,15 @@ def plan_of(x: McpExchange, target: TargetPlan, pinned: str = "") -> BackendPlan
     return found
 
 
+def request_timeout(x: McpExchange, target: TargetPlan, plan: BackendPlan) -> float | None:
+    """How long a server may take to begin an answer, instead of what is usual: `http.requestTimeout`. None: nobody says
+    so. `plan`: as `plan_of`."""
+    if not target.is_stdio:
+        return plan.request_timeout
+    http = target.own.over(x.policies.backend).http  # no setting of a connection is in its plan
+    return None if http is None else http.request_timeout
+
+
 def authority(x: McpExchange, plan: BackendPlan) -> bytes:
     """The Host header for a server: its own name, unless hostRewrite or a step want another (b"": its own)."""
     return x.authority if x.policies.host_rewrite is False or x.host_set else b""

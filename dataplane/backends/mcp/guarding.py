@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.answers import Opened, TargetFailed, events, too_large, unreadable
+from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
 from dataplane.backends.mcp.relay import JSON, STREAM, Rewrite, kind_of, passed_lines, relay, whole
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
-from dataplane.http.sse import Event, EventReader, EventTooLarge, write
+from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Malformed, Message, Object
 
@@ -195,7 +195,10 @@ async def _relay_events(visit: Visit, opened: Opened, rewrite: Rewrite | None, m
     reader, out = EventReader(visit.plan.max_answer), visit.out
     try:
         while data := await opened.call.receive():
-            async for event in events(reader, data):
+            async for event in everything(reader, data):
+                if isinstance(event, Aside):
+                    out.give(_aside(event))
+                    continue
                 shown = await _shown(visit, event.data, rewrite, message, target) if event.data else b""
                 if shown is not None:
                     out.give(write(Event(shown, event.type, None, event.retry)))
@@ -221,6 +224,13 @@ async def _shown(visit: Visit, text: bytes, rewrite: Rewrite | None, message: Me
         raise unreadable(target, error) from None
 
 
+def _aside(aside: Aside) -> bytes:
+    """What is beside events, as far as it says nothing: nobody was shown the text of a comment. There are no ids."""
+    if aside.comment is None and aside.retry is None:
+        return b""
+    return write_aside(Aside(None if aside.comment is None else b"", None, aside.retry))
+
+
 def check_stream(opened: Opened) -> None:
     """Raises `TargetFailed` for an answer to GET that succeeds and is not read event by event."""
     status, kind = opened.answer.status, kind_of(opened)
@@ -234,7 +244,10 @@ async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite, target: 
     reader, out = EventReader(visit.plan.max_answer), visit.out
     try:
         while data := await opened.call.receive():
-            async for event in events(reader, data):
+            async for event in everything(reader, data):
+                if isinstance(event, Aside):
+                    out.give(_aside(event))
+                    continue
                 if not event.data or messages.read(event.data).is_response:
                     continue
                 text = rewrite.message(event.data)

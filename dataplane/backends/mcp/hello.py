@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
@@ -125,7 +125,7 @@ async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: b
     for target, each in zip(visit.plan.targets, found, strict=True):
         if isinstance(each, TargetFailed):
             continue
-        if each is not None and each.result is UNSET and _code(each) == INVALID_PARAMS:
+        if each is not None and each.result is UNSET and messages.code_of(each) == INVALID_PARAMS:
             return errors.error("McpBadMessage", INVALID_PARAMS, "params are refused", message.request_id)
         if each is None or each.result is UNSET:
             return errors.wrong_version(modern.REVISION, message.request_id)
@@ -154,11 +154,3 @@ async def _discovered(upstreams: Upstreams, target: TargetPlan, message: Message
 
 
 _OF_OLD: Final = frozenset({400, 404, 405, 406})
-
-
-def _code(answer: Message) -> Any:
-    return messages.value_of(messages.object_of(answer.error).get("code"), _CODE)
-
-
-_CODE: Final = 32
-"""Bytes of a code."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp import arranging, guarding
 from dataplane.backends.mcp.sending import passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
@@ -57,6 +57,7 @@ async def item(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
         visit.name_line = modern.name_line(found.name)
     if visit.plan.several or visit.policies.rules:  # what was looked at is written anew
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(found.params)))
+    arranging.note(visit, found.target, message, found.name)
     rewrite = rewriting(visit, upstreams, message, found.target)
     return await passed_on(visit, upstreams, found.target, message, body, rewrite)
 

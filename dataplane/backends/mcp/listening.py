@@ -7,14 +7,15 @@ of what all of them grant, and passes what was asked for and nothing else. One s
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
-from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import Deadline, Opened, TargetFailed, events
-from dataplane.backends.mcp.relay import STREAM, Rewrite, kind_of, rewrite_of
+from dataplane.backends.mcp import listened
+from dataplane.backends.mcp.answers import Deadline, Opened, TargetFailed, events, too_large, unreadable
+from dataplane.backends.mcp.listened import Hearing, Share
+from dataplane.backends.mcp.relay import STREAM, kind_of
 from dataplane.backends.mcp.sending import OK, passed_on
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
@@ -26,36 +27,6 @@ from dataplane.mcp.subscriptions import Filter
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
-    from dataplane.mcp.plans import TargetPlan
-
-
-@dataclass(slots=True)
-class _Share:
-    """What one server is asked for: `wanted` as it names resources, `shown` by those names as clients see them."""
-
-    target: TargetPlan
-    flags: tuple[str, ...]
-    shown: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def wanted(self) -> Filter:
-        return Filter(self.flags, tuple(self.shown))
-
-
-@dataclass(slots=True)
-class _Hearing:
-    """A stream that its server has acknowledged. `rest`: events that came together with that."""
-
-    share: _Share
-    opened: Opened
-    reader: EventReader
-    granted: Filter
-    rest: list[Event]
-
-    @property
-    def shown(self) -> Filter:
-        """What is granted, as clients see it."""
-        return Filter(self.granted.flags, tuple(self.share.shown[uri] for uri in self.granted.uris))
 
 
 async def listen(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
@@ -70,7 +41,7 @@ async def listen(visit: Visit, upstreams: Upstreams, message: Message, body: byt
     messages.exact(params, "notifications")
     shares = await _shares(visit, subscriptions.read(params))
     found = await together(visit, [_begun(visit, upstreams, message, params, share) for share in shares])
-    hearings = [each for each in found if isinstance(each, _Hearing)]
+    hearings = [each for each in found if isinstance(each, Hearing)]
     try:
         _check(visit, message, found, hearings)
         if not hearings:
@@ -78,7 +49,8 @@ async def listen(visit: Visit, upstreams: Upstreams, message: Message, body: byt
         granted = subscriptions.merged(each.shown for each in hearings)
         visit.out.head(OK, EVENTS)
         visit.out.give(write(Event(subscriptions.acknowledgement(granted, message.request_id), b"message")))
-        await _heard(visit, message, hearings)
+        streams = [(share, each) for share, each in zip(shares, found, strict=True) if not isinstance(each, Message)]
+        await listened.pass_on(visit, message, streams, partial(_begun, visit, upstreams, message, params))
     finally:
         for each in hearings:
             each.opened.call.cancel()
@@ -89,9 +61,9 @@ SLICE: Final = 8
 """URIs that rules are asked about in one turn of the loop: each may have thousands of characters."""
 
 
-async def _shares(visit: Visit, wanted: Filter) -> list[_Share]:
+async def _shares(visit: Visit, wanted: Filter) -> list[Share]:
     """Who is asked for what. A client that wants nothing that it may have still gets a stream, of the first server."""
-    shares = {target.name: _Share(target, wanted.flags) for target in visit.plan.targets}
+    shares = {target.name: Share(target, wanted.flags) for target in visit.plan.targets}
     for index, uri in enumerate(wanted.uris, 1):
         if not index % SLICE:
             await asyncio.sleep(0)
@@ -107,8 +79,8 @@ async def _shares(visit: Visit, wanted: Filter) -> list[_Share]:
 
 
 async def _begun(
-    visit: Visit, upstreams: Upstreams, message: Message, params: Object, share: _Share
-) -> _Hearing | Message:
+    visit: Visit, upstreams: Upstreams, message: Message, params: Object, share: Share
+) -> Hearing | Message:
     """A stream as far as its acknowledgement; an error of the server as its message. Raises `TargetFailed`."""
     sent = subscriptions.asking(message, params, share.wanted)
     opened = await upstreams.post(share.target, sent, LIST_SECONDS)
@@ -116,7 +88,7 @@ async def _begun(
     try:
         if opened.answer.status == OK and kind_of(opened) == STREAM:
             found = await _acknowledged(visit, opened, share, message)
-            is_open = isinstance(found, _Hearing)
+            is_open = isinstance(found, Hearing)
             return found
         answer = await upstreams.read(opened, message.request_id, share.target.name)
         if answer.result is not UNSET:
@@ -127,7 +99,7 @@ async def _begun(
             opened.call.cancel()
 
 
-async def _acknowledged(visit: Visit, opened: Opened, share: _Share, message: Message) -> _Hearing | Message:
+async def _acknowledged(visit: Visit, opened: Opened, share: Share, message: Message) -> Hearing | Message:
     calls = visit.x.context.calls
     deadline = Deadline(opened)
     calls.wake_at(calls.clock() + LIST_SECONDS, deadline)
@@ -147,16 +119,18 @@ async def _acknowledged(visit: Visit, opened: Opened, share: _Share, message: Me
         if first.method != subscriptions.ACKNOWLEDGED:
             raise TargetFailed(share.target.name, "its stream does not begin with an acknowledgement")
         granted = subscriptions.read(messages.object_of(first.params)).within(share.wanted)
-        return _Hearing(share, opened, reader, granted, rest)
-    except (CallFailed, EventTooLarge) as error:
+        return Hearing(share, opened, reader, granted, rest)
+    except CallFailed as error:
         raise TargetFailed(share.target.name, str(error)) from None
+    except EventTooLarge:
+        raise too_large(share.target.name, visit.plan.max_answer) from None
     except Malformed as error:
-        raise TargetFailed(share.target.name, f"its answer is not readable: {error}") from None
+        raise unreadable(share.target.name, error) from None
     finally:
         deadline.is_met = True
 
 
-def _check(visit: Visit, message: Message, found: list[object], hearings: list[_Hearing]) -> None:
+def _check(visit: Visit, message: Message, found: list[object], hearings: list[Hearing]) -> None:
     """Nothing where there are streams enough; otherwise the error of the only server is given, or one is raised.
     Servers that have no such method have nothing to say. Raises `TargetFailed`, `Malformed`."""
     errors = [each for each in found if isinstance(each, Message) and not _lacks_method(each)]
@@ -171,83 +145,9 @@ def _check(visit: Visit, message: Message, found: list[object], hearings: list[_
 
 
 def _lacks_method(answer: Message) -> bool:
-    code = messages.object_of(answer.error).get("code")
-    return bool(messages.value_of(code, _CODE) == METHOD_NOT_FOUND)
-
-
-_CODE: Final = 32
-"""Bytes of a code."""
+    return bool(messages.code_of(answer) == METHOD_NOT_FOUND)
 
 
 def _failure(answer: Message) -> TargetFailed:
     text = messages.text_of(messages.object_of(answer.error).get("message")) or "an error"
     return TargetFailed("one of them", f"it answered {subscriptions.METHOD} with {text[:200]}")
-
-
-# --- the stream
-
-
-async def _heard(visit: Visit, message: Message, hearings: list[_Hearing]) -> None:
-    """Until the streams end: with FailClosed all of them when the first does, so that the client asks anew and misses
-    nothing; with FailOpen the others go on. Raises `TargetFailed`."""
-    ends: list[Raw | TargetFailed] = []
-
-    async def one(hearing: _Hearing) -> None:
-        try:
-            ends.append(await _notices(visit, message, hearing))
-        except TargetFailed as failed:
-            ends.append(failed)
-        if not visit.plan.fail_open:
-            for each in hearings:
-                each.opened.call.cancel()
-
-    await together(visit, [one(hearing) for hearing in hearings])
-    counted = ends if visit.plan.fail_open else ends[:1]
-    end = next((each for each in counted if isinstance(each, Raw)), None)
-    if end is None:
-        raise next(each for each in counted if isinstance(each, TargetFailed))
-    shown = await guarding.result(visit, message, guarding.names(visit), end)
-    visit.out.give(write(Event(messages.result(message.request_id, shown), b"message")))
-    visit.out.end()
-
-
-async def _notices(visit: Visit, message: Message, hearing: _Hearing) -> Raw:
-    """Pass what one server says; its result, which ends the stream. Raises `TargetFailed`."""
-    target = hearing.share.target
-    rewrite = rewrite_of(visit, target.name, message.request_id)
-    try:
-        rest, hearing.rest = hearing.rest, []
-        for event in rest:
-            end = _notice(visit, message, hearing, rewrite, event)
-            if end is not None:
-                return end
-        while data := await hearing.opened.call.receive():
-            async for event in events(hearing.reader, data):
-                end = _notice(visit, message, hearing, rewrite, event)
-                if end is not None:
-                    return end
-            await visit.out.ready()
-    except (CallFailed, EventTooLarge) as error:
-        raise TargetFailed(target.name, str(error)) from None
-    except Malformed as error:
-        raise TargetFailed(target.name, f"its answer is not readable: {error}") from None
-    raise TargetFailed(target.name, "its stream broke off")
-
-
-def _notice(visit: Visit, message: Message, hearing: _Hearing, rewrite: Rewrite, event: Event) -> Raw | None:
-    """Give one event on, if it was asked for; the result, if it is that. Raises `Malformed`, `TargetFailed`."""
-    if not event.data:
-        return None
-    found = messages.read(event.data)
-    if found.is_response:
-        if found.request_id != message.request_id:
-            return None
-        if found.result is UNSET:
-            raise TargetFailed(hearing.share.target.name, "it ended its stream with an error")
-        return found.result
-    if found.is_request or not hearing.granted.grants(found.method):
-        return None
-    text = rewrite.message(event.data)
-    if text is not None:
-        visit.out.give(write(Event(text, b"message")))
-    return None

@@ -13,8 +13,9 @@ from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed, unreadable
-from dataplane.backends.mcp.relay import JSON, kind_of, relay
-from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
+from dataplane.backends.mcp.relay import JSON, kind_of
+from dataplane.backends.mcp.sending import passed_on
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, NOT_FOUND, Upstreams, together
 from dataplane.mcp import merging, messages, sessions
 from dataplane.mcp.dialogue import BOUND
 from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
@@ -41,15 +42,7 @@ class _Part(NamedTuple):
 async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     method = METHODS[str(message.method)]
     if not visit.plan.several and not visit.policies.rules and not guarding.reads_answers(visit, message):
-        opened = await upstreams.post(visit.plan.targets[0], body)
-        try:
-            if guarding.reads_any_answers(visit):
-                await guarding.relay_shown(visit, opened, None, message, visit.plan.targets[0].name)
-            else:
-                await relay(visit, opened)
-        finally:
-            opened.call.cancel()
-        return None
+        return await passed_on(visit, upstreams, visit.plan.targets[0], message, body, None)
     params = messages.object_of(message.params)
     pages = _pages(visit, message, params)
     found = await together(visit, [_part(visit, upstreams, message, method, params, *page) for page in pages])
@@ -93,8 +86,10 @@ async def _part(
     sent = Message("2.0", message.id, message.method, messages.raw(mine) if mine else UNSET)
     opened = await upstreams.post(target, messages.encode(sent), LIST_SECONDS)
     try:
-        if opened.answer.status != _OK and not (visit.is_modern and kind_of(opened) == JSON):
-            raise TargetFailed(target.name, f"it answered {message.method} with {opened.answer.status}")
+        status = opened.answer.status
+        may_say_why = (visit.is_modern or status == NOT_FOUND) and kind_of(opened) == JSON
+        if status != _OK and not may_say_why:
+            raise TargetFailed(target.name, f"it answered {message.method} with {status}")
         answer = await upstreams.read(opened, message.request_id, target.name)
     finally:
         opened.call.cancel()
@@ -114,18 +109,15 @@ _OK: Final = 200
 def _without(visit: Visit, target: TargetPlan, answer: Message) -> _Part | Message:
     if not visit.plan.several:
         return answer
-    error = messages.object_of(answer.error)
-    if messages.value_of(error.get("code"), _CODE) == METHOD_NOT_FOUND:
+    if messages.code_of(answer) == METHOD_NOT_FOUND:
         return _Part(target, [], None, {})
     if visit.plan.fail_open:
         return answer
+    error = messages.object_of(answer.error)
     text = messages.text_of(error.get("message")) or "an error"
     if target.is_stdio and BOUND in messages.object_of(error.get("data", UNSET)):
         raise AnswerRefused(target.name, text[:200])
     raise TargetFailed(target.name, f"it answered a list with {text[:200]}")
-
-
-_CODE: Final = 32
 
 
 async def _items(visit: Visit, method: Method, target: TargetPlan, result: Raw) -> list[Raw]:

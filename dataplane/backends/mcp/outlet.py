@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from dataplane.backends.mcp import serving
 from dataplane.backends.mcp.calls import TargetCall
 from dataplane.chain.replies import made
+from dataplane.http.heads import Head
+from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.http.rules import WHOLE_BODY
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.answers import Answering
+    from dataplane.backends.mcp.keep_alive import KeepAlive
     from dataplane.backends.mcp.typing import McpExchange
     from dataplane.carriers import Consumer
     from dataplane.chain.filter import Future
@@ -45,6 +48,9 @@ class Outlet:
         self._blocked: list[Future] = []
         """Of those who wait until the client takes more: several streams may be one."""
         self._is_paused = False
+        self.keep_alive: float | None = None
+        """Seconds of silence on a stream of events after which it gets a sign of life; None: none."""
+        self._signs: KeepAlive | None = None
         self._poured: TargetCall | None = None
         """Whose answer is given as it comes."""
 
@@ -112,6 +118,16 @@ class Outlet:
 
     # --- the answer
 
+    @property
+    def is_open(self) -> bool:
+        """Somebody takes the rest of it."""
+        return self._consumer is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """The client takes no more for now."""
+        return self._is_paused
+
     def taken(self) -> None:
         """A server is asked now. Nothing, where the client waits for what it answers."""
 
@@ -139,6 +155,17 @@ class Outlet:
         block = b"\r\n" + size + lines
         line = _LINES.get(status, b"HTTP/1.1 %d " % status)
         self._consumer.upstream_head(ResponseHead(status, line, block, None, length), first, end)
+        if self.keep_alive is not None and not end:
+            self._keep_alive(self.keep_alive, block, first)
+
+    def _keep_alive(self, seconds: float, block: bytes, first: bytes) -> None:
+        head = Head(block)
+        if is_stream(head) and head.get(b"content-encoding") is None:
+            from dataplane.backends.mcp.keep_alive import KeepAlive  # few ask for it
+
+            self._signs = KeepAlive(self, seconds)
+            if first:
+                self._signs.gave(first)
 
     def whole(self, status: int, lines: bytes, body: bytes) -> None:
         """All of the answer."""
@@ -147,6 +174,8 @@ class Outlet:
     def give(self, data: bytes) -> None:
         """More of its content."""
         if data and self._consumer is not None:
+            if self._signs is not None:
+                self._signs.gave(data)
             self._consumer.upstream_content(data, False)
 
     async def pour(self, call: Answering) -> None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import guarding, hello, items, listening, lists
+from dataplane.backends.mcp import arranging, guarding, hello, items, listening, lists
 from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed
+from dataplane.backends.mcp.arranging import SessionLost
 from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams, together
 from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import errors, merging, messages, modern, names, sessions, spellings, versions
+from dataplane.mcp.arranged import SET_LEVEL
 from dataplane.mcp.endpoints import QUERY
 from dataplane.mcp.messages import (
     INTERNAL_ERROR,
@@ -132,8 +134,9 @@ async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -
 
 
 def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: TargetFailed) -> Reply | None:
-    """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers. Of
-    one that gave an answer which is not passed on, this request fails and nothing else."""
+    """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers,
+    unless it is a setting that ended the wait: that is about one request. So is an answer that is not passed on: the
+    request fails and nothing else."""
     if isinstance(failed, AnswerRefused) and message.method != "initialize":
         visit.x.reason, visit.x.detail = "McpAnswerRefused", str(failed)
         visit.give_last(messages.error(message.request_id, INTERNAL_ERROR, f"MCP server {failed}"))
@@ -141,12 +144,14 @@ def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: Target
     if visit.out.has_begun:
         visit.out.lost()
         return None
+    if isinstance(failed, SessionLost):
+        return errors.refused("McpSessionUnknown", str(failed))
     session = visit.session
-    if session is not None and visit.plan.several and not visit.plan.fail_open:
+    if session is not None and visit.plan.several and not visit.plan.fail_open and not failed.is_late:
         visit.x.context.mcp_memory.end(session.number)
         upstreams.part()
     text = f"MCP server {failed.target} is not available"
-    return errors.error("McpTargetFailed", INTERNAL_ERROR, text, message.request_id, str(failed))
+    return errors.error(failed.reason, INTERNAL_ERROR, text, message.request_id, str(failed))
 
 
 async def _other(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
@@ -166,6 +171,10 @@ async def _to_the_only_one(visit: Visit, upstreams: Upstreams, message: Message,
 
 async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """`ping` and what else is for all servers: their answers are one."""
+    if message.method == SET_LEVEL:
+        level = messages.text_of(messages.object_of(message.params).get("level"))
+        for target in visit.plan.targets:
+            arranging.note(visit, target, message, level)
     if not visit.plan.several:
         return await _to_the_only_one(visit, upstreams, message, body)
     found = await together(visit, [asked(upstreams, target, message, body) for target in visit.plan.targets])

@@ -9,12 +9,12 @@ from typing import Final, TypeVar
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.answers import Opened, TargetFailed, events, too_large, unreadable
+from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
-from dataplane.http.heads import Head, lines_without
+from dataplane.http.heads import Head, is_value, lines_without
 from dataplane.http.messages import UNKNOWN
-from dataplane.http.sse import Event, EventReader, EventTooLarge, write
+from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
 from dataplane.mcp import merging, messages, names, renaming
 from dataplane.mcp.messages import Malformed, Message
 
@@ -93,12 +93,31 @@ async def whole(opened: Opened, most: int) -> bytes:
     return b"".join(parts)
 
 
+MAX_EVENT_ID: Final = 1024
+"""Bytes of an id with which a stream is asked for again."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """Of a stream of events what is needed to ask for it again: the `last` id, as its server gave it, and how many
+    milliseconds that wants to be left alone before (`retry`; WHATWG HTML 9.2.6)."""
+
+    last: bytes | None = None
+    retry: int = 0
+
+    def note(self, event: Event | Aside) -> None:
+        if event.id is not None:
+            self.last = event.id if 0 < len(event.id) <= MAX_EVENT_ID and is_value(event.id) else None
+        if event.retry is not None:
+            self.retry = event.retry
+
+
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """How messages of one target become those of the endpoint. `renames`, with several: ids of its events name it, and
     so do resources and tasks wherever they are named. `tag` makes the ids of its requests ours, so that answers find
     it; None: they stay. `hides`, with rules: notices of items that they refuse are left out. `is_resumed`: of a stream
-    that goes on where it was broken off."""
+    that goes on where it was broken off. `seen`: notes its events."""
 
     target: str
     request_id: messages.Id | None
@@ -106,6 +125,7 @@ class Rewrite:
     tag: Tag | None
     hides: Callable[[str, str, str], bool] | None
     is_resumed: bool = False
+    seen: Seen | None = None
 
     def message(self, text: bytes) -> bytes | None:
         """None: it is not for this client. Raises `Malformed`."""
@@ -159,11 +179,16 @@ class Rewrite:
             message.params = renaming.named(_object(message.params), key, kind, self.target)
         return True
 
-    def event(self, event: Event) -> bytes:
+    def event(self, event: Event | Aside) -> bytes:
         """b"": none of it is for this client."""
-        event_id, data = event.id, event.data
+        if self.seen is not None:
+            self.seen.note(event)
+        event_id = event.id
         if event_id and self.renames:
             event_id = self.target.encode() + b":" + event_id
+        if isinstance(event, Aside):
+            return write_aside(replace(event, id=event_id))
+        data = event.data
         if data:
             found = self.message(data)
             if found is None:
@@ -227,7 +252,7 @@ async def relay_events(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
     reader, out = EventReader(visit.plan.max_answer), visit.out
     try:
         while data := await opened.call.receive():
-            async for event in events(reader, data):
+            async for event in everything(reader, data):
                 out.give(_readable(rewrite.event, event, rewrite.target))
             await out.ready()
     except CallFailed as error:
@@ -247,6 +272,7 @@ __all__ = [
     "JSON_LINES",
     "Message",
     "Rewrite",
+    "Seen",
     "kind_of",
     "relay",
     "relay_events",

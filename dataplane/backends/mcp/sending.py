@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET
+
 from dataplane.backends.mcp import guarding
 from dataplane.backends.mcp.answers import Opened, TargetFailed
-from dataplane.backends.mcp.relay import Rewrite, relay, relay_rewritten, rewrite_of
-from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams
+from dataplane.backends.mcp.relay import Rewrite, relay, relay_rewritten, rewrite_of, whole
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, NOT_FOUND, Upstreams
 from dataplane.backends.mcp.visit import Visit
-from dataplane.mcp import sessions
-from dataplane.mcp.messages import Id, Message
+from dataplane.mcp import messages, sessions
+from dataplane.mcp.messages import Id, Malformed, Message
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -20,6 +22,7 @@ OK: Final = 200
 ACCEPTED: Final = 202
 NO_CONTENT: Final = 204
 
+_WITHIN: Final = "it answered 404 within a session that it has"
 
 MAX_ASKED: Final = 256
 """Requests of one server for which ids are remembered while it answers one of the client's."""
@@ -66,7 +69,9 @@ async def passed_on(
     """Send a request to one target and relay what it answers."""
     opened = await upstreams.post(target, body)
     try:
-        if guarding.reads_any_answers(visit):
+        if opened.answer.status == NOT_FOUND and visit.session is not None:
+            visit.give(await _not_found(visit, opened, message))
+        elif guarding.reads_any_answers(visit):
             await guarding.relay_shown(visit, opened, rewrite, message, target.name)
         elif rewrite is None:
             await relay(visit, opened)
@@ -75,6 +80,20 @@ async def passed_on(
     finally:
         opened.call.cancel()
     return None
+
+
+async def _not_found(visit: Visit, opened: Opened, message: Message) -> bytes:
+    """A 404 that is not about the session, which was asked after (`Upstreams`): the client would take it for the end of
+    its own. A JSON-RPC error that answers the request is one with any status. Raises `TargetFailed`."""
+    text = await whole(opened, visit.plan.max_answer)
+    try:
+        found = messages.read(text)
+    except Malformed:
+        found = None
+    if found is None or found.error is UNSET or found.request_id not in (message.request_id, None):
+        raise TargetFailed(opened.target, _WITHIN)
+    found.id = message.id
+    return messages.encode(found)
 
 
 async def asked(upstreams: Upstreams, target: TargetPlan, message: Message, body: bytes) -> Message:
@@ -91,6 +110,8 @@ async def acknowledged(visit: Visit, opened: Opened) -> Reply | None:
     try:
         if opened.answer.status in (OK, ACCEPTED, NO_CONTENT):
             visit.out.whole(ACCEPTED, b"", b"")
+        elif opened.answer.status == NOT_FOUND and visit.session is not None:
+            raise TargetFailed(opened.target, _WITHIN)
         else:
             await relay(visit, opened)
     finally:

@@ -27,6 +27,7 @@ METHODS: Final[dict[bytes, Callable[[Visit, bytes], Awaitable[Reply | None]]]] =
 async def serve(out: Outlet, body: bytes) -> Reply | None:
     """Answer a request through `out`, or with a `Reply`."""
     policies = policies_of(out)
+    out.keep_alive = policies.keep_alive
     if policies.authentication is not None:
         reply = await _authenticated(out, policies.authentication, body)
         if reply is not None:

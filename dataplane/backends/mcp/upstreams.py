@@ -4,17 +4,16 @@ forgotten them, opened where there are none yet.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dataplane.backends.mcp import calls
+from dataplane.backends.mcp import arranging, calls
 from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed, unreadable
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.mcp import messages, versions
-from dataplane.mcp.messages import Malformed, Message
+from dataplane.mcp import introduction, messages
+from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ GOODBYE_SECONDS: Final = 5.0
 """For its answer to the end of a session."""
 NOT_FOUND: Final = 404
 
+_PING: Final = "gw-ping"
 _TAKES: Final = b"accept: application/json, text/event-stream\r\n"
 _JSON: Final = b"content-type: application/json\r\n"
 
@@ -92,11 +92,38 @@ class Upstreams:
         opened = await self._ask(target, known, method, body, lines, seconds, is_idempotent)
         if opened.answer.status != NOT_FOUND or not known.session_id:
             return opened
-        opened.call.cancel()
+        is_passed = False
+        try:
+            is_passed = self.of(target.name) == known and await self._lives(target, known)
+        finally:
+            if not is_passed:
+                opened.call.cancel()
+        if is_passed:
+            return opened
         now = self.of(target.name)
         if now is None or now == known:  # nobody else has renewed it meanwhile
             now = await self.renew(target)
         return await self._ask(target, now, method, body, lines, seconds, is_idempotent)
+
+    async def _lives(self, target: TargetPlan, known: UpstreamSession) -> bool:
+        """Whether a server that has answered 404 still has the session: a server without a route for a method, or one
+        that answers so to what it does not know, says nothing of it. Those of our own say it of nothing else. Raises
+        `TargetFailed`."""
+        if target.is_stdio or target.is_sse:
+            return False
+        ping = messages.request("ping", _PING, msgspec.Raw(b"{}"))
+        opened = await self._ask(target, known, b"POST", ping, _TAKES + _JSON, HELLO_SECONDS, True)
+        try:
+            return opened.answer.status != NOT_FOUND or (await self._error_of(opened, target)) == METHOD_NOT_FOUND
+        finally:
+            opened.call.cancel()
+
+    async def _error_of(self, opened: Opened, target: TargetPlan) -> Any:  # Any: JSON
+        """The code with which a server refuses our ping; None: it says something else."""
+        try:
+            return messages.code_of(await self.read(opened, _PING, target.name))
+        except (TargetFailed, Malformed):
+            return None
 
     async def _ask(
         self,
@@ -111,26 +138,30 @@ class Upstreams:
         x = self.visit.x
         self.visit.out.taken()
         clock = x.context.calls.clock
-        until = clock() + seconds
-        if target.is_sse:
-            from dataplane.backends.mcp.legacy import requests  # it is above this file
-
-            opened = await requests.asked(self.visit, target, known, method, body, seconds)
-            return opened._replace(until=clock() + seconds)
-        lines = self.visit.passing + self.visit.name_line + lines
-        if known.session_id:
-            lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
+        limit = None
         try:
             plan = calls.plan_of(x, target, known.endpoint)
+            limit = calls.request_timeout(x, target, plan)
+            within = seconds if limit is None else limit
+            until = clock() + max(within, seconds)
+            if target.is_sse:
+                from dataplane.backends.mcp.legacy import requests  # it is above this file
+
+                opened = await requests.asked(self.visit, target, known, method, body, within)
+                return opened._replace(until=clock() + seconds)
+            lines = self.visit.passing + self.visit.name_line + lines
+            if known.session_id:
+                lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
             request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
-            call = calls.call(x, plan, request, seconds, is_idempotent)
+            call = calls.call(x, plan, request, within, is_idempotent)
             try:
                 return Opened(call, await call.head(), target.name, until)
             except BaseException:
                 call.cancel()
                 raise
         except CallFailed as error:
-            raise TargetFailed(target.name, str(error)) from None
+            is_late = error.cause == "timeout" and limit is not None
+            raise TargetFailed(target.name, str(error), is_late) from None
 
     # --- sessions
 
@@ -158,8 +189,9 @@ class Upstreams:
             found = await requests.found(self.visit, target)
             if found is not None:
                 return self._remembered(session, found)
+        before = self.of(target.name)
         said = b"" if session is None else session.hello
-        hello = msgspec.Raw(said or _anonymous(self.visit.version()))
+        hello = msgspec.Raw(said or introduction.anonymous(self.visit.version()))
         opened = await self.hello(target, messages.request("initialize", "gw-initialize", hello))
         try:
             if opened.answer.status != _OK:
@@ -172,7 +204,25 @@ class Upstreams:
             opened.call.cancel()
         notice = messages.notification("notifications/initialized")
         (await self._ask(target, made, b"POST", notice, _TAKES + _JSON, HELLO_SECONDS, True)).call.cancel()
-        return made if session is None else self._remembered(session, made)
+        if session is None:
+            return made
+        await self._as_before(session, target, made, answer.result, before is not None and not before.lost)
+        return self._remembered(session, made)
+
+    async def _as_before(
+        self, session: Session, target: TargetPlan, made: UpstreamSession, hello: msgspec.Raw, was_there: bool
+    ) -> None:
+        """Make a new session like the one before. Raises `TargetFailed`: nobody uses it then, and where it cannot be
+        done the client's own session is over."""
+        try:
+            await arranging.again(self, target, made, hello, was_there)
+        except TargetFailed as failed:
+            if isinstance(failed, arranging.SessionLost):
+                self.visit.x.context.mcp_memory.end(session.number)
+                self.part()
+            else:
+                self._leave_later([self._fresh.pop(target.name)])
+            raise
 
     def _remembered(self, session: Session, made: UpstreamSession) -> UpstreamSession:
         """A session of a server that takes the place of one before."""
@@ -207,26 +257,6 @@ class Upstreams:
 
 
 _OK: Final = 200
-
-
-def _anonymous(version: str) -> bytes:
-    """The `initialize` parameters for a client without a session: see `_introduction`."""
-    return _introduction(version if version in versions.KNOWN else versions.UNSPOKEN)
-
-
-@cache
-def _introduction(version: str) -> bytes:
-    """Of a client of which only the revision is known. Its capabilities are not, so servers may ask for what clients
-    answer by themselves, with an error where they cannot. Roots are asked for beside requests, where such a client
-    receives nothing. One for each revision that is known."""
-    able: dict[str, object] = {"sampling": {}, "elicitation": {"form": {}, "url": {}}}
-    return messages.encode(
-        {
-            "protocolVersion": version,
-            "capabilities": able,
-            "clientInfo": {"name": "gatewright", "version": "1"},
-        }
-    )
 
 
 async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]], until_failure: bool = False) -> list[Any]:

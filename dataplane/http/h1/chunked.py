@@ -19,6 +19,11 @@ _EXTENSIONS = re.compile(
     rb"(?:=(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++|\"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*+\"))?)*+"
 ).fullmatch
 """RFC 9112 7.1.1, without the white space that a sender must not generate: readers differ on it."""
+_BEGINNING = (
+    re.compile(rb"[0-9A-Fa-f]{1,15}+(?:;.*+|\r)?", re.DOTALL).fullmatch,
+    re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++(?::.*+)?|\r)", re.DOTALL).fullmatch,
+)
+"""Of a size line, and of a trailer line, of which a part has come."""
 MAX_LINE = 4096
 """Bytes of a chunk-size line with its extensions."""
 MAX_EXCESS = 262_144
@@ -150,6 +155,8 @@ class ChunkedReader:
         if len(self.line) > MAX_LINE:
             raise BadChunk("chunk line or trailer line is too long")
         if eol < 0:
+            if _BEGINNING[self.state != SIZE](self.line) is None:
+                raise BadChunk("malformed chunk size" if self.state == SIZE else "malformed trailer field")
             return len(data)
         line, self.line = self.line, b""
         if not line.endswith(b"\r\n"):

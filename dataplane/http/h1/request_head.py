@@ -19,8 +19,10 @@ import httptools
 from dataplane.http import forwarding, upgrades, uri
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import values
+from dataplane.http.h1.request_line import Named
 from dataplane.http.heads import SEPARATOR, folded, has_unusual_name, plain_name, unusual_lines, without, without_named
 from dataplane.http.messages import Peer
+from dataplane.http.methods import UNKNOWN_TO_LLHTTP
 from dataplane.http.rules import DEFAULT, DROP, MAX_HEADERS, REJECT, UNUSUAL_NAME, Finder, HttpRules, by_default
 
 _NAMES = (
@@ -77,6 +79,8 @@ class Meaning:
     """The client wants to keep the connection."""
     client: str = ""
     """The client's address, as the listener believes it."""
+    scheme: bytes = b"http"
+    """Of the URI that is asked for (RFC 9110 7.1)."""
     framing: Framing = field(default_factory=Framing)
     has_body: bool = False
     has_id: bool = False
@@ -113,26 +117,29 @@ def read(
     line: bytes,
     block: bytes,
     version: bytes,
-    absolute: bytes,
+    named: Named,
     peer: Peer,
     max_headers: int,
     rules_of: Callable[[bytes], HttpRules] = by_default,
 ) -> RequestHead | str:
     """Understand a header block, or answer the reason code of a refusal.
 
-    `line`: the request line (for llhttp); `absolute`: the authority of an absolute-form target, or of a CONNECT, or
-    b""; `max_headers`: fields where the listener has no limit of its own; `rules_of`: those of the listener for a host.
+    `line`: the request line (for llhttp); `named`: whom it names; `max_headers`: fields where the listener has no
+    limit of its own; `rules_of`: those of the listener for a host.
     """
     low = block.lower()
     fields = low.count(b"\r\n") - 1 if len(low) > max_headers * _SHORTEST_LINE else 0
     if fields > MAX_HEADERS:
         return "HeadersTooLarge"
     hosts, options, spans, rare, has_id = _scan(low, _special(DEFAULT.pattern))
-    named = _authority(hosts, version, absolute.lower(), line.startswith(CONNECT))
-    if named is None:
+    meant = _authority(hosts, version, named.authority.lower(), line.startswith(CONNECT))
+    if meant is None:
         return "HeadersTooLarge" if fields > max_headers else "BadRequest"
-    authority, host = named
+    authority, host = meant
     rules = rules_of(host)
+    scheme = rules.scheme(named.scheme, peer) if named.scheme else peer.scheme
+    if not scheme:
+        return "BadRequest"
     if rules.max_headers is not None:
         fields, max_headers = low.count(b"\r\n") - 1, rules.max_headers
     if fields > max_headers:
@@ -168,10 +175,10 @@ def read(
     if named_options:
         named_options = {plain_name(option) for option in named_options} - _NOT_REMOVABLE
         headers, low_headers = without_named(headers, low_headers, named_options)
-    ours = _ours(authority, forwarded, not hosts, peer, low_headers)
+    ours = _ours(authority, forwarded, scheme, low_headers, b"" if hosts else authority or peer.local)
     low_ours = ours.lower()
     named_by, has_body = authority or peer.local, framing.has_body
-    meaning = Meaning(host, named_by, keep, client, framing, has_body, has_id, ours, low_ours, folds, dropped)
+    meaning = Meaning(host, named_by, keep, client, scheme, framing, has_body, has_id, ours, low_ours, folds, dropped)
     return RequestHead(block, headers + ours, low_headers + low_ours, meaning)
 
 
@@ -292,11 +299,11 @@ def _weigh(rare: list[re.Match[bytes]], options: list[bytes], version: bytes) ->
     return framing
 
 
-def _ours(authority: bytes, forwarded: bytes, hostless: bool, peer: Peer, low: bytes) -> bytes:
+def _ours(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes, host: bytes) -> bytes:
     """Forwarding headers, and a host where none came. `low`: what goes on of the client's headers."""
-    lines = forwarding.lines(authority, forwarded, peer, low)
-    if hostless:  # HTTP/1.0: upstream speaks HTTP/1.1 and wants one (RFC 9112 3.3)
-        lines += b"host: %b\r\n" % (authority or peer.local)
+    lines = forwarding.lines(authority, forwarded, scheme, low)
+    if host:  # HTTP/1.0: upstream speaks HTTP/1.1 and wants one (RFC 9112 3.3)
+        lines += b"host: %b\r\n" % host
     return lines
 
 
@@ -315,6 +322,9 @@ class _Judge:
 def _agreed(line: bytes, block: bytes, framing: Framing) -> bool:
     """Whether llhttp takes the head for one and sees the same framing."""
     judge = _Judge()
+    method, _, rest = line.partition(b" ")
+    if method in UNKNOWN_TO_LLHTTP:
+        line = b"POST " + rest
     try:
         httptools.HttpRequestParser(judge).feed_data(b"%b%b\r\n" % (line, block))
     except httptools.HttpParserUpgrade:

@@ -7,6 +7,7 @@ target with an authority, escapes, dot segments, HTTP/1.0. What it answers is ca
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from dataplane.http import uri
 from dataplane.http.connect_rules import CONNECT
@@ -19,16 +20,56 @@ PLAIN = re.compile(
 
 _ANY = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++) ([\x21-\x7e]++) HTTP/([0-9])\.([0-9])").fullmatch
 
+_BEGINNING = re.compile(
+    rb"(?:\r\n)?(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++(?: (?:[\x21-\x7e]++(?: (HTTP/[0-9]\.[0-9]|[A-Z0-9/.]{0,7})\r?)?)?)?)?"
+).fullmatch
+_VERSION = b"HTTP/"
+
 PREFACE = b"PRI * HTTP/2.0"
 """RFC 9113 3.4: a client that speaks HTTP/2 without having asked."""
 
 
-def read(line: bytes, scheme: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes] | str:
-    """A request line -> (method, path, "?query", version, authority of an absolute-form or of a CONNECT), or a reason
-    code.
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a request line says of whom it is for: `scheme`, in lower case, and `authority` of an absolute-form; of a
+    CONNECT the authority alone; b"" where it does not say."""
 
-    `scheme`: what the connection speaks, b"http" or b"https".
-    """
+    scheme: bytes = b""
+    authority: bytes = b""
+
+
+NOBODY = Named()
+
+
+MOST_JUDGED = 4096
+"""Bytes of a line that is judged before its head is whole: a longer one costs too much to be read twice, or with each
+byte that comes."""
+
+
+def judged(data: bytes, before: int) -> str:
+    """The reason code of a refusal of a head of which a part has come, `before` bytes of it at the last look; "" where
+    it may still become one. What speaks another protocol is refused by its first bytes."""
+    end = data.find(b"\r\n", 2)
+    if max(end, 0) > MOST_JUDGED or (end < 0 and len(data) > MOST_JUDGED):
+        return ""
+    if end < 0:
+        return "" if data in (b"", b"\r") or _may_begin(data) else "BadRequest"
+    if end + 2 <= before:
+        return ""
+    found = read(data[:end].removeprefix(b"\r\n"))
+    return found if isinstance(found, str) else ""
+
+
+def _may_begin(data: bytes) -> bool:
+    match = _BEGINNING(data)
+    if match is None:
+        return False
+    version = match[1] or b""
+    return version[: len(_VERSION)] == _VERSION[: len(version)]
+
+
+def read(line: bytes) -> tuple[bytes, bytes, bytes, bytes, Named] | str:
+    """A request line -> (method, path, "?query", version, whom it names), or a reason code."""
     match = _ANY(line)
     if match is None or line == PREFACE:
         return "BadRequest"
@@ -37,17 +78,20 @@ def read(line: bytes, scheme: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes]
         return "VersionNotSupported"
     version = b"HTTP/1." + minor
     if method == CONNECT:
-        return "BadRequest" if uri.split_authority(target) is None else (method, uri.NO_PATH, b"", version, target)
+        if uri.split_authority(target) is None:
+            return "BadRequest"
+        return method, uri.NO_PATH, b"", version, Named(authority=target)
     if target == uri.NO_PATH and method == b"OPTIONS":
-        return method, uri.NO_PATH, b"", version, b""
-    authority = b""
+        return method, uri.NO_PATH, b"", version, NOBODY
+    named = NOBODY
     absolute = uri.split_absolute(target)
     if absolute is not None:
-        named, authority, target = absolute
-        if named != scheme or uri.canonical_host(authority) is None:  # RFC 9110 7.4: not meant for this connection
+        scheme, authority, target = absolute
+        if uri.canonical_host(authority) is None:
             return "BadRequest"
+        named = Named(scheme, authority)
     split = uri.split_target(target)
     if split is None:
         return "BadRequest"
     path, query = split
-    return method, path, b"?" + query if b"?" in target else b"", version, authority
+    return method, path, b"?" + query if b"?" in target else b"", version, named

@@ -21,6 +21,9 @@ LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 """How the body is delimited."""
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?(?=\r\n)").match
+_BEGINNING = re.compile(rb"HTTP/1\.[01] [1-5][0-9]{2}(?: [\t\x20-\x7e\x80-\xff]*+)?(?:\r\n|\r?\Z)").match
+_SHORTEST = b"HTTP/1.1 200"
+_without_space = re.compile(rb"(\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]++)[ \t]++(?=:)").sub
 _DIGITS = re.compile(rb"[0-9]{1,18}").fullmatch
 _NAMES = rb"content-length|transfer-encoding|connection|keep-alive|proxy-connection|te|upgrade"
 _SPECIAL = re.compile(rb"\r\n(?=[ckptu])(" + _NAMES + rb")[ \t]*:[ \t]*([^\r]*)").finditer
@@ -47,11 +50,23 @@ class H1ResponseHead(ResponseHead):
 NO_RESPONSE = H1ResponseHead(0, b"", b"", b"", 0)
 
 
+def _may_have_space(raw: bytes) -> bool:
+    """Whether white space may stand between a name and its colon. RFC 9112 5.1: a proxy removes it from a response."""
+    return b" :" in raw or b"\t:" in raw
+
+
+def may_begin(data: bytes) -> bool:
+    """Whether a head may still come of its first bytes: what speaks another protocol is known by its first word."""
+    return _BEGINNING(data + _SHORTEST[len(data) :]) is not None
+
+
 def read(raw: bytes, to_head: bool) -> H1ResponseHead | str:
     """Understand a response head (status line and header block), or say what is wrong with it."""
     match = _STATUS_LINE(raw)
     if match is None:
         return "malformed status line"
+    if _may_have_space(raw):
+        raw = _without_space(rb"\1", raw)
     if not _valid(raw + b"\r\n"):
         return "malformed response head"
     eol = match.end()
@@ -97,6 +112,8 @@ def again(known: H1ResponseHead, raw: bytes) -> H1ResponseHead | None:
     """What `read` would answer for a head, to the same kind of request, that differs from a known one in values that
     mean nothing to this hop, or in its `content-length`; None when it differs in more, and has to be read."""
     like = known.like
+    if _may_have_space(raw):
+        return None
     if like is None:
         if not values.is_worth_learning(known.raw, raw, _MEANT):
             return None

@@ -101,13 +101,15 @@ class Request:
 
 class OversizedRequest:
     """Server: a request whose header list is over the limit; the carrier answers 431. Its content is not reported.
-    `low`: its block in lower case, for what the answer depends on."""
+    `low`: its block in lower case, for what the answer depends on. `asked`: method, path and authority as they came, for
+    the log."""
 
-    __slots__ = ("low", "stream")
+    __slots__ = ("asked", "low", "stream")
 
-    def __init__(self, stream: Stream, low: bytes) -> None:
+    def __init__(self, stream: Stream, low: bytes, asked: tuple[bytes, bytes, bytes]) -> None:
         self.stream = stream
         self.low = low
+        self.asked = asked
 
     def __repr__(self) -> str:
         return f"OversizedRequest({self.stream})"

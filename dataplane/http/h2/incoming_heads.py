@@ -229,7 +229,7 @@ class IncomingHeads(Sending):
             self._budget.charge(budget.OVERSIZED)
             stream.discards = True
             self.streams[number] = stream
-            self._events.append(OversizedRequest(stream, head.low))
+            self._events.append(OversizedRequest(stream, head.low, head.asked))
             return
         assert isinstance(head, RequestHead)
         if head.length >= 0 and head.method != b"CONNECT":

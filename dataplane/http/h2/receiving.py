@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dataplane.http.h2.settings import Settings
 
 _HEADER = frames.HEADER.unpack_from
+_SETTINGS = bytes((SETTINGS,))
 
 
 class Receiving(ControlFrames):
@@ -100,6 +101,8 @@ class Receiving(ControlFrames):
             at = self._frames(data, at, limit)
             if at < len(data):
                 self._rest = data[at:]
+                if not self.greeted:
+                    self._check_beginning(self._rest)
         except ConnectionFailure as failure:
             self._fail(failure)
         events, self._events = self._events, []
@@ -167,6 +170,12 @@ class Receiving(ControlFrames):
             except StreamFailure as failure:
                 self._fail_stream(number, failure)
         return at
+
+    def _check_beginning(self, data: bytes) -> None:
+        """Of the first frame, of which a part has come: it has to be SETTINGS (3.4), and no peer's are so long that
+        their length takes three bytes. What speaks another protocol is known by its first byte."""
+        if data[0] or data[3:4] not in (b"", _SETTINGS):
+            raise ConnectionFailure(PROTOCOL_ERROR, "NoSettings")
 
     def _check_order(self, kind: int, flags: int, number: int) -> None:
         """Of a frame at the beginning of a connection, or amid a header block."""

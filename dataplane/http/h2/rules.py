@@ -185,11 +185,13 @@ def pseudo(fields: list[Field], allowed: frozenset[bytes]) -> tuple[dict[bytes, 
 
 
 class TooLarge(Exception):
-    """A header list over the limit (RFC 9113 10.5.1); it was well-formed. `low`: its block in lower case."""
+    """A header list over the limit (RFC 9113 10.5.1); its fields were well-formed. `low`: its block in lower case;
+    `asked`: method, path and authority, as they came."""
 
-    def __init__(self, low: bytes) -> None:
+    def __init__(self, low: bytes, asked: tuple[bytes, bytes, bytes] = (b"", b"", b"")) -> None:
         super().__init__()
         self.low = low
+        self.asked = asked
 
 
 class HeadReader:
@@ -217,7 +219,8 @@ class HeadReader:
             size += sum([len(name) + _OVERHEAD for name in found])
         if size > self._max_size or made.count > self._max_headers:
             self._last_fields, self._last = [], NO_FIELDS
-            raise TooLarge(made.low)
+            authority = found.get(b":authority") or made.host or b""
+            raise TooLarge(made.low, (found.get(b":method", b""), found.get(b":path", b""), authority))
         return made
 
     def request(self, fields: list[Field]) -> RequestHead:

@@ -23,5 +23,19 @@ class Event:
         return f"Event({len(self.data)} bytes, type={self.type!r}, id={self.id!r}, retry={self.retry})"
 
 
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What is in a stream beside events: a comment line, b"" for an empty one, or a block without data, which sets id
+    or retry all the same (WHATWG HTML 9.2.6). The repr has no text, as above."""
+
+    comment: bytes | None = None
+    id: bytes | None = None
+    retry: int | None = None
+
+    def __repr__(self) -> str:
+        size = "no" if self.comment is None else len(self.comment)
+        return f"Aside({size} bytes, id={self.id!r}, retry={self.retry})"
+
+
 class EventTooLarge(Exception):
     """An event, or a line, has more bytes than whoever reads it holds."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dataplane.http.sse.events import Event, EventTooLarge
+from dataplane.http.sse.events import Aside, Event, EventTooLarge
 
 BOM: Final = b"\xef\xbb\xbf"
 MAX_EVENT: Final = 1024 * 1024
@@ -21,12 +21,27 @@ _LINE = re.compile(rb"([^\r\n]*+)(\r\n|\n|\r)").match
 
 
 class EventReader:
-    """`feed` takes bytes and gives the events that are complete with them."""
+    """`feed` takes bytes and gives the events that are complete with them; `feed_all` what is beside them as
+    well."""
 
-    __slots__ = ("_after_cr", "_at_start", "_data", "_id", "_left", "_most", "_retry", "_size", "_tail", "_type")
+    __slots__ = (
+        "_after_cr",
+        "_asides",
+        "_at_start",
+        "_data",
+        "_id",
+        "_left",
+        "_most",
+        "_retry",
+        "_size",
+        "_tail",
+        "_type",
+    )
 
     def __init__(self, most: int = MAX_EVENT) -> None:
         self._most = most
+        self._asides = False
+        """What is no event is wanted, too."""
         self._at_start = True
         """No byte but those of a byte order mark has come."""
         self._after_cr = False
@@ -42,13 +57,24 @@ class EventReader:
 
     def feed(self, data: bytes) -> list[Event]:
         """Events that end in `data`. Raises `EventTooLarge`; what comes behind that cannot be read."""
+        found: list[Event | Aside] = []
+        self._read(data, found)
+        return found  # type: ignore[return-value]  # asides are not wanted
+
+    def feed_all(self, data: bytes) -> list[Event | Aside]:
+        """The same with what is beside events; a comment within an event comes before that."""
+        self._asides = True
+        found: list[Event | Aside] = []
+        self._read(data, found)
+        return found
+
+    def _read(self, data: bytes, events: list[Event | Aside]) -> None:
         if self._at_start:
             data = self._without_mark(data)
         if self._after_cr and data:
             self._after_cr = False
             if data.startswith(b"\n"):
                 data = data[1:]
-        events: list[Event] = []
         position = 0
         while (found := _LINE(data, position)) is not None:
             line, position = found[1], found.end()
@@ -59,7 +85,6 @@ class EventReader:
             self._line(line, events)
         self._tail += data[position:]
         self._bound(len(self._tail))
-        return events
 
     def _without_mark(self, data: bytes) -> bytes:
         """One byte order mark before everything else is no part of the stream; it may come in pieces. No event is
@@ -76,7 +101,7 @@ class EventReader:
         if self._size + more > self._most:
             raise EventTooLarge(f"an event has more than {self._most} bytes")
 
-    def _line(self, line: bytes, events: list[Event]) -> None:
+    def _line(self, line: bytes, events: list[Event | Aside]) -> None:
         if not line:
             self._dispatch(events)
             return
@@ -94,14 +119,19 @@ class EventReader:
                 self._id = value
         elif name == b"retry" and value.isdigit() and len(value) <= MAX_RETRY_DIGITS:
             self._retry = int(value)
+        elif colon and not name and self._asides:
+            events.append(Aside(value))
 
-    def _dispatch(self, events: list[Event]) -> None:
+    def _dispatch(self, events: list[Event | Aside]) -> None:
         """An empty line. A block without data is no event; what it says of id and retry holds all the same, so it is
-        kept for the next one."""
+        kept for the next one, or given by itself."""
         data, type_, id_, retry = self._data, self._type, self._id, self._retry
         if data:
             events.append(Event(b"\n".join(data), type_, id_, retry))
             self._data, self._id, self._retry = [], None, None
+        elif self._asides and (id_ is not None or retry is not None):
+            events.append(Aside(None, id_, retry))
+            self._id = self._retry = None
         self._type = b""
         self._size = 0
 

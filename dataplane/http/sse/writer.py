@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dataplane.http.sse.events import Event
+from dataplane.http.sse.events import Aside, Event
 
 _LINE_ENDS = re.compile(rb"\r\n|\n|\r")
 _IN_A_LINE = re.compile(rb"[\r\n]").search
@@ -26,6 +26,18 @@ def write(event: Event) -> bytes:
     if event.retry is not None:
         parts.append(retry(event.retry))
     parts += [b"data: %b\n" % line for line in _LINE_ENDS.split(event.data)]
+    return b"".join((*parts, b"\n"))
+
+
+def write_aside(aside: Aside) -> bytes:
+    """The bytes of what is no event, its empty line included. Raises ValueError as `write`."""
+    parts = [] if aside.comment is None else [comment(aside.comment)]
+    if aside.id is not None:
+        if b"\0" in aside.id:
+            raise ValueError("an id cannot have NUL")
+        parts.append(_field(b"id", aside.id))
+    if aside.retry is not None:
+        parts.append(retry(aside.retry))
     return b"".join((*parts, b"\n"))
 
 

@@ -9,16 +9,16 @@ chunks are read is in `http/h1`, how long the connection waits for whom in `watc
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.replies import made
+from dataplane.http import refused
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import request_head, request_line
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
 from dataplane.http.h1.request_head import NO_REQUEST, Framing, Meaning, RequestHead
-from dataplane.http.h1.request_line import PLAIN, PREFACE
-from dataplane.http.heads import Head
+from dataplane.http.h1.request_line import NOBODY, PLAIN, PREFACE, Named
+from dataplane.http.heads import Head, has_bare_lf
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
 from dataplane.http.rules import HttpRules
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from dataplane.server.plan import ConnectionPlan
 
 log = logging.getLogger("dataplane.server")
-
-_BARE_LF = re.compile(rb"(?<!\r)\n").search
 
 CHUNKS = 256
 REQUESTS = 16
@@ -111,6 +109,7 @@ class Connection(Responding):
     # --- time
 
     arm = watch.arm
+    stream_begins = watch.stream_begins
     wake = watch.wake
 
     # --- life of the connection
@@ -174,8 +173,8 @@ class Connection(Responding):
             self.flush()  # an answer of this very turn would be lost in the close
             return False
         self.half_closed = True
-        watch.look_for_bytes(self, self.exchange, self.context.clock())
-        return True
+        watch.sends_no_more(self, self.exchange)
+        return self.exchange is not None
 
     def pause_writing(self) -> None:
         """The client reads slower than the endpoint sends."""
@@ -264,12 +263,16 @@ class Connection(Responding):
         """A head that is not whole yet."""
         limits = self.context.limits
         is_bad = data.startswith((b"\r\n\r\n", PREFACE)) and not self._may_be_other(data)
-        if is_bad or _BARE_LF(data, max(0, len(self.buffer) - 1)):
+        if is_bad or has_bare_lf(data, max(0, len(self.buffer) - 1)):
             # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
             self.refuse("BadRequest", data)
             return
         if len(data) > limits.max_head:
             self.refuse("HeadersTooLarge" if b"\r\n" in data[: limits.max_line] else "TargetTooLong", data)
+            return
+        bad = "" if self._may_be_other(data) else request_line.judged(data, len(self.buffer))
+        if bad:
+            self.refuse(bad, data)
             return
         if not self.head_due:  # first bytes of a head on a connection that was idle
             self.head_due = True
@@ -360,7 +363,7 @@ class Connection(Responding):
             learned = None
             if head.block and eol <= limits.max_line and end <= limits.max_head:
                 learned = request_head.again(head, block)  # it may say what the last one said
-            learned = learned or self._learn(data, eol, end, method, b"HTTP/1.1", b"")
+            learned = learned or self._learn(data, eol, end, method, b"HTTP/1.1", NOBODY)
             if learned is None:
                 return
             head = self.known = learned
@@ -379,16 +382,16 @@ class Connection(Responding):
         if data.startswith(b"\r\n"):
             data, end = data[2:], end - 2
         eol = data.find(b"\r\n")
-        odd = request_line.read(data[:eol], self.peer.scheme)
+        odd = request_line.read(data[:eol])
         if isinstance(odd, str):
             self._refuse_head(odd, data, end)
             return
-        method, path, query, version, absolute = odd
-        head = self._learn(data, eol, end, method, version, absolute)
+        method, path, query, version, named = odd
+        head = self._learn(data, eol, end, method, version, named)
         if head is None:
             return
         self.known = _ODD
-        target = absolute if method == CONNECT else path + query
+        target = named.authority if method == CONNECT else path + query
         x = ActiveExchange(self, method, target, Head(head.headers, head.low), self.context.clock())
         x.path = path
         x.query = query[1:]
@@ -410,7 +413,7 @@ class Connection(Responding):
         successor.take_over(self.transport, self.peer, data)
 
     def _learn(
-        self, data: bytes, eol: int, end: int, method: bytes, version: bytes, absolute: bytes
+        self, data: bytes, eol: int, end: int, method: bytes, version: bytes, named: Named
     ) -> RequestHead | None:
         """Understand the headers of a request; None when it was refused."""
         limits = self.context.limits
@@ -422,7 +425,7 @@ class Connection(Responding):
             head = "HeadersTooLarge"
         else:
             line, block = data[:eol], data[eol : end + 2]
-            head = request_head.read(line, block, version, absolute, self.peer, limits.max_headers, self._rules_of)
+            head = request_head.read(line, block, version, named, self.peer, limits.max_headers, self._rules_of)
         if isinstance(head, str):
             self._refuse_head(head, data, end)
             return None
@@ -438,7 +441,7 @@ class Connection(Responding):
         x.authority = meaning.authority
         x.bind = self.bind
         x.client = peer = self.peer
-        x.scheme = peer.scheme
+        x.scheme = meaning.scheme
         x.peer = meaning.client
         if meaning.dropped:
             context.headers_dropped(meaning.dropped)
@@ -509,13 +512,14 @@ class Connection(Responding):
 
     def _refuse_head(self, reason: str, data: bytes, end: int) -> None:
         """Refuse a whole head as its first half would have been, had it come alone: a bare line feed goes first."""
-        self.refuse("BadRequest" if _BARE_LF(data, 0, end) else reason, data)
+        self.refuse("BadRequest" if has_bare_lf(data, 0, end) else reason, data)
 
     def refuse(self, reason: str, data: bytes) -> None:
         """Answer a request that could not be read, without a body when it begins as HEAD does (RFC 9110 9.3.2); what
-        follows on the connection is not looked at."""
-        method = b"HEAD" if data.startswith((b"HEAD ", b"\r\nHEAD ")) else b"-"
-        x = ActiveExchange(self, method, b"-", Head(b"\r\n", b"\r\n"), self.context.clock())
+        follows on the connection is not looked at. What was read of it is for the log alone."""
+        shown = refused.of_bytes(data[: self.context.limits.max_head])
+        x = ActiveExchange(self, shown.method, shown.target, Head(b"\r\n", b"\r\n"), self.context.clock())
+        x.asked_host, x.scheme = shown.host, self.peer.scheme
         x.context, x.bind, x.client, x.peer = self.context, self.bind, self.peer, self.peer.address
         self.exchange = x
         self.context.recorder.active += 1

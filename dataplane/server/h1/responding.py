@@ -49,6 +49,7 @@ class Responding(Gathering):
         "paused",
         "request_done",
         "state",
+        "stream_head",
     )
     never_indexed = NO_NAMES
 
@@ -70,6 +71,8 @@ class Responding(Gathering):
         self.knows_chunks = True
         """The client speaks HTTP/1.1."""
         self.encode = PLAIN
+        self.stream_head = b""
+        """Header lines of a response without a length that has begun, while it lasts."""
         self.paused = 0
         """Why the client is not read now (bits of `states`)."""
         self.is_blocked = False
@@ -86,6 +89,8 @@ class Responding(Gathering):
 
         def take_next(self) -> int: ...
 
+        def stream_begins(self, x: ActiveExchange) -> None: ...
+
     # --- from the exchange (`carriers.Downstream`)
 
     def never_index(self, names: frozenset[bytes]) -> None:
@@ -97,6 +102,9 @@ class Responding(Gathering):
         if not line:
             line = framing.status_line(self.exchange.status)  # type: ignore[union-attr]  # it speaks
         if length < 0:
+            self.stream_head = block
+            if self.half_closed:
+                self.stream_begins(self.exchange)  # type: ignore[arg-type]  # it speaks
             if self.knows_chunks:
                 self.encode = ENCODED
                 block += framing.CHUNKED_LINE
@@ -169,6 +177,7 @@ class Responding(Gathering):
     def over(self, now: float) -> None:
         self.exchange = None
         self.encode = PLAIN
+        self.stream_head = b""
         self.idle_since = now
         if not self.keep or not self.request_done:
             self.hang_up()

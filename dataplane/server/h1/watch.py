@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.http.heads import Head
+from dataplane.http.lasting import asks_for_stream, is_stream
 from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.proxy.request_body import BUFFER, UPSTREAM
 from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUNNELLING, WAIT
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.server.h1.connection import Connection
 
+LEFT = -1.0
+"""The moment until which a client is waited for that has left."""
 SOON = 0.1
 """Seconds until a connection that is too old, and has begun to send a head, is looked at again."""
 
@@ -65,10 +69,7 @@ def _look(down: Connection, x: ActiveExchange, now: float) -> None:
     if down.exchange is not x:  # it ended; the next one asks for itself
         return
     if _has_left(down, x, now):
-        down.transport.abort()
-        if down.exchange is x:  # nobody will tell: the transport was closing
-            down.exchange = None
-            x.downstream_gone("ClientGone")
+        leave(down, x)
     elif _stands_still(down, x, now):
         x.give_up("UpstreamTimeout" if x.paused & UPSTREAM else "RequestTimeout")
     else:
@@ -91,6 +92,32 @@ def _stands_still(down: Connection, x: ActiveExchange, now: float) -> bool:
     return waits and down.progress == (x, x.body_bytes + x.response_bytes)
 
 
+def sends_no_more(down: Connection, x: ActiveExchange) -> None:
+    """The client has ended its sending side while `x` is under way: at once the end of a stream, else of whoever takes
+    no byte for a while. A stream that has not begun shows itself by its head (`stream_begins`)."""
+    if x.grpc is not None or asks_for_stream(x.request) or (down.stream_head and is_stream(Head(down.stream_head))):
+        leave(down, x)
+    else:
+        look_for_bytes(down, x, down.context.clock())
+
+
+def stream_begins(down: Connection, x: ActiveExchange) -> None:
+    """A response without a length begins for a client that sends no more. Its exchange has more to say in this turn, so
+    it ends in the next one."""
+    if is_stream(Head(down.stream_head)):
+        down.quiet_due = LEFT
+        down.arm(down.context.clock())
+
+
+def leave(down: Connection, x: ActiveExchange) -> None:
+    """The client is gone."""
+    down.flush()
+    down.transport.abort()
+    if down.exchange is x:  # nobody will tell: the transport was closing
+        down.exchange = None
+        x.downstream_gone("ClientGone")
+
+
 def look_for_bytes(down: Connection, x: ActiveExchange, now: float) -> None:
     """A client that is gone altogether looks like one that only sends no more, until something is written to it: when
     nothing is for a while, it is taken for gone, so that a silent endpoint does not hold both for ever."""
@@ -102,6 +129,8 @@ def look_for_bytes(down: Connection, x: ActiveExchange, now: float) -> None:
 def _has_left(down: Connection, x: ActiveExchange, now: float) -> bool:
     if now < down.quiet_due:
         return False
+    if down.quiet_due == LEFT:
+        return True
     if down.state == TUNNELLING:  # each direction ends by itself; a moment that is over must not be asked for again
         down.quiet_due = NEVER
         return False

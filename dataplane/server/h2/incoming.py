@@ -11,6 +11,7 @@ from dataplane.chain.replies import made
 from dataplane.http.h2 import events
 from dataplane.http.h2.errors import ENHANCE_YOUR_CALM
 from dataplane.http.heads import Head
+from dataplane.http.refused import of_parts
 from dataplane.http.upgrades import WEBSOCKET
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.server.h2 import requests, watch, websocket
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.http.h2.events import Event
+    from dataplane.http.refused import Shown
     from dataplane.server.h2.connection import Connection
 
 log = logging.getLogger("dataplane.server")
@@ -38,7 +40,7 @@ def _request(connection: Connection, event: events.Request) -> None:
         context = connection.context
         learned = requests.read(head, connection.peer, context.limits.max_line, known, connection.rules_of)
         if isinstance(learned, str):
-            _refuse(connection, carrier, learned, b"HEAD" if head.method == b"HEAD" else b"-", head.low)
+            _refuse(connection, carrier, learned, of_parts(head.method, head.path, head.authority), head.low)
             return
         known = connection.known = learned
     x = _exchange(connection, carrier, known.method, known.target, Head(known.block, known.low))
@@ -48,6 +50,7 @@ def _request(connection: Connection, event: events.Request) -> None:
     x.host = x.asked_host = known.host
     x.peer = known.client
     x.authority = known.authority
+    x.scheme = known.scheme
     x.takes_trailers = head.takes_trailers
     carrier.never_indexed = head.never_indexed
     if known.dropped:
@@ -82,20 +85,22 @@ def _exchange(
     return x
 
 
-def _refuse(connection: Connection, carrier: StreamCarrier, reason: str, method: bytes, low: bytes) -> None:
+def _refuse(connection: Connection, carrier: StreamCarrier, reason: str, shown: Shown, low: bytes) -> None:
     """Answer a request that is none for us; its content is not looked at. Of its head (`low`) only what says that the
-    client speaks gRPC, and wants a status of gRPC, is kept."""
+    client speaks gRPC, and wants a status of gRPC, is kept, and what the log shows."""
     connection.context.recorder.refused(reason)
     head = Head(b"\r\n", b"\r\n")
     content_type = Head(low, low).get(b"content-type") if b"application/grpc" in low else None
     if content_type is not None:
         head.add(b"content-type", content_type)
-    _exchange(connection, carrier, method, b"-", head).reply(made(reason))
+    x = _exchange(connection, carrier, shown.method, shown.target, head)
+    x.asked_host = shown.host
+    x.reply(made(reason))
 
 
 def _oversized(connection: Connection, event: events.OversizedRequest) -> None:
     carrier = event.stream.owner = StreamCarrier(connection, event.stream)
-    _refuse(connection, carrier, "HeadersTooLarge", b"-", event.low)
+    _refuse(connection, carrier, "HeadersTooLarge", of_parts(*event.asked), event.low)
 
 
 def _content(connection: Connection, event: events.Content) -> None:

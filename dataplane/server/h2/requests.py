@@ -44,7 +44,7 @@ class Meaning:
     """A head and what it says. Constant; requests with equal heads share one. The repr has nothing that may be secret.
 
     Fields as in `dataplane.exchange`; `block` and `low` as in `heads.Head`. `client`: the client's address. `dropped`:
-    headers left out for their names. `has_id`: the client sent an x-request-id that stays.
+    headers left out for their names. `scheme`: of the URI that is asked for. `has_id`: the client sent an x-request-id that stays.
     `grpc`: what its content type is (`http/grpc`).
     `length` of content that follows: 0 none, or `messages.UNKNOWN`. `expects`: as `Exchange.expects`. `upgrade`: the
     `:protocol` of an extended CONNECT, or b"". `opens_tunnel`: a CONNECT, extended or not; its length and what it
@@ -68,6 +68,7 @@ class Meaning:
         "path",
         "query",
         "readings",
+        "scheme",
         "target",
         "upgrade",
     )
@@ -82,6 +83,7 @@ class Meaning:
         self.length = head.length
         self.expects = bool(head.expect)
         self.client = ""
+        self.scheme = b"http"
         self.has_id = False
         self.dropped = 0
         self.grpc = grpc.NOT_GRPC
@@ -98,7 +100,7 @@ def read(
 ) -> Meaning | str:
     """Understand a head, or answer the reason code of a refusal. `known`: of the request before, of which the block may
     be the same; `rules_of`: those of the listener for a host."""
-    refusal = _refusal(head, peer, max_target)
+    refusal = _refusal(head, max_target)
     if refusal:
         return refusal
     found = Meaning(head)
@@ -106,17 +108,21 @@ def read(
         found.target, found.path, found.readings = head.authority, uri.NO_PATH, ()
     elif not _aim(found, head.path):
         return "BadRequest"
-    is_known = head.block is known.head.block and head.authority == known.authority
+    is_known = head.block is known.head.block and (head.authority, head.scheme) == (known.authority, known.head.scheme)
     if is_known and not head.protocol and not known.upgrade:
         found.block, found.low = known.block, known.low
         found.authority, found.host, found.has_id = known.authority, known.host, known.has_id
-        found.grpc, found.client, found.dropped = known.grpc, known.client, known.dropped
+        found.grpc, found.client, found.dropped, found.scheme = known.grpc, known.client, known.dropped, known.scheme
         return found
     host = uri.canonical_host(head.authority)
     if host is None:
         return "BadRequest"
     found.authority, found.host = head.authority, host
-    refusal = _fill(found, head, peer, rules_of(host))
+    rules = rules_of(host)
+    found.scheme = rules.scheme(head.scheme, peer) if head.scheme else peer.scheme
+    if not found.scheme:
+        return "BadRequest"
+    refusal = _fill(found, head, peer, rules)
     if refusal:
         return refusal
     if head.protocol:
@@ -124,7 +130,7 @@ def read(
     return found
 
 
-def _refusal(head: RequestHead, peer: Peer, max_target: int) -> str:
+def _refusal(head: RequestHead, max_target: int) -> str:
     """The reason code that a head is refused with whatever its target is, or ""."""
     if head.method not in METHODS or (head.protocol and not upgrades.is_allowed(head.protocol.lower())):
         return "MethodNotImplemented"
@@ -132,8 +138,6 @@ def _refusal(head: RequestHead, peer: Peer, max_target: int) -> str:
         return "BadRequest" if uri.split_authority(head.authority) is None else ""
     if len(head.path) > max_target:
         return "TargetTooLong"
-    if head.scheme != peer.scheme and head.scheme.lower() != peer.scheme:  # RFC 9110 7.4: not meant for this connection
-        return "BadRequest"
     if head.expect and head.expect.lower() != b"100-continue":
         return "ExpectationFailed"
     return ""
@@ -188,7 +192,7 @@ def _fill(found: Meaning, head: RequestHead, peer: Peer, rules: HttpRules) -> st
             unusual = unusual_lines(block)
             block, low = without(block, low, unusual)
             found.dropped = len(unusual)
-    ours = forwarding.lines(head.authority, forwarded, peer, low)
+    ours = forwarding.lines(head.authority, forwarded, found.scheme, low)
     host = b"\r\nhost: " + head.authority
     found.block = host + block + ours
     found.low = host.lower() + low + ours.lower()

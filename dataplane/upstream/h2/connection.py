@@ -1,4 +1,4 @@
-"""One HTTP/2 connection to an endpoint, shared by the requests of many clients: prior knowledge, in plain text.
+"""One HTTP/2 connection to an endpoint, shared by the requests of many clients: by prior knowledge, or by ALPN.
 
 An asyncio protocol without a Task around the codec (`http/h2/connection`). It lends streams (`h2/stream`), hands each
 what concerns it, and writes what the codec has at the end of each turn of the loop. It is open once the endpoint's
@@ -71,6 +71,7 @@ class SharedConnection:
         "received",
         "reserved",
         "retired",
+        "scheme",
         "served",
         "state",
         "transport",
@@ -90,6 +91,8 @@ class SharedConnection:
         on_fault: Callable[[str, str], None] = lambda reason, detail: None,
     ) -> None:
         self.endpoint = endpoint
+        self.scheme = endpoint.scheme
+        """Of all its requests."""
         self.number = writes.served.enter("endpoint", "HTTP/2", endpoint.label)
         self.writes = writes
         self.on_open = on_open
@@ -355,7 +358,7 @@ class SharedConnection:
         self._write()
         if self.state == OPEN:
             self.on_fault(event.reason, f"code {event.code}: {event.reason}")
-        if self.state == OPENING and self.begins[:5] == b"HTTP/":
+        if self.state == OPENING and self.begins and b"HTTP/".startswith(self.begins[:5]):
             self._end("it speaks HTTP/1, where HTTP/2 was expected")
         else:
             self._end(f"HTTP/2 connection error: {event.reason}")

@@ -78,7 +78,7 @@ class SharedStream:
     def _request(self, consumer: Consumer, block: bytes, end: bool) -> str:
         self.stream = self.connection.codec.send_request(
             consumer.method,
-            b"http",
+            self.connection.scheme,
             heads.authority_of(block),
             consumer.target,
             heads.with_te(consumer, block),
@@ -100,7 +100,7 @@ class SharedStream:
         lines, self.key = heads.connect_block(block)
         self.stream = codec.send_request(
             b"CONNECT",
-            b"http",
+            self.connection.scheme,
             heads.authority_of(block),
             consumer.target,
             lines,

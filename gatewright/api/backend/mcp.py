@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gatewright.api.schema.cel_field import RequestExpression
-from gatewright.api.schema.fields import FailureMode, Json, PseudoHeaderName, ShortString
+from gatewright.api.schema.fields import FailureMode, Json, PositiveDuration, PseudoHeaderName, ShortString
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
 from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.authorization import Authorization
@@ -87,3 +87,6 @@ class BackendMCP(Model):
     """Deprecated in favour of traffic.jwtAuthentication.mcp, which runs before transformations and rate limits."""
     guardrails: MCPGuardrails | None = None
     """Processors of MCP messages."""
+    keep_alive: PositiveDuration | None = None
+    """Silence on a stream to a client after which a comment says that it is alive, for balancers in front that end what
+    is silent: at most one each 100ms. Unset: none of ours, comments of servers pass. Gatewright extension."""

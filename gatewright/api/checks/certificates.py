@@ -13,6 +13,9 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from gatewright import presenting
 
 CERTIFICATE: Final = "tls.crt"
 """The entry of a Secret with a certificate and those that signed it."""
@@ -49,12 +52,14 @@ def pair_problem(chain: bytes, key: bytes) -> EntryProblem | None:
         if len(value) > longest:
             return EntryProblem(entry, f"is longer than {longest} bytes")
     try:
-        public = x509.load_pem_x509_certificates(chain)[0].public_key()
+        certificates = x509.load_pem_x509_certificates(chain)
+        public = certificates[0].public_key()
     except (ValueError, UnsupportedAlgorithm):
         return EntryProblem(CERTIFICATE, "is no certificate in PEM form")
     try:
         # Whether an RSA key is sound is asked where it is used: of a large one the answer takes seconds.
-        own = serialization.load_pem_private_key(key, None, unsafe_skip_rsa_key_validation=True).public_key()
+        private = serialization.load_pem_private_key(key, None, unsafe_skip_rsa_key_validation=True)
+        own = private.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):  # TypeError: it is encrypted
         return EntryProblem(KEY, "is no private key in PEM form without a password")
     if own != public:
@@ -65,6 +70,10 @@ def pair_problem(chain: bytes, key: bytes) -> EntryProblem | None:
         own, rsa.RSAPublicKey | ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | ed448.Ed448PublicKey
     ):
         return EntryProblem(KEY, "is of a kind that TLS does not sign with: RSA, EC, Ed25519 and Ed448 do")
+    try:
+        presenting.check(certificates[0], b"".join(each.public_bytes(Encoding.PEM) for each in certificates), private)
+    except presenting.Unusable as error:
+        return EntryProblem(CERTIFICATE, str(error))
     return None
 
 
@@ -84,15 +93,19 @@ def expiry_warning(expires: datetime | None, now: float) -> str:
     return f"{verb} on {expires:%Y-%m-%d} at {expires:%H:%M} UTC"
 
 
+_PRIVATE: Final = "PRIVATE KEY-----"
+
+
 def authorities_problem(text: str) -> str:
-    """Why there is no certificate in the text of a bundle; "" when there is."""
+    """Why the text is no bundle of certificates; "" when it is. Bundles are public: one with a private key is none, as
+    whoever connects to what it verifies would get the key."""
     if len(text) > LONGEST_BUNDLE:
         return f"is longer than {LONGEST_BUNDLE} bytes"
     try:
         x509.load_pem_x509_certificates(text.encode())
     except ValueError:
         return "is no certificate in PEM form"
-    return ""
+    return "has a private key: certificates of authorities are public" if _PRIVATE in text else ""
 
 
 _END: Final = "-----END X509 CRL-----"

@@ -131,6 +131,10 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *(f"spec.policies.{name}" for name in _CONNECTING),
         *_mcp("spec", "spec.policies"),
     ),
+    "GatewayParameters": (
+        "spec",
+        "-spec.istio",  # proxies take no part in a mesh
+    ),
     STANDALONE: (
         "config",
         "-config.dynamicForwardProxy",  # agent backends

@@ -19,6 +19,7 @@ from gatewright.api.checks.errors import MOST_SHOWN, Finding, findings
 from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, unsupported, without_what_lacks
+from gatewright.api.decode import partly
 from gatewright.api.decode.newer import LENIENT, read
 from gatewright.api.decode.rests import rest
 from gatewright.api.objects.kinds import KINDS, OWN_GROUPS, KindInfo
@@ -52,7 +53,10 @@ class Decoded:
     path: Path = ()
     """Where the object is in its document: an item of a List is not the document itself."""
     remains: KubeObject | None = None
-    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which guards refuse."""
+    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which guards refuse, of a
+    route the rules that answer 500."""
+    partial: KubeObject | None = None
+    """In place of an invalid route: itself, when some of its rules are valid (`partly`)."""
 
 
 Cache = MutableMapping[str, tuple[Decoded, ...]]
@@ -193,12 +197,22 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
         problems.append(subject.problem(finding.path, finding.message, severity, code=code))
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):
-        remains = rest(info.kind, _with_namespace(document, info), problems)
-        return replace(_decoded(key, None, "invalid", shown(problems, subject), subject), remains=remains)
+        refused = _decoded(key, None, "invalid", shown(problems, subject), subject)
+        return _with_rest(refused, _with_namespace(document, info), info, problems, found)
     if not info.served:
         problems.append(subject.problem(("kind",), f"{UNSUPPORTED}{info.kind}", unsupported=True))
         return _decoded(key, item, "unsupported", problems, subject)
     return _judged(item, problems, subject)
+
+
+def _with_rest(
+    refused: Decoded, document: dict[str, Any], info: KindInfo, problems: list[Problem], found: Iterable[Finding]
+) -> Decoded:
+    """The outcome of an invalid object with what acts of it. `found`: its mistakes, where they are."""
+    part = partly.partly(without_nulls(document), info.model, found) if info.kind in partly.KINDS else None
+    if part is None:
+        return replace(refused, remains=rest(info.kind, document, problems))
+    return replace(refused, partial=part.route) if part.works else replace(refused, remains=part.route)
 
 
 def _without_status(value: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ and BackendTLSPolicies every field narrows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -92,12 +91,7 @@ class _Newer:
     def mark(self, item: KubeObject) -> None:
         for position, unread in self._rules.items():
             getattr(item, "spec").rules[position]._unread = unread  # noqa: B009 - only routes have rules
-        item._newer = (*self._messages(), *self._named)
-
-    def _messages(self) -> Iterator[str]:
-        for position, unread in sorted(self._rules.items()):
-            if not unread.drops:
-                yield f"rule {position} answers 500: {unread.message}"
+        item._newer = (*self._named,)
 
 
 def _rule_of(path: Path) -> tuple[int, bool] | None:

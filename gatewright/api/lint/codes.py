@@ -31,6 +31,7 @@ CODES: Final[dict[str, str]] = {
     "bad-condition": "an object that status would show with a problem",
     "expiring": "a certificate that expires within 14 days, or has expired",
     "open-forward": "a forward proxy to anywhere that nobody guards",
+    "lends-certificate": "a Gateway's client certificate that routes of other namespaces use",
     "hardly-meant": "a valid setting that does something else than it seems to",
 }
 """Code to what it says, in a few words."""

@@ -324,6 +324,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
     ("Eviction", "duration_ms"): _milliseconds("duration"),
     ("BackendMcp", "authentication"): _mcp_authentication,
+    ("BackendMcp", "keep_alive_ms"): _milliseconds("keep_alive"),
     ("McpProcessor", "backend"): _nothing,
     ("McpProcessor", "failure_mode"): attrgetter("remote.failure_mode"),
     ("McpProcessor", "metadata"): attrgetter("remote.metadata"),

@@ -39,12 +39,13 @@ def permitted(wanted: Permission, is_granted: Callable[[Permission], bool]) -> b
     return is_granted(wanted) or is_granted(wanted._replace(name=""))
 
 
-def lacking(wanted: Permission) -> str:
-    """What to tell of a reference that is not permitted."""
-    return (
-        f"no ReferenceGrant in namespace {wanted.namespace} permits {_plural(wanted.from_kind)} of namespace "
-        f"{wanted.from_namespace}"
-    )
+def lacking(*wanted: Permission) -> str:
+    """What to tell of a reference that is not permitted: what would permit it, of which one is enough."""
+    kinds: dict[str, list[str]] = {}
+    for each in wanted:
+        kinds.setdefault(each.from_namespace, []).append(_plural(each.from_kind))
+    sources = " or ".join(f"{' or '.join(found)} of namespace {namespace}" for namespace, found in kinds.items())
+    return f"no ReferenceGrant in namespace {wanted[0].namespace} permits {sources}"
 
 
 def _plural(kind: str) -> str:

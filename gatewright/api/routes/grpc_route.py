@@ -119,7 +119,7 @@ class GRPCRouteRule(RuledModel):
 
     @property
     def unread(self) -> UnreadRule | None:
-        """Not None for what is left of a rule of a newer version (`decode.newer`)."""
+        """Not None for what is left of a rule that is not valid (`decode.partly`), or newer (`decode.newer`)."""
         return self._unread
 
     def broken_rules(self) -> Iterator[Broken]:

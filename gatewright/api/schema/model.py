@@ -42,7 +42,7 @@ class Model(BaseModel):
 
 
 class UnreadRule(NamedTuple):
-    """Of a route's rule that is of a newer version than ours: it is dropped, or it answers 500."""
+    """Of a route's rule that is not valid, or of a newer version than ours: it is dropped, or it answers 500."""
 
     drops: bool
     message: str

@@ -97,7 +97,7 @@ class Resources:
         self._backends: dict[str, backend_pb2.Backend] = {}
         self._secrets: dict[str, secret_pb2.Secret] = {}
         self.certificates: dict[Path, bytes] = {}
-        """Those of listeners, with those that signed them, by path."""
+        """Those of listeners, and of what is below them, with those that signed them, by path."""
 
     def made(self) -> list[resource_pb2.Resource]:
         """All of them, parents first, what others name before these."""
@@ -249,16 +249,8 @@ class Resources:
         return text
 
     def _certificate(self, placed: PlacedListener, index: int, tls: ListenerTLS) -> str:
-        """The key of the Secret with a certificate. A pair that cannot be used is noted as a problem."""
+        """The key of the Secret with a certificate."""
         (key,) = self._secret(f"listener/{placed.name}", placed.path, f"tls/{index}", tls)
-        secret = self._secrets.get(key)
-        if secret is not None:
-            path = self.places[key]
-            problem = certificates.pair_problem(secret.data[CERTIFICATE], secret.data[KEY])
-            if problem is not None:
-                self.problems.append(((*path, problem.entry), problem.text))
-            else:
-                self.certificates[path] = secret.data[CERTIFICATE]
         return key
 
     def _references(self, owner: str, path: Path) -> to_wire.References:
@@ -364,7 +356,17 @@ class Resources:
         if len(entries) == len(contents):
             namespace, name = NAMESPACE, owner.partition("/")[2]
             self._secrets[key] = secret_pb2.Secret(namespace=namespace, name=name, data=entries)
+            if {CERTIFICATE, KEY} <= entries.keys():
+                self._check_pair(self.places[key], entries[CERTIFICATE], entries[KEY])
         return (key,)
+
+    def _check_pair(self, path: Path, chain: bytes, key: bytes) -> None:
+        """One that cannot be used is noted as a problem."""
+        problem = certificates.pair_problem(chain, key)
+        if problem is not None:
+            self.problems.append(((*path, problem.entry), problem.text))
+        elif path[0] == "binds":
+            self.certificates[path] = chain
 
     def _entry(self, content: Content | str) -> bytes | None:
         """None: nobody is here to look. Raises `Unreadable`."""

@@ -26,7 +26,7 @@ from gatewright.wire.v1 import authentication_pb2 as gatewright_dot_wire_dot_v1_
 from gatewright.wire.v1 import traffic_pb2 as gatewright_dot_wire_dot_v1_dot_traffic__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cgatewright/wire/v1/mcp.proto\x12\x12gatewright.wire.v1\x1a\'gatewright/wire/v1/authentication.proto\x1a gatewright/wire/v1/traffic.proto\"\xbc\x01\n\nBackendMcp\x12\x38\n\rauthorization\x18\x01 \x01(\x0b\x32!.gatewright.wire.v1.Authorization\x12\x35\n\nguardrails\x18\x02 \x01(\x0b\x32!.gatewright.wire.v1.McpGuardrails\x12=\n\x0e\x61uthentication\x18\x03 \x01(\x0b\x32%.gatewright.wire.v1.JwtAuthentication\"E\n\rMcpGuardrails\x12\x34\n\nprocessors\x18\x01 \x03(\x0b\x32 .gatewright.wire.v1.McpProcessor\"\x9c\x03\n\x0cMcpProcessor\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x35\n\x0c\x66\x61ilure_mode\x18\x02 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\x12@\n\x08metadata\x18\x03 \x03(\x0b\x32..gatewright.wire.v1.McpProcessor.MetadataEntry\x12\x1f\n\x17\x61llowed_request_headers\x18\x04 \x03(\t\x12\"\n\x1a\x64isallowed_request_headers\x18\x05 \x03(\t\x12>\n\x07methods\x18\x06 \x03(\x0b\x32-.gatewright.wire.v1.McpProcessor.MethodsEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aL\n\x0cMethodsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0e\x32\x1c.gatewright.wire.v1.McpPhase:\x02\x38\x01*{\n\x08McpPhase\x12\x19\n\x15MCP_PHASE_UNSPECIFIED\x10\x00\x12\x11\n\rMCP_PHASE_OFF\x10\x01\x12\x15\n\x11MCP_PHASE_REQUEST\x10\x02\x12\x16\n\x12MCP_PHASE_RESPONSE\x10\x03\x12\x12\n\x0eMCP_PHASE_FULL\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cgatewright/wire/v1/mcp.proto\x12\x12gatewright.wire.v1\x1a\'gatewright/wire/v1/authentication.proto\x1a gatewright/wire/v1/traffic.proto\"\xea\x01\n\nBackendMcp\x12\x38\n\rauthorization\x18\x01 \x01(\x0b\x32!.gatewright.wire.v1.Authorization\x12\x35\n\nguardrails\x18\x02 \x01(\x0b\x32!.gatewright.wire.v1.McpGuardrails\x12=\n\x0e\x61uthentication\x18\x03 \x01(\x0b\x32%.gatewright.wire.v1.JwtAuthentication\x12\x1a\n\rkeep_alive_ms\x18\x04 \x01(\x04H\x00\x88\x01\x01\x42\x10\n\x0e_keep_alive_ms\"E\n\rMcpGuardrails\x12\x34\n\nprocessors\x18\x01 \x03(\x0b\x32 .gatewright.wire.v1.McpProcessor\"\x9c\x03\n\x0cMcpProcessor\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x35\n\x0c\x66\x61ilure_mode\x18\x02 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\x12@\n\x08metadata\x18\x03 \x03(\x0b\x32..gatewright.wire.v1.McpProcessor.MetadataEntry\x12\x1f\n\x17\x61llowed_request_headers\x18\x04 \x03(\t\x12\"\n\x1a\x64isallowed_request_headers\x18\x05 \x03(\t\x12>\n\x07methods\x18\x06 \x03(\x0b\x32-.gatewright.wire.v1.McpProcessor.MethodsEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aL\n\x0cMethodsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0e\x32\x1c.gatewright.wire.v1.McpPhase:\x02\x38\x01*{\n\x08McpPhase\x12\x19\n\x15MCP_PHASE_UNSPECIFIED\x10\x00\x12\x11\n\rMCP_PHASE_OFF\x10\x01\x12\x15\n\x11MCP_PHASE_REQUEST\x10\x02\x12\x16\n\x12MCP_PHASE_RESPONSE\x10\x03\x12\x12\n\x0eMCP_PHASE_FULL\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,16 +37,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPPROCESSOR_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_MCPPROCESSOR_METHODSENTRY']._loaded_options = None
   _globals['_MCPPROCESSOR_METHODSENTRY']._serialized_options = b'8\001'
-  _globals['_MCPPHASE']._serialized_start=804
-  _globals['_MCPPHASE']._serialized_end=927
+  _globals['_MCPPHASE']._serialized_start=850
+  _globals['_MCPPHASE']._serialized_end=973
   _globals['_BACKENDMCP']._serialized_start=128
-  _globals['_BACKENDMCP']._serialized_end=316
-  _globals['_MCPGUARDRAILS']._serialized_start=318
-  _globals['_MCPGUARDRAILS']._serialized_end=387
-  _globals['_MCPPROCESSOR']._serialized_start=390
-  _globals['_MCPPROCESSOR']._serialized_end=802
-  _globals['_MCPPROCESSOR_METADATAENTRY']._serialized_start=677
-  _globals['_MCPPROCESSOR_METADATAENTRY']._serialized_end=724
-  _globals['_MCPPROCESSOR_METHODSENTRY']._serialized_start=726
-  _globals['_MCPPROCESSOR_METHODSENTRY']._serialized_end=802
+  _globals['_BACKENDMCP']._serialized_end=362
+  _globals['_MCPGUARDRAILS']._serialized_start=364
+  _globals['_MCPGUARDRAILS']._serialized_end=433
+  _globals['_MCPPROCESSOR']._serialized_start=436
+  _globals['_MCPPROCESSOR']._serialized_end=848
+  _globals['_MCPPROCESSOR_METADATAENTRY']._serialized_start=723
+  _globals['_MCPPROCESSOR_METADATAENTRY']._serialized_end=770
+  _globals['_MCPPROCESSOR_METHODSENTRY']._serialized_start=772
+  _globals['_MCPPROCESSOR_METHODSENTRY']._serialized_end=848
 # @@protoc_insertion_point(module_scope)

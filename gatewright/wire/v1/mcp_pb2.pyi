@@ -23,14 +23,16 @@ MCP_PHASE_RESPONSE: McpPhase
 MCP_PHASE_FULL: McpPhase
 
 class BackendMcp(_message.Message):
-    __slots__ = ("authorization", "guardrails", "authentication")
+    __slots__ = ("authorization", "guardrails", "authentication", "keep_alive_ms")
     AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
     GUARDRAILS_FIELD_NUMBER: _ClassVar[int]
     AUTHENTICATION_FIELD_NUMBER: _ClassVar[int]
+    KEEP_ALIVE_MS_FIELD_NUMBER: _ClassVar[int]
     authorization: _traffic_pb2.Authorization
     guardrails: McpGuardrails
     authentication: _authentication_pb2.JwtAuthentication
-    def __init__(self, authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., guardrails: _Optional[_Union[McpGuardrails, _Mapping]] = ..., authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ...) -> None: ...
+    keep_alive_ms: int
+    def __init__(self, authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., guardrails: _Optional[_Union[McpGuardrails, _Mapping]] = ..., authentication: _Optional[_Union[_authentication_pb2.JwtAuthentication, _Mapping]] = ..., keep_alive_ms: _Optional[int] = ...) -> None: ...
 
 class McpGuardrails(_message.Message):
     __slots__ = ("processors",)

@@ -19,7 +19,7 @@ import yaml
 
 from tests.cluster.rig.api import Api, ApiError, Json
 from tests.cluster.rig.features import VERSIONS
-from tests.cluster.rig.world import PYTHON, ROOT, SYSTEM, World, apply, documents, established, place, running
+from tests.cluster.rig.world import FIRST, PYTHON, ROOT, SYSTEM, World, apply, documents, established, place, running
 
 MANIFESTS = ROOT / "manifests"
 EXAMPLE = ROOT / "examples" / "kubernetes"
@@ -42,20 +42,23 @@ class Newcomer(World):
         return None if program is None else [*RUNS, program]
 
 
-def resources(kustomization: Path) -> list[Path]:
-    """The files that `kubectl apply -k` applies."""
-    found: list[Path] = []
-    for each in yaml.safe_load((kustomization / "Kustomization").read_text())["resources"]:
+def resources(kustomization: Path) -> list[Json]:
+    """What `kubectl apply -k` applies, as far as the files of manifests/ use it."""
+    settings = yaml.safe_load((kustomization / "Kustomization").read_text())
+    found: list[Json] = []
+    for each in settings["resources"]:
         path = (kustomization / each).resolve()
-        found += resources(path) if path.is_dir() else [path]
-    return found
+        found += resources(path) if path.is_dir() else documents(path)
+    if "namespace" in settings:
+        found = [{**each, "metadata": {**each["metadata"], "namespace": settings["namespace"]}} for each in found]
+    return sorted(found, key=lambda each: each["kind"] not in FIRST)
 
 
 async def follow(api: Api, definitions: Path) -> str:
     """The page, step by step; the answer is what the Gateway says at its address."""
     for document in documents(*sorted(definitions.glob("*.yaml"))):  # Gateway API's own
         await apply(api, document)
-    for document in documents(*resources(MANIFESTS)):
+    for document in resources(MANIFESTS):
         await apply(api, document)
     await established(api)
     for document in documents(*sorted(EXAMPLE.glob("*.yaml"))):

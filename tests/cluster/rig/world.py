@@ -60,6 +60,7 @@ PLURALS = {
     "GatewayClass": "gatewayclasses",
     "HTTPRoute": "httproutes",
     "Namespace": "namespaces",
+    "NetworkPolicy": "networkpolicies",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "Role": "roles",
     "RoleBinding": "rolebindings",
@@ -68,6 +69,8 @@ PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
+FIRST = ("Namespace", "CustomResourceDefinition")
+"""Kinds that others need."""
 PYTHON = [sys.executable, "-m"]
 
 
@@ -257,7 +260,7 @@ def documents(*files: Path) -> list[Json]:
         found += [
             each for each in yaml.load_all(file.read_text(), yaml.CSafeLoader) if (each or {}).get("kind") in PLURALS
         ]
-    return sorted(found, key=lambda each: each["kind"] not in ("Namespace", "CustomResourceDefinition"))
+    return sorted(found, key=lambda each: each["kind"] not in FIRST)
 
 
 async def established(api: Api) -> None:
@@ -282,8 +285,9 @@ async def install(world: World, api: Api, definitions: Path) -> None:
     for document in documents(*sorted((ROOT / "manifests/crds").glob("*.yaml"))):
         await apply(api, document)
     await established(api)
-    for document in documents(*sorted((ROOT / "manifests/base").glob("*.yaml"))):
-        await apply(api, document)
+    for part in ("base", "everywhere"):  # whoever uses a rig makes Gateways in namespaces of their own
+        for document in documents(*sorted((ROOT / "manifests" / part).glob("*.yaml"))):
+            await apply(api, document)
 
 
 async def start_controller(

@@ -93,6 +93,8 @@ def test_bundles_of_authorities() -> None:
     for text in ("", "hello", PAIR.key.decode()):
         assert authorities_problem(text) == NOT_PEM
     assert authorities_problem(both + "\n" * LONGEST_BUNDLE) == "is longer than 1048576 bytes"
+    with_key = both + PAIR.key.decode()
+    assert authorities_problem(with_key) == "has a private key: certificates of authorities are public"
 
 
 def test_lists_of_revoked_certificates() -> None:

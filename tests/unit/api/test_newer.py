@@ -59,7 +59,7 @@ def test_an_unknown_filter_fails_its_rule_which_goes_on_matching() -> None:
     bad = {**known, "name": "b", "filters": [modifier(), modifier(only=["a"])]}
     unread, said, read = rules(bad, known)
     message = f"spec.rules[0].filters[1].requestHeaderModifier.only {UNKNOWN}"
-    assert unread == [(False, message), None] and said == (f"rule 0 answers 500: {message}",)
+    assert unread == [(False, message), None] and said == ()
     assert (read[0].name, read[0].backend_refs, read[0].filters) == ("b", (), ())
     assert read[0].matches == read[1].matches and read[1].filters and read[1].backend_refs
 
@@ -86,7 +86,7 @@ def test_what_decides_of_a_rule(rule: dict[str, Any], unread: tuple[bool, str], 
     drops, path = unread
     message = f"spec.rules[{position}].{path} {UNKNOWN}"
     assert found == [None] * position + [(drops, message)]
-    assert said == (() if drops else (f"rule {position} answers 500: {message}",))
+    assert said == ()
 
 
 @pytest.mark.parametrize(
@@ -105,16 +105,11 @@ def test_what_is_unknown_elsewhere_in_a_rule_has_no_effect(rule: dict[str, Any],
     assert read[1].name == "other"
 
 
-def test_rules_are_named_in_their_order_and_then_the_rest() -> None:
+def test_what_is_unknown_beside_rules_that_fail_is_named() -> None:
     one, two = {"filters": [modifier(a=1)]}, {"filters": [modifier(b=1)], "mood": 1}
     found, said, _ = rules({"matches": [{"c": 1}]}, one, two)
     assert [None if each is None else each[0] for each in found] == [True, False, False]
-    where = "filters[0].requestHeaderModifier"
-    assert said == (
-        f"rule 1 answers 500: spec.rules[1].{where}.a {UNKNOWN}",
-        f"rule 2 answers 500: spec.rules[2].{where}.b {UNKNOWN}",
-        f"spec.rules[2].mood {UNKNOWN} and has no effect",
-    )
+    assert said == (f"spec.rules[2].mood {UNKNOWN} and has no effect",)
 
 
 def test_calls_are_read_so_too() -> None:

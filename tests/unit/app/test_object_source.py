@@ -195,7 +195,10 @@ async def test_an_unknown_filter_fails_its_rule_and_never_opens_it(written: str)
         assert [each.invalid.reason.partition(":")[0] for each in failing.backends] == ["UnsupportedValue"]
         assert "/a" in str(failing.matches[0].path) and not failing.policies
         assert other.backends[0].backend
-        assert made.conditions()["Accepted"].startswith("True Accepted: rule 0 answers 500: spec.rules[0].filters[0].")
+        assert made.conditions()["Accepted"].startswith("True Accepted")
+        partly = made.conditions()["PartiallyInvalid"]
+        assert partly.startswith("True UnsupportedValue: Dropped Rule 0: spec.rules[0].filters[0].")
+        assert partly.endswith("; what it matches is answered with 500")
 
 
 async def test_an_unknown_field_elsewhere_is_named_and_has_no_effect() -> None:

@@ -14,6 +14,8 @@ from dataplane.chain.grpc_unary import StatusError, unary
 from dataplane.http.heads import Head
 
 OK = b"grpc-status: 0\r\n"
+X: Any = object()
+"""For whose sake."""
 
 
 def frame(message: bytes, flag: int = 0, length: int | None = None) -> bytes:
@@ -49,10 +51,16 @@ class Asked:
         self.calls: list[tuple[str, CallRequest, float]] = []
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.over: list[bool] = []
-        calls: Any = SimpleNamespace(stream=self.begin)
+        self.request_timeout: float | None = None
+        calls: Any = SimpleNamespace(stream=self.begin, seconds=self.seconds)
         self.env = Env(lambda: 100.0, lambda: 0.0, calls=calls, call_at=self.call_at)
 
-    def begin(self, backend: str, request: CallRequest, seconds: float) -> Stream:
+    def seconds(self, backend: str, seconds: float, x: Any) -> float:
+        assert (backend, x) == ("backend/a", X)
+        return seconds if self.request_timeout is None else self.request_timeout
+
+    def begin(self, backend: str, request: CallRequest, seconds: float, x: Any) -> Stream:
+        assert x is X, "policies of its route say how the server is connected to"
         self.calls.append((backend, request, seconds))
         return self.stream
 
@@ -62,7 +70,7 @@ class Asked:
 
     def answer(self, most: int = 100) -> bytes:
         with pytest.raises(StopIteration) as end:
-            unary(self.env, "backend/a", "/a.B/C", b"hello", 1.5, most).send(None)
+            unary(self.env, X, "backend/a", "/a.B/C", b"hello", 1.5, most).send(None)
         return bytes(end.value.value)
 
 
@@ -79,6 +87,18 @@ def test_a_message_there_and_a_message_back() -> None:
     assert [(moment, call) for moment, call in asked.timers] == [(101.5, asked.stream.cancel)]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(30.0, b"30000m"), (0.0004, b"1m"), (10**6, b"99999999m")], ids=["more", "least", "most"]
+)
+def test_the_time_that_the_server_has_is_the_one_of_its_policies(seconds: float, said: bytes) -> None:
+    asked = Asked(frame(b""))
+    asked.request_timeout = seconds
+    asked.answer()
+    ((_, request, within),) = asked.calls
+    assert within == seconds and request.headers.endswith(b"grpc-timeout: %b\r\n" % said)
+    assert [moment for moment, _ in asked.timers] == [100.0 + seconds]
+
+
 @pytest.mark.parametrize(("size", "is_taken"), [(0, True), (10, True), (11, False)])
 def test_an_answer_has_at_most_so_many_bytes(size: int, is_taken: bool) -> None:
     asked = Asked(frame(b"a" * size))
@@ -92,7 +112,7 @@ def test_an_answer_has_at_most_so_many_bytes(size: int, is_taken: bool) -> None:
 
 
 def drive(asked: Asked, most: int = 100) -> None:
-    unary(asked.env, "backend/a", "/a.B/C", b"", 1.0, most).send(None)
+    unary(asked.env, X, "backend/a", "/a.B/C", b"", 1.0, most).send(None)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +124,6 @@ def drive(asked: Asked, most: int = 100) -> None:
         frame(b"a", length=0),
         frame(b"a", length=2),
         frame(b"a") + frame(b"b"),
-        frame(b"a", length=1 << 24),
     ],
     ids=repr,
 )
@@ -112,6 +131,12 @@ def test_what_is_not_one_message_is_no_answer(data: bytes) -> None:
     with pytest.raises(CallFailed, match="not one message") as failed:
         drive(Asked(data))
     assert failed.value.cause == "invalid"
+
+
+def test_a_message_that_announces_too_much_is_not_waited_for() -> None:
+    with pytest.raises(CallFailed, match="more than 100 bytes") as failed:
+        drive(Asked(frame(b"a", length=1 << 24)))
+    assert failed.value.cause == "too_large"
 
 
 @pytest.mark.parametrize(

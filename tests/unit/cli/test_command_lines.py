@@ -25,7 +25,7 @@ PROXIES = {
     "no_provisioning": False,
     **dict.fromkeys(("proxy_image_registry", "proxy_image_repository", "proxy_image_tag", "proxy_xds")),
 }
-IDENTITY = {"peers": None, "xds_service_accounts": False}
+IDENTITY = {"peers": None, "xds_service_accounts": False, "mcp_selectors_need_grants": False}
 OPERATION = {**FLEET, **CLUSTER, **PROXIES, **IDENTITY, "xds_insecure": False, **LOG, **dict.fromkeys(PAGES, "off")}
 CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output": "text"}
 

@@ -151,6 +151,16 @@ def test_definitions_for_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert kinds.count("CustomResourceDefinition") == len(OUR_KINDS)
 
 
+def test_what_a_namespace_needs_names_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """So that `kubectl apply -n` says which."""
+    assert cli.main(["crds", "namespace"]) == exits.OK
+    found = [*yaml.load_all(capsys.readouterr().out, yaml.CSafeLoader)]
+    assert [each["kind"] for each in found] == ["NetworkPolicy", "RoleBinding"]
+    assert not any("namespace" in each["metadata"] for each in found)
+    assert cli.main(["crds", "everywhere"]) == exits.OK
+    assert yaml.safe_load(capsys.readouterr().out)["kind"] == "ClusterRoleBinding"
+
+
 OWNER = ("list", "watch", "get", "create", "patch", "delete")
 """What is done with objects of Gateways."""
 
@@ -221,7 +231,7 @@ def test_definitions_of_an_installed_product(
 def test_an_unknown_part_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["crds", "operators"])
-    assert "there are crds and base" in capsys.readouterr().err
+    assert "there are crds, base, namespace and everywhere" in capsys.readouterr().err
 
 
 def listener(made: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,8 @@ def test_settings_of_a_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert made.security == settings.Security()  # what `up` has no options for stays closed
     assert not made.security.insecure
     assert made.admin_hosts == frozenset()
+    assert not made.mcp.selectors_need_grants
+    assert running.from_arguments(arguments(tmp_path, mcp_selectors_need_grants=True)).mcp.selectors_need_grants
     assert running.from_arguments(arguments(tmp_path, admin_host=["ops.example"])).admin_hosts == {"ops.example"}
     assert running.from_arguments(arguments(tmp_path, socket="/run/x")).socket == Path("/run/x")
     made.socket.parent.chmod(0o777)

@@ -362,6 +362,24 @@ deployment:
         with_layers("{deployment: {spec: {template: {metadata: {labels: {$patch: replace, a: b}}}}}}"),
         'class: spec.deployment.spec.template.metadata.labels["gateway.networking.k8s.io/gateway-name"]: cannot be',
     ),
+    *(
+        (with_layers("{}", f"{{{overlay}: {{spec: {{{change}}}}}}}"), f"own: spec.{overlay}.spec.{field}: cannot be ")
+        for overlay, change, field in (
+            ("podDisruptionBudget", "selector: {}", "selector"),
+            ("podDisruptionBudget", "selector: {matchLabels: {app: other}}", "selector"),
+            ("podDisruptionBudget", "selector: null", "selector"),
+            ("podDisruptionBudget", "$patch: replace, minAvailable: 1", "selector"),
+            ("horizontalPodAutoscaler", "scaleTargetRef: {name: other}", "scaleTargetRef"),
+            ("horizontalPodAutoscaler", "scaleTargetRef: {kind: StatefulSet}", "scaleTargetRef"),
+            ("service", "type: ExternalName, externalName: elsewhere.example", "externalName"),
+            ("service", "type: ExternalName", "type"),
+            ("service", "externalName: elsewhere.example", "externalName"),
+            ("service", "selector: {app: other}", "selector"),
+            ("service", "selector: null", "selector"),
+            ("service", "$patch: delete", "selector"),
+            ("deployment", "template: {spec: {serviceAccount: other}}", "template.spec.serviceAccount"),
+        )
+    ),
     (with_layers("{deployment: {spec: {$patch: delete}}}"), "class: spec.deployment.spec.selector."),
     (with_layers("{deployment: {spec: {template: 5}}}"), "class: spec.deployment.spec.template.metadata.labels"),
     (with_layers("{deployment: {spec: {$patch: merge}}}"), 'class: spec.deployment.spec["$patch"]: must be delete or'),
@@ -398,6 +416,8 @@ VALUES = st.recursive(
                         "ownerReferences",
                         "selector",
                         "matchLabels",
+                        "scaleTargetRef",
+                        "externalName",
                     ),
                     *(
                         "template",
@@ -451,6 +471,13 @@ def test_no_overlay_leads_to_objects_that_are_not_the_gateway_s(overlays: dict[s
             assert body["spec"]["selector"]["matchLabels"][NAME] == "web"
             assert body["spec"]["template"]["metadata"]["labels"][NAME] == "web"
             assert body["spec"]["template"]["spec"]["serviceAccountName"] == "web"
+        if kind in ("Service", "PodDisruptionBudget"):
+            assert NAME in json.dumps(body["spec"]["selector"]) and len(body["spec"]["selector"]) == 1
+        if kind == "HorizontalPodAutoscaler":
+            assert (body["spec"]["scaleTargetRef"]["kind"], body["spec"]["scaleTargetRef"]["name"]) == (
+                "Deployment",
+                "web",
+            )
 
 
 def test_nothing_changes_the_request_and_the_same_request_gives_the_same() -> None:

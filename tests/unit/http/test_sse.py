@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dataplane.http.sse import Event, EventReader, EventTooLarge, comment, retry, write
+from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, comment, retry, write, write_aside
 
 BOM = b"\xef\xbb\xbf"
 
@@ -163,3 +163,25 @@ def test_a_repr_has_no_data() -> None:
     reader = EventReader()
     (event,) = reader.feed(b"data: secret\n\ndata: secret\ndata: sec")
     assert "secret" not in repr(event) + repr(reader)
+
+
+@pytest.mark.parametrize("cut", range(0, 80, 7))
+def test_what_is_beside_events_is_given_where_it_is_wanted(cut: int) -> None:
+    stream = b": one\n\n:\nid: 5\n\nretry: 7\n\ndata: a\n: within\nid: 6\ndata: b\n\nx: y\n\ndata: c\n\n"
+    found = [
+        *(Aside(b"one"), Aside(b""), Aside(None, b"5"), Aside(None, None, 7), Aside(b"within")),
+        *(Event(b"a\nb", b"", b"6"), Event(b"c")),
+    ]
+    reader = EventReader()
+    assert reader.feed_all(stream[:cut]) + reader.feed_all(stream[cut:]) == found
+    assert EventReader().feed(stream) == [Event(b"a\nb", b"", b"6", 7), Event(b"c")]
+
+
+def test_an_aside_is_written_as_it_was_read() -> None:
+    asides: list[Event | Aside] = [Aside(b"ping"), Aside(b""), Aside(None, b"5", 7), Aside(None, b"")]
+    written = b"".join(write_aside(each) for each in asides if isinstance(each, Aside))
+    assert written == b": ping\n\n: \n\nid: 5\nretry: 7\n\nid: \n\n"
+    assert EventReader().feed_all(written) == asides
+    with pytest.raises(ValueError, match="NUL"):
+        write_aside(Aside(None, b"\0"))
+    assert "secret" not in repr(Aside(b"secret"))

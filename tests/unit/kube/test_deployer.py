@@ -11,13 +11,14 @@ import pytest
 
 from controlplane.deploy.names import MANAGED_BY, PRODUCT
 from controlplane.deploy.render import rendered
-from controlplane.deploy.request import Defaults, Request, ServicePort, WantedKey
+from controlplane.deploy.request import Defaults, Layer, Request, ServicePort, WantedKey
 from controlplane.derive import Change, Outlet
 from controlplane.kube.access import APPLY, ApiError
 from controlplane.kube.deployer import Deployer
 from controlplane.kube.owned import KINDS, owner
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.wanted import Outcome, Wanted
+from gatewright.api.objects.gateway_parameters import GatewayParametersSpec
 from tests.fakes.api_server import ApiServer
 from tests.harness.waiting import until
 
@@ -399,18 +400,98 @@ async def test_nothing_is_removed_of_a_gateway_that_is_gone_or_not_accepted(left
         assert world.writes() == before
 
 
-async def test_an_object_of_somebody_else_is_left_alone() -> None:
+def made(kind: str, *, labelled: bool, owned: bool) -> dict[str, Any]:
+    """An object as somebody else makes it, of the name that ours would have."""
+    ours = next(each.body for each in full().objects if each.key.kind == kind)
+    metadata = {"name": ours["metadata"]["name"], "namespace": "shop", "uid": "9"}
+    metadata |= {"labels": ours["metadata"]["labels"]} if labelled else {}
+    metadata |= {"ownerReferences": ours["metadata"]["ownerReferences"]} if owned else {}
+    return {"apiVersion": ours["apiVersion"], "kind": kind, "metadata": metadata, "theirs": "yes"}
+
+
+def full() -> Wanted:
+    """An object of each kind."""
+    spec = GatewayParametersSpec.model_validate({"podDisruptionBudget": {}, "horizontalPodAutoscaler": {}})
+    request = Request("shop", "web", "1", "gatewright", (ServicePort(80, "TCP"),), layers=(Layer("own", spec),))
+    return Wanted("1", rendered(request, Defaults("1"), "c"))
+
+
+@pytest.mark.parametrize(
+    ("labelled", "owned"), [(False, False), (True, False), (False, True)], ids=["neither", "label", "owner"]
+)
+@pytest.mark.parametrize("kind", sorted(KINDS))
+async def test_one_object_of_somebody_else_stops_all_objects_of_the_gateway(
+    kind: str, labelled: bool, owned: bool
+) -> None:
+    """Pods would run as a foreign account, with a foreign key; ours has both label and owner."""
     world = World()
-    theirs = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": {"mine": "yes"}}}
-    world.server.put(PATHS["Service"], theirs)
+    theirs = made(kind, labelled=labelled, owned=owned)
+    name = theirs["metadata"]["name"]
+    world.server.put(PATHS[kind], theirs)
+    async with leading(world):
+        world.want(full())
+        await world.holds(lambda: f"{kind} shop/{name} exists and was not made for this Gateway" in world.failure)
+        await world.holds(lambda: world.deployer.failures > 1)  # looked at again
+        assert world.writes() == []
+        assert world.server.objects[PATHS[kind]][name]["theirs"] == "yes"
+        world.server.delete(PATHS[kind], name)
+        await world.holds(lambda: not world.failure and all(world.has(each) for each in PATHS if each != "Secret"))
+
+
+async def test_what_runs_stays_as_it_is_when_an_object_of_somebody_else_takes_the_place_of_ours() -> None:
+    async with leading() as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.has("Deployment"))
+        await world.idle()
+        world.server.delete(PATHS["ServiceAccount"], "web")
+        world.server.put(PATHS["ServiceAccount"], made("ServiceAccount", labelled=False, owned=False))
+        await world.holds(lambda: "ServiceAccount shop/web exists" in world.failure)
+        before = world.writes()
+        world.want(wanted(80, 81))
+        failures = world.deployer.failures
+        await world.holds(lambda: world.deployer.failures > failures)
+        assert world.writes() == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_named"),
+    [("ServiceAccount", True), ("ConfigMap", True), ("Secret", True), ("Service", False)],
+)
+async def test_no_pod_is_asked_for_while_what_it_names_could_not_be_made(kind: str, is_named: bool) -> None:
+    """A Service may fail by itself: Pods serve without."""
+    world = World(Refusing(PATHS[kind]))
     async with leading(world):
         world.want(wanted(80))
-        await world.holds(lambda: "Service shop/web exists and was not made for this Gateway" in world.failure)
-        await world.holds(lambda: world.has("Deployment"))
-        assert world.server.objects[PATHS["Service"]]["web"]["spec"] == theirs["spec"]
-        world.want(wanted())
-        await world.holds(lambda: not world.failure)
-        assert world.has("Service")
+        await world.holds(lambda: world.deployer.failures > 1)
+        assert world.has("Deployment") is not is_named
+
+
+@pytest.mark.parametrize(
+    ("message", "is_hinted"),
+    [
+        ('services "web" is forbidden: User "x" cannot patch resource "services" in API group ""', True),
+        ('services "web" is forbidden: exceeded quota: small', False),
+        ('services "web" is forbidden: ValidatingAdmissionPolicy "gatewright-controller" denied request', False),
+    ],
+)
+async def test_where_a_right_is_missing_the_status_says_what_to_bind(message: str, is_hinted: bool) -> None:
+    async with leading(World(Refusing(PATHS["Service"], message))) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: message in world.failure)
+        assert ("bind the ClusterRole gatewright-provisioner in namespace shop" in world.failure) is is_hinted
+
+
+class Refusing(Server):
+    """Takes no write of one kind."""
+
+    def __init__(self, path: str, message: str = "no right") -> None:
+        super().__init__()
+        self.refused, self.message = path, message
+
+    async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Any:
+        if method != "GET" and path.startswith(self.refused):
+            raise ApiError(403, "Forbidden", self.message)
+        return await super().request(method, path, body, content, query)
 
 
 async def test_a_gateway_of_the_same_name_takes_over_what_was_made_for_the_one_before() -> None:

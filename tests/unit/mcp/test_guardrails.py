@@ -97,7 +97,7 @@ class Said:
         self.verdicts = list(verdicts)
         self.requests: list[Any] = []
 
-    async def __call__(self, processor: Processor, phase: int, message: bytes) -> bytes:
+    async def __call__(self, processor: Processor, phase: int, message: bytes, x: Any) -> bytes:
         kind: Any = pb.McpRequest if phase == REQUEST else pb.McpResponse
         self.requests.append(kind.FromString(message))
         verdict = self.verdicts.pop(0)

@@ -13,6 +13,7 @@ import pytest
 from dataplane.backends.mcp import farewell
 from dataplane.backends.mcp.farewell import Farewell
 from dataplane.backends.mcp.upstreams import Upstreams
+from dataplane.link.arranged import Arranged
 from dataplane.link.ended import Ended
 from dataplane.link.renewed import Renewed
 from dataplane.link.used import Used
@@ -29,7 +30,7 @@ class World:
     """Workers that know the same."""
 
     def __init__(self, is_alone: bool = True) -> None:
-        self.known = Shared(Ended.local(), Used.local(), Renewed.local())
+        self.known = Shared.local()
         self.looks: list[float] = []
         self.memory, self.other = (
             Memory(self.known, lambda at, whom: self.looks.append(at), is_alone) for _ in range(2)
@@ -181,7 +182,7 @@ def test_an_idle_session_is_ended_where_it_is_now() -> None:
 def test_a_worker_takes_its_part_of_what_all_know() -> None:
     region: Any = SimpleNamespace(section=lambda name: (_ for _ in ()).throw(KeyError(name)))
     alone = Shared.of(region, 3)
-    assert [type(each) for each in alone] == [Ended, Used, Renewed]
+    assert [type(each) for each in alone] == [Ended, Used, Renewed, Arranged]
     alone.ended.add(ONE)
     assert ONE in alone.ended and ONE not in Shared.local().ended
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp.answers import Opened, TargetFailed
+from dataplane.backends.mcp import following
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.legacy import client_streams
 from dataplane.backends.mcp.legacy.client_posts import StreamOutlet
 from dataplane.backends.mcp.legacy.client_streams import ClientStream, Messages
 from dataplane.backends.mcp.legacy.mail import NearMail
 from dataplane.backends.mcp.legacy.reached import Gone
-from dataplane.chain.calls import CallAnswer, CallFailed
 from dataplane.chain.replies import made
-from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
 from dataplane.mcp.sealing import Sealer
@@ -414,17 +413,19 @@ async def test_of_a_servers_stream_the_client_gets_messages(world: World) -> Non
 
 
 async def test_a_server_is_asked_again_after_pauses_that_grow(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[Any] = [True, TargetFailed("one", "x"), TargetFailed("one", "x"), True, *[TargetFailed("one", "x")] * 6]
+    failed = TargetFailed("one", "x")
+    heard: list[tuple[Any, float]] = [("ended", 1.0), (failed, 0), ("later", 9.0), (failed, 0), *[("ended", 0.1)] * 6]
 
-    async def hear(visit: object, target: object) -> bool:
+    async def hear(*_: object) -> str:
         if not heard:
-            return False
-        found = heard.pop(0)
+            return following.NONE
+        found, lasted = heard.pop(0)
+        world.now += lasted
         if isinstance(found, Exception):
             raise found
-        return bool(found)
+        return str(found)
 
-    monkeypatch.setattr(client_streams, "_heard", hear)
+    monkeypatch.setattr(following, "once", hear)
     target: Any = SimpleNamespace(name="one")
     heeding = world.work(client_streams._heed(world.visit, target))
     pauses = []
@@ -433,58 +434,10 @@ async def test_a_server_is_asked_again_after_pauses_that_grow(world: World, monk
         if heeding.done():
             break
         at, alarm = world.sleepers[-1]
-        pauses.append(at - world.now)
+        pauses.append(round(at - world.now, 3))
         world.now = at
         alarm.wake(at)
-    assert pauses == [1.0, 2.0, 4.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-
-
-class Server:
-    """What answers GET at a server."""
-
-    def __init__(self, status: int = 200, lines: bytes = STREAM, parts: tuple[Any, ...] = ()) -> None:
-        self.is_given_up = False
-        self.parts = list(parts)
-        self.answer = CallAnswer(status, Head(b"\r\n" + lines), b"")
-
-    async def get(self, target: Any) -> Opened:
-        call: Any = self
-        return Opened(call, self.answer, "one")
-
-    def cancel(self) -> None:
-        self.is_given_up = True
-
-
-@pytest.mark.parametrize(
-    ("status", "lines", "is_heard"), [(200, STREAM, True), (200, JSON, False), (405, STREAM, False), (204, b"", False)]
-)
-async def test_a_server_that_has_no_stream_is_asked_no_more(
-    world: World, monkeypatch: pytest.MonkeyPatch, status: int, lines: bytes, is_heard: bool
-) -> None:
-    server, relayed = Server(status, lines), []
-    monkeypatch.setattr(client_streams, "Upstreams", lambda visit: server)
-
-    async def relay(visit: object, target: object, opened: Opened) -> None:
-        relayed.append(opened)
-
-    monkeypatch.setattr("dataplane.backends.mcp.streams.relay_stream", relay)
-    target: Any = SimpleNamespace(name="one")
-    assert await client_streams._heard(world.visit, target) is is_heard
-    assert server.is_given_up and len(relayed) == is_heard
-
-
-async def test_a_server_that_breaks_off_has_failed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Server()
-    monkeypatch.setattr(client_streams, "Upstreams", lambda visit: server)
-
-    async def relay(*_: object) -> None:
-        raise CallFailed("lost", "it broke")
-
-    monkeypatch.setattr("dataplane.backends.mcp.streams.relay_stream", relay)
-    target: Any = SimpleNamespace(name="one")
-    with pytest.raises(TargetFailed, match=r"^one: it broke$"):
-        await client_streams._heard(world.visit, target)
-    assert server.is_given_up
+    assert pauses == [1.0, 2.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0], "what lasted makes the next one short"
 
 
 async def test_all_servers_are_listened_to_and_nobody_without_sessions(

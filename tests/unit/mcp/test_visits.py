@@ -193,7 +193,11 @@ class Endpoint:
         self.seen: list[dict[str, Any]] = []
         """What rules were asked about."""
         monkeypatch.setattr(calls, "call", self._call)
-        monkeypatch.setattr(calls, "plan_of", lambda x, target, pinned="": SimpleNamespace(of=target, pin=pinned))
+        monkeypatch.setattr(
+            calls,
+            "plan_of",
+            lambda x, target, pinned="": SimpleNamespace(of=target, pin=pinned, request_timeout=None),
+        )
         monkeypatch.setattr(calls, "authority", lambda x, plan: b"")
 
     def denied(self, x: Any) -> str | None:
@@ -456,7 +460,7 @@ async def test_a_tool_that_is_refused_is_counted_without_its_name(made: Made) ->
 
 async def test_the_answer_of_the_only_server_is_as_it_gave_it(made: Made) -> None:
     """But where ids or names have to be ours, or rules read it."""
-    said = b": a comment\n\n" + event({"id": 7, "result": {}})
+    said = b": a comment\n\nunknown: field\n" + event({"id": 7, "result": {}})
     for stateless, rules, lines, is_as_given in (
         (False, (), b"", True),
         (True, (), modern("tools/call")[2] + b"mcp-name: a\r\n", True),
@@ -472,6 +476,7 @@ async def test_the_answer_of_the_only_server_is_as_it_gave_it(made: Made) -> Non
             endpoint.begin_session()
         found = await endpoint.asks("tools/call", {**modern("")[1], "name": "a"}, lines)
         assert (found.out.body == said) is is_as_given and found.last["result"] == {}
+        assert found.out.body.startswith(b": a comment\n\n")
 
 
 @pytest.mark.parametrize(("method", "is_idempotent"), [("ping", True), ("tools/call", False), ("mine", False)])
@@ -573,15 +578,16 @@ async def test_a_server_that_forgot_the_session_has_a_new_one_unnoticed(made: Ma
     endpoint.begin_session()
     assert (await endpoint.asks("ping")).status == 200
     assert [each.get("method") for each in endpoint.got("one")] == [
-        *("ping", "initialize", "notifications/initialized", "ping")
+        *("ping", "ping", "initialize", "notifications/initialized", "ping")
     ]
-    hello = endpoint.asked[1]
+    question, hello = endpoint.asked[1:3]
+    assert (question.message["id"], question.seconds, question.is_given_up) == ("gw-ping", 15.0, True)
     assert (hello.message["params"], hello.message["id"], hello.seconds) == (HELLO, "gw-initialize", 15.0)
     assert b"mcp-session-id" not in hello.request.headers and hello.is_idempotent
-    assert [b"mcp-session-id: new\r\n" in each.request.headers for each in endpoint.asked[2:]] == [True, True]
-    assert endpoint.asked[0].is_given_up and endpoint.asked[2].seconds == 15.0 and endpoint.asked[2].is_idempotent
+    assert [b"mcp-session-id: new\r\n" in each.request.headers for each in endpoint.asked[3:]] == [True, True]
+    assert endpoint.asked[0].is_given_up and endpoint.asked[3].seconds == 15.0 and endpoint.asked[3].is_idempotent
     assert (await endpoint.asks("ping")).status == 200
-    assert len(endpoint.asked) == 5, "the next request knows it"
+    assert len(endpoint.asked) == 6, "the next request knows it"
     assert endpoint.memory.renewed(b"8 bytes.", "one") == UpstreamSession("one", "new", "of one")
 
 
@@ -839,11 +845,12 @@ async def test_a_session_that_somebody_else_has_renewed_meanwhile_is_used(made: 
     assert b"mcp-session-id: other\r\n" in endpoint.asked[1].request.headers
 
 
-async def test_a_server_without_sessions_says_itself_that_it_is_not_there(made: Made) -> None:
+async def test_a_server_without_sessions_that_answers_404_has_failed(made: Made) -> None:
+    """To the client 404 would be the end of its own session, which is there."""
     endpoint = made(fixed(Answer(404, b"", b"gone")))
     endpoint.begin_session(UpstreamSession("one"))
     found = await endpoint.asks("ping")
-    assert (found.status, found.out.body, len(endpoint.asked)) == (404, b"gone", 1)
+    assert (found.status, len(endpoint.asked)) == (502, 1)
 
 
 class Older:
@@ -1537,7 +1544,7 @@ class Guards:
         self._says = says
         self.shown: list[tuple[int, str, list[str], Json]] = []
 
-    async def __call__(self, processor: Processor, phase: int, message: bytes) -> bytes:
+    async def __call__(self, processor: Processor, phase: int, message: bytes, x: Any) -> bytes:
         kind: Any = pb.McpRequest if phase == 1 else pb.McpResponse
         read = kind.FromString(message)
         content = read.mcp_request if phase == 1 else read.mcp_response
@@ -1716,6 +1723,18 @@ async def test_what_is_no_result_passes_where_results_are_shown(made: Made) -> N
     found = await endpoint.asks("tools/call", {"name": "a"})
     assert b"data: {" in found.out.body and b"id:" not in found.out.body and found.out.body.startswith(b"retry: 5\n")
     assert found.messages == [{"jsonrpc": "2.0", **NOTE}, {"jsonrpc": "2.0", **wrong}]
+
+
+async def test_comments_pass_where_results_are_shown_and_their_text_does_not(made: Made) -> None:
+    """Nobody was shown it. A stream that cannot be resumed has no ids."""
+    said = b": a secret\n\nid: 5\n\nretry: 9\n\n"
+    for asks in (True, False):
+        endpoint = made(fixed(Answer(200, STREAM, said, event(NOTE))))
+        endpoint.begin_session()
+        endpoint.policies.guardrails = Guards({"*": 2}, passes)
+        found = await (endpoint.asks("tools/call", {"name": "a"}) if asks else gets(endpoint))
+        assert found.out.body.startswith(b": \n\nretry: 9\n\n")
+        assert b"secret" not in found.out.body and b"id: " not in found.out.body
 
 
 async def test_a_stream_that_is_shown_and_breaks_off_is_lost(made: Made) -> None:

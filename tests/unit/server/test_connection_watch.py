@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from dataplane.http import lasting
 from tests.fakes.memory_proxy import ROUTES, FakeTransport, MemoryProxy
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: %b; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 TIMEOUT_ROUTE = ROUTES.replace("      backends:", "      policies: {timeouts: {request: 1s}}\n      backends:")
 
@@ -167,6 +169,70 @@ class TestClientsThatSendNoMore:
         client.protocol.resume_writing()
         proxy.upstream.answer(b"cd")
         assert client.received.endswith(b"\r\n\r\nabcd") and not client.aborted
+
+    @pytest.mark.parametrize("kind", sorted(lasting.STREAMS))
+    def test_a_stream_ends_with_the_sending_side_of_its_client(self, kind: bytes) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(STREAM % kind + b"3\r\n: a\r\n")
+        client.half_close()
+        assert not proxy.upstream.open
+        assert client.received.endswith(b"3\r\n: a\r\n"), "what has come is given"
+        assert "reason=ClientGone" in proxy.log_lines()[0] and proxy.context.recorder.active == 0
+
+    @pytest.mark.parametrize("accept", [b"text/event-stream", b"application/json, Text/Event-Stream;q=0.5"])
+    def test_who_asks_for_a_stream_leaves_before_it_begins(self, accept: bytes) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET[:-2] + b"Accept: %b\r\n\r\n" % accept)
+        client.half_close()
+        assert not proxy.upstream.open and "reason=ClientGone" in proxy.log_lines()[0]
+
+    @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+    def test_a_stream_that_begins_for_a_client_that_sends_no_more_ends(self, version: bytes) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET.replace(b"1.1", version))
+        client.half_close()
+        assert proxy.upstream.open
+        proxy.upstream.answer(STREAM % b"text/event-stream" + b"3\r\n: a\r\n")
+        proxy.advance(0.1)
+        assert not proxy.upstream.open and client.aborted
+        assert "reason=ClientGone" in proxy.log_lines()[0] and proxy.context.recorder.active == 0
+
+    def test_a_call_of_grpc_web_ends_with_its_client(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc-web+proto\r\nContent-Length: 5\r\n\r\n"
+        )
+        client.send(bytes(5))
+        client.half_close()
+        assert "reason=ClientGone" in proxy.log_lines()[0]
+
+    def test_a_response_that_is_no_stream_is_given_whole(self) -> None:
+        """RFC 9112 9.6: a client that sends no more may read. A stream before on the connection changes nothing."""
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(STREAM % b"text/event-stream" + b"0\r\n\r\n")
+        client.take()
+        client.send(GET)
+        proxy.upstream.answer(STREAM % b"application/json" + b"1\r\n{\r\n")
+        client.half_close()
+        proxy.advance(20)
+        proxy.upstream.answer(b"1\r\n}\r\n0\r\n\r\n")
+        assert client.received.endswith(b"1\r\n}\r\n0\r\n\r\n") and not client.aborted
+
+    def test_a_stream_of_a_client_that_reads_nothing_ends_as_well(self) -> None:
+        proxy = MemoryProxy()
+        client = proxy.connect()
+        client.send(GET)
+        proxy.upstream.answer(STREAM % b"text/event-stream" + b"3\r\n: a\r\n")
+        client.protocol.pause_writing()
+        client.half_close()
+        assert client.aborted and not proxy.upstream.open
 
 
 class TestPeersThatStandStill:

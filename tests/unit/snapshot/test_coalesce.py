@@ -330,3 +330,79 @@ def test_what_was_unfinished_when_it_was_published_does_not_hold_what_follows(cl
     clock.now += 0.001
     add(coalescer, change("last"))
     assert coalescer.wait() == pytest.approx(0.010)
+
+
+# --- beside what is unfinished
+
+RULE = "route/httproute/shop/cart/1"
+BACKEND = "backend/service/shop/cart/80"
+
+
+def test_what_is_complete_does_not_wait_beside_a_rule_that_is_not(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change("route/httproute/shop/cart/0"), change(RULE, b"unfinished"))
+    assert (coalescer.wait(), names(coalescer)) == (0.0, ["route/httproute/shop/cart/0"])
+    assert coalescer.wait() == pytest.approx(0.050) and coalescer.holds("shop/web") and len(coalescer) == 1
+    clock.now += 0.002
+    add(coalescer, change("route/httproute/shop/other/0"))
+    assert coalescer.wait() == pytest.approx(0.010), "after the first, as ever"
+
+
+def test_what_comes_just_after_a_rule_that_is_unfinished_is_published_at_once(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change(RULE, b"unfinished"))
+    assert coalescer.take() == []
+    clock.now += 0.002
+    add(coalescer, change("route/httproute/other/all/0"))
+    assert (coalescer.wait(), names(coalescer)) == (0.0, ["route/httproute/other/all/0"])
+    clock.now += 0.0481
+    assert names(coalescer) == [RULE]
+    assert coalescer.wait() is None
+
+
+def test_what_completes_it_is_published_with_it(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change(RULE, b"unfinished"))
+    clock.now += 0.020
+    add(coalescer, change(BACKEND), change(RULE, b"whole"))
+    assert coalescer.wait() == 0.0 and sorted(names(coalescer)) == [BACKEND, RULE]
+    assert coalescer.wait() is None
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_removal_waits_with_it_since_what_is_in_force_may_need_what_goes(clock: Clock, is_before: bool) -> None:
+    coalescer = Coalescer(clock)
+    both = [change(BACKEND, None), change(RULE, b"unfinished")]
+    for each in both if is_before else reversed(both):
+        add(coalescer, each)
+    assert coalescer.take() == []
+    add(coalescer, change(RULE, b"whole"))
+    assert sorted(names(coalescer)) == [BACKEND, RULE]
+
+
+def test_what_names_an_unfinished_backend_waits_with_it(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change(BACKEND, b"unfinished"), change(RULE, b"to " + BACKEND.encode()), change("route/a", b"other"))
+    assert names(coalescer) == ["route/a"]
+    clock.now += 0.0501
+    assert sorted(names(coalescer)) == [BACKEND, RULE]
+
+
+def test_nothing_goes_before_a_policy_that_is_unfinished(clock: Clock) -> None:
+    """It refuses what it guards when it comes; until then what it guards must not be there."""
+    coalescer = Coalescer(clock)
+    add(coalescer, change("policy/shop/guard/ext_auth", b"unfinished"), change(RULE))
+    assert coalescer.take() == [] and coalescer.wait() == pytest.approx(0.050)
+    clock.now += 0.010
+    add(coalescer, change("route/httproute/other/all/0"))
+    assert coalescer.take() == []
+    clock.now += 0.0401
+    assert len(names(coalescer)) == 3
+
+
+def test_an_early_end_takes_what_waits_too(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change("a"), change(RULE, b"unfinished"))
+    ((*both,),) = coalescer.take(early=True)
+    assert [name for _, _, name, _ in both] == [RULE, "a"]
+    assert coalescer.wait() is None and not len(coalescer)

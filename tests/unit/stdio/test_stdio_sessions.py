@@ -10,6 +10,7 @@ from dataplane.link.commands import Command
 from dataplane.mcp import dialogue, messages
 from dataplane.stdio import sessions as module
 from dataplane.stdio.lines import Cut
+from dataplane.stdio.pauses import FIRST_PAUSE, LONGEST_PAUSE, MOST_CAUSES, Cause, Pauses
 from dataplane.stdio.sessions import Session, Sessions, Unavailable
 from tests.fakes.memory_servers import MemoryServers
 from tests.fakes.moved_loop import moved
@@ -110,6 +111,7 @@ async def test_only_so_many_begin_at_a_time(servers: MemoryServers) -> None:
     waiting = [asyncio.create_task(sessions.begin(OWN)) for _ in range(3)]
     await turns()
     assert len(servers.made) == module.STARTING and not any(each.done() for each in waiting)
+    assert not (await settled(sessions, OTHER)).is_over, "those of another server do not wait"
     sessions.settle(begun[0])
     sessions.settle(begun[0])
     await turns()
@@ -157,9 +159,9 @@ async def test_whoever_is_not_used_for_half_an_hour_ends(servers: MemoryServers)
     await sessions.close()
 
 
-async def dying(sessions: Sessions, servers: MemoryServers, after: float = 0.0) -> None:
+async def dying(sessions: Sessions, servers: MemoryServers, after: float = 0.0, hello: bytes = b"") -> None:
     """A session whose process ends `after` seconds."""
-    session = await settled(sessions)
+    session = await sessions.begin(OWN, hello)
     await asyncio.sleep(after)
     servers.made[-1].dies()
     await asyncio.sleep(0.0001)
@@ -167,23 +169,111 @@ async def dying(sessions: Sessions, servers: MemoryServers, after: float = 0.0) 
 
 
 @moved
-async def test_a_server_that_fails_is_started_with_growing_pauses(
+async def test_a_start_that_fails_is_tried_again_with_growing_pauses(
     servers: MemoryServers, caplog: pytest.LogCaptureFixture
 ) -> None:
     sessions = sessions_of(servers)
     for pause in (0.25, 0.5, 1, 2, 4, 8, 16, 30, 30):
         await dying(sessions, servers)
         assert f"pause={pause:g}s" in fields_of(caplog)
-        await asyncio.sleep(pause * 0.98)
-        with pytest.raises(Unavailable, match=r"its processes end at once; the next may be started in \d\.\d s"):
-            await sessions.begin(OWN)
-        assert not (await settled(sessions, OTHER)).is_over, "other servers do not wait"
-        await asyncio.sleep(pause * 0.02)
+        if pause > module.LONGEST_WAIT:
+            with pytest.raises(Unavailable, match=r"its processes end at once; the next may be started in \d+\.\d s"):
+                await sessions.begin(OWN)
+            await asyncio.sleep(pause)
     await dying(sessions, servers, after=module.SETTLED)
-    assert "pause=0s" in fields_of(caplog)
+    assert "pause" not in fields_of(caplog)
     await dying(sessions, servers, after=module.SETTLED - 0.1)
     assert "pause=0.25s" in fields_of(caplog), "all is forgiven"
     await sessions.close()
+
+
+@moved
+async def test_who_begins_during_a_pause_waits_for_it(servers: MemoryServers) -> None:
+    sessions, clock = sessions_of(servers), asyncio.get_running_loop().time
+    for _ in range(3):
+        await dying(sessions, servers)
+    began = clock()
+    waiting = [asyncio.create_task(sessions.begin(OWN)) for _ in range(2 * module.STARTING)]
+    assert not (await settled(sessions, OTHER)).is_over and clock() - began < 0.1, "other servers do not wait"
+    left = asyncio.create_task(sessions.begin(OWN))
+    await turns()
+    left.cancel()
+    made = len(servers.made)
+    await asyncio.sleep(0.9)
+    assert len(servers.made) == made, "nobody starts before"
+    await asyncio.sleep(0.2)
+    assert [each.done() for each in waiting].count(True) == module.STARTING, "no place was kept by who waits or left"
+    for each in list(servers.alive)[1:]:
+        servers.made[each - 1].dies()
+    await asyncio.sleep(0.1)
+    failed = [type(each.exception()) for each in waiting]
+    assert failed.count(Unavailable) == module.STARTING, "it fails again, and the pause is too long for them now"
+    await sessions.close()
+
+
+@moved
+async def test_what_one_client_says_at_the_beginning_is_not_held_against_others(servers: MemoryServers) -> None:
+    sessions = sessions_of(servers)
+    for _ in range(6):
+        await dying(sessions, servers, hello=b"bad")
+        await asyncio.sleep(LONGEST_PAUSE)
+    await dying(sessions, servers, hello=b"bad")
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(Unavailable):
+        await sessions.begin(OWN, b"bad")
+    assert not (await sessions.begin(OWN, b"good")).is_over and asyncio.get_running_loop().time() == began
+    await sessions.close()
+
+
+@moved
+async def test_one_that_ends_by_what_it_was_asked_has_not_failed_to_start(
+    servers: MemoryServers, caplog: pytest.LogCaptureFixture
+) -> None:
+    sessions = sessions_of(servers)
+    began = asyncio.get_running_loop().time()
+    for _ in range(8):
+        session = await settled(sessions)
+        sessions.asked(session)
+        servers.made[-1].dies()
+        while not session.is_over:
+            await asyncio.sleep(0)
+        assert "pause" not in fields_of(caplog)
+    assert asyncio.get_running_loop().time() == began
+    await sessions.close()
+
+
+@moved
+async def test_one_that_answers_initialize_and_ends_unasked_has_failed_to_start(
+    servers: MemoryServers, caplog: pytest.LogCaptureFixture
+) -> None:
+    sessions = sessions_of(servers)
+    for pause in ("0.25s", "0.5s"):
+        session = await settled(sessions)
+        servers.made[-1].dies()
+        while not session.is_over:
+            await asyncio.sleep(0)
+        assert f"pause={pause}" in fields_of(caplog)
+    await sessions.close()
+
+
+def test_of_many_causes_those_are_remembered_that_failed_last() -> None:
+    made = Pauses(lambda: 0.0)
+    causes = [Cause("d1", str(each).encode()) for each in range(MOST_CAUSES + 1)]
+    assert {made.failed(each) for each in causes} == {FIRST_PAUSE}
+    assert [made.left(causes[each]) for each in (0, 1, -1)] == [0.0, FIRST_PAUSE, FIRST_PAUSE]
+    made.succeeded(causes[-1])
+    assert made.left(causes[-1]) == 0.0
+
+
+def test_failures_of_starts_that_were_under_way_together_are_one() -> None:
+    now = [0.0]
+    made, cause = Pauses(lambda: now[0]), Cause("d1")
+    assert [made.failed(cause) for _ in range(4)] == [FIRST_PAUSE] * 4
+    seen = []
+    for _ in range(2000):
+        now[0] += LONGEST_PAUSE
+        seen.append(made.failed(cause))
+    assert seen[:2] == [2 * FIRST_PAUSE, 4 * FIRST_PAUSE] and seen[-1] == LONGEST_PAUSE
 
 
 def fields_of(caplog: pytest.LogCaptureFixture) -> str:

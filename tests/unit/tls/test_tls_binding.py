@@ -11,8 +11,9 @@ from OpenSSL import SSL
 from dataplane.http.messages import TlsInfo
 from dataplane.tls import binding
 from dataplane.tls.binding import Records
-from dataplane.tls.contexts import accepting, client_context, connecting, load, reason_of, server_context
+from dataplane.tls.contexts import accepting, client_context, connecting, load, server_context
 from dataplane.tls.settings import TLS_1_2, TLS_1_3, Asks, Identity, TlsSettings, Verification
+from gatewright.presenting import reason_of
 from tests.fakes.certificates import EC, RSA, Authority
 
 AUTHORITY = Authority()

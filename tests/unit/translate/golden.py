@@ -73,9 +73,9 @@ def facts(edits: Iterable[Edit]) -> list[Fact]:
 class World:
     """A program and all that it has told: the resources in force, and every batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, selectors_need_grants: bool = False) -> None:
         self.now = NOW
-        self.program = Program(lambda: self.now)
+        self.program = Program(lambda: self.now, selectors_need_grants=selectors_need_grants)
         self.resources: dict[tuple[str, str, str], bytes] = {}
         self.batches: list[list[ResourceChange]] = []
         self.program.resources.subscribe(self._note)

@@ -268,6 +268,25 @@ def test_a_grant_of_a_policy_that_goes() -> None:
     assert owners(made, "backend/service/red/shop/80") == set()
 
 
+def test_guardrails_of_a_backend_itself_reject_everything_and_it_says_so() -> None:
+    remote = "remote: {backendRef: {name: shop, port: 80}}"
+    own = f"policies: {{mcp: {{guardrails: {{processors: [{{{remote}, methods: {{tools/call: Full}}}}]}}}}}}"
+    target = "mcp: {targets: [{name: one, static: {host: 10.0.0.1, port: 80}}]}"
+    backend = f"""
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {{name: tools, namespace: default}}
+spec: {{{target}, {own}}}
+---
+"""
+    route = ROUTE.replace("{name: shop, port: 80}", "{group: gatewright.dev, kind: GatewayBackend, name: tools}")
+    made = world(CLASS, GATEWAY, SERVICE, backend, route)
+    assert "ResolvedRefs=False InvalidKind" in " ".join(made.conditions("GatewayBackend", "tools"))
+    (found,) = made.messages()["backend/gatewaybackend/default/tools"]["backend"]["policies"]
+    assert "a GatewayPolicy with this GatewayBackend as its target can" in found["invalid"]
+
+
 def test_a_grant_of_guardrails_that_goes() -> None:
     """They reject everything then: the policy is there, and unusable."""
     remote = "remote: {backendRef: {name: shop, namespace: red, port: 80}}"

@@ -201,11 +201,11 @@ def test_a_class_names_parameters_of_a_namespace() -> None:
     assert told_.startswith("False InvalidParameters: spec.parametersRef.namespace: is required")
 
 
-def test_a_mesh_is_told_to_be_without_effect() -> None:
+def test_parameters_of_a_mesh_are_not_accepted() -> None:
     made, deployer = deployed(CLASS, PARAMETERS % ("own", "{istio: {enabled: true, network: n}}"), referring("own"))
-    assert "take no part in a mesh yet" in heard(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
-    (container,) = deployer.body("Deployment")["spec"]["template"]["spec"]["containers"]
-    assert {"name": "NETWORK", "value": "n"} in container["env"]
+    accepted = heard(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
+    assert accepted.startswith("False ") and "not supported yet: " in accepted and "istio" in accepted
+    assert heard(made)["Accepted"].startswith("False InvalidParameters: ") and deployer.gateways[GW].as_it_is
 
 
 def test_addresses_are_those_of_the_service() -> None:

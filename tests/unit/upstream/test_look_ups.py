@@ -18,7 +18,7 @@ from aiodns import DNSResolver
 from aiodns.error import DNSError
 
 from dataplane.upstream import look_ups
-from dataplane.upstream.look_ups import FILES, Found, LookUps
+from dataplane.upstream.look_ups import FILES, MAX_HOSTS, Found, Hosts, LookUps
 from tests.fakes.dns_server import Records, dns
 from tests.harness.patience import PATIENCE
 
@@ -86,7 +86,7 @@ async def test_where_dns_cannot_be_asked_the_system_is_and_the_log_says_so_once(
     def make(_loop: asyncio.AbstractEventLoop) -> DNSResolver:
         raise DNSError(1, "no settings")
 
-    names = LookUps(asyncio.get_running_loop(), make)
+    names = LookUps(asyncio.get_running_loop(), make, Hosts("/nowhere"))
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             found = await names.look_up("localhost", 80)
@@ -100,10 +100,69 @@ async def test_the_system_s_hosts_are_known_and_addresses_are_names_of_themselve
     try:
         assert names.files == 0, "nothing is opened before the first question"
         assert {*(await names.look_up("localhost", 80)).addresses} & {"127.0.0.1", "::1"}
-        assert names.files == look_ups.FILES, "c-ares was asked, which knows times as well"
         assert (await names.look_up("127.0.0.9", 80)).addresses == ("127.0.0.9",)
+        assert names.files == look_ups.FILES, "c-ares was asked, which knows times as well"
     finally:
         await names.close()
+
+
+HOSTS = b"""\
+127.0.0.1\tlocalhost
+192.0.2.1 one.test  ONE # shared.test
+192.0.2.1 two.test
+192.0.2.2 two.test
+#192.0.2.3 off.test
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "is_there"),
+    [
+        *((name, True) for name in ("one.test", "one", "Two.Test", "two.test.", "localhost")),
+        *((name, False) for name in ("shared.test", "off.test", "192.0.2.1", "test", "")),
+    ],
+)
+async def test_a_name_of_the_file_of_hosts_is_asked_of_the_system_alone(
+    host: str, is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """c-ares makes one entry of lines that share an address: `one.test` would have the address of `two.test`, too."""
+
+    async def system(_loop: asyncio.AbstractEventLoop, host: str, port: int) -> Found:
+        return Found((f"system {host}",), None)
+
+    monkeypatch.setattr(look_ups, "of_system", system)
+    path = tmp_path / "hosts"
+    path.write_bytes(HOSTS)
+    knows = Knows(node(b"198.51.100.1", 5))
+    names = LookUps(asyncio.get_running_loop(), knows.make, Hosts(str(path)))
+    assert await names.look_up(host, 80) == (
+        Found((f"system {host}",), None) if is_there else Found(("198.51.100.1",), 5)
+    )
+    assert len(knows.asked) == (0 if is_there else 1)
+
+
+def test_a_file_of_hosts_is_read_again_when_it_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    hosts = Hosts(str(path))
+    assert "one.test" not in hosts, "there is no file"
+    path.write_bytes(HOSTS)
+    assert "one.test" in hosts and "new.test" not in hosts
+    path.write_bytes(HOSTS + b"192.0.2.9 new.test\n")
+    assert "new.test" in hosts
+    path.unlink()
+    assert "new.test" not in hosts
+
+
+@pytest.mark.parametrize("kind", ["a folder", "too large"])
+def test_a_file_of_hosts_that_cannot_be_read_has_no_names(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    if kind == "a folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.write(HOSTS)
+            file.truncate(MAX_HOSTS + 1)
+    assert "one.test" not in Hosts(str(path))
 
 
 def node(address: str | bytes, ttl: int, family: int = socket.AF_INET) -> Any:
@@ -119,12 +178,12 @@ class Knows:
         self.made = 0
         self.is_closed = False
 
-    def names(self) -> LookUps:
-        def make(_loop: asyncio.AbstractEventLoop) -> Any:
-            self.made += 1
-            return self
+    def make(self, _loop: asyncio.AbstractEventLoop) -> Any:
+        self.made += 1
+        return self
 
-        return LookUps(asyncio.get_running_loop(), make)
+    def names(self) -> LookUps:
+        return LookUps(asyncio.get_running_loop(), self.make)
 
     async def getaddrinfo(self, *asked: Any) -> Any:
         self.asked.append(asked)

@@ -11,11 +11,12 @@ import secrets
 from copy import copy
 from typing import TYPE_CHECKING, Final
 
+from dataplane.backends.mcp import following
 from dataplane.backends.mcp.answers import TargetFailed
-from dataplane.backends.mcp.relay import kind_of
+from dataplane.backends.mcp.following import Pauses
+from dataplane.backends.mcp.relay import Seen
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import EVENTS
-from dataplane.chain.calls import CallFailed
 from dataplane.http.sse import Event, EventReader, EventTooLarge, comment, write
 from dataplane.mcp import endpoints, errors, sessions
 from dataplane.mcp.dialogue import MAX_WAITING
@@ -32,11 +33,8 @@ PURPOSE: Final = b"mcp client stream\0"
 """Of what is sealed, before backend and caller."""
 PING: Final = 15.0
 """Seconds between two comments: clients give a stream up on which nothing comes."""
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before what a server says beside answers is asked for again."""
 
 _OK: Final = 200
-_STREAM: Final = b"text/event-stream"
 
 
 class ClientStream:
@@ -136,51 +134,19 @@ def _session(visit: Visit, text: str) -> sessions.Session | None:
 
 async def _heed(visit: Visit, target: TargetPlan) -> None:
     """Ask for what one server says beside answers, again when its stream ends, until it has none."""
-    pause = FIRST_PAUSE
+    seen = Seen()
+    pauses = Pauses(visit, seen)
     while True:
         try:
-            if not await _heard(visit, target):
+            if await following.once(visit, target, seen, _nothing) == following.NONE:
                 return
-            pause = FIRST_PAUSE
         except TargetFailed:
             pass  # its answers show what is wrong; it may come back
-        await _wait(visit, pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
+        await pauses.wait()
 
 
-async def _heard(visit: Visit, target: TargetPlan) -> bool:
-    """False: it has no such stream. Raises `TargetFailed`."""
-    from dataplane.backends.mcp.streams import relay_stream  # it opens streams like this one
-
-    opened = await Upstreams(visit).get(target)
-    try:
-        if opened.answer.status != _OK or kind_of(opened) != _STREAM:
-            return False
-        await relay_stream(visit, target, opened)
-        return True
-    except CallFailed as error:
-        raise TargetFailed(target.name, str(error)) from None
-    finally:
-        opened.call.cancel()
-
-
-class _Alarm:
-    """`carriers.Sleeper`."""
-
-    def __init__(self, signal: Signal) -> None:
-        self._signal = signal
-
-    def wake(self, now: float) -> None:
-        self._signal.set()
-
-
-async def _wait(visit: Visit, seconds: float) -> None:
-    context = visit.x.context
-    signal = Signal(context.make_future)
-    alarm = _Alarm(signal)
-    context.calls.wake_at(context.clock() + seconds, alarm)
-    await signal.wait()
-    del alarm  # until now it had to be kept
+def _nothing() -> None:
+    """The client's stream has begun."""
 
 
 class Messages:

@@ -38,7 +38,7 @@ _POSTS: Final = b"accept: application/json, text/event-stream\r\ncontent-type: a
 async def asked(
     visit: Visit, target: TargetPlan, known: UpstreamSession, method: bytes, body: bytes, seconds: float
 ) -> Opened:
-    """As `Upstreams._ask`. Raises `TargetFailed`, `Malformed`."""
+    """As `Upstreams._ask`. Raises `CallFailed`, `TargetFailed`, `Malformed`."""
     try:
         if not known.session_id:
             return await _hello(visit, target, body, seconds)
@@ -54,8 +54,6 @@ async def asked(
         return _whole(target, NOT_FOUND)
     except Busy:
         raise TargetFailed(target.name, "it has too many requests to answer") from None
-    except CallFailed as error:
-        raise TargetFailed(target.name, str(error)) from None
 
 
 def _reached(visit: Visit, session_id: str) -> Reached:

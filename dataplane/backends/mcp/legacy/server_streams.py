@@ -173,7 +173,9 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
         plan = calls.plan_of(x, target)
         authority = calls.authority(x, plan)
         lines = visit.passing + b"accept: text/event-stream\r\ncache-control: no-store\r\n"
-        call = calls.call(x, plan, CallRequest(b"GET", target.path, authority, lines), HELLO_SECONDS)
+        limit = calls.request_timeout(x, target, plan)
+        seconds = HELLO_SECONDS if limit is None else limit
+        call = calls.call(x, plan, CallRequest(b"GET", target.path, authority, lines), seconds)
         try:
             return await _held(visit, target, call, _origin(plan, authority))
         except BaseException:

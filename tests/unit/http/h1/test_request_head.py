@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.http.h1.request_head import RequestHead, read
+from dataplane.http.h1.request_line import Named
 from dataplane.http.messages import Peer
 
 PEER = Peer("192.0.2.1", local=b"192.0.2.9:8080")
@@ -12,7 +13,7 @@ PEER = Peer("192.0.2.1", local=b"192.0.2.9:8080")
 
 def understood(*lines: bytes, version: bytes = b"HTTP/1.1", absolute: bytes = b"") -> RequestHead | str:
     block = b"\r\n" + b"".join(line + b"\r\n" for line in lines)
-    return read(b"GET / " + version, block, version, absolute, PEER, 100)
+    return read(b"GET / " + version, block, version, Named(authority=absolute), PEER, 100)
 
 
 def good(*lines: bytes, version: bytes = b"HTTP/1.1", absolute: bytes = b"") -> RequestHead:

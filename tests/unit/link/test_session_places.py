@@ -1,4 +1,4 @@
-"""Sessions of servers that took the place of others, as all workers know it."""
+"""Short contents of sessions with their targets, as all workers know them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 
 import pytest
 
-from dataplane.link import renewed
-from dataplane.link.renewed import MOST, PLACE, PLACES, Found, Renewed
+from dataplane.link.arranged import Arranged
+from dataplane.link.places import PLACES, Found
+from dataplane.link.renewed import Renewed
 from dataplane.link.shared import Region
+
+MOST, PLACE = Renewed.most(), Renewed.PLACE
 
 
 def region(workers: int = 3) -> Region:
-    made = Region.create("test", renewed.sections(workers))
+    made = Region.create("test", Renewed.sections(workers) | Arranged.sections(workers))
     made.close()  # the mapping stays
     return made
 
@@ -42,6 +45,7 @@ def test_in_a_full_group_the_oldest_makes_place() -> None:
     numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(PLACES + 1)]
     for moment, number in enumerate(numbers, 1):
         worker.put(number, "a", moment, number)
+        assert worker.forgotten == (1 if moment > PLACES else 0)
     assert worker.get(numbers[0], "a") is None
     assert [worker.get(number, "a") for number in numbers[1:]] == [
         Found(moment, number) for moment, number in enumerate(numbers[1:], 2)
@@ -57,10 +61,10 @@ def test_what_is_too_long_is_not_kept() -> None:
 
 @pytest.mark.parametrize("at", range(8, 64, 7))
 def test_what_is_being_written_is_nothing(at: int) -> None:
-    memory = memoryview(bytearray(renewed.sections(1)["renewed"]))
+    memory = memoryview(bytearray(Renewed.sections(1)["renewed"]))
     worker, number = Renewed(memory, 0), os.urandom(8)
     worker.put(number, "a", 1, b"x" * 64)
-    (place,) = [place for place in range(8, len(memory), PLACE) if memory[place : place + 8] != bytes(8)]
+    (place,) = [place for place in range(16, len(memory), PLACE) if memory[place : place + 8] != bytes(8)]
     memory[place + at] ^= 1
     assert worker.get(number, "a") is None
 
@@ -74,15 +78,31 @@ def test_a_region_without_them_serves_one_worker() -> None:
 
 
 def test_each_worker_writes_to_its_own_part() -> None:
-    """The counts of all, then what each has written."""
-    memory = memoryview(bytearray(renewed.sections(3)["renewed"]))
-    size = (len(memory) - 3 * 8) // 3
+    """The counts of all, what made place in each, then what each has written."""
+    memory = memoryview(bytearray(Renewed.sections(3)["renewed"]))
+    size = (len(memory) - 3 * 16) // 3
     for index in range(3):
         before = bytes(memory)
         for number in range(64):
             Renewed(memory, index).put(os.urandom(8), f"t{number}", 1, b"x" * 200)
-        own = slice(24 + index * size, 24 + (index + 1) * size)
+        own = slice(48 + index * size, 48 + (index + 1) * size)
         assert memory[own] != before[own] and memory[8 * index] == 64
         others = bytearray(memory)
         others[own], others[8 * index] = before[own], before[8 * index]
         assert others == before
+
+
+def test_what_made_place_anywhere_is_known_to_all() -> None:
+    memory = region()
+    workers = [Arranged.of(memory, index) for index in range(3)]
+    for moment in range(1, PLACES + 3):
+        workers[1].put(b"same" + bytes([0, 0, 0, moment]), "a", moment, b"")
+    assert [each.forgotten for each in workers] == [2, 2, 2]
+    workers[1].put(b"same" + bytes([0, 0, 0, 4]), "a", 99, b"")
+    assert workers[0].forgotten == 2, "what is written anew makes place for nobody"
+
+
+def test_kinds_are_apart() -> None:
+    memory, number = region(), os.urandom(8)
+    Renewed.of(memory, 0).put(number, "a", 1, b"x")
+    assert Arranged.of(memory, 0).get(number, "a") is None and Arranged.most() > MOST
