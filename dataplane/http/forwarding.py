@@ -26,8 +26,8 @@ def goes_round(forwarded: bytes) -> bool:
 
 def lines(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes) -> bytes:
     """The headers that are ours to say. `forwarded`: of `chain`; `authority`: b"" when the client named none;
-    `scheme`: of the URI that it asked for; `low`: what goes on of its headers, in lower case: what it was allowed to say
-    of itself stays as it said it."""
+    `scheme`: of the URI that it asked for; `low`: what goes on of its headers, in lower case: what it was allowed to
+    say of itself stays as it said it."""
     if b"\r\nx-forwarded-" in low:
         return _beside(authority, forwarded, scheme, low)
     ours = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (forwarded, scheme)

@@ -1,5 +1,5 @@
-"""The methods that requests may have, and what they allow: all of IANA's HTTP Method Registry (RFC 9110 16.1.1), and some
-that are in use without being in it.
+"""The methods that requests may have, and what they allow: all of IANA's HTTP Method Registry (RFC 9110 16.1.1), and
+some that are in use without being in it.
 """
 
 from __future__ import annotations

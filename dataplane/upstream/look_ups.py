@@ -1,10 +1,11 @@
 """What a host name resolves to, and for how long that is good. `resolver` decides when to ask.
 
-The question goes to c-ares (`aiodns`), which reads `resolv.conf` (servers, search list, ndots, timeouts) and the order of
-`nsswitch.conf` as the system's resolver does, and says how long the records are good. What it does not find, or cannot
-ask, the system's resolver is asked for as well: it may know further sources (mDNS, a directory). That one (`getaddrinfo`)
-reports no time for any name. A name that stands in `/etc/hosts` is asked of the system alone: c-ares makes one entry of
-all lines that have an address or a name in common, and so finds addresses that the file does not give to that name.
+The question goes to c-ares (`aiodns`), which reads `resolv.conf` (servers, search list, ndots, timeouts) and the order
+of `nsswitch.conf` as the system's resolver does, and says how long the records are good. What it does not find, or
+cannot ask, the system's resolver is asked for as well: it may know further sources (mDNS, a directory). That one
+(`getaddrinfo`) reports no time for any name. A name that stands in `/etc/hosts` is asked of the system alone: c-ares
+makes one entry of all lines that have an address or a name in common, and so finds addresses that the file does not
+give to that name.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ class LookUps:
 
     async def look_up(self, host: str, port: int) -> Found:
         """As `LookUp`."""
+        # First, so that c-ares takes no descriptor that was just closed: on one kernel (gVisor) it got no answer by it.
+        self._made()
         found = None if host in self._hosts else await self._ask_dns(host, port)
         return found if found is not None else await of_system(self._loop, host, port)
 

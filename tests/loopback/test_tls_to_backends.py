@@ -409,7 +409,7 @@ async def test_an_endpoint_over_tls_is_asked_for_https(
     async with origin(tmp_path, alpn=H2) as server:
         text = file(server.port, f"{{{OURS}}}", route=route, http="{version: HTTP2}")
         async with serving(text) as proxy:
-            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
             try:
                 writer.write(b"POST / HTTP/1.1\r\nhost: a\r\n" + rest)
                 await until(lambda: len(server.asked) == len(paths), "all requests")

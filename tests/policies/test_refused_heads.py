@@ -1,4 +1,4 @@
-"""What the log says of requests whose heads are refused while they are read: method, host and path as far as they came."""
+"""What the log says of requests whose heads are refused: method, host and path, as far as they were read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The scheme of the URI that a client asks for: that of its connection, or what a trusted gateway in front says.
 
 RFC 9110 7.4: a request for `https` in plain text is refused unless a trusted gateway sent it, as a proxy does that ends
-TLS and passes frames (`:scheme`) or the absolute form on. Who is trusted is configured: `trustedHops`, or a PROXY header
-that each connection has to bring.
+TLS and passes frames (`:scheme`) or the absolute form on. Who is trusted is configured: `trustedHops`, or a PROXY
+header that each connection has to bring.
 """
 
 from __future__ import annotations

@@ -101,8 +101,8 @@ class Request:
 
 class OversizedRequest:
     """Server: a request whose header list is over the limit; the carrier answers 431. Its content is not reported.
-    `low`: its block in lower case, for what the answer depends on. `asked`: method, path and authority as they came, for
-    the log."""
+    `low`: its block in lower case, for what the answer depends on. `asked`: method, path and authority as they came,
+    for the log."""
 
     __slots__ = ("asked", "low", "stream")
 

@@ -440,7 +440,7 @@ class Connection(Responding):
         x.host = x.asked_host = meaning.host
         x.authority = meaning.authority
         x.bind = self.bind
-        x.client = peer = self.peer
+        x.client = self.peer
         x.scheme = meaning.scheme
         x.peer = meaning.client
         if meaning.dropped:

@@ -44,7 +44,8 @@ class Meaning:
     """A head and what it says. Constant; requests with equal heads share one. The repr has nothing that may be secret.
 
     Fields as in `dataplane.exchange`; `block` and `low` as in `heads.Head`. `client`: the client's address. `dropped`:
-    headers left out for their names. `scheme`: of the URI that is asked for. `has_id`: the client sent an x-request-id that stays.
+    headers left out for their names. `scheme`: of the URI that is asked for. `has_id`: the client sent an
+    x-request-id that stays.
     `grpc`: what its content type is (`http/grpc`).
     `length` of content that follows: 0 none, or `messages.UNKNOWN`. `expects`: as `Exchange.expects`. `upgrade`: the
     `:protocol` of an extended CONNECT, or b"". `opens_tunnel`: a CONNECT, extended or not; its length and what it
