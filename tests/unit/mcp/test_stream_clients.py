@@ -39,6 +39,7 @@ class Out:
 
     def __init__(self) -> None:
         self.did: list[Any] = []
+        self.plan: Any = SimpleNamespace(max_answer=1000)
         self.has_begun = False
         self.is_given_up = False
         self.ready_count = 0
@@ -106,7 +107,7 @@ class Mail:
 def outlet(message: messages.Message = REQUEST, most: int = 1000) -> tuple[StreamOutlet, Mail, Out]:
     mail, out = Mail(), Out()
     real: Any = out
-    real.plan = SimpleNamespace(max_answer=most)
+    out.plan.max_answer = most
     return StreamOutlet(real, mail, message), mail, out
 
 
