@@ -41,6 +41,7 @@ def values(pipeline: Pipeline, xds: Numbers, problems: Iterable[Problem], *, is_
         "transform_failures_total": pipeline.numbers.failures,
         "change_duration_seconds": pipeline.numbers.change_seconds,
         "snapshots_total": pipeline.numbers.snapshots,
+        "xds_kept_bytes": xds.kept(),
         "xds_responses_total": xds.responses,
         "xds_response_bytes_total": xds.response_bytes,
         "xds_acks_total": pipeline.fleet.acks,

@@ -1,11 +1,12 @@
 """Work on text of unknown authors in a process of its own, which has so much time and memory and no more.
 
-Called by whoever starts such a process (`ended_after`) and by the process itself (`limit_memory`). Imports the standard
-library only.
+Called by whoever starts such a process (`ended_after`) and by the process itself (`limit_memory`, `limit_time`).
+Imports the standard library only.
 """
 
 from __future__ import annotations
 
+import math
 import resource
 import signal
 import subprocess
@@ -20,12 +21,24 @@ NO_MEMORY: Final = 71
 OUT_OF_MEMORY: Final = frozenset((NO_MEMORY, -signal.SIGABRT))
 """How such a process ends: some libraries abort where they get no more."""
 
+TIME_IS_UP: Final = -signal.SIGXCPU
+"""How a process ends that ran into its limit of time (`limit_time`)."""
+
 
 def limit_memory(most: int) -> None:
     """Let this process have no more than so many bytes, all in all. Where the system has no such limit, or a smaller
     one, that stays."""
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def limit_time(seconds: float) -> None:
+    """Let this process compute for so many seconds more, rounded up; then it ends with TIME_IS_UP. What it waits for
+    does not count, nor that others have the processor."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 @contextmanager

@@ -60,6 +60,7 @@ METRICS: Final = (
     Metric("xds_response_bytes_total", "counter", "Bytes of responses sent to proxies"),
     # What proxies made of them.
     Metric("xds_streams_total", "counter", "Streams that were opened, by outcome", ("outcome",)),
+    Metric("xds_kept_bytes", "gauge", "About the bytes that all streams together make the controller keep"),
     Metric("xds_proxies", "gauge", "Connected proxies, by Gateway", ("gateway",)),
     Metric("xds_proxies_synced", "gauge", "Proxies that acknowledged the newest state, by Gateway", ("gateway",)),
     Metric("xds_proxies_refusing", "gauge", "Proxies that refuse a resource, by Gateway", ("gateway",)),

@@ -4,8 +4,10 @@ from controlplane.derive.collection import Change, Collection, GraphError, Index
 from controlplane.derive.derived import Context, Derived, Groups
 from controlplane.derive.feed import Feed, Outlet
 from controlplane.derive.graph import AnyChange, Graph, TransformError
+from controlplane.derive.selected import EVERYTHING, Members, Selected, Selecting
 
 __all__ = [
+    "EVERYTHING",
     "AnyChange",
     "Change",
     "Collection",
@@ -16,7 +18,10 @@ __all__ = [
     "GraphError",
     "Groups",
     "Index",
+    "Members",
     "Outlet",
+    "Selected",
+    "Selecting",
     "Source",
     "TransformError",
 ]

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from controlplane.derive.collection import Agenda, Collection, G, GraphError, Index, K, Source, V
 from controlplane.derive.derived import IK, IV, Context, Derived, Groups, Transform
+from controlplane.derive.selected import R, S, Selected, Selecting
 
 AnyChange = tuple[Source[Any, Any], Any, Any | None]  # Any: a batch mixes collections of different types
 C = TypeVar("C", bound=Collection[Any, Any])
@@ -81,6 +82,12 @@ class Graph:
         """The groups of an index, or of several, as a collection of their own, so that something can be computed once
         a group."""
         return self._declare(Groups(name, next(self._positions), indexes))
+
+    def selected(
+        self, name: str, selectors: Collection[S, Any], entries: Collection[K, V], how: Selecting[S, K, V, R]
+    ) -> Selected[S, K, V, R]:
+        """Of each key of `selectors` the entries that it selects, and no more than some."""
+        return self._declare(Selected(name, next(self._positions), selectors, entries, how))
 
     def part_ends(self) -> None:
         """What is declared from now on is settled after the subscribers of everything before it were called."""

@@ -38,8 +38,10 @@ RENEWED: Final = 10.0
 """Seconds between two tries to get other credentials: a plugin is a program that somebody waits for."""
 LONGEST_LINE: Final = 16 * 1024 * 1024
 """Bytes of one event. The store takes objects of 1.5 MiB."""
-LONGEST_ANSWER: Final = 256 * 1024 * 1024
+LONGEST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of one page of a list."""
+TOO_LARGE: Final = "TooLarge"
+"""The reason of `ApiError` for more than that."""
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 _TOKEN, _HEADER = "BearerToken", "authorization"
@@ -219,7 +221,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
         size += len(chunk)
         if size > LONGEST_ANSWER:
             answer.close()
-            raise ApiError(answer.status, "TooLarge", f"the answer has more than {LONGEST_ANSWER} bytes")
+            raise ApiError(answer.status, TOO_LARGE, f"the answer has more than {LONGEST_ANSWER} bytes")
     return b"".join(pieces)
 
 

@@ -44,8 +44,10 @@ Json = dict[str, Any]  # Any: JSON
 
 MANAGER: Final = "gatewright"
 """Of the fields that we apply."""
-AT_ONCE: Final = 4
+AT_ONCE: Final = 8
 """Gateways that are worked on at a time."""
+AT_ONCE_OF_NAMESPACE: Final = 4
+"""Those of one namespace: the API server may take long for these, and others wait."""
 QUIET: Final = 0.005
 """Seconds that a change waits for others."""
 NEEDED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret", "Service")
@@ -123,7 +125,8 @@ class Deployer:
         self._wanted = wanted
         self._report = report
         self._is_elsewhere = is_elsewhere
-        self._pending: Pending[ObjectKey] = Pending(random)
+        self._random = random
+        self._pending = self._nothing_pending()
         self._woken = asyncio.Event()
         self._unseen: set[ObjectKey] = set()
         """Gateways that were not looked at since we lead."""
@@ -137,6 +140,9 @@ class Deployer:
 
     def __len__(self) -> int:
         return len(self._pending)
+
+    def _nothing_pending(self) -> Pending[ObjectKey]:
+        return Pending(self._random, lambda gateway: gateway.namespace, AT_ONCE_OF_NAMESPACE)
 
     async def follow(self) -> None:
         """Until cancelled: what is there, in every controller."""
@@ -164,7 +170,7 @@ class Deployer:
         finally:
             end()
             self.looked.clear()
-            self._pending = Pending(chance.random)
+            self._pending = self._nothing_pending()
 
     async def _seen(self, changes: Sequence[LiveChange]) -> None:
         concerned = self.live.take(changes)
@@ -224,6 +230,7 @@ class Deployer:
                 self.failures += 1
                 wait = self._pending.failed(gateway, loop.time())
                 log.warning("objects of Gateway %s: %s; again in %.1f s", gateway, error, wait)
+            self._woken.set()  # another one of the namespace may have its turn
 
     async def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
         due = self._pending.next_due()

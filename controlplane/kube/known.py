@@ -1,4 +1,4 @@
-"""What lists and watches of one kind come to: facts. Pure.
+"""What lists and watches of one kind come to: facts. Pure, but that heavy objects are left to `beside`.
 
 A list says what is there now, so that what it does not name any more is gone. A watch says what changed. Both may say
 something again; who takes facts passes over what is equal.
@@ -10,21 +10,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from controlplane.facts import Fact, Invalid, Origin, gone
-from controlplane.kube.events import CHANGES, REMOVED, Item, bare, opened, tree
+from controlplane.kube.beside import Beside
+from controlplane.kube.decoding import SOURCE, Piece, content_mark, fact_of, piece_of, with_status
+from controlplane.kube.events import CHANGES, REMOVED, Item, bare, opened
 from controlplane.kube.needed import NEEDED
-from controlplane.sources.objects import fact_from
+from controlplane.sources.objects import with_last_good
 from gatewright.api.objects.kinds import KindInfo
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 
-Json = dict[str, Any]  # Any: JSON
-
-SOURCE: Final = "cluster"
-"""The origin of the facts."""
 _ORIGIN: Final = Origin(SOURCE)
-_DROPPED: Final = ("managedFields",)
-"""Of metadata: it can be most of an object, and says nothing to us."""
-_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""An annotation: the object once more, the values of a Secret too."""
 
 
 def everywhere(_: str) -> bool:
@@ -34,13 +28,19 @@ def everywhere(_: str) -> bool:
 
 class Known:
     """The objects of one kind, as far as they were reported. `is_read`: whether objects of a namespace are read ("" has
-    those of no namespace)."""
+    those of no namespace). `beside` decodes those that are heavy, and tells what became of them; None: all are decoded
+    at once."""
 
-    def __init__(self, info: KindInfo, is_read: Callable[[str], bool] = everywhere) -> None:
+    def __init__(
+        self, info: KindInfo, is_read: Callable[[str], bool] = everywhere, beside: Beside | None = None
+    ) -> None:
         self._info = info
         self._needed = NEEDED.get(info.kind)
         self._is_read = is_read
+        self._beside = beside
         self._models: dict[ObjectKey, KubeObject | None] = {}
+        self._heavy: dict[ObjectKey, tuple[bytes, Fact]] = {}
+        """Facts of heavy objects, each with a mark of the content that it is of."""
         self._listed: set[ObjectKey] | None = None
         self.resource_version = ""
         """From which on changes are still to come; "" when nothing was listed."""
@@ -83,6 +83,8 @@ class Known:
         metadata = bare(item)
         if type_ == REMOVED:
             key = ObjectKey(self._info.kind, metadata.namespace or "", metadata.name)
+            self._drop(key)
+            self._heavy.pop(key, None)
             if self._models.pop(key, _NEVER) is not _NEVER:
                 yield gone(key)
         elif type_ in CHANGES:
@@ -99,37 +101,68 @@ class Known:
         if not self._is_read(namespace):
             return None
         key = ObjectKey(self._info.kind, namespace, metadata.name)
+        if self._listed is not None:
+            self._listed.add(key)
         model = None if self._needed is None else self._needed.read(item)
-        fact = self._whole(item, key, api_version) if model is None else Fact(model.key, model, None, _ORIGIN)
-        if fact is not None:
-            self._models[fact.key] = fact.model.last_good if isinstance(fact.model, Invalid) else fact.model
-            if self._listed is not None:
-                self._listed.add(fact.key)
+        if model is None:
+            return self._whole(piece_of(key, item, api_version))
+        self._drop(key)
+        self._models[key] = model
+        return Fact(key, model, None, _ORIGIN)
+
+    def _whole(self, piece: Piece) -> Fact | None:
+        """Of an object of which all is read: of a kind of ours, or to say what is wrong with it. None for one that is
+        decoded later, or has no model."""
+        if self._beside is None:
+            fact = fact_of(piece)
+        elif (known := self._same(piece)) is not None:
+            return known
+        elif self._beside.wants(piece, self._decoded):
+            self._models.setdefault(piece.key, None)
+            return None
+        else:
+            with self._beside.decoding(piece.key.namespace):
+                fact = fact_of(piece)
+        self._heavy.pop(piece.key, None)
+        return None if fact is None else self._taken(fact)
+
+    def _same(self, piece: Piece) -> Fact | None:
+        """Of a heavy object that is as it was, but for its status: it is not decoded once more, and a write of ours
+        costs nothing."""
+        mark, fact = self._heavy.get(piece.key, _NOTHING)
+        if fact is None or mark != content_mark(piece.raw):
+            return None
+        self._drop(piece.key)
+        fact = with_status(fact, piece.raw)
+        self._heavy[piece.key] = mark, fact
         return fact
 
-    def _whole(self, item: Item, key: ObjectKey, api_version: str) -> Fact | None:
-        """Of an object of which all is read: of a kind of ours, or to say what is wrong with it."""
-        value = tree(item)
-        if api_version:
-            value |= {"apiVersion": api_version, "kind": self._info.kind}
-        if isinstance(value.get("metadata"), dict):
-            value["metadata"] = _slim(value["metadata"])
-        return fact_from(value, SOURCE, self._models.get(key))
+    def _decoded(self, piece: Piece, fact: Fact) -> Fact:
+        """What is to be said of a heavy object."""
+        fact = self._taken(fact)
+        if not piece.unread:
+            self._heavy[piece.key] = content_mark(piece.raw), fact
+        return fact
+
+    def _taken(self, fact: Fact) -> Fact:
+        """A last good version acts on."""
+        fact = with_last_good(fact, self._models.get(fact.key))
+        self._models[fact.key] = fact.model.last_good if isinstance(fact.model, Invalid) else fact.model
+        return fact
+
+    def _drop(self, key: ObjectKey) -> None:
+        """It is not to be decoded any more: it is gone, or known as it is now."""
+        if self._beside is not None:
+            self._beside.drop(key)
 
     def _forgotten(self, keys: Iterable[ObjectKey]) -> list[Fact]:
         vanished = [*keys]
         for key in vanished:
+            self._drop(key)
+            self._heavy.pop(key, None)
             del self._models[key]
         return [gone(key) for key in vanished]
 
 
 _NEVER: Any = object()
-
-
-def _slim(metadata: Json) -> Json:
-    """Without what is large and says nothing to us."""
-    found = {name: part for name, part in metadata.items() if name not in _DROPPED}
-    annotations = found.get("annotations")
-    if isinstance(annotations, dict) and _APPLIED in annotations:
-        found["annotations"] = {name: value for name, value in annotations.items() if name != _APPLIED}
-    return found
+_NOTHING: Final[tuple[bytes, Fact | None]] = (b"", None)

@@ -1,13 +1,17 @@
 """What is to be worked on, and when: keys, each at most once at a time, again after a failure with growing pauses.
-Pure: what happens and what time it is are arguments."""
+Namespaces take turns, and each has a share of those who work. Pure: what happens and what time it is are arguments."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
+import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
+
+from controlplane.fair import FairQueue
 
 K = TypeVar("K")
 
@@ -26,13 +30,20 @@ class _Entry:
 
 
 class Pending(Generic[K]):
-    """`random` draws uniformly from [0, 1)."""
+    """`random` draws uniformly from [0, 1). `namespace` says whose a key is; `most`: keys of one that are under way at
+    a time, so that what takes long for one leaves others room."""
 
-    def __init__(self, random: Callable[[], float]) -> None:
+    def __init__(
+        self, random: Callable[[], float], namespace: Callable[[K], str] = lambda _: "", most: int | None = None
+    ) -> None:
         self._entries: dict[K, _Entry] = {}
         self._heap: list[tuple[float, int, K]] = []
         self._numbers = itertools.count()
         self._random = random
+        self._namespace, self._most = namespace, most
+        self._ready: FairQueue[K] = FairQueue(namespace)
+        """Those that are due."""
+        self._under_way: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -50,27 +61,44 @@ class Pending(Generic[K]):
         self._push(key)
 
     def next_due(self) -> float | None:
-        """None: there is nothing to do."""
+        """None: there is nothing to do, or something has to be done first."""
+        if self._ready.has(self._may):
+            return -math.inf
+        return self._next()
+
+    def _next(self) -> float | None:
+        """Of those that were not due."""
         while self._heap:
             due, _, key = self._heap[0]
             entry = self._entries.get(key)
-            if entry is not None and entry.due == due and not entry.is_under_way:
+            if entry is not None and entry.due == due and not entry.is_under_way and key not in self._ready:
                 return due
             heapq.heappop(self._heap)
         return None
 
     def take(self, now: float) -> K | None:
         """A key that is due; it is under way from now on."""
-        due = self.next_due()
-        if due is None or due > now:
-            return None
-        _, _, key = heapq.heappop(self._heap)
-        entry = self._entries[key]
-        entry.is_under_way, entry.is_wanted = True, False
+        while (due := self._next()) is not None and due <= now:
+            self._ready.put(heapq.heappop(self._heap)[2])
+        key = self._ready.take(self._may)
+        if key is not None:
+            entry = self._entries[key]
+            entry.is_under_way, entry.is_wanted = True, False
+            self._under_way[self._namespace(key)] += 1
         return key
+
+    def _may(self, namespace: str) -> bool:
+        return self._most is None or self._under_way[namespace] < self._most
+
+    def _ended(self, key: K) -> None:
+        namespace = self._namespace(key)
+        self._under_way[namespace] -= 1
+        if not self._under_way[namespace]:
+            del self._under_way[namespace]
 
     def done(self, key: K, now: float) -> None:
         """The work went well."""
+        self._ended(key)
         entry = self._entries[key]
         if entry.is_wanted:
             self._again(key, entry, now)
@@ -80,6 +108,7 @@ class Pending(Generic[K]):
 
     def failed(self, key: K, now: float) -> float:
         """The answer is in how many seconds it is tried again."""
+        self._ended(key)
         entry = self._entries[key]
         longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, _MOST_DOUBLINGS), LONGEST_WAIT)
         wait = longest * (1 - self._random() / 2)

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, Generic, Protocol, TypeVar
 
 from controlplane.kube import events as answers
 from controlplane.kube import paths
-from controlplane.kube.access import ApiError
+from controlplane.kube.access import TOO_LARGE, ApiError
 from controlplane.kube.events import Expired, Failed, Item
 from controlplane.kube.paths import Kind
+from controlplane.turns import SLICE, rest
 
 log = logging.getLogger("controlplane.kube")
 
 PAGE: Final = 500
 """Objects of one answer to a list."""
+FEWER: Final = 16
+"""How many times fewer are asked for in an answer after one that was too large."""
 WATCH: Final = (240, 480)
 """Seconds for which a watch is asked, drawn anew each time, so that not all end at once."""
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
@@ -31,6 +35,7 @@ ABSENT: Final = 5.0
 """Seconds between two looks for a kind that the cluster does not have."""
 
 _F = TypeVar("_F")
+_I = TypeVar("_I")
 
 Tell = Callable[[Sequence[_F]], Awaitable[None]]
 
@@ -170,18 +175,41 @@ class Reflector(Generic[_F]):
     async def _pages(self, path: str, page: answers.Page, version: str) -> str:
         """Says what is on all of them; the answer is the moment that they are of."""
         while True:
-            await self._told(self._known.page(page.items or (), version))
+            await self._slowly(page.items or (), lambda items: self._known.page(items, version))
             if not page.metadata.more:
                 return page.metadata.version
             page = await self._page(path, page.metadata.more)
 
     async def _page(self, path: str, more: str = "") -> answers.Page:
-        rest = {"continue": more} if more else {}
-        return answers.page(await self._access.read(path, **self._query, **rest, limit=PAGE))
+        """Of fewer objects where that many are too large for one answer: whoever writes objects decides how large."""
+        rest, limit = {"continue": more} if more else {}, PAGE
+        while True:
+            try:
+                return answers.page(await self._access.read(path, **self._query, **rest, limit=limit))
+            except ApiError as error:
+                if error.reason != TOO_LARGE or limit == 1:
+                    raise
+                limit = max(1, limit // FEWER)
 
     async def _told(self, facts: Sequence[_F]) -> None:
         if facts:
             await self._tell(facts)
+
+    async def _slowly(self, items: Iterable[_I], read: Callable[[Iterable[_I]], list[_F]]) -> None:
+        """Says what they come to, all at once; while they are read, others get turns. What came before one that raises
+        is said as well."""
+        found: list[_F] = []
+        end = time.monotonic() + SLICE
+        try:
+            for item in items:
+                found += read((item,))
+                if time.monotonic() >= end:
+                    await rest()
+                    end = time.monotonic() + SLICE
+        except (Expired, Failed):
+            await self._told(found)
+            raise
+        await self._told(found)
 
     async def _watched(self) -> AsyncIterator[None]:
         """Until the API server ends the watch, something is wrong with it, or `look_into` asks for more."""
@@ -195,7 +223,7 @@ class Reflector(Generic[_F]):
             timeoutSeconds=low + int(self._random() * (high - low)),
         )
         while (lines := await self._next(stream)) is not None:
-            await self._told(self._known.events(lines))
+            await self._slowly(lines, self._known.events)
             del lines  # objects once more, until the next ones come
             yield
 

@@ -9,9 +9,11 @@ where nothing but counts of attached routes change, `bursts` says how long, and 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from controlplane.fair import FairQueue
 from controlplane.kube.bursts import LONGEST, QUIET, Bursts, changes, has_counts, only_counts_differ
 from controlplane.kube.contests import Contests
 from controlplane.translate.statuses import StatusKey, StatusWrite
@@ -71,6 +73,8 @@ class Schedule:
     def __init__(self, random: Callable[[], float]) -> None:
         self._entries: dict[StatusKey, _Entry] = {}
         self._heap: list[tuple[float, StatusKey]] = []
+        self._ready: FairQueue[tuple[float, StatusKey]] = FairQueue(lambda ready: ready[1][1])
+        """Those that are due, as they were in the heap; they count as long as nothing has changed."""
         self._versions: dict[StatusKey, list[str]] = {}
         """The newest version that was reported of an object, and those that our writes made after it, in order.
         Forgotten when the object is reported with what it should have."""
@@ -143,18 +147,28 @@ class Schedule:
 
     def next_due(self) -> float | None:
         """When the next write is due; None: there is none."""
+        return -math.inf if len(self._ready) else self._next()
+
+    def _next(self) -> float | None:
+        """Of those that were not due."""
         while self._heap:
             due, key = self._heap[0]
-            entry = self._entries.get(key)
-            if entry is not None and entry.due == due and not entry.is_under_way and not entry.is_stale:
+            if self._waits(key, due):
                 return due
             heapq.heappop(self._heap)
         return None
 
+    def _waits(self, key: StatusKey, due: float) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and entry.due == due and not entry.is_under_way and not entry.is_stale
+
     def take(self, now: float) -> tuple[StatusKey, StatusWrite] | None:
-        """A write that is due, which is under way from now on; its version is the newest that we know."""
-        while (due := self.next_due()) is not None and due <= now:
-            _, key = heapq.heappop(self._heap)
+        """A write that is due, which is under way from now on; its version is the newest that we know. Namespaces take
+        turns."""
+        while (ready := self._turn(now)) is not None:
+            due, key = ready
+            if not self._waits(key, due):
+                continue
             entry = self._entries[key]
             if entry.is_doubtful(now):
                 self._look_again(key, entry, now)
@@ -163,6 +177,11 @@ class Schedule:
             entry.was_count, entry.is_count, entry.is_anew = entry.is_count, True, False
             return key, entry.write._replace(resource_version=self._newest(key, entry.write.resource_version))
         return None
+
+    def _turn(self, now: float) -> tuple[float, StatusKey] | None:
+        while (due := self._next()) is not None and due <= now:
+            self._ready.put(heapq.heappop(self._heap))
+        return self._ready.take()
 
     def _newest(self, key: StatusKey, reported: str) -> str:
         """The version that an object has as far as we know: one that our own write made may not be reported yet."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from controlplane.facts import Fact
+from controlplane.kube.beside import Beside
 from controlplane.kube.known import Known
 from controlplane.kube.reflector import Reads, Reflector
 from controlplane.kube.spaces import KIND as NAMESPACE
@@ -36,9 +37,10 @@ class ClusterSource:
         spaces: Spaces | None = None,
     ) -> None:
         self._spaces = Spaces() if spaces is None else spaces
+        self.beside = Beside(self._tell)
         self.reflectors = {
             info.kind: Reflector(
-                info, access, self._tell, draw, Known(info, self._spaces.is_read), FIELDS.get(info.kind)
+                info, access, self._tell, draw, Known(info, self._spaces.is_read, self.beside), FIELDS.get(info.kind)
             )
             for info in kinds
         }
@@ -51,6 +53,7 @@ class ClusterSource:
         """As `Source` has it."""
         self._sink = sink
         async with asyncio.TaskGroup() as group:
+            group.create_task(self.beside.run())
             for reflector in self._first():
                 group.create_task(reflector.run())
                 await reflector.listed.wait()
@@ -59,6 +62,7 @@ class ClusterSource:
                     group.create_task(reflector.run())
             for reflector in self.reflectors.values():
                 await reflector.listed.wait()
+            await self.beside.started()
             async with self._one_at_a_time:
                 self._is_complete = True
                 await sink.idle()
@@ -82,7 +86,9 @@ class ClusterSource:
 
     async def _tell(self, facts: Sequence[Fact]) -> None:
         assert self._sink is not None
-        facts = [*facts, *self._moved(facts)]
+        # A namespace may have ceased to be read while they were decoded.
+        facts = [each for each in facts if each.model is None or self._spaces.is_read(each.key.namespace)]
+        facts += self._moved(facts)
         self._waiting += 1
         async with self._one_at_a_time:
             self._waiting -= 1

@@ -20,9 +20,11 @@ from controlplane.translate.keys import (
     gateway_resource,
     listener_resource,
 )
+from controlplane.translate.label_rules import Rules
 from controlplane.translate.listener_precedence import with_sets
 from controlplane.translate.listener_tls import Lookups, TlsPlan
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
+from controlplane.translate.namespaces import NamespaceRule
 from gatewright.api.objects.gateway import AllowedListeners, Gateway, GatewayFrontendTLS
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.listener_set import ListenerSet
@@ -67,6 +69,23 @@ def set_plan(key: ObjectKey, item: ListenerSet, unread: Condition | None, lookup
     )
 
 
+def selectors(key: ObjectKey, gateway: Gateway) -> Iterator[Rules]:
+    """By which a Gateway selects namespaces."""
+    rules = (namespaces.rule(key.namespace, each.allowed_routes.namespaces) for each in gateway.spec.listeners)
+    return namespaces.selectors([*rules, _admission_of_sets(key, gateway)])
+
+
+def selectors_of_set(key: ObjectKey, item: ListenerSet) -> Iterator[Rules]:
+    """By which a ListenerSet does."""
+    return namespaces.selectors(
+        namespaces.rule(key.namespace, each.allowed_routes.namespaces) for each in item.spec.listeners
+    )
+
+
+def _admission_of_sets(key: ObjectKey, gateway: Gateway) -> NamespaceRule:
+    return namespaces.rule(key.namespace, (gateway.spec.allowed_listeners or AllowedListeners()).namespaces)
+
+
 def unread_plan(key: ObjectKey, unread: Condition, sets: Iterable[SetPlan]) -> GatewayPlan:
     """A Gateway that cannot be read, beyond whose it is: nothing of it is served, nor of the sets that name it."""
     return GatewayPlan(key, (), unread, tuple(sorted(sets, key=lambda each: each.order)))
@@ -88,8 +107,7 @@ def plan(
     validation = listener_tls.validations(key, frontend, lookups)
     found = listeners.plan(Owner("Gateway", *key), gateway.spec.listeners, of_listeners, lookups)
     own = listeners.verifying(found, validation)
-    allowed = (gateway.spec.allowed_listeners or AllowedListeners()).namespaces
-    admitted = namespaces.rule(key.namespace, allowed).resolved(known)
+    admitted = _admission_of_sets(key, gateway).resolved(known)
     joined = with_sets(key, own, sets, lambda namespace: admitted is None or namespace in admitted)
     return GatewayPlan(
         key,

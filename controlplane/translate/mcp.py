@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.namespaces import NAME_LABEL, Labels
+from controlplane.translate.mcp_selection import Selection, selection
 from gatewright.api.backend.mcp_targets import MCPBackend, McpSelector, McpTarget
 from gatewright.api.lower import backends as lowered
 from gatewright.api.objects.service import Service
@@ -23,6 +23,8 @@ PROTOCOLS: Final = {"gatewright.dev/mcp": "StreamableHTTP", "gatewright.dev/mcp-
 """`appProtocol` of ports that are MCP servers, and what these speak."""
 PATH_ANNOTATION: Final = "gatewright.dev/mcp-path"
 _PATH: Final = re.compile(r"/[!-~]{0,1023}")
+MOST_FOUND: Final = 256
+"""Services that the selectors of one backend find, all together: a session may be one with each of them."""
 MAX_MESSAGES: Final = 8
 """Bad targets that one condition lists."""
 LONG_NAME: Final = 32
@@ -39,9 +41,8 @@ class McpPort:
 
 @dataclass(frozen=True, slots=True)
 class McpService:
-    """A Service as selectors see it."""
+    """A Service that was selected."""
 
-    labels: tuple[tuple[str, str], ...]
     path: str | None
     """None: that of the protocol."""
     ports: tuple[McpPort, ...]
@@ -98,11 +99,10 @@ class Lookups(Protocol):
 
     def service(self, key: ObjectKey) -> Ports | None: ...
 
-    def servers(self, namespace: str) -> Iterable[tuple[ObjectKey, McpService]]:
-        """Services of a namespace that have MCP ports."""
+    def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, McpService]]:
+        """Services that have MCP ports, by namespace and name: `MOST_FOUND` of them, and one more if there is; all of
+        them where grants are needed."""
         ...
-
-    def namespaces(self) -> Iterable[tuple[str, Labels]]: ...
 
     @property
     def need_grants(self) -> bool:
@@ -123,8 +123,7 @@ def service_view(service: Service) -> McpService | None:
     if not ports or service.spec.type == "ExternalName":
         return None
     path = service.metadata.annotations.get(PATH_ANNOTATION) or None
-    labels = tuple(sorted(service.metadata.labels.items()))
-    return McpService(labels, path, ports, path is None or _PATH.fullmatch(path) is not None)
+    return McpService(path, ports, path is None or _PATH.fullmatch(path) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +171,15 @@ def _bytes(policy: policy_pb2.Policy) -> bytes:
 def _servers(key: ObjectKey, model: MCPBackend, lookups: Lookups, problems: list[str]) -> Iterator[_Server]:
     """In the order of the targets; what a selector finds is sorted. A name that is taken goes to whoever is first."""
     taken: set[str] = set()
+    finds = _Finds(lookups)
     for target in model.targets:
         if target.static is not None:
             found = [_static(key, target.name, target.static, lookups, problems)]
+        elif finds.is_full:
+            continue
         elif target.selector is not None:
-            found = _selected(key, target.name, target.selector, lookups, taken, problems)
-            if not found:
+            found = _selected(key, target.name, target.selector, finds, taken, problems)
+            if not found and not finds.is_full:
                 problems.append(
                     f"target {target.name}: no Service with an MCP port is selected{_lacking(key, lookups)}"
                 )
@@ -211,22 +213,17 @@ def _static(key: ObjectKey, name: str, target: McpTarget, lookups: Lookups, prob
 
 
 def _selected(
-    key: ObjectKey, selector_name: str, selector: McpSelector, lookups: Lookups, taken: set[str], problems: list[str]
+    key: ObjectKey, selector_name: str, selector: McpSelector, finds: _Finds, taken: set[str], problems: list[str]
 ) -> list[_Server]:
     """Ports of the Services that are selected, sorted by namespace and name. A name that several would have gets the
     namespace in front of it."""
     found: list[tuple[ObjectKey, McpService, McpPort]] = []
-    for namespace in sorted(_namespaces(key, selector, lookups)):
-        for service, each in sorted(lookups.servers(namespace)):
-            if selector.services is not None and not selector.services.matches(dict(each.labels)):
-                continue
-            if not lookups.may_find(key.namespace, service):
-                continue
-            if not each.is_usable:
-                problems.append(f"Service {service}: the path in annotation {PATH_ANNOTATION} must begin with / and be "
-                                "printable ASCII without spaces, 1,024 characters at most")  # fmt: skip
-            else:
-                found += ((service, each, port) for port in each.ports)
+    for service, each in finds.of(selection(key.namespace, selector), selector_name, problems):
+        if not each.is_usable:
+            problems.append(f"Service {service}: the path in annotation {PATH_ANNOTATION} must begin with / and be "
+                            "printable ASCII without spaces, 1,024 characters at most")  # fmt: skip
+        else:
+            found += ((service, each, port) for port in each.ports)
     names = [f"{service.name}-{port.number}" for service, _, port in found]
     counts = Counter(names)
     return [
@@ -241,12 +238,26 @@ def _selected(
     ]
 
 
-def _namespaces(key: ObjectKey, selector: McpSelector, lookups: Lookups) -> set[str]:
-    if selector.namespaces is None:
-        return {key.namespace}
-    matches = selector.namespaces.matches
-    known = {key.namespace: (), **dict(lookups.namespaces())}
-    return {name for name, labels in known.items() if matches(dict(labels) | {NAME_LABEL: name})}
+class _Finds:
+    """What the selectors of one backend find, `MOST_FOUND` Services at most."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+        self._left = MOST_FOUND
+        self.is_full = False
+        """Whether something was left out. Then no selector finds anything more."""
+
+    def of(self, wanted: Selection, target: str, problems: list[str]) -> Iterator[tuple[ObjectKey, McpService]]:
+        for service, each in self._lookups.selected(wanted):
+            if not self._lookups.may_find(wanted.home, service):
+                continue
+            if not self._left:
+                self.is_full = True
+                problems.insert(0, f"target {target}: the selectors of a backend find {MOST_FOUND} Services at most; "
+                                   f"those from {service} on, and of targets after it, are left out")  # fmt: skip
+                return
+            self._left -= 1
+            yield service, each
 
 
 def long_names(found: McpView) -> str:

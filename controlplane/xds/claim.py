@@ -106,7 +106,7 @@ class Claim:
         if request.response_nonce != QUESTION or request.type_url not in self._untold:
             return False
         self._untold.discard(request.type_url)
-        subscription.knows(request.initial_resource_versions)
+        subscription.knows(request)
         return True
 
 

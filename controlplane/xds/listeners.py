@@ -12,9 +12,12 @@ from controlplane.xds.node import Peer
 from controlplane.xds.session import Call, DeltaCall
 from controlplane.xds.unix_socket import SocketError
 
-MOST_RECEIVED: Final = 64 << 20
-"""Bytes of one request: a client that comes back to another state names each resource it holds, 100,000 of them are
-about 10 MB."""
+MOST_RECEIVED: Final = 4 << 20
+"""Bytes of one request: a client that comes back to another state names each resource it holds, 40,000 of them are
+about this. Our own proxies that hold more say that they hold nothing. gRPC ends a call with a larger one by
+RESOURCE_EXHAUSTED."""
+MOST_CALLS: Final = 256
+"""Calls of one connection at a time: a proxy has one."""
 
 TCP_REFUSES: Final = (
     "resources are served on the Unix socket only; this address offers reflection, health and status. To serve"
@@ -29,6 +32,7 @@ def options(keepalive: float, keepalive_timeout: float) -> list[tuple[str, int]]
         ("grpc.so_reuseport", 0),  # a second controller on the same port must fail, not share it
         ("grpc.max_receive_message_length", MOST_RECEIVED),
         ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", MOST_CALLS),
         ("grpc.keepalive_time_ms", int(keepalive * 1000)),
         ("grpc.keepalive_timeout_ms", int(keepalive_timeout * 1000)),
         ("grpc.http2.ping_timeout_ms", int(keepalive_timeout * 1000)),  # else 60 s, seen

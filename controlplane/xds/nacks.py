@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 MOST_REFUSALS: Final = 1000
 LONGEST_MESSAGE: Final = 1 << 20
@@ -22,6 +22,8 @@ LONGEST_KEY: Final = 1024
 LONGEST_REASON: Final = 2000
 MOST_TEXT: Final = 128 << 10
 """Characters of keys and reasons kept of one proxy: 500 of ours are half of it. What is over is counted, not kept."""
+
+_OVERHEAD: Final = 200  # of a refusal, and of its place in a dictionary
 
 UNSAID: Final = "refused without a reason"
 
@@ -49,16 +51,23 @@ def parse(message: str) -> tuple[Refusal, ...]:
     return tuple(refusals.values()) or (Refusal("", _clean(message, LONGEST_REASON)),)
 
 
+def _weight(refusal: Refusal) -> int:
+    return len(refusal.key) + len(refusal.error)
+
+
 class Refusals(dict[str, Refusal]):
     """What one message refuses, by key. Nobody changes it: proxies that say the same share it, while any of them does.
 
     A dictionary that can be referred to weakly.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "holder", "weight")
 
     def __init__(self, refusals: Iterable[Refusal] = ()) -> None:
         super().__init__((refusal.key, refusal) for refusal in refusals)
+        self.weight = sum(map(_weight, self.values())) + len(self) * _OVERHEAD
+        self.holder: ref[object] | None = None
+        """Who of those that share it has its weight."""
 
 
 NONE: Final[Mapping[str, Refusal]] = Refusals()
@@ -74,6 +83,15 @@ def share(message: str) -> Refusals:
     if found is None:
         found = _shared[digest] = Refusals(parse(message))
     return found
+
+
+def weight(refusals: Mapping[str, Refusal], holder: object) -> int:
+    """About the bytes that these make us keep because of `holder`: nothing where somebody else said the same."""
+    if not isinstance(refusals, Refusals):
+        return sum(map(_weight, refusals.values())) + len(refusals) * _OVERHEAD
+    if refusals.holder is None or refusals.holder() is None:
+        refusals.holder = ref(holder)
+    return refusals.weight if refusals.holder() is holder else 0
 
 
 def noted(known: Mapping[str, Refusal], message: str) -> Mapping[str, Refusal]:
@@ -115,10 +133,6 @@ def _add(known: dict[str, Refusal], refusals: Iterable[Refusal]) -> None:
             named += 1
     if over:
         known.setdefault("", Refusal("", f"and {over} more"))
-
-
-def _weight(refusal: Refusal) -> int:
-    return len(refusal.key) + len(refusal.error)
 
 
 def _refusal(entry: object) -> Refusal | None:

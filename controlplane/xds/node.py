@@ -19,6 +19,10 @@ class ProtocolError(Exception):
     """The peer broke the protocol: the stream ends with INVALID_ARGUMENT and this text."""
 
 
+class Exhausted(ProtocolError):
+    """The peer makes us keep more than it may: the stream ends with RESOURCE_EXHAUSTED and this text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A proxy: the Gateway that it serves ("namespace/name") and its own name among that Gateway's proxies."""

@@ -15,21 +15,23 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import grpc
 from grpc_health.v1 import health, health_pb2_grpc
 
 from controlplane.snapshot import Snapshot, Snapshots
 from controlplane.xds import csds, listeners, numbers, services, unix_socket
-from controlplane.xds.admission import Admission, Complaints, Token, bearer
+from controlplane.xds.accounts import Accounts, Charge, Opening, host
+from controlplane.xds.admission import Admission, Complaints, Right, Token, bearer
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
-from controlplane.xds.node import Identity, Peer, ProtocolError
+from controlplane.xds.node import Exhausted, Identity, Peer, ProtocolError
 from controlplane.xds.permits import Permits
 from controlplane.xds.service_accounts import EXPIRED, ServiceAccounts, Verdict
-from controlplane.xds.session import DeltaCall, House, Session
+from controlplane.xds.session import DeltaCall, House, Session, code_of
 from controlplane.xds.stream import Stream
 from controlplane.xds.xds_settings import XdsSettings
 
@@ -44,6 +46,11 @@ GRACE: Final = 1.0
 """Seconds that streams have when the controller ends."""
 CHECK_EVERY: Final = 0.5
 """Seconds between two looks for slow proxies, and for credentials that are not valid any more."""
+OUTCOME_OF: Final = {
+    grpc.StatusCode.UNAUTHENTICATED: numbers.UNAUTHENTICATED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: numbers.EXHAUSTED,
+}
+"""What is counted of a stream that is turned away; by default that it asked for what it may not have."""
 SHUTTING_DOWN: Final = "the control plane is shutting down"
 NOT_ITS_OWN: Final = "the token or certificate of this proxy names other Gateways than this one"
 WITHDRAWN: Final = "the credential of this proxy is not valid any more"
@@ -76,6 +83,9 @@ class XdsServer:
         self._tcp_admission = Admission(settings.tokens, needs_token=accounts is not None)
         self._generation = self._tcp_admission.generation
         self._complaints = Complaints()
+        self._kept = Accounts()
+        self.numbers.kept = lambda: self._kept.weight
+        self._opening = Opening()
         self._sessions: dict[str, set[Session]] = defaultdict(set)
         self._servers: list[grpc.aio.Server] = []
         self._health: health.aio.HealthServicer | None = None
@@ -183,10 +193,17 @@ class XdsServer:
             await self._turn_away(call, peer, grpc.StatusCode.UNAUTHENTICATED, right)
             return
         stream = Stream(self._library, time.monotonic, self._snapshots.recall)
-        if not await self._open(stream, call):
-            return
+        with ExitStack() as held:
+            if await self._open(stream, call, peer):
+                await self._admit(stream, call, peer, admission, right, held)
+
+    async def _admit(
+        self, stream: Stream, call: DeltaCall, peer: Peer, admission: Admission, right: Right, held: ExitStack
+    ) -> None:
+        """The first request came: let the proxy in and serve it. `held`: what it makes us keep, until it ends."""
         assert stream.identity is not None  # set by the first request
         gateway = stream.identity.gateway
+        unchecked = await self._charge(stream, call, peer, held, host(peer))  # nobody knows yet whose it is
         reason = await self._authorize(stream.identity, peer) if right.allows(gateway) else NOT_ITS_OWN
         if reason is not None:
             await self._turn_away(call, peer, grpc.StatusCode.PERMISSION_DENIED, reason, gateway)
@@ -194,9 +211,12 @@ class XdsServer:
         if verdict.reason:
             code = grpc.StatusCode.PERMISSION_DENIED if verdict.is_final else grpc.StatusCode.UNAVAILABLE
             await self._turn_away(call, peer, code, verdict.reason, gateway)
+        is_checked = peer.local or right.gateways is not None or self._accounts is not None
+        charge = await self._charge(stream, call, peer, held, gateway, *([] if is_checked else [host(peer)]))
+        unchecked.end()
         stream.admitted()
         self.numbers.streams[numbers.ACCEPTED] += 1
-        session = Session(stream, self._house, peer)
+        session = Session(stream, self._house, peer, charge)
         self._sessions[session.gateway].add(session)
         if not admission.keeps(peer, gateway):
             session.close(WITHDRAWN)  # while it waited
@@ -206,6 +226,18 @@ class XdsServer:
         finally:
             watch.cancel()
             self._forget(session)
+
+    async def _charge(self, stream: Stream, call: DeltaCall, peer: Peer, held: ExitStack, *owners: str) -> Charge:
+        """Count a stream for its owners, until `held` is left. One that there is no room for is turned away."""
+        try:
+            charge = self._kept.open(*owners)
+            held.callback(charge.end)
+            charge.weigh(stream.weight)
+            return charge
+        except Exhausted as error:
+            reason = str(error)
+        stream.forget()
+        await self._turn_away(call, peer, grpc.StatusCode.RESOURCE_EXHAUSTED, reason, owners[0])
 
     async def _review(self, peer: Peer, gateway: str) -> Verdict:
         """Whose token this is, where that matters."""
@@ -230,29 +262,45 @@ class XdsServer:
 
     async def _turn_away(
         self, call: DeltaCall, peer: Peer, code: grpc.StatusCode, reason: str, gateway: str = "resources"
-    ) -> None:
+    ) -> NoReturn:
         """Refuse, with a line in the log unless this host was refused for this a moment ago."""
-        is_unknown = code is grpc.StatusCode.UNAUTHENTICATED
-        self.numbers.streams[numbers.UNAUTHENTICATED if is_unknown else numbers.FORBIDDEN] += 1
+        self.numbers.streams[OUTCOME_OF.get(code, numbers.FORBIDDEN)] += 1
         if self._complaints.is_news(peer.address, f"{gateway}: {reason}", time.monotonic()):
             LOG.warning("%s may not have %s: %s", peer.address, gateway, reason)
         await call.abort(code, reason)
 
-    async def _open(self, stream: Stream, call: DeltaCall) -> bool:
+    async def _open(self, stream: Stream, call: DeltaCall, peer: Peer) -> bool:
         """Receive the first request. False: the peer ended the call instead."""
+        request = b""
         try:
-            async with asyncio.timeout(FIRST_REQUEST):
-                request = await call.read()
+            request = await self._first_request(call, host(peer))
             if request is grpc.aio.EOF:
                 return False
             stream.take(request)
+            return True
         except TimeoutError:
-            self.numbers.streams[numbers.MALFORMED] += 1
-            await call.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"no request within {FIRST_REQUEST:g} s")
+            code, reason = grpc.StatusCode.DEADLINE_EXCEEDED, f"no request within {FIRST_REQUEST:g} s"
         except ProtocolError as error:
-            self.numbers.streams[numbers.MALFORMED] += 1
-            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        return True
+            code, reason = code_of(error), str(error)
+        del request  # with the error it would live as long as the peer lets the call
+        if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            await self._turn_away(call, peer, code, reason)
+        self.numbers.streams[numbers.MALFORMED] += 1
+        await call.abort(code, reason)
+
+    async def _first_request(self, call: DeltaCall, peer_host: str) -> bytes:
+        """Raises TimeoutError when it does not come in time, or has to make room, and Exhausted."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(FIRST_REQUEST) as patience:
+
+            def give_up() -> None:
+                patience.reschedule(loop.time())
+
+            self._opening.enter(peer_host, give_up)
+            try:
+                return await call.read()
+            finally:
+                self._opening.leave(peer_host, give_up)
 
     def _forget(self, session: Session) -> None:
         remaining = self._sessions[session.gateway]

@@ -24,6 +24,15 @@ from gatewright.wire.v1 import resource_pb2  # noqa: F401  # in the pool, so tha
 PAUSE_EVERY: Final = 200
 """Status entries built (about 10 us each) before others may use the event loop."""
 
+AT_ONCE: Final = 4
+"""Requests for client status that are answered at a time: whoever can connect may send them."""
+
+MOST_ENTRIES: Final = 200_000
+"""Resources of one answer, of all proxies together: some 100 MB."""
+
+BUSY: Final = f"{AT_ONCE} requests for client status are being answered already; try again"
+TOO_MANY: Final = f"the answer would have more than {MOST_ENTRIES} resources: name the proxies by node_matchers"
+
 Clients = Callable[[], tuple[csds.Client, ...]]
 
 
@@ -44,6 +53,7 @@ class ClientStatus:
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
+        self._under_way = 0
 
     def handler(self) -> grpc.GenericRpcHandler:
         """The service's two methods."""
@@ -60,17 +70,32 @@ class ClientStatus:
         self, request: client_status_pb2.ClientStatusRequest, call: Call
     ) -> client_status_pb2.ClientStatusResponse:
         """The status of every proxy that the request's node matchers match."""
+        if self._under_way >= AT_ONCE:
+            await call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, BUSY)
+        self._under_way += 1
+        try:
+            return await self._answer(request, call)
+        finally:
+            self._under_way -= 1
+
+    async def _answer(
+        self, request: client_status_pb2.ClientStatusRequest, call: Call
+    ) -> client_status_pb2.ClientStatusResponse:
         response = client_status_pb2.ClientStatusResponse()
         try:
             chosen = [client for client in self._clients() if _is_meant(request, client)]
         except ProtocolError as error:
             await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        total = 0
         for client in chosen:
             config = response.config.add(node=csds.node(client))
             found = csds.entries(client, exclude_contents=request.exclude_resource_contents)
-            for count, entry in enumerate(found, 1):
+            for entry in found:
                 config.generic_xds_configs.append(entry)
-                if count % PAUSE_EVERY == 0:
+                total += 1
+                if total > MOST_ENTRIES:
+                    await call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, TOO_MANY)
+                if total % PAUSE_EVERY == 0:
                     await asyncio.sleep(0)
         return response
 

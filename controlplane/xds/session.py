@@ -19,10 +19,11 @@ from typing import Final, NoReturn, Protocol
 import grpc
 
 from controlplane.snapshot import Snapshots
+from controlplane.xds.accounts import Charge
 from controlplane.xds.fleet import Fleet, Proxy
 from controlplane.xds.nacks import Refusal
-from controlplane.xds.node import Peer, ProtocolError
-from controlplane.xds.numbers import Numbers
+from controlplane.xds.node import Exhausted, Peer, ProtocolError
+from controlplane.xds.numbers import EXHAUSTED, Numbers
 from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits
 from controlplane.xds.stream import Acknowledged, Refused, Stream
 
@@ -33,6 +34,11 @@ MOST_LINES: Final = 5
 COMES_BACK: Final = 5.0
 """Seconds that a proxy has to come back with a new credential."""
 TOO_SLOW: Final = "this proxy took nothing that was sent to it for too long"
+
+
+def code_of(error: ProtocolError) -> grpc.StatusCode:
+    """How a stream ends whose peer broke the protocol."""
+    return grpc.StatusCode.RESOURCE_EXHAUSTED if isinstance(error, Exhausted) else grpc.StatusCode.INVALID_ARGUMENT
 
 
 class Call(Protocol):
@@ -69,12 +75,14 @@ class House:
 class Session:
     """A connected proxy. Made when its first request was read and allowed; `run` lasts until the call ends."""
 
-    def __init__(self, stream: Stream, house: House, peer: Peer) -> None:
+    def __init__(self, stream: Stream, house: House, peer: Peer, charge: Charge) -> None:
+        """`charge`: its place among what all streams make us keep; ended by whoever made it."""
         assert stream.identity is not None  # the first request was received
         self.stream = stream
         self.peer = peer
         self.gateway = stream.identity.gateway
         self.proxy: Proxy = house.fleet.connect(stream.identity.node_id, self.gateway, peer.address)
+        self._charge = charge
         self._snapshots = house.snapshots
         self._fleet = house.fleet
         self._permits = house.permits
@@ -127,7 +135,10 @@ class Session:
             await self._write(call, reader)
         except ProtocolError as error:
             LOG.warning("proxy %s: %s", self.proxy.node_id, error)
-            await call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            self._numbers.streams[EXHAUSTED] += isinstance(error, Exhausted)
+            self.stream.forget()
+            error.__traceback__ = None  # what was read is in its frames, which live as long as the peer lets the call
+            await call.abort(code_of(error), str(error))
         finally:
             self._end_permit()
             self._leave()  # before anything that waits: a call can be cancelled twice
@@ -149,6 +160,7 @@ class Session:
     async def _read(self, call: DeltaCall) -> None:
         while (request := await call.read()) is not grpc.aio.EOF:
             self.stream.take(request)
+            self._charge.weigh(self.stream.weight)
             if self.stream.report is not self.proxy.report:
                 self._fleet.hear_report(self.proxy, self.stream.report)
             self._report()
@@ -170,6 +182,7 @@ class Session:
             if self._waits_since != math.inf and not self.stream.is_asked:
                 self._end_permit()  # what was written is taken, a question is answered
             size = self.stream.prepare(self._snapshots.newest(self.gateway))
+            self._charge.weigh(self.stream.weight)  # what the proxy said that it holds is used, and gone
             self._report()
             if size is None and reader.done() and self.stream.wait() is None:
                 return

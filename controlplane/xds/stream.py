@@ -24,7 +24,7 @@ from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
 from controlplane.xds import nacks, reports
 from controlplane.xds.claim import OWN_AGENT, Claim, Recall, no_memory
 from controlplane.xds.delta import Library, Part, Steps, empty_part, steps_of
-from controlplane.xds.node import Identity, ProtocolError, identify
+from controlplane.xds.node import Exhausted, Identity, ProtocolError, identify
 from controlplane.xds.subscription import Subscription
 from gatewright.wire.external import discovery_pb2, node_pb2
 
@@ -38,6 +38,17 @@ say to a proxy that half a configuration is the whole. Our own agent (by `user_a
 
 MOST_TYPES: Final = 32
 """Types of resources that one stream may ask for."""
+
+LONGEST_TYPE: Final = 1024
+"""Characters of the name of one."""
+
+MOST_NODE: Final = 256 << 10
+"""Bytes of a node: that of Envoy, which lists its extensions, has up to 100,000."""
+_NODE_OVERHEAD: Final = 8
+"""Bytes in memory for one of a node's, whose metadata may consist of tiny values."""
+
+MOST_WEIGHT: Final = 24 << 20
+"""Bytes that one stream may make us keep, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +104,7 @@ class Stream:
         """Types, in order, when this stream wants the whole of each and holds the state `_held` of all of them."""
         self._opened: float | None = None
         self._claim = Claim()
+        self._node_weight = 0
         self.node: node_pb2.Node | None = None
         self.identity: Identity | None = None
         self.subscriptions: dict[str, Subscription] = {}
@@ -103,6 +115,18 @@ class Stream:
     def __repr__(self) -> str:
         who = self.identity.node_id if self.identity else "unknown"
         return f"<Stream {who} held={self._held} {list(self.subscriptions.values())}>"
+
+    @property
+    def weight(self) -> int:
+        """About the bytes that it makes us keep, beside what is the same for every stream. Refusals count where no
+        other stream has the same."""
+        texts = sum(entry.weight for entry in self.subscriptions.values())
+        return self._node_weight + texts + len(self.report) + nacks.weight(self.refusals, self)
+
+    def forget(self) -> None:
+        """Nobody will be served by it: what the peer said is kept no longer."""
+        self.subscriptions.clear()
+        self.node, self.report, self.refusals = None, "", nacks.NONE
 
     # Requests
 
@@ -134,19 +158,27 @@ class Stream:
 
         Raises:
             ProtocolError: the first request has no usable node, a later one another node's id, or the type is missing.
+            Exhausted: the stream makes us keep too much.
         """
         self._check_node(request)
         self.report = reports.written(request.node) or self.report
         if not request.type_url:
             raise ProtocolError("a request on an aggregated stream must carry a type_url")
+        if len(request.type_url) > LONGEST_TYPE:
+            raise Exhausted(f"the type_url has more than {LONGEST_TYPE} characters")
         self._subscribe(request)
         if request.response_nonce and not self._claim.take(request, self.subscriptions[request.type_url]):
             self._answer(request)
 
     def _check_node(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         if self.identity is None:
+            size = request.node.ByteSize()
+            if size > MOST_NODE:
+                raise Exhausted(f"the node has {size} bytes, more than {MOST_NODE}")
             self.identity = identify(request.node)
-            self.node = request.node
+            self.node = node_pb2.Node()
+            self.node.CopyFrom(request.node)  # itself it would keep the whole request
+            self._node_weight = size * _NODE_OVERHEAD
             self._claim = Claim(request.node)
         elif request.node.id not in ("", self.identity.node_id):
             raise ProtocolError(f"this stream belongs to {self.identity.node_id}: a stream cannot change its node")
@@ -156,6 +188,7 @@ class Stream:
         if subscription is not None:
             if subscription.update(request):
                 self._plain = ()
+                self._check_weight()
             return
         if len(self.subscriptions) == MOST_TYPES:
             raise ProtocolError(f"more than {MOST_TYPES} types on one stream")
@@ -163,6 +196,11 @@ class Stream:
             self._opened = self._clock()
         self.subscriptions[request.type_url] = Subscription(request)
         self._plain = ()
+        self._check_weight()
+
+    def _check_weight(self) -> None:
+        if self.weight > MOST_WEIGHT:
+            raise Exhausted(f"this stream makes the control plane keep more than {MOST_WEIGHT} bytes")
 
     def _answer(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         """An ACK or NACK. It counts when it belongs to the newest state, also when that was answered before."""

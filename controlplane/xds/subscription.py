@@ -7,19 +7,21 @@ it; a name that does not exist is remembered; a name subscribed again is sent ag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from controlplane.snapshot import Difference, Record, ResourceMap
 from controlplane.snapshot.resource_map import EMPTY
-from controlplane.xds.node import ProtocolError
+from controlplane.xds.node import Exhausted
 from gatewright.wire.external import discovery_pb2
 
 WILDCARD: Final = "*"
 
-MOST_TEXT: Final = 32 << 20
-"""Bytes that the names of one subscription may take, about: 200,000 names as long as ours."""
+MOST_TEXT: Final = 16 << 20
+"""Bytes that the names of one subscription may take, about: 100,000 names as long as ours."""
+TOO_MUCH: Final = f"the names of one subscription take more than {MOST_TEXT} bytes"
 _NAME_OVERHEAD: Final = 100  # of a string, and of its place in a set
+_VERSION_OVERHEAD: Final = 200  # of two strings, and of their place in a dictionary
 
 
 class Subscription:
@@ -28,6 +30,7 @@ class Subscription:
     __slots__ = (
         "_anew",
         "_known",
+        "_known_text",
         "_resend",
         "_text",
         "base",
@@ -42,9 +45,9 @@ class Subscription:
     def __init__(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         """Subscribe as the first request of a type on a stream says; only there initial versions count.
 
-        Raises ProtocolError: see `update`.
+        Raises Exhausted: see `update` and `knows`.
         """
-        self._text = 0
+        self._text = self._known_text = 0
         self.names: set[str] = set()
         self._resend: set[str] = set()
         self._weigh(request)
@@ -52,7 +55,8 @@ class Subscription:
         subscribed = set(request.resource_names_subscribe)
         self.wildcard = not subscribed or WILDCARD in subscribed
         self.names = subscribed - {WILDCARD}
-        self._known: dict[str, str] = dict(request.initial_resource_versions)
+        self._known: dict[str, str] = {}
+        self._know(request)
         self._resend = self.names - self._known.keys()
         self.base: ResourceMap = EMPTY
         self.base_sequence = 0
@@ -83,7 +87,7 @@ class Subscription:
         """Change the subscription as a later request of this type says. Whether it says anything about that.
 
         Raises:
-            ProtocolError: all names together, those that were given up too, are more than `MOST_TEXT`.
+            Exhausted: all names together, those that were given up too, are more than `MOST_TEXT`.
         """
         if not request.resource_names_subscribe and not request.resource_names_unsubscribe:
             return False
@@ -96,11 +100,14 @@ class Subscription:
 
     def _weigh(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
         """Count the names that a request brings. Those that came twice or left count until the sum is too much."""
-        asked = _weight(request.resource_names_subscribe) + _weight(request.resource_names_unsubscribe)
+        subscribed, unsubscribed = request.resource_names_subscribe, request.resource_names_unsubscribe
+        if (len(subscribed) + len(unsubscribed)) * _NAME_OVERHEAD > MOST_TEXT:  # they need not be looked at
+            raise Exhausted(TOO_MUCH)
+        asked = _weight(subscribed) + _weight(unsubscribed)
         if self._text + asked > MOST_TEXT:
             self._text = _weight(self.names | self._resend)
             if self._text + asked > MOST_TEXT:
-                raise ProtocolError(f"the names of one subscription take more than {MOST_TEXT} bytes")
+                raise Exhausted(TOO_MUCH)
         self._text += asked
 
     def _subscribe(self, name: str) -> None:
@@ -146,9 +153,25 @@ class Subscription:
     def _lacks(self, record: Record) -> bool:
         return self.covers(record.name) and self._known.get(record.name) != record.version
 
-    def knows(self, versions: Mapping[str, str]) -> None:
-        """The client holds these resources, as if its first request had said so. Before the first state only."""
-        self._known = dict(versions)
+    def knows(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        """The client holds the resources of this request, as if its first one had said so. Before the first state only.
+
+        Raises:
+            Exhausted: their names and versions are more than `MOST_TEXT`.
+        """
+        self._know(request)
+
+    def _know(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
+        count = len(request.initial_resource_versions)
+        weight = request.ByteSize() + count * _VERSION_OVERHEAD if count else 0
+        if weight > MOST_TEXT:  # before they become objects
+            raise Exhausted(f"initial_resource_versions of one subscription take more than {MOST_TEXT} bytes")
+        self._known, self._known_text = dict(request.initial_resource_versions), weight
+
+    @property
+    def weight(self) -> int:
+        """About the bytes that it makes us keep."""
+        return self._text + self._known_text
 
     def holds(self, target: ResourceMap, sequence: int) -> None:
         """The client holds exactly the state of that sequence. Before the first state only; that is empty then."""
@@ -158,7 +181,7 @@ class Subscription:
         """The difference to `target`, the state of that sequence, is on its way."""
         self.base, self.base_sequence = target, sequence
         if self.fresh or self._anew or self._known or self._resend:
-            self._known = {}
+            self._known, self._known_text = {}, 0
             self._resend.clear()
             self.fresh = self._anew = False
 

@@ -8,6 +8,8 @@ Laws
   whose nonce is "versions"; it is answered at once. One that holds the claimed state sends an empty one of the same
   version. Any other first state comes from a control plane that does not know of claims, which has told it
   everything: what is not in it is gone.
+- Who holds so much that its versions are too long for a request says that it holds nothing: then, too, the first state
+  is everything.
 - The parts of a state are kept until the response that carries `system_version_info`; a state is applied as a whole.
 - No response is answered before its state is applied: an ACK means that all workers serve it. The answer to the last
   one names every resource that is still refused, also of earlier states (the control plane's conditions live on it).
@@ -46,6 +48,11 @@ QUESTION = "versions"
 
 INVALID_ARGUMENT = 3
 """google.rpc.Code of a NACK."""
+
+MAX_VERSIONS = 3 << 20
+"""Bytes of the names and versions that one stream says it holds; a control plane takes messages of 4 MiB."""
+WHOLE = "-"
+"""In place of a claim: nothing was said, so the first state is the whole. No version looks like this."""
 
 MAX_NAME = 4096
 MAX_REFUSALS = 500
@@ -101,9 +108,11 @@ class XdsStream:
         """The first requests of a new stream."""
         self._incoming = _Incoming()
         self._claim = "" if any("" in versions.values() for versions in self._accepted.values()) else self._state
+        if not self._claim and self._holds_too_much():
+            self._claim = WHOLE
         first, *others = (self._subscription(type_url) for type_url in TYPE_URLS)
         first.node.CopyFrom(self._node)
-        if self._claim:
+        if self._claim and self._claim != WHOLE:
             first.node.metadata[STATE_KEY] = self._claim
         return [first, *others]
 
@@ -123,8 +132,9 @@ class XdsStream:
         if response.type_url not in self._accepted:
             return _answer(response.type_url, response.nonce, {"": f"unknown type {response.type_url[:200]!r}"})
         if _is_question(response):
-            self._claim = ""
-            versions = self._accepted[response.type_url]
+            too_much = self._holds_too_much()
+            self._claim = WHOLE if too_much else ""
+            versions = {} if too_much else self._accepted[response.type_url]
             return Request(type_url=response.type_url, response_nonce=QUESTION, initial_resource_versions=versions)
         self._collect(response)
         if not response.system_version_info:
@@ -148,6 +158,11 @@ class XdsStream:
             named = still if part is incoming.parts[-1] else {name: still[name] for name in part.names if name in still}
             requests.append(_answer(part.type_url, part.nonce, named))
         return requests
+
+    def _holds_too_much(self) -> bool:
+        """Whether to name all that is held would be too long for a request."""
+        held = self._accepted.values()
+        return sum(len(name) + len(version) + 8 for each in held for name, version in each.items()) > MAX_VERSIONS
 
     def _subscription(self, type_url: str) -> Request:
         versions = None if self._claim else self._accepted[type_url]

@@ -7,19 +7,28 @@ Nothing here decides what a failing expression means: each policy does. The lang
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.filter import Refused
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError, ExpressionError, Fault, OverBudget
 from gatewright.cel.values import NONE, Duration, Optional, Timestamp
+from gatewright.turns import pause
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from gatewright.cel.program import Program
     from gatewright.variables.moments import Moment
+
+LANGUAGE: Final = (
+    *("gatewright.cel.parser", "gatewright.cel.environment", "gatewright.cel.functions", "gatewright.cel.check"),
+    *("gatewright.cel.plan", "gatewright.cel.program", "gatewright.variables.environments"),
+)
+"""In the order in which they need each other: each is loaded in a turn of its own."""
 
 KNOWN: Final = 4096
 """Compiled expressions that are kept: many policies have the same ones."""
@@ -40,10 +49,16 @@ def compiled(text: str, moment: Moment, where: str) -> Program:
 
 @lru_cache(KNOWN)
 def _compiled(text: str, moment: Moment) -> Program:
+    for name in LANGUAGE:
+        if name not in sys.modules:
+            pause()
+            import_module(name)
     from gatewright.cel.program import compile_expression
     from gatewright.variables.environments import environment
 
-    return compile_expression(text, environment(moment))
+    program = compile_expression(text, environment(moment))
+    program.prepare()
+    return program
 
 
 def condition(program: Program, cut_off: bool = False) -> Callable[[Exchange], bool]:

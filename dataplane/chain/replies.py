@@ -102,6 +102,12 @@ REPLIES = _table(
 )
 
 
+def is_plain(reply: Reply) -> bool:
+    """Whether it says what its row does: nobody has written another text for it."""
+    row = REPLIES.get(reply.reason)
+    return row is not None and reply.body == row.body and reply.content_type == row.content_type
+
+
 def made(reason: str, detail: str = "", headers: bytes = b"") -> Reply:
     """The reply for a cause. `detail` is for the log, `headers` are finished lines."""
     reply = REPLIES[reason]

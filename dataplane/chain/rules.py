@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from dataplane.chain import expressions
 from dataplane.chain.filter import Refused
 from gatewright.cel.errors import CelError, OverBudget
+from gatewright.turns import paced
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -37,12 +38,14 @@ _ACTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A compiled rule. `who` names the object that has it; `limit`: bytes of a body that it may read."""
+    """A compiled rule. `who` names the object that has it; `limit`: bytes of a body that it may read; `whose` bodies it
+    reads (`expressions.reads_request_body`)."""
 
     action: str
     programs: tuple[Program, ...]
     who: str
     limit: int
+    whose: int = expressions.NOBODYS
 
 
 def compiled(config: traffic_pb2.Authorization, moment: Moment, env: Env, who: str) -> Rule:
@@ -57,7 +60,8 @@ def compiled(config: traffic_pb2.Authorization, moment: Moment, env: Env, who: s
         expressions.compiled(text, moment, f"policy.matchExpressions[{index}]")
         for index, text in enumerate(config.policy.match_expressions)
     )
-    return Rule(action, programs, who, env.buffer_limit)
+    whose = expressions.reads_request_body(paced(programs))
+    return Rule(action, programs, who, env.buffer_limit, whose)
 
 
 def decision(rules: Sequence[Rule], answer: Callable[[str], AnswerT]) -> Callable[[Variables], AnswerT | None]:

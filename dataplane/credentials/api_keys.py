@@ -14,6 +14,7 @@ from typing import Any
 
 from dataplane.credentials import json_object
 from gatewright import invisible
+from gatewright.turns import paced
 
 log = logging.getLogger("dataplane.credentials")
 
@@ -50,7 +51,7 @@ def read(data: Mapping[str, bytes], where: str) -> Iterable[tuple[bytes, dict[st
 
     An entry that is neither is left out, and named in the log: a typing error must not become a key.
     """
-    for name in sorted(data):
+    for name in paced(sorted(data)):
         try:
             yield entry(data[name])
         except ValueError as error:

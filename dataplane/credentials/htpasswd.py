@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any, Final
 
 from gatewright import invisible
+from gatewright.turns import paced
 
 log = logging.getLogger("dataplane.credentials")
 
@@ -53,7 +54,7 @@ def read(data: bytes, where: str) -> dict[bytes, Hash]:
     """Users of a file. Lines that cannot be used are left out and numbered in the log; of one user the first line
     counts, as for httpd. Raises `Unusable` when nobody is left."""
     users: dict[bytes, Hash] = {}
-    for number, line in enumerate(invisible.without_mark(data).splitlines(), 1):
+    for number, line in enumerate(paced(invisible.without_mark(data).splitlines()), 1):
         text = line.strip()
         if not text or text.startswith(b"#"):
             continue

@@ -17,6 +17,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
+from gatewright.turns import paced
+
 MIN_RSA_BITS = 2048
 MAX_RSA_BITS = 16384
 """Bits of the modulus of an RSA key: RFC 7518 3.3 for the least; the most bounds what one check costs."""
@@ -75,7 +77,7 @@ def read(text: str | bytes) -> KeySet:
     members = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(members, list):
         raise Unusable('the key set has no list "keys"')
-    keys = KeySet((key for member in members if (key := _usable(member)) is not None), text)
+    keys = KeySet((key for member in paced(members) if (key := _usable(member)) is not None), text)
     if not keys.keys:
         raise Unusable(f"none of {len(members)} keys can check signatures (RSA from 2048 bits, EC, Ed25519)")
     return keys

@@ -47,7 +47,7 @@ def combine(filters: Sequence[Filter]) -> Filter:
 
 def _filter(parts: tuple[Rule, ...]) -> Filter:
     decide = _decision(parts)
-    whose = expressions.reads_request_body(program for rule in parts for program in rule.programs)
+    whose = max((rule.whose for rule in parts), default=expressions.NOBODYS)
     return Filter(
         NAME,
         request=_holding(decide, parts, whose) if whose else decide,
@@ -56,7 +56,7 @@ def _filter(parts: tuple[Rule, ...]) -> Filter:
 
 
 def _holding(decide: RequestHook, parts: tuple[Rule, ...], whose: int) -> RequestHook:
-    readers = [rule for rule in parts if expressions.reads_request_body(rule.programs)]
+    readers = [rule for rule in parts if rule.whose]
     detail = "read by " + ", ".join(dict.fromkeys(rule.who for rule in readers))
     return buffering(decide, min(rule.limit for rule in readers), made("BodyTooLarge", detail), whose)
 

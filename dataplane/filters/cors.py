@@ -23,6 +23,7 @@ from dataplane.http import well_known
 from dataplane.http.heads import is_name, without_named
 from dataplane.http.uri import MAX_ORIGIN, SCHEME_PORTS
 from dataplane.http.well_known import PUBLISHED
+from gatewright.turns import paced
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _allowed(origins: Sequence[str]) -> IsAllowed:
         return lambda origin: True
     exact = set()
     patterns = []
-    for index, text in enumerate(origins):
+    for index, text in enumerate(paced(origins)):
         match = _PATTERN(text.lower().encode())
         if match is None:
             raise Refused(f"allowOrigins[{index}]: {text!r} is not an origin")
@@ -243,7 +244,7 @@ def _preflight(config: traffic_pb2.Cors, credentials: bytes, expose: bytes) -> P
 def _names(names: Iterable[str], field: str) -> bytes:
     """The value of a header that lists them; `*` is a token too. Raises `Refused`."""
     values = [name.encode() for name in names]
-    for index, value in enumerate(values):
+    for index, value in enumerate(paced(values)):
         if is_name(value) is None:
             raise Refused(f"{field}[{index}]: {value.decode()!r} is not a token")
     return b", ".join(values)

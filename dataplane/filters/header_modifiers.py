@@ -19,6 +19,7 @@ from dataplane.chain.header_edits import header_name
 from dataplane.chain.pseudo_headers import set_authority
 from dataplane.http.heads import is_value, twin_of_lines
 from dataplane.http.uri import canonical_host
+from gatewright.turns import paced
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ NO_EDIT = Edit((), b"", b"")
 def _edit(config: traffic_pb2.HeaderFilter, side: str) -> Edit:
     added = _values(config.add, side, "add")
     replaced = _values(config.set, side, "set")
-    removed = {header_name(name, f"{side}.remove"): None for name in config.remove}
+    removed = {header_name(name, f"{side}.remove"): None for name in paced(config.remove)}
     host = b""
     if side == "request":
         if b"host" in added or b"host" in removed:
@@ -92,11 +93,11 @@ def _edit(config: traffic_pb2.HeaderFilter, side: str) -> Edit:
         if host and canonical_host(host) is None:
             raise Refused(f"{side}.set: {host.decode()!r} is not a host")
     lines = b""
-    for name, line in added.items():
+    for name, line in paced(added.items()):
         if name not in replaced and name not in removed:
             lines += line
     names = []
-    for name, line in replaced.items():
+    for name, line in paced(replaced.items()):
         if name not in removed:
             lines += line
             names.append(name)
@@ -106,7 +107,7 @@ def _edit(config: traffic_pb2.HeaderFilter, side: str) -> Edit:
 def _values(entries: Iterable[traffic_pb2.HeaderValue], side: str, part: str) -> dict[bytes, bytes]:
     """Finished lines, with names as written, by plain name."""
     values: dict[bytes, bytes] = {}
-    for entry in entries:
+    for entry in paced(entries):
         name, value = entry.name, entry.value.encode()
         low = header_name(name, f"{side}.{part}")
         if is_value(value) is None:

@@ -40,10 +40,6 @@ def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
 
 def _begin(env: Env, keys: RemoteKeys) -> None:
     """Fetch in the background, so that the first request finds keys."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
     if keys.keys is None and env.spawn is not None:
         env.spawn(_prefetch(keys))
 

@@ -11,6 +11,7 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from dataplane.chain import replies
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import Gone
@@ -50,7 +51,7 @@ def block_of(reply: Reply) -> bytes:
 def reply(x: ActiveExchange, reply: Reply) -> None:
     """End the exchange with an answer of ours."""
     if reply.status >= _ERROR:
-        reply = grpc_calls.answer(x, reply)
+        reply = grpc_calls.answer(x, _in_shape(x, reply))
     elif x.grpc is not None:
         x.grpc.status = None  # it takes the place of a response that had one
     lease.release(x)
@@ -74,6 +75,17 @@ def reply(x: ActiveExchange, reply: Reply) -> None:
             waiting.end_with(lambda x: _answer(x, reply), ends.CLEANUP)
             return
     _answer(x, reply)
+
+
+def _in_shape(x: ActiveExchange, reply: Reply) -> Reply:
+    """As the clients of the route understand it, where all of its backends are of one kind (`kinds.Kind.refusal`)."""
+    if x.policies is None or not replies.is_plain(reply):
+        return reply
+    found = [x.table.backends.get(target.backend) for target in x.plan.targets]
+    first = found[0] if found else None
+    if first is None or any(each is None or each.where.kind != first.where.kind for each in found):
+        return reply
+    return first.where.refusal(x, reply)
 
 
 def _answer(x: ActiveExchange, reply: Reply) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from dataplane.chain.filter import Refused
 from dataplane.table import endpoints, listeners, policies, routes
@@ -23,9 +24,12 @@ from dataplane.table.swap import Swap
 from dataplane.table.table import Table
 from dataplane.table.watching import watches
 from dataplane.upstream.health import Watched
+from gatewright import turns
 
 SLICE = 0.001
 """Seconds of work between two yields."""
+AT_ONCE = 0.005
+"""Seconds that one resource may take before it is begun anew in slices: those with long expressions do."""
 
 Handler = Callable[[Swap, str, "bytes | None"], None]
 Groups = dict[str, deque[Change]]
@@ -83,17 +87,15 @@ class Applier(Kept):
 
     def _work(self, changes: Iterable[Change]) -> Iterator[None]:
         """One state in steps of one resource."""
-        swap = Swap(self)
+        swap = Swap(self, turns.Within(AT_ONCE, self.clock))
         groups: Groups = {kind: deque() for kind in HANDLERS}
         yield from _sort(changes, groups)
         del changes
         yield from _handle(swap, groups, ENDPOINT, "backend", "secret", "policy")
         for key, value in policies.rebuild(swap):
-            _judge(swap, policies.change_policy, key, value)
-            yield
+            yield from _judge(swap, policies.change_policy, key, value)
         for key, value in endpoints.rebuild(swap):
-            _judge(swap, endpoints.change_backend, key, value)
-            yield
+            yield from _judge(swap, endpoints.change_backend, key, value)
         yield from endpoints.make_plans(swap)
         yield from _handle(swap, groups, "gateway", "bind", "listener")
         yield from policies.merge_listeners(swap)
@@ -101,17 +103,17 @@ class Applier(Kept):
         yield from listeners.fill(swap)
         yield from _handle(swap, groups, "route", UNKNOWN)
         for key, value in routes.rebuilt(swap):
-            _judge(swap, routes.change_route, key, value)
-            yield
+            yield from _judge(swap, routes.change_route, key, value)
         for key in policies.marked_routes(swap):
             routes.change_policies(swap, key)
             yield
         for key, value in routes.unblocked(swap):
             later = self.refused.get(key)
-            _judge(swap, routes.change_route, key, value)
+            yield from _judge(swap, routes.change_route, key, value)
             if later is not None:  # the version that waited is in force; what was sent after it is refused as before
                 self.refused[key] = later
-            yield
+        yield from self._take_routers(swap)
+        yield from listeners.make_plans(swap)
         self._publish(swap)
         yield  # where the caller waits while `current.prepared` is not in effect: nobody drops a table that serves
         swap.drafts.clear()
@@ -119,15 +121,18 @@ class Applier(Kept):
         yield from self.interns.forget_uppers()
         yield from self.remains.drop()
 
-    def _publish(self, swap: Swap) -> None:
-        """The swap. Everything that takes long was done before."""
-        old = self.current.table
+    def _take_routers(self, swap: Swap) -> Iterator[None]:
+        """The routers that changed; exchanges have those of their table."""
         for key, draft in swap.drafts.items():
             self.remains.watch(self.routers[key])
             self.remains.add(draft.fresh)
             self.routers[key] = draft.finish()
             swap.listeners.add(key)
-        listeners.make_plans(swap)
+            yield
+
+    def _publish(self, swap: Swap) -> None:
+        """The swap. Everything that takes long was done before."""
+        old = self.current.table
         self.listener_policies |= swap.listener_policies
         binds = listeners.make_binds(swap)
         if swap.backends is not None:
@@ -175,11 +180,22 @@ def _handle(swap: Swap, groups: Groups, *kinds: str) -> Iterator[None]:
         handler, group = HANDLERS[kind], groups[kind]
         while group:
             _, name, value = group.popleft()
-            _judge(swap, handler, name, value)
-            yield
+            yield from _judge(swap, handler, name, value)
 
 
-def _judge(swap: Swap, handler: Handler, name: str, value: bytes | None) -> None:
+def _judge(swap: Swap, handler: Handler, name: str, value: bytes | None) -> Iterator[None]:
+    """One resource, at once when that is short. A handler changes nothing before it has computed what takes long, so it
+    can begin anew."""
+    try:
+        with swap.at_once:
+            _decide(swap, handler, name, value)
+    except turns.OverTurn:
+        yield
+        yield from turns.in_turns(partial(_decide, swap, handler, name, value), SLICE, swap.of.clock)
+    yield
+
+
+def _decide(swap: Swap, handler: Handler, name: str, value: bytes | None) -> None:
     try:
         handler(swap, name, value)
     except Refused as error:

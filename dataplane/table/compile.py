@@ -277,6 +277,7 @@ def backend_plan(
         other,
         message.refused,
         kind.application(inner),
+        kind.refusal,
         kind.keeps_name,
     )
     address = kind.address(inner)

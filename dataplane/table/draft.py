@@ -6,13 +6,14 @@ router it began with stays as it is: exchanges may be using it.
 
 from __future__ import annotations
 
-from bisect import bisect
 from collections.abc import Iterable
 
-from dataplane.table.matches import EXACT, PREFIX, REGEX, ROOT, Match, Placement, Rank
+from dataplane.table import ranked
+from dataplane.table.matches import EXACT, PREFIX, REGEX, ROOT, Left, Match, Placement, Spot
 from dataplane.table.parted import Container, grown
+from dataplane.table.path_regexes import PathRegexes
 from dataplane.table.plans import GRPC_ROUTE, RoutePlan
-from dataplane.table.router import EMPTY, Found, Level, Router, as_matches
+from dataplane.table.router import EMPTY, Found, Level, Regexes, Router, as_matches
 
 Rules = Container[bytes, Found]
 Entry = Match | RoutePlan
@@ -35,15 +36,20 @@ class RouterDraft:
                 level.grpc = Level()
             level = level.grpc
         for kind, key, entry in placements:
-            _add(level, kind, key, entry)
+            if isinstance(entry, PathRegexes):
+                regexes = level.regexes if level.regexes is not None else {}
+                regexes[plan.key] = entry
+                level.regexes = grown(regexes)
+            else:
+                _add(level, kind, key, entry)
 
-    def remove(self, hostname: bytes, placements: Iterable[Placement], plan: RoutePlan) -> None:
-        """Take out the matches of a plan; of `placements`, only kind and key are looked at."""
+    def remove(self, hostname: bytes, places: Iterable[Left], plan: RoutePlan) -> None:
+        """Take out the matches of a plan."""
         level = self._level(hostname)
         part = level.grpc if plan.kind == GRPC_ROUTE else level
         if part is not None:
-            for kind, key, _ in placements:
-                _remove(part, kind, key, plan)
+            for place in places:
+                _remove(part, place, plan)
         if level.grpc is not None and _is_empty(level.grpc):
             level.grpc = None
         if _is_empty(level):
@@ -97,7 +103,8 @@ def _replaced(
 def _copy(old: Level, new: Level) -> None:
     new.exact = None if old.exact is None else old.exact.copy()
     new.prefixes = None if old.prefixes is None else old.prefixes.copy()
-    new.longest, new.root, new.regexes = old.longest, old.root, old.regexes
+    new.regexes = None if old.regexes is None else old.regexes.copy()
+    new.longest, new.root = old.longest, old.root
     if old.grpc is not None:
         new.grpc = Level()
         _copy(old.grpc, new.grpc)
@@ -106,11 +113,6 @@ def _copy(old: Level, new: Level) -> None:
 def _add(level: Level, kind: int, key: bytes, entry: Entry) -> None:
     if kind == PREFIX and key == ROOT:
         level.root = _with(level.root, entry)
-    elif kind == REGEX:
-        (match,) = _as_match(entry)
-        regexes = level.regexes
-        index = bisect(regexes, _regex_rank((key, match)), key=_regex_rank)
-        level.regexes = (*regexes[:index], (key, match), *regexes[index:])
     elif kind == EXACT:
         exact = level.exact if level.exact is not None else {}
         exact[key] = _with(exact.get(key), entry)
@@ -122,7 +124,7 @@ def _add(level: Level, kind: int, key: bytes, entry: Entry) -> None:
         level.longest = max(level.longest, len(key))
 
 
-def _as_match(entry: Entry) -> tuple[Match, ...]:
+def _as_match(entry: Entry) -> Iterable[Match]:
     return (entry,) if isinstance(entry, Match) else as_matches(entry)
 
 
@@ -134,38 +136,34 @@ def _with(found: Found | None, entry: Entry) -> Found:
         return match.plan if match.plain else (match,)
     if found is match.plan and match.plain:
         return found  # the rule says the same twice
-    matches = as_matches(found)
-    index = bisect(matches, match.rank, key=_rank)
-    return (*matches[:index], match, *matches[index:])
+    return ranked.added(as_matches(found), match)
 
 
-def _rank(match: Match) -> Rank:
-    return match.rank
-
-
-def _regex_rank(entry: tuple[bytes, Match]) -> tuple[int, int, Rank]:
-    pattern, match = entry
-    return -match.precedence, -len(pattern), match.rank
-
-
-def _remove(level: Level, kind: int, key: bytes, plan: RoutePlan) -> None:
-    """Take out what a plan has at a key; nothing, when an equal placement of its took it out before."""
+def _remove(level: Level, place: Left, plan: RoutePlan) -> None:
+    """Take out what a plan has at a place; nothing, when it has nothing there any more."""
+    kind, key, spot = place
     if kind == REGEX:
-        level.regexes = tuple(entry for entry in level.regexes if entry[1].plan is not plan)
+        level.regexes = _without_regexes(level.regexes, plan)
     elif kind == EXACT:
-        level.exact = _without_key(level.exact, key, plan)
+        level.exact = _without_key(level.exact, key, spot, plan)
     elif key == ROOT:
-        level.root = None if level.root is None else _without(level.root, plan)
+        level.root = None if level.root is None else _without(level.root, spot, plan)
     else:
-        level.prefixes = _without_key(level.prefixes, key, plan)
+        level.prefixes = _without_key(level.prefixes, key, spot, plan)
 
 
-def _without_key(found: Rules | None, key: bytes, plan: RoutePlan) -> Rules | None:
+def _without_regexes(found: Regexes | None, plan: RoutePlan) -> Regexes | None:
+    if found is not None:
+        found.pop(plan.key, None)
+    return found or None
+
+
+def _without_key(found: Rules | None, key: bytes, spot: Spot, plan: RoutePlan) -> Rules | None:
     """Rules by key, less those of a plan at one key; None when none is left."""
     here = None if found is None else found.get(key)
     if found is None or here is None:
         return found
-    left = _without(here, plan)
+    left = _without(here, spot, plan)
     if left is None:
         del found[key]
         return found or None
@@ -173,8 +171,11 @@ def _without_key(found: Rules | None, key: bytes, plan: RoutePlan) -> Rules | No
     return found
 
 
-def _without(found: Found, plan: RoutePlan) -> Found | None:
-    left = tuple(match for match in as_matches(found) if match.plan is not plan)
-    if len(left) == 1 and left[0].plain:
-        return left[0].plan
+def _without(found: Found, spot: Spot, plan: RoutePlan) -> Found | None:
+    if isinstance(found, RoutePlan):
+        return None if found is plan else found
+    left = ranked.without(found, spot, plan)
+    if len(left) == 1:
+        (last,) = left
+        return last.plan if last.plain else left
     return left or None

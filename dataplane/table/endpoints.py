@@ -58,13 +58,14 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         kind.check(inner)
         if old is not None and _object(swap, key, old.message) != _object(swap, key, message):
             raise Refused("a backend keeps the object that it stands for")
+        inline = swap.of.interns.of_backend(message.policies, key)
+        secrets = [*swap.of.interns.secrets(message.policies)]
         written = kind.address(inner)
         address, other = compiler.static_address(written), compiler.static_address(written, True)
         static = None if address is None else swap.of.carryover.take(*address)
         secure = None if other is None or other == address else swap.of.carryover.take(*other)
         waits = kind.awaits(inner)
-        store.secret_users.set(key, swap.of.interns.secrets(message.policies))
-        inline = swap.of.interns.of_backend(message.policies, key)
+        store.secret_users.set(key, secrets)
         swap.of.interns.has_dropped |= old is not None and bool(old.inline)
         store.backends[key] = BackendRecord(message, value, static, waits, inline, secure)
         store.backends_of.add(_object(swap, key, message), key)

@@ -148,7 +148,7 @@ def _say_refused(swap: Swap, key: str, reason: str, before: str) -> None:
         swap.accepted = True
 
 
-def make_plans(swap: Swap) -> None:
+def make_plans(swap: Swap) -> Iterator[None]:
     """New plans for the listeners that changed, or whose bind or routes did."""
     store = swap.of.store
     for key in swap.listeners:
@@ -159,6 +159,7 @@ def make_plans(swap: Swap) -> None:
                 key, message, bind, swap.of.routers[key], swap.policies_of(key), swap.of.security.get(key)
             )
             swap.binds.add(message.bind)
+        yield
 
 
 def make_binds(swap: Swap) -> dict[str, BindPlan]:

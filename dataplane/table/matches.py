@@ -12,21 +12,29 @@ Where Gateway API leaves the choice to implementations:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.chain.filter import Refused
 from dataplane.http.heads import is_name, plain_name
 from dataplane.http.uri import canonical_path
+from dataplane.table.path_regexes import FEW, PathRegexes, set_of
+from gatewright.turns import pause
 from gatewright.wire.v1 import route_pb2
 
 if TYPE_CHECKING:
+    import re2
+
     from dataplane.exchange import Exchange
     from dataplane.table.plans import RoutePlan
 
 Test = Callable[[bytes], object]
 Rank = tuple[int, int, int, str, int, int]
+Spot = tuple[int, int, int, str, int]
+"""A rank without the number of the match: those of one rule lie beside each other."""
 EXACT, PREFIX, REGEX = range(3)
+MAX_MEMORY = 4 << 20
+"""Bytes of one compiled regular expression, which takes 35 ms to fill; as of those in expressions (`cel.patterns`)."""
 ROOT = b""
 """The key of prefix "/"; other prefixes have no slash at their end."""
 
@@ -49,6 +57,10 @@ class Match:
         self.headers: tuple[tuple[bytes, bytes, Test | None], ...] = ()
         """(name, value, None) or (name, b"", test)."""
         self.query: tuple[tuple[bytes, bytes, Test | None], ...] = ()
+
+    @property
+    def spot(self) -> Spot:
+        return self.rank[:5]
 
     @property
     def plain(self) -> bool:
@@ -74,14 +86,23 @@ class Match:
         return f"Match({self.plan.key}, rank={self.rank})"
 
 
-class Placement(NamedTuple):
-    """Where a match goes within a hostname: `key` is the exact path, the prefix, or the pattern.
-
-    `entry`: of the first match of a rule the plan alone, when hostname and path are all that it asks for."""
+class Left(NamedTuple):
+    """Where a match was entered within a hostname, for taking it out: `Placement` without what tests requests."""
 
     kind: int
     key: bytes
-    entry: Match | RoutePlan
+    spot: Spot
+
+
+class Placement(NamedTuple):
+    """Where a match goes within a hostname: `key` is the exact path or the prefix.
+
+    `entry`: of the first match of a rule the plan alone, when hostname and path are all that it asks for; all regular
+    expressions of a rule are one."""
+
+    kind: int
+    key: bytes
+    entry: Match | RoutePlan | PathRegexes
 
 
 def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
@@ -89,15 +110,36 @@ def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
     matches = route.matches
     if len(matches) == 1 and matches[0].SerializeToString() == _EVERY_PATH:
         return [Placement(PREFIX, ROOT, plan)]
-    return [_placement(match, index, plan) for index, match in enumerate(matches)] or [Placement(PREFIX, ROOT, plan)]
+    patterns = [match.path.regex.encode() for match in matches if match.path.HasField("regex")]
+    together = set_of(patterns, _options()) if len(patterns) > FEW else None
+    placed = [_placement(match, index, plan, together is not None) for index, match in enumerate(matches)]
+    regexes = tuple([(each.key, each.entry) for each in placed if isinstance(each.entry, Match) and each.kind == REGEX])
+    if regexes:
+        placed = [each for each in placed if each.kind != REGEX]
+        placed.append(Placement(REGEX, b"", PathRegexes(regexes, together)))
+    return placed or [Placement(PREFIX, ROOT, plan)]
+
+
+def left(route: route_pb2.Route, plan: RoutePlan) -> list[Left]:
+    """Where `place` entered the matches of a rule, each place once. Nothing is compiled for it."""
+    matches = route.matches or (route_pb2.RouteMatch(),)
+    return [*dict.fromkeys([_left(match, plan) for match in matches])]
+
+
+def _left(message: route_pb2.RouteMatch, plan: RoutePlan) -> Left:
+    kind, key, *_ = _path(message.path, compiled=False)
+    headers = len(_conditions(message.headers, True, False)) if message.headers else 0
+    query = len(_conditions(message.query, False, False)) if message.query else 0
+    return Left(kind, key, (0 if message.method else 1, -headers, -query, plan.order, plan.rule_index))
 
 
 _EVERY_PATH = route_pb2.RouteMatch(path=route_pb2.PathMatch(prefix="/")).SerializeToString()
 """The match of rules that have none (default of HTTPRouteRule `matches`): most rules of most users."""
 
 
-def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan) -> Placement:
-    kind, key, test, precedence = _path(message.path)
+def _placement(message: route_pb2.RouteMatch, index: int, plan: RoutePlan, later: bool) -> Placement:
+    """`later`: the regular expression of the path is known to be one, and compiled when it is asked by itself."""
+    kind, key, test, precedence = _path(message.path, later=later)
     headers = _conditions(message.headers, lower=True) if message.headers else ()
     query = _conditions(message.query, lower=False) if message.query else ()
     if not (index or headers or query or message.method or test or precedence):
@@ -117,7 +159,8 @@ class _Path(NamedTuple):
     precedence: int = 0
 
 
-def _path(message: route_pb2.PathMatch) -> _Path:
+def _path(message: route_pb2.PathMatch, compiled: bool = True, later: bool = False) -> _Path:
+    """`compiled`: with the test, where one is needed; `later`: which compiles its regular expression when asked."""
     kind = message.WhichOneof("kind")
     if kind == "prefix":
         prefix = message.prefix
@@ -126,11 +169,13 @@ def _path(message: route_pb2.PathMatch) -> _Path:
         return _Path(EXACT, _canonical(message.exact))
     if kind == "regex":
         pattern = message.regex.encode()
-        return _Path(REGEX, pattern, compile_regex(pattern))
-    return _grpc_path(message.grpc) if kind == "grpc" else _Path(PREFIX, ROOT)
+        if later:
+            return _Path(REGEX, pattern, partial(_full_match, pattern))
+        return _Path(REGEX, pattern, compile_regex(pattern) if compiled else None)
+    return _grpc_path(message.grpc, compiled) if kind == "grpc" else _Path(PREFIX, ROOT)
 
 
-def _grpc_path(message: route_pb2.GrpcMethodMatch) -> _Path:
+def _grpc_path(message: route_pb2.GrpcMethodMatch, compiled: bool) -> _Path:
     """A name that is to be matched exactly has all the characters that a regular expression can match: what matters is
     whether a service is asked for, then whether a method is (Gateway API GRPCRouteRule `matches`)."""
     service, method = message.service, message.method
@@ -138,7 +183,8 @@ def _grpc_path(message: route_pb2.GrpcMethodMatch) -> _Path:
         return _Path(PREFIX, ROOT)
     if message.regex or not service:
         order = _GRPC_PRECEDENCE[bool(service), bool(method), message.regex]
-        return _Path(REGEX, f"{service}/{method}".encode(), _names(service, method, message.regex), order)
+        test = _names(service, method, message.regex) if compiled else None
+        return _Path(REGEX, f"{service}/{method}".encode(), test, order)
     if method:
         return _Path(EXACT, _canonical(f"/{service}/{method}"))
     return _Path(PREFIX, _canonical(f"/{service}"), None, _GRPC_PRECEDENCE[True, False, False])
@@ -179,7 +225,9 @@ def _canonical(path: str) -> bytes:
     return canonical
 
 
-def _conditions(messages: Iterable[route_pb2.ValueMatch], lower: bool) -> tuple[tuple[bytes, bytes, Test | None], ...]:
+def _conditions(
+    messages: Iterable[route_pb2.ValueMatch], lower: bool, compiled: bool = True
+) -> tuple[tuple[bytes, bytes, Test | None], ...]:
     found: dict[bytes, tuple[bytes, bytes, Test | None]] = {}
     for message in messages:
         name = message.name.encode()
@@ -191,10 +239,14 @@ def _conditions(messages: Iterable[route_pb2.ValueMatch], lower: bool) -> tuple[
             continue  # Gateway API: only the first entry of a name counts
         if message.WhichOneof("kind") == "regex":
             pattern = message.regex.encode()
-            found[name] = (name, pattern, compile_regex(pattern))
+            found[name] = (name, pattern, compile_regex(pattern) if compiled else None)
         else:
             found[name] = (name, message.exact.encode(), None)
     return tuple(found.values())
+
+
+def _full_match(pattern: bytes, path: bytes) -> object:
+    return compile_regex(pattern)(path)
 
 
 @lru_cache(256)
@@ -202,15 +254,24 @@ def compile_regex(pattern: bytes) -> Test:
     """A test for the whole value. RE2 is loaded by the first route that needs it."""
     import re2
 
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
+    pause()
     try:
-        return re2.compile(pattern, options).fullmatch  # type: ignore[no-any-return]
+        return re2.compile(pattern, _options()).fullmatch  # type: ignore[no-any-return]
     except re2.error as error:
         why = error.args[0]
         text = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
         raise Refused(f"regular expression {_short(pattern.decode())!r}: {_short(text)}") from None
+
+
+@cache
+def _options() -> re2.Options:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = MAX_MEMORY
+    return options
 
 
 def _short(text: str) -> str:

@@ -26,6 +26,7 @@ from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, f
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
     from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
     from dataplane.upstream.guards import Guard, Rules
@@ -82,6 +83,11 @@ NO_TIMEOUTS = Timeouts()
 NO_KINDS: Mapping[str, object] = MappingProxyType({})
 UPGRADES = frozenset((WEBSOCKET,))
 """Protocols that a client may switch to where nothing is configured."""
+
+
+def as_it_is(x: Exchange, reply: Reply) -> Reply:
+    """Of a backend of no kind."""
+    return reply
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -208,6 +214,8 @@ class Destination(NamedTuple):
     """Why nothing may be sent to it, whatever policies say."""
     application: str = ""
     """What stands between requests and their carrier (`kinds.Kind.application`)."""
+    refusal: Callable[[Exchange, Reply], Reply] = as_it_is
+    """As `kinds.Kind.refusal`."""
     keeps_name: bool = True
     """Requests keep their host where no `hostRewrite` says otherwise, unless the backend is a host name."""
 

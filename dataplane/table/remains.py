@@ -13,6 +13,8 @@ from typing import Any
 from weakref import ref
 
 from dataplane.table.parted import PartedDict
+from dataplane.table.path_regexes import PathRegexes
+from dataplane.table.ranked import Ranked
 from dataplane.table.router import EMPTY, Level, Router
 from dataplane.table.table import Table
 
@@ -108,14 +110,24 @@ def _level(things: list[Any], thing: Level) -> Iterator[None]:
     yield
 
 
+def _ranked(things: list[Any], thing: Ranked) -> Iterator[None]:
+    things.extend(thing.parts)
+    yield
+
+
+def _regexes(things: list[Any], thing: PathRegexes) -> Iterator[None]:
+    things.append(thing.entries)
+    yield
+
+
 def _is_large(value: object) -> bool:
     """Whether freeing a value of a container whole may take long."""
     if type(value) is Level:
-        return any(map(_is_large, (value.exact, value.prefixes, value.root, value.regexes, value.grpc)))
+        return bool(value.regexes) or any(map(_is_large, (value.exact, value.prefixes, value.root, value.grpc)))
     return type(value) in _SIZED and len(value) > CHUNK  # type: ignore[arg-type]
 
 
-_SIZED = frozenset((dict, tuple, PartedDict))
+_SIZED = frozenset((dict, tuple, PartedDict, PathRegexes, Ranked))
 
 
 _TAKE_APART: dict[type, Callable[[list[Any], Any], Iterator[None]]] = {
@@ -124,4 +136,6 @@ _TAKE_APART: dict[type, Callable[[list[Any], Any], Iterator[None]]] = {
     tuple: _tuple,
     PartedDict: _parted,
     Level: _level,
+    PathRegexes: _regexes,
+    Ranked: _ranked,
 }

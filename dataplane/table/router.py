@@ -11,7 +11,7 @@ Order (Gateway API HTTPRouteRule, and where it is silent the choice beside it):
 A rule that wins without a usable backend answers 500; nothing falls through to the next.
 
 A router is never changed: `draft.RouterDraft` makes the next one. Containers hold a `RoutePlan` where a key has one
-match without further conditions, else a tuple of `Match` in order of rank.
+match without further conditions, else all `Match` in order of rank (`ranked`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from typing import TYPE_CHECKING
 
 from dataplane.http import grpc
 from dataplane.table.matches import Match
+from dataplane.table.parted import Container
+from dataplane.table.path_regexes import PathRegexes
 from dataplane.table.plans import RoutePlan
+from dataplane.table.ranked import Matches
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
-    from dataplane.table.parted import Container
 
-Found = RoutePlan | tuple[Match, ...]
+Found = RoutePlan | Matches
+Regexes = Container[str, PathRegexes]
+"""By key of the rule."""
 
 
 class Level:
@@ -43,15 +47,14 @@ class Level:
         self.longest = 0
         """No prefix is longer."""
         self.root: Found | None = None
-        self.regexes: tuple[tuple[bytes, Match], ...] = ()
-        """(pattern, match): greatest precedence first, then the longest pattern, then by rank."""
+        self.regexes: Regexes | None = None
         self.grpc: Level | None = None
         """The rules of GRPCRoutes, which are not among the others."""
 
     def __repr__(self) -> str:
         return (
             f"Level({len(self.exact or ())} exact, {len(self.prefixes or ())} prefixes,"
-            f" {len(self.regexes)} regexes, root={self.root!r}, grpc={self.grpc!r})"
+            f" rules with regexes: {len(self.regexes or ())}, root={self.root!r}, grpc={self.grpc!r})"
         )
 
 
@@ -95,7 +98,7 @@ class Router:
         for level in self._levels(host):
             found = level.root
             if found is not None:
-                return found if isinstance(found, RoutePlan) else found[0].plan
+                return found if isinstance(found, RoutePlan) else next(iter(found)).plan
         return None
 
     def _levels(self, host: bytes) -> Iterator[Level]:
@@ -166,7 +169,7 @@ def _find_by_kind(others: Level, calls: Level, path: bytes, exchange: Exchange) 
     return plan if plan is not None else find(second, path, exchange, True)
 
 
-def _first(matches: tuple[Match, ...], exchange: Exchange) -> RoutePlan | None:
+def _first(matches: Matches, exchange: Exchange) -> RoutePlan | None:
     for match in matches:
         if match.accepts(exchange):
             return match.plan
@@ -177,8 +180,8 @@ def _find_by_length(level: Level, path: bytes, exchange: Exchange) -> RoutePlan 
     """As the end of `find`, for a hostname with regular expressions: they compete with prefixes by length."""
     found = [
         (-match.precedence, -len(pattern), match.rank, b"", match)
-        for pattern, match in level.regexes
-        if match.path(path)  # type: ignore[misc]
+        for regexes in level.regexes.values()  # type: ignore[union-attr]
+        for pattern, match in regexes.matching(path)
     ]
     for prefix, matches in _prefixes_of(level, path):
         found += [(-match.precedence, -len(prefix), match.rank, prefix, match) for match in as_matches(matches)]
@@ -207,8 +210,8 @@ def _prefixes_of(level: Level, path: bytes) -> list[tuple[bytes, Found]]:
     return found
 
 
-def as_matches(found: Found) -> tuple[Match, ...]:
-    """What a container holds at a key, as a tuple."""
+def as_matches(found: Found) -> Matches:
+    """What a container holds at a key, as matches."""
     if isinstance(found, RoutePlan):
         return (Match(found, (1, 0, 0, found.order, found.rule_index, 0), b""),)
     return found

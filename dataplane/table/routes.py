@@ -8,7 +8,7 @@ from dataclasses import replace
 from dataplane.table import compile as compiler
 from dataplane.table import policies, sites
 from dataplane.table.endpoints import is_ready
-from dataplane.table.matches import Placement, place
+from dataplane.table.matches import Placement, left, place
 from dataplane.table.plans import RoutePlan
 from dataplane.table.store import RouteRecord, decode, decode_route, route_of
 from dataplane.table.swap import Swap
@@ -40,11 +40,12 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
         if not is_ready(swap, target.backend):
             _wait(swap, key, value, plan)
             return
+    standing = _settled(swap, key, message, plan)
     if record is not None:
         _leave(swap, key, record)
     _note_secrets(swap, key, value, message)
     store.routes[key] = RouteRecord(value, message, plan)
-    _enter(swap, key, message, placements, plan)
+    _enter(swap, key, message, placements, plan, standing)
     swap.refuse_on(key, _refused(plan))
 
 
@@ -83,8 +84,9 @@ def change_policies(swap: Swap, key: str) -> None:
     message = record.placed()
     _leave(swap, key, record)
     new = replace(plan, policies=interns.with_attached(attached, plan.policies))
+    standing = _settled(swap, key, message, new)
     store.routes[key] = record.with_plan(new)
-    _enter(swap, key, message, place(message, new), new)
+    _enter(swap, key, message, place(message, new), new, standing)
 
 
 def unblocked(swap: Swap) -> Iterator[tuple[str, bytes]]:
@@ -95,26 +97,40 @@ def unblocked(swap: Swap) -> Iterator[tuple[str, bytes]]:
             yield key, value
 
 
-def _enter(swap: Swap, key: str, message: route_pb2.Route, placements: list[Placement], plan: RoutePlan) -> None:
+def _enter(
+    swap: Swap,
+    key: str,
+    message: route_pb2.Route,
+    placements: list[Placement],
+    plan: RoutePlan,
+    standing: sites.Standing,
+) -> None:
     store = swap.of.store
     for owner in sites.owners(message):
         store.routes_of.add(owner, key)
-    for listener, hostnames in sites.standing(store.sites, key, plan.kind, message).items():
+    for listener, hostnames in standing.items():
         draft = swap.drafts.get(listener) or swap.draft(listener)
-        swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
         for hostname in hostnames:
             draft.add(hostname, placements, plan)
 
 
+def _settled(swap: Swap, key: str, message: route_pb2.Route, plan: RoutePlan) -> sites.Standing:
+    """Where a plan stands. What it comes to there is made, since that may take long, before anything is changed."""
+    standing = sites.standing(swap.of.store.sites, key, plan.kind, message)
+    for listener in standing:
+        swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
+    return standing
+
+
 def _leave(swap: Swap, key: str, record: RouteRecord) -> None:
     store, message = swap.of.store, record.placed()
-    placements = place(message, record.plan)
+    places = left(message, record.plan)
     for owner in sites.owners(message):
         store.routes_of.remove(owner, key)
     for listener, hostnames in sites.standing(store.sites, key, record.plan.kind, message).items():
         draft = swap.draft(listener)
         for hostname in hostnames:
-            draft.remove(hostname, placements, record.plan)
+            draft.remove(hostname, places, record.plan)
     del store.routes[key]
 
 

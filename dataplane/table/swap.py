@@ -14,11 +14,13 @@ from dataplane.table.plans import NO_LISTENER_POLICIES, BackendPlan, ListenerPol
 if TYPE_CHECKING:
     from dataplane.table.kept import Kept
     from dataplane.upstream.endpoint import Endpoint
+    from gatewright.turns import Within
 
 
 class Swap:
     __slots__ = (
         "accepted",
+        "at_once",
         "backends",
         "binds",
         "dirty_backends",
@@ -38,8 +40,10 @@ class Swap:
         "unblocked",
     )
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: Kept, at_once: Within) -> None:
         self.of = kept
+        self.at_once = at_once
+        """For what is begun anew in slices when it takes longer."""
         self.refused: dict[str, str] = {}
         self.notes: dict[str, str] = {}
         """Reasons of what was entered and refuses what it covers, until they are told."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from dataplane.chain.filter import Refused
 
 if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
+    from dataplane.exchange import Exchange
     from dataplane.upstream.lease import BackendPlan, Lease, Leases
     from dataplane.upstream.parts import Part
 
@@ -83,6 +85,11 @@ class Kind(Protocol):
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         """As `lease.Backend.begin`."""
 
+    def refusal(self, x: Exchange, reply: Reply) -> Reply:
+        """An answer of ours to a request for backends of this kind, in the shape of the API that the client called;
+        `reply` itself where that is as good. Asked for errors with the text of their row (`chain/replies`), once there
+        is a route."""
+
 
 class Row(ABC):
     """What most kinds answer."""
@@ -125,6 +132,9 @@ class Row(ABC):
 
     def plan(self, message: Any, parts: Sequence[Part], policies: object) -> object:
         return None
+
+    def refusal(self, x: Exchange, reply: Reply) -> Reply:
+        return reply
 
     @abstractmethod
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None: ...

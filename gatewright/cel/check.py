@@ -21,6 +21,7 @@ from gatewright.cel.macros import dotted
 from gatewright.cel.names import hint
 from gatewright.cel.signatures import TYPE_DENOTATIONS
 from gatewright.cel.types import DYN, TYPE, Bindings, Type, join
+from gatewright.turns import pause
 
 TOLD_IN_FULL = 20
 """Problems of one expression for which near names are looked up: a text has room for thousands."""
@@ -48,6 +49,7 @@ class Checker:
         self.open: list[tree.Node] = []  # nodes whose type has parameters
 
     def visit(self, node: tree.Node) -> Type:
+        pause()
         found = VISITORS[type(node)](self, node)
         node.type = found
         if found.open:

@@ -53,6 +53,8 @@ FOLDS: dict[str, Any] = {
     "!=": lambda left, right: unequal(list(START), left, right),
 }
 
+PART_OF_CHAIN = 64
+"""Steps of a long chain, in an expression that is built in parts, that are one function."""
 SHORT_SUM = 8  # terms of a sum of strings that are put together before their size is looked at
 SETS_FROM = 9  # a literal list of so many strings is searched as a set
 
@@ -60,14 +62,33 @@ SETS_FROM = 9  # a literal list of so many strings is searched as a set
 def chain(plan: Plan, node: tree.Chain) -> Expr:
     if node.type == STRING and len(node.terms) > 2 and set(node.operators) == {"+"} and _all_strings(node):
         return _joined(plan, node)
-    left, kind = plan.emit(node.first), node.first.type
-    for position, (operator, offset, term) in enumerate(zip(node.operators, node.offsets, node.terms, strict=True)):
-        plan.line = offset + 1
+    left = plan.emit(node.first)
+    if not plan.in_parts:
+        return _steps(plan, node, left, range(len(node.terms)))
+    for first in range(0, len(node.terms), PART_OF_CHAIN):
+        left = _part(plan, node, left, range(first, min(first + PART_OF_CHAIN, len(node.terms))))
+    return left
+
+
+def _steps(plan: Plan, node: tree.Chain, left: Expr, positions: range) -> Expr:
+    for position in positions:
+        plan.line = node.offsets[position] + 1
         if position and position % 16 == 0:
             left = plan.once(left)
-        left = _step(plan, operator, node, left, kind, term)
-        kind = node.resolved[position]
+        kind = node.resolved[position - 1] if position else node.first.type
+        left = _step(plan, node.operators[position], node, left, kind, node.terms[position])
     return left
+
+
+def _part(plan: Plan, node: tree.Chain, left: Expr, positions: range) -> Expr:
+    """Steps of a long chain as a function of what there is before them."""
+    if plan.known(left):
+        return _steps(plan, node, left, positions)
+    before = plan.once(left)
+    assert isinstance(before, ast.Name)
+    name = plan.lifted(node, lambda _: _steps(plan, node, before, positions), (before.id,))
+    args = [*plan.around((before.id,)), plan.name(before.id)]
+    return plan.at(ast.Call(plan.name(name), args, []))
 
 
 def _all_strings(node: tree.Chain) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gatewright.cel.errors import CelSyntaxError, problem_at
 from gatewright.cel.names import OTHER_LANGUAGES
 from gatewright.cel.values import MAX_INT, MAX_UINT, Uint
+from gatewright.turns import pause
 
 MAX_TEXT = 16 * 1024
 """Characters of an expression."""
@@ -68,6 +69,7 @@ def tokens(text: str) -> list[Token]:
     found: list[Token] = []
     offset = 0
     while True:
+        pause()
         match = TOKEN.match(text, offset)
         assert match is not None  # its last alternative takes anything
         kind = match.lastgroup or ""

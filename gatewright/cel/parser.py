@@ -14,6 +14,7 @@ from gatewright.cel.errors import CelSyntaxError, problem_at
 from gatewright.cel.lexer import Token, tokens
 from gatewright.cel.names import OTHER_LANGUAGES
 from gatewright.cel.values import MAX_INT
+from gatewright.turns import pause
 
 MAX_DEPTH = 200
 """Levels to which an expression may be nested."""
@@ -104,6 +105,7 @@ class Parser:
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
             self.refuse(self.current.offset, f"nested more than {MAX_DEPTH} deep")
+        pause()
         left = self.operand()
         conditions: list[tree.Node] = []
         values: list[tree.Node] = []

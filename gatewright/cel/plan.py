@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TypeVar
 
 from gatewright.cel import operators, tree
@@ -31,8 +32,17 @@ from gatewright.cel.emit_values import VALUES
 from gatewright.cel.environment import Environment
 from gatewright.cel.errors import FAULTS, PLAN_FILE, as_fault
 from gatewright.cel.types import BOOL
+from gatewright.turns import pause
 
 SPILL = 12  # every so many levels an expression is put into a temporary
+LARGE = 1024
+"""Nodes of an expression from which parts of it are functions of their own: Python compiles a function in one go."""
+PART, SMALL = 128, 4
+"""Nodes of such a part, at most and at least."""
+SHORT = 12
+"""Nodes of Python's tree that are no function of their own."""
+AT_ONCE = 4
+"""Functions of a plan that are compiled in one go."""
 SCALARS = frozenset((str, bytes, float))  # bound once; Python takes (1,) and (True,) for equal, so no other is shared
 NATIVE = (KeyError, IndexError)
 
@@ -72,6 +82,7 @@ class Plan:
         self.loops = 0  # loops around it, also those of calling functions
         self.uses_budget = False
         self.absorbs = False  # an error met by the quick plan might be absorbed
+        self.in_parts = False  # the expression is large, and this is in no part of it
         self.native = False  # KeyError and IndexError may leave the plan
 
     # Python nodes
@@ -198,12 +209,29 @@ class Plan:
     # Nodes of the expression
 
     def emit(self, node: tree.Node) -> Expr:
+        pause()
         outer, self.line = self.line, node.offset + 1
-        expr = EMITTERS[type(node)](self, node)
+        if self.in_parts and SMALL <= node.size <= PART:
+            expr = self._part(node)
+        else:
+            expr = EMITTERS[type(node)](self, node)
         if node.depth % SPILL == 0:
             expr = self.once(expr)
         self.line = outer
         return expr
+
+    def _part(self, node: tree.Node) -> Expr:
+        """A node of a large expression: a function of its own, unless it becomes next to nothing."""
+        self.in_parts = False
+        with self.into([]) as block:
+            blocks, self.blocks = self.blocks, 0
+            expr = EMITTERS[type(node)](self, node)
+            self.blocks = blocks
+        self.in_parts = True
+        if not block and _is_short(expr):
+            return expr
+        block.append(self.at(ast.Return(expr)))
+        return self.at(ast.Call(self.name(self._as_function(block, ())), self.around(), []))
 
     def truth(self, node: tree.Node) -> Expr:
         """The node as a bool, tested where its type does not promise it."""
@@ -227,10 +255,13 @@ class Plan:
         self.block, self.blocks = [], 0
         expr = emit(node)
         self.block.append(self.at(ast.Return(expr)))
-        name = f"f{self._number()}"
-        parameters = ["c", "b", *self.scope(extra), *extra]
-        self.functions.append(self.function(name, parameters, self.block))
+        name = self._as_function(self.block, extra)
         self.block, self.blocks = outer
+        return name
+
+    def _as_function(self, body: list[ast.stmt], extra: tuple[str, ...]) -> str:
+        name = f"f{self._number()}"
+        self.functions.append(self.function(name, ["c", "b", *self.scope(extra), *extra], body))
         return name
 
     def scope(self, extra: tuple[str, ...] = ()) -> list[str]:
@@ -251,6 +282,7 @@ class Plan:
     # The whole
 
     def module(self, node: tree.Node) -> ast.Module:
+        self.in_parts = node.size > LARGE
         expr = self.emit(node)
         self.line = 1
         self.block.append(self.at(ast.Return(expr)))
@@ -284,14 +316,25 @@ class Plan:
         return self.name(name)
 
 
+def _is_short(expr: Expr) -> bool:
+    """Whether it has no more than a comparison of an attribute has."""
+    return sum(1 for _ in islice(ast.walk(expr), SHORT + 1)) <= SHORT
+
+
 def _walk(statements: list[ast.stmt]) -> Iterator[ast.AST]:
     for statement in statements:
         yield from ast.walk(statement)
 
 
 def build(module: ast.Module, names: dict[str, Any]) -> Callable[[Any], Any]:
-    """The plan as a function of a context. Its namespace is its own and has no builtins."""
+    """The plan as a function of a context. Its namespace is its own and has no builtins. Takes the module apart."""
     namespace = {**names, "__builtins__": {}}
-    exec(compile(module, PLAN_FILE, "exec"), namespace)
+    functions = module.body
+    functions.reverse()
+    while functions:
+        pause()
+        some = [functions.pop() for _ in range(min(AT_ONCE, len(functions)))]
+        exec(compile(ast.Module(some, []), PLAN_FILE, "exec"), namespace)
+    pause()
     made: Callable[[Any], Any] = namespace["plan"]
     return made

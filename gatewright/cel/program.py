@@ -19,6 +19,9 @@ from gatewright.cel.plan import Plan, build
 from gatewright.cel.references import References, references
 from gatewright.cel.types import Type
 
+LONG = 256
+"""Characters from which the plan for errors is not left to the first error: it takes milliseconds."""
+
 
 class Program:
     """`evaluate(context)` gives the value or raises CelError. `type` is what the checker knows of the value.
@@ -26,7 +29,7 @@ class Program:
     Values are the values module's; they are not to be changed, since literals among them belong to the program.
     """
 
-    __slots__ = ("checked", "environment", "evaluate", "references", "text", "type")
+    __slots__ = ("_careful", "checked", "environment", "evaluate", "references", "text", "type")
 
     def __init__(self, text: str, node: tree.Node, environment: Environment, checked: bool) -> None:
         self.text = text
@@ -34,11 +37,19 @@ class Program:
         self.checked = checked
         self.type: Type = node.type
         self.references: References = references(node)
-        plan = Plan(environment, careful=False, restart=_Careful(self))
+        careful = _Careful(self)
+        plan = Plan(environment, careful=False, restart=careful)
         self.evaluate: Callable[[Any], Any] = build(plan.module(node), plan.names)
+        self._careful = careful if plan.absorbs else None
 
     def __repr__(self) -> str:
         return f"Program({self.text!r})"
+
+    def prepare(self) -> None:
+        """Make what the first error of an evaluation would make, where that takes long: for whoever evaluates while
+        others wait."""
+        if self._careful is not None and len(self.text) > LONG:
+            self._careful.prepare()
 
     def plan(self, *, careful: bool = False) -> Plan:
         """The plan made anew, with its module in `functions`; the program itself keeps only the compiled one."""
@@ -67,13 +78,14 @@ class _Careful:
         self._function: Callable[[Any], Any] | None = None
 
     def __call__(self, context: Any) -> Any:
-        function = self._function
-        if function is None:
-            program = self._program
-            node = typed(program.text, program.environment, checked=program.checked)
-            plan = Plan(program.environment, careful=True)
-            function = self._function = build(plan.module(node), plan.names)
-        return function(context)
+        return (self._function or self.prepare())(context)
+
+    def prepare(self) -> Callable[[Any], Any]:
+        program = self._program
+        node = typed(program.text, program.environment, checked=program.checked)
+        plan = Plan(program.environment, careful=True)
+        function = self._function = build(plan.module(node), plan.names)
+        return function
 
 
 def typed(text: str, environment: Environment, *, checked: bool = True) -> tree.Node:

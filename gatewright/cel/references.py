@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gatewright.cel import tree
 from gatewright.cel.environment import Access, Entry
+from gatewright.turns import pause
 
 EVERYTHING = "*"
 
@@ -31,6 +32,7 @@ def references(node: tree.Node) -> References:
     found: set[str] = set()
     waiting = [node]
     while waiting:
+        pause()
         one = waiting.pop()
         if isinstance(one.resolved, Access):
             found.add(one.resolved.path)

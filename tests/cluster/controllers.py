@@ -128,9 +128,14 @@ class Controller:
         return self._metric('gatewright_controller_status_writes_total{outcome="written"}')
 
     @property
+    def acks(self) -> float:
+        """States that proxies have acknowledged."""
+        return self._metric("gatewright_controller_xds_acks_total")
+
+    @property
     def is_settled(self) -> bool:
         """Whether a proxy has acknowledged, and nothing is to be written."""
-        return self._metric("gatewright_controller_xds_acks_total") > 0 and self.writes_pending == 0
+        return self.acks > 0 and self.writes_pending == 0
 
     def _metric(self, name: str) -> float:
         return next(float(line.split()[1]) for line in self.metrics.splitlines() if line.startswith(f"{name} "))

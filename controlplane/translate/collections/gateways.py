@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from controlplane.derive import Context, Graph, Index
-from controlplane.translate import gateways
+from controlplane.derive import Collection, Context, Graph, Selecting
+from controlplane.translate import gateways, namespaces
 from controlplane.translate.attachment import ParentPlan
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
 from controlplane.translate.gateways import ClassView
 from controlplane.translate.keys import ObjectKey, ResourceKey
+from controlplane.translate.label_rules import Rules
 from controlplane.translate.listener_tls import Lookups
 from controlplane.translate.listeners import GatewayPlan, SetPlan
 from controlplane.translate.namespaces import Labels
@@ -25,7 +26,7 @@ class Gateways:
     def __init__(self, graph: Graph, inputs: Inputs, views: Views) -> None:
         self._inputs = inputs
         self._views = views
-        self._namespaces = self._known_namespaces(graph, inputs)
+        self._selected = self._selected_namespaces(graph, inputs)
         self.classes = graph.map("classes", inputs.gateway_classes, self._class_view)
         sets = graph.map("listener sets", inputs.listener_sets, self._set_plan)
         self._sets = sets.index("gateway", lambda _, plan: [plan.gateway])
@@ -43,8 +44,8 @@ class Gateways:
             "certificate uses", self.plans.index("certificates", lambda _, plan: gateways.certificates(plan))
         )
 
-    def _known_namespaces(self, graph: Graph, inputs: Inputs) -> Index[str, str, Labels]:
-        """What selectors are resolved from, as the one group "" of an index."""
+    def _selected_namespaces(self, graph: Graph, inputs: Inputs) -> Collection[Rules, frozenset[str]]:
+        """By selector; of all namespaces that there are, or that hold an object that asks."""
         labels = graph.map("labels", inputs.namespaces, lambda _, __, namespace: _labels(namespace))
         found = graph.groups(
             "namespaces",
@@ -57,10 +58,20 @@ class Gateways:
         known = graph.map(
             "known namespaces", found, lambda context, name, _: context.fetch(labels, ObjectKey("", name)) or ()
         )
-        return known.index("all", lambda _, __: [""])
+        selectors = graph.groups(
+            "namespace selectors",
+            inputs.gateways.index("selectors", gateways.selectors),
+            inputs.listener_sets.index("selectors", gateways.selectors_of_set),
+        )
+        how: Selecting[Rules, str, Labels, None] = Selecting(namespaces.groups, lambda _, __: None, namespaces.select)
+        selected = graph.selected("namespaces by selector", selectors, known, how)
+        return graph.map("selected namespaces", selected, lambda _, __, found: frozenset(name for name, _ in found))
+
+    def _known(self, context: Context) -> namespaces.Known:
+        return lambda rules: context.fetch(self._selected, rules) or frozenset()
 
     def _parents(self, context: Context, _: ObjectKey, plan: GatewayPlan) -> dict[Owner, ParentPlan]:
-        return gateways.parents(plan, lambda: context.fetch_index(self._namespaces, ""))
+        return gateways.parents(plan, self._known(context))
 
     def _listener_resources(self, context: Context, owner: Owner, plan: ParentPlan) -> dict[ResourceKey, bytes]:
         return gateways.listener_resources(plan, context.fetch(self._tls, owner) or ())
@@ -81,8 +92,7 @@ class Gateways:
         refused = self._inputs.refused(context, "Gateway", key)
         if refused is not None:
             return gateways.unread_plan(key, refused, sets)
-        known = lambda: context.fetch_index(self._namespaces, "")  # noqa: E731
-        return gateways.plan(key, gateway, view, sets, known, self._lookups(context))
+        return gateways.plan(key, gateway, view, sets, self._known(context), self._lookups(context))
 
     def _set_plan(self, context: Context, key: ObjectKey, item: ListenerSet) -> SetPlan | None:
         refused = self._inputs.refused(context, "ListenerSet", key)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from controlplane.derive import Collection, Context, Graph, Groups, Index
-from controlplane.translate import mcp
+from controlplane.derive import Collection, Context, Graph, Groups, Selecting
+from controlplane.translate import mcp, mcp_selection
 from controlplane.translate.backends import ServiceView
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.mcp import McpService
+from controlplane.translate.mcp_selection import Labelled, Selection
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.references import permitted
 from gatewright.api.objects.grants import Permission
+from gatewright.api.objects.service import Service
 from gatewright.api.schema.names import GATEWAY_BACKEND, GROUP
+
+Found = tuple[tuple[ObjectKey, McpService], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A Service with MCP ports, and what it is selected by."""
+
+    service: McpService
+    labels: Labelled
 
 
 class McpViews:
@@ -30,15 +42,32 @@ class McpViews:
         """`granted`: where selectors need grants for Services of other namespaces."""
         self._services = services
         self._granted = granted
-        servers = graph.map("MCP services", inputs.services, lambda _, __, service: mcp.service_view(service))
-        self._servers = servers.index("namespace", lambda key, _: [key.namespace])
-        labels = graph.map(
-            "labels of namespaces", inputs.namespaces, lambda _, __, each: tuple(sorted(each.metadata.labels.items()))
+        self._labels = graph.map(
+            "labels of namespaces", inputs.namespaces, lambda _, __, each: _sorted(each.metadata.labels)
         )
-        self._namespaces = labels.index("all", lambda _, __: [""])
+        servers = graph.map("MCP services", inputs.services, self._server)
+        wanted = graph.groups("MCP selectors", inputs.gateway_backends.index("MCP selectors", mcp_selection.selections))
+        self._selected: Collection[Selection, Found] = graph.selected(
+            "MCP selections",
+            wanted,
+            servers,
+            Selecting(
+                lambda key, server: mcp_selection.groups(key, server.labels),
+                lambda _, server: server.service,
+                mcp_selection.select,
+                mcp.MOST_FOUND if granted is None else None,
+            ),
+        )
 
     def lookups(self, context: Context) -> _Lookups:
-        return _Lookups(context, self._services, self._servers, self._namespaces, self._granted)
+        return _Lookups(context, self._services, self._selected, self._granted)
+
+    def _server(self, context: Context, key: ObjectKey, service: Service) -> _Server | None:
+        view = mcp.service_view(service)
+        if view is None:
+            return None
+        of_namespace = context.fetch(self._labels, ObjectKey("", key.namespace))
+        return _Server(view, Labelled(_sorted(service.metadata.labels), of_namespace))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +76,7 @@ class _Lookups:
 
     context: Context
     services: Collection[ObjectKey, ServiceView]
-    by_namespace: Index[str, ObjectKey, McpService]
-    all_namespaces: Index[str, ObjectKey, Labels]
+    selections: Collection[Selection, Found]
     granted: Groups[Permission] | None
 
     @property
@@ -62,8 +90,9 @@ class _Lookups:
     def service(self, key: ObjectKey) -> ServiceView | None:
         return self.context.fetch(self.services, key)
 
-    def servers(self, namespace: str) -> Iterable[tuple[ObjectKey, McpService]]:
-        return self.context.fetch_index(self.by_namespace, namespace)
+    def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, McpService]]:
+        return self.context.fetch(self.selections, selector) or ()
 
-    def namespaces(self) -> Iterable[tuple[str, Labels]]:
-        return ((key.name, labels) for key, labels in self.context.fetch_index(self.all_namespaces, ""))
+
+def _sorted(labels: Mapping[str, str]) -> Labels:
+    return tuple(sorted(labels.items()))

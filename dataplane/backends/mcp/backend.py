@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from dataplane.exchange import Exchange
-from dataplane.mcp import plans
+from dataplane.mcp import plans, refusals
 from dataplane.mcp.policies import POLICY
 from dataplane.upstream.kinds import Row
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import TargetPlan
     from dataplane.mcp.policies import McpPolicies
     from dataplane.upstream.lease import BackendPlan, Lease, Leases
@@ -52,6 +53,13 @@ class Mcp(Row):
         most = message.max_answer or plans.MAX_ANSWER
         own = cast("McpPolicies | None", policies)
         return plans.McpPlan(tuple(targets), message.stateless, message.fail_open, own, most)
+
+    def refusal(self, x: Exchange, reply: Reply) -> Reply:
+        """What a message that was read is refused with by the route: a JSON-RPC error with its id."""
+        code = refusals.CODES.get(reply.status)
+        if code is None or x.method != b"POST" or not x.body:
+            return reply
+        return refusals.written(reply, code, x.body)
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         if not isinstance(holder, Exchange):

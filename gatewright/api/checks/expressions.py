@@ -53,6 +53,11 @@ def broken_expressions(model: type[BaseModel], document: Any) -> list[Finding]:
     return found
 
 
+def expression_texts(model: type[BaseModel], document: Any) -> Iterator[str]:  # Any: JSON
+    """All expressions of `document` that are looked at, each as often as it is there."""
+    return (text for _, text, _, _ in _found(document, expression_fields(model), ()))
+
+
 @cache
 def expression_fields(model: type[BaseModel]) -> tuple[_Field, ...]:
     """The fields of a model that are expressions, or have some below them."""

@@ -120,6 +120,18 @@ def decode_object(value: dict[str, Any], source: str, *, newer: bool = False) ->
     return decoded if item is None else _judged(item, [], Subject(Place(None, source, 0), (), str(decoded.key)))
 
 
+def unread_object(value: dict[str, Any], source: str, why: str) -> Decoded:
+    """What stands in the place of an object of a known kind that nobody decodes, for a reason that is not in it."""
+    info = KINDS[value["kind"]]
+    key = _key_of(value, info)
+    subject = Subject(Place(None, source, 0), (), str(key))
+    document = _without_status(value)
+    document = names.canonical(document, []) if info.kind in names.OUR_KINDS else document
+    problems = [subject.problem((), why)]
+    remains = rest(info.kind, _with_namespace(document, info), problems)
+    return replace(_decoded(key, None, "invalid", problems, subject), remains=remains)
+
+
 def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) -> Iterator[Decoded]:
     subject = Subject(place, path, "")
     if not isinstance(value, dict):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dataplane.agent import xds_stream
 from dataplane.agent.xds_stream import MAX_REFUSALS, QUESTION, STATE_KEY, Request, Response, State, XdsStream
 from dataplane.link.messages import ENDPOINT, RESOURCE, Record
 from dataplane.table import store
@@ -361,3 +362,24 @@ def test_a_state_is_claimed_by_its_whole_version_and_known_to_others_by_what_may
     assert talk.receive(response(nonce="n1", end=seen + secrets)) == State(seen, ())
     talk.answer({})
     assert talk.open()[0].node.metadata[STATE_KEY] == seen + secrets
+
+
+def test_who_holds_more_than_a_request_can_name_says_nothing_and_takes_the_first_state_as_the_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A control plane takes messages of 4 MiB."""
+    monkeypatch.setattr(xds_stream, "MAX_VERSIONS", 25)
+    for refused in ({}, {"r2": "no"}):  # asked for the versions after a claim, and without a claim
+        talk = stream()
+        talk.receive(response(("r1", "1", b""), ("r2", "1", b""), ("r3", "1", b""), nonce="n1", end="v1"))
+        talk.answer(refused)
+        assert versions(talk) == {ENDPOINT: {}, RESOURCE: {}}
+        state = talk.receive(response(("r1", "1", b"A"), nonce="n2", end="v2"))
+        assert state == State(
+            "v2", (Record(RESOURCE, "r1", b"A"), Record(RESOURCE, "r2", None), Record(RESOURCE, "r3", None))
+        )
+        talk.answer({})
+        assert versions(talk) == {ENDPOINT: {}, RESOURCE: {"r1": "1"}}
+        assert talk.receive(response(("r2", "1", b"B"), nonce="n3", end="v3")) == State(
+            "v3", (Record(RESOURCE, "r2", b"B"),)
+        )

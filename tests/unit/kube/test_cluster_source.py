@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from controlplane.facts import Fact
 from controlplane.kube import reflector as reflectors
-from controlplane.kube.access import ApiError
+from controlplane.kube.access import TOO_LARGE, ApiError
 from controlplane.kube.source import WATCHED, ClusterSource
 from controlplane.kube.spaces import Spaces
 from gatewright.api.objects.kinds import KINDS
@@ -392,3 +393,65 @@ async def settled(server: ApiServer, sink: Sink) -> None:
     async with following(server, "Namespace", "Service", selector="team=edge") as (_, fresh):
         await turns(lambda: fresh.idles >= 1)
         await turns(lambda: sink.world == fresh.world)
+
+
+async def test_what_came_before_an_error_of_a_watch_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch that follows goes on behind it."""
+    server = ApiServer()
+    server.define(SERVICES)
+    watched = server.lines
+    first = service("a")
+    first["metadata"] = {"name": "a", "namespace": "shop", "resourceVersion": "2"}
+    chunk = [
+        json.dumps({"type": "ADDED", "object": first}).encode(),
+        json.dumps({"type": "ERROR", "object": {"message": "etcd leader changed"}}).encode(),
+    ]
+    begun = 0
+
+    async def lines(path: str, **query: Any) -> AsyncIterator[list[bytes]]:
+        nonlocal begun
+        begun += 1
+        if begun == 1:
+            yield chunk
+            return
+        async for each in watched(path, **query):
+            yield each
+
+    monkeypatch.setattr(server, "lines", lines)
+    async with following(server, "Service") as (_, sink):
+        await turns(lambda: begun > 1)
+        await turns(lambda: sink.names() == ["a"])
+
+
+async def test_pages_that_are_too_large_are_asked_for_with_fewer_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """200 policies of 1.3 MB of one tenant were more than a page may have, and nobody's policies could be read."""
+    server = ApiServer()
+    server.define(SERVICES)
+    for number in range(700):
+        server.put(SERVICES, service(f"s{number:03}"))
+    read, limits = server.read, []
+
+    async def bounded(path: str, **query: Any) -> bytes:
+        limits.append(query["limit"])
+        if query["limit"] > 100:
+            raise ApiError(200, TOO_LARGE, "the answer has more than 1 bytes")
+        return await read(path, **query)
+
+    monkeypatch.setattr(server, "read", bounded)
+    async with following(server, "Service") as (source, sink):
+        await turns(lambda: sink.idles == 1)
+        assert len(sink.names()) == 700 and source.problems() == []
+    assert limits[:3] == [500, 31, 500]
+
+
+async def test_one_object_that_is_too_large_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ApiServer()
+    server.define(SERVICES)
+
+    async def refusing(path: str, **query: Any) -> bytes:
+        raise ApiError(200, TOO_LARGE, "the answer has more than 1 bytes")
+
+    monkeypatch.setattr(server, "read", refusing)
+    async with following(server, "Service") as (source, _):
+        await turns(lambda: bool(source.problems()))
+        assert "the answer has more than 1 bytes" in str(source.problems()[0])

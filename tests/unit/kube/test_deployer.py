@@ -691,3 +691,22 @@ async def test_what_is_as_wanted_again_is_no_longer_altered() -> None:
         found = server.objects[PATHS["Deployment"]]["web"]
         server.put(PATHS["Deployment"], {**found, "spec": {**found["spec"], "replicas": 9, "paused": True}})
         await world.holds(lambda: altered(world) == 0)
+
+
+def of(namespace: str, name: str) -> Change[ObjectKey, Wanted]:
+    request = Request(namespace, name, "1", "gatewright", (ServicePort(80, "TCP"),))
+    return Change(ObjectKey(namespace, name), None, Wanted("1", rendered(request, Defaults("1"), "c")))
+
+
+async def test_a_gateway_does_not_wait_for_all_those_of_another_namespace() -> None:
+    """150 Gateways of one tenant delayed another's by 12 s."""
+    world = World()
+    async with leading(world):
+        world.feed.put([of("shop", f"web-{number:03}") for number in range(150)])
+        await world.holds(lambda: world.has("Deployment", "web-003"))
+        world.feed.put([of("other", "last")])
+        await world.idle()
+        made = [path for method, path in world.server.asked if method == "PATCH" and "/deployments/" in path]
+        assert len(made) == 151
+        before = [path.rpartition("/")[2] for path in made].index("last")
+        assert before < 4 + 2 * 8  # those of before, and what eight workers do in two turns

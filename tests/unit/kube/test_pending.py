@@ -80,3 +80,39 @@ def test_work_that_goes_well_forgets_failures_also_where_more_is_to_do() -> None
     pending.done("a", 2.0)
     assert pending.take(2.0) == "a"
     assert pending.failed("a", 2.0) == FIRST_WAIT
+
+
+def test_namespaces_take_turns_whatever_was_wanted_first() -> None:
+    pending: Pending[str] = Pending(lambda: 0.0, lambda key: key[0])
+    for number in range(150):
+        pending.want(f"a{number}", 0.0)
+    assert pending.take(1.0) == "a0"
+    pending.want("b", 1.0)
+    pending.want("later", 5.0)
+    assert [pending.take(1.0), pending.take(1.0), pending.take(1.0)] == ["a1", "b", "a2"]
+
+
+def test_a_namespace_has_so_many_under_way_and_others_have_room() -> None:
+    pending: Pending[str] = Pending(lambda: 0.0, lambda key: key[0], 2)
+    for key in ("a1", "a2", "a3"):
+        pending.want(key, 0.0)
+    assert [pending.take(1.0) for _ in range(3)] == ["a1", "a2", None]
+    assert pending.next_due() is None  # a key that is under way has to be done first
+    pending.want("b1", 1.5)
+    assert (pending.take(1.0), pending.next_due(), pending.take(2.0)) == (None, 1.5, "b1")
+    pending.failed("a1", 2.0)
+    assert pending.take(2.0) == "a3"
+    pending.done("a2", 2.0)
+    assert pending.take(9.0) == "a1"
+
+
+def test_what_is_wanted_again_while_it_waits_for_its_turn_is_taken_once() -> None:
+    pending: Pending[str] = Pending(lambda: 0.0, lambda key: key[0], 1)
+    pending.want("a1", 0.0)
+    pending.want("a2", 0.0)
+    assert pending.take(1.0) == "a1"
+    pending.want("a2", 0.5)
+    pending.done("a1", 1.0)
+    assert [pending.take(1.0), pending.take(1.0)] == ["a2", None]
+    pending.done("a2", 1.0)
+    assert (len(pending), pending.take(9.0), pending.next_due()) == (0, None, None)

@@ -214,3 +214,17 @@ def test_what_cannot_be_written_is_left_until_it_changes() -> None:
     assert made.next_due() is None
     made.want(KEY, write(2), 2.0)
     assert made.take(3.0) == (KEY, write(2))
+
+
+def test_statuses_of_one_namespace_wait_for_one_of_another_at_most() -> None:
+    schedule = Schedule(lambda: 0.0)
+    for number in range(100):
+        schedule.want(("HTTPRoute", "many", f"r{number:03}"), StatusWrite({"a": number}, "1"), 0.0)
+    first = schedule.take(1.0)
+    schedule.want(("HTTPRoute", "other", "r"), StatusWrite({"a": 0}, "1"), 1.0)
+    schedule.want(("HTTPRoute", "many", "r001"), StatusWrite({"a": 1001}, "1"), 1.0)  # not quiet any more
+    assert first is not None and first[0][2] == "r000"
+    taken = [found[0][1:] for _ in range(3) if (found := schedule.take(3.0)) is not None]
+    assert ("other", "r") in taken[:2] and {*taken} == {("many", "r002"), ("other", "r"), ("many", "r003")}
+    rest = [found[0][2] for _ in range(200) if (found := schedule.take(3.0)) is not None]
+    assert len(rest) == 97 and rest[-1] == "r001" and schedule.next_due() is None

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane import helper
 from controlplane.sources import apart, aside, directory, tree
 from controlplane.sources.decode import decode
 from tests.harness.patience import PATIENCE
@@ -81,7 +82,7 @@ class Pipe(io.BytesIO):
 
 def test_pieces_are_answered_until_there_are_no_more() -> None:
     asked, answers = io.BytesIO(pickle.dumps(SERVICE) + pickle.dumps(BOMB)), Pipe()
-    aside.answer_all(asked, answers)
+    helper.answer_all(asked, answers, decode)
     assert answers.flushed == 2, "who asks waits for each answer"
     answers.seek(0)
     assert [pickle.load(answers), pickle.load(answers)] == [decode(SERVICE), decode(BOMB)]
@@ -93,11 +94,11 @@ def test_the_process_decodes_as_the_controller_does() -> None:
     with decoding(aside.Decoder()) as decoder:
         for text in (SERVICE, BOMB, "a: [", "\x00\x01"):
             assert decoder.decode(text) == decode(text)
-        process = decoder._process
+        process = decoder._helper._process
         assert process is not None
         process.send_signal(signal.SIGINT)  # a terminal's: it is the controller's to say when all is over
         assert decoder.decode(SERVICE) == decode(SERVICE)
-        assert decoder._process is process
+        assert decoder._helper._process is process
         process.kill()
         process.wait()
         assert decoder.decode(SERVICE) == decode(SERVICE)
@@ -105,7 +106,7 @@ def test_the_process_decodes_as_the_controller_does() -> None:
 
 @pytest.mark.process
 def test_what_is_printed_in_the_process_is_no_answer() -> None:
-    text = "from controlplane.sources import aside; aside.answer_all = lambda *_: print('x'); aside.main()"
+    text = "from controlplane import helper; helper.answer_all = lambda *_: print('x'); helper.serve(print)"
     found = subprocess.run([sys.executable, "-c", text], stdin=subprocess.DEVNULL, capture_output=True, check=True)
     assert (found.stdout, found.stderr.strip()) == (b"", b"x")
 
@@ -121,7 +122,7 @@ def test_what_is_printed_in_the_process_is_no_answer() -> None:
     ids=["time", "memory", "mistake"],
 )
 def test_a_piece_that_is_over_a_limit_is_in_error(text: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "LAST_WORDS", 60.0)
+    monkeypatch.setattr(helper, "LAST_WORDS", 60.0)
     with decoding(aside.Decoder(script(text), 0.3 if "sleep" in text else 60.0)) as decoder:
         for _ in range(2):
             found = decoder.decode(SERVICE)
@@ -131,8 +132,9 @@ def test_a_piece_that_is_over_a_limit_is_in_error(text: str, why: str, monkeypat
 
 @pytest.mark.process
 def test_the_process_has_a_limit_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "LAST_WORDS", PATIENCE)
-    hungry = "from controlplane.sources import aside; aside.MEMORY = 256 * 1024 * 1024; aside.main()"
+    monkeypatch.setattr(helper, "LAST_WORDS", PATIENCE)
+    hungry = "from controlplane import helper; from controlplane.sources.decode import decode; "
+    hungry += "helper.serve(decode, 256 * 1024 * 1024)"
     with decoding(aside.Decoder((sys.executable, "-c", hungry), PATIENCE)) as decoder:  # not 20 s, on a busy machine
         (problem,) = decoder.decode(f"[{'[],' * 1_000_000}[]]").problems
         assert "bytes of memory" in problem.message

@@ -167,9 +167,7 @@ def test_claim_that_is_no_text_is_none(server: Server, claim: object) -> None:
     assert names(server.read()) == ["a", "a", "b", "b"]
 
 
-@pytest.mark.parametrize(
-    "claim", ["x" * 1_000_000, "\0", "*", "../..", "%s%n", "\u2028\U0001f600"], ids=lambda c: c[:4]
-)
+@pytest.mark.parametrize("claim", ["x" * 200_000, "\0", "*", "../..", "%s%n", "\u2028\U0001f600"], ids=lambda c: c[:4])
 def test_claim_of_nonsense_is_asked_about_and_repeated_nowhere(server: Server, claim: str) -> None:
     server.open(claim)
     questions = server.read()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import pytest
 from test_delta_stream import GATEWAY, Pair
 
@@ -141,3 +143,42 @@ async def test_a_long_status_lets_others_go_on(resources: int, pauses: int, monk
     call: Any = None  # nothing is wrong
     response = await shown.fetch(request, call)
     assert (len(response.config[0].generic_xds_configs), slept) == (resources, [0] * pauses)
+
+
+class Refusing:
+    """A call that is aborted."""
+
+    ended: tuple[grpc.StatusCode, str] | None = None
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> None:
+        self.ended = code, details
+        raise PermissionError
+
+
+async def test_an_answer_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "MOST_ENTRIES", 3)
+    pair = Pair()
+    pair.publish(**{f"r{number}": "1" for number in range(2)})
+    pair.open()
+    client = csds.Client(pair.stream, pair.snapshots.newest(GATEWAY), None)
+    call: Any = Refusing()
+    request = client_status_pb2.ClientStatusRequest()
+    await services.ClientStatus(lambda: (client,)).fetch(request, call)
+    with pytest.raises(PermissionError):
+        await services.ClientStatus(lambda: (client, client)).fetch(request, call)
+    assert call.ended == (grpc.StatusCode.RESOURCE_EXHAUSTED, services.TOO_MANY)
+
+
+async def test_few_requests_for_status_are_answered_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "PAUSE_EVERY", 1)
+    pair = Pair()
+    pair.publish(a="1", b="1")
+    pair.open()
+    shown = services.ClientStatus(lambda: (csds.Client(pair.stream, pair.snapshots.newest(GATEWAY), None),))
+    request = client_status_pb2.ClientStatusRequest()
+    call: Any = Refusing()
+    under_way = [asyncio.ensure_future(shown.fetch(request, call)) for _ in range(services.AT_ONCE + 1)]
+    found = await asyncio.gather(*under_way, return_exceptions=True)
+    assert [isinstance(answer, PermissionError) for answer in found] == [False] * services.AT_ONCE + [True]
+    assert call.ended == (grpc.StatusCode.RESOURCE_EXHAUSTED, services.BUSY)
+    await shown.fetch(request, call)  # there is room again

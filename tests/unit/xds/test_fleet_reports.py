@@ -14,6 +14,7 @@ import pytest
 
 from controlplane.snapshot import Snapshots
 from controlplane.xds import reports
+from controlplane.xds.accounts import Accounts
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Peer
@@ -79,7 +80,7 @@ class Call:
             stream = Stream(Library(), server.clock, server.snapshots.recall)
             stream.receive(request)
             stream.admitted()
-            session = Session(stream, server.house, Peer("unix:", True))
+            session = Session(stream, server.house, Peer("unix:", True), Accounts().open("shop/web"))
             self._session = asyncio.create_task(session.run(self.end))
         else:
             self._up.put_nowait(data)

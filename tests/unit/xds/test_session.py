@@ -16,7 +16,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
-from controlplane.xds import listeners, methods, permits, server, session
+from controlplane.xds import accounts, listeners, methods, permits, server, session
 from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.delta import Library
 from controlplane.xds.fleet import Fleet
@@ -112,7 +112,7 @@ class World:
         for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
             stream.receive(Request(type_url=type_url, resource_names_subscribe=["*"] if claim else (), node=node))
         stream.admitted()
-        return Session(stream, self.house, Peer("unix:", True))
+        return Session(stream, self.house, Peer("unix:", True), accounts.Accounts().open(GATEWAY))
 
     @asynccontextmanager
     async def running(
@@ -412,7 +412,7 @@ async def test_a_refusal_without_a_key_is_of_a_state(world: World, caplog: pytes
 # --- the server's part of a call
 
 
-NO_STREAMS = {"accepted": 0, "unauthenticated": 0, "forbidden": 0, "malformed": 0}
+NO_STREAMS = {"accepted": 0, "unauthenticated": 0, "forbidden": 0, "malformed": 0, "exhausted": 0}
 
 
 @asynccontextmanager
@@ -836,7 +836,7 @@ def test_what_a_server_promises_by_itself() -> None:
     options = dict(listeners.options(settings.keepalive, settings.keepalive_timeout))
     assert options["grpc.keepalive_time_ms"] + options["grpc.keepalive_timeout_ms"] == 15_000
     assert options["grpc.http2.ping_timeout_ms"] == options["grpc.keepalive_timeout_ms"] == 5000
-    assert options["grpc.max_receive_message_length"] == 64 << 20
+    assert options["grpc.max_receive_message_length"] == 4 << 20
     assert options["grpc.max_send_message_length"] == -1
     assert (options["grpc.so_reuseport"], options["grpc.keepalive_permit_without_calls"]) == (0, 1)
     assert (options["grpc.http2.max_pings_without_data"], options["grpc.http2.max_ping_strikes"]) == (0, 0)

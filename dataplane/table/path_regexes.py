@@ -1,0 +1,66 @@
+"""The regular expressions of a rule's paths, which are asked together: 64 of them cost a request what one does.
+
+RE2 looks for all of a set in one pass over the path. Where it runs out of memory for that it finds nothing and says
+nothing; so each set has one more that matches every path, and what does not even find that is asked one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import re2
+
+    from dataplane.table.matches import Match
+
+FEW = 3
+"""Regular expressions that are asked one by one: a set takes as long as that."""
+
+EVERYTHING = rb"\C*"
+
+Entry = tuple[bytes, "Match"]
+"""A pattern, and the match whose path it is."""
+
+
+class PathRegexes:
+    """Of one rule under one hostname. Constant."""
+
+    __slots__ = ("_set", "entries")
+
+    def __init__(self, entries: tuple[Entry, ...], patterns: re2.Set | None = None) -> None:
+        """`patterns`: those of the entries, in order, and behind them `EVERYTHING`."""
+        self.entries = entries
+        self._set = patterns
+
+    def matching(self, path: bytes) -> list[Entry]:
+        """Those whose path this is."""
+        if self._set is not None:
+            found = self._set.Match(path) or ()
+            end = len(self.entries)
+            if end in found:
+                return [self.entries[index] for index in found if index != end]
+        return [entry for entry in self.entries if entry[1].path(path)]  # type: ignore[misc]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"PathRegexes({len(self.entries)})"
+
+
+def set_of(patterns: Sequence[bytes], options: re2.Options) -> re2.Set | None:
+    """All of these as one, each for the whole path; None where that is not worth it, or one of them is wrong, or they
+    are too large together."""
+    if len(patterns) <= FEW:
+        return None
+    import re2
+
+    made = re2.Set.FullMatchSet(options)
+    try:
+        for pattern in (*patterns, EVERYTHING):
+            made.Add(pattern)
+        made.Compile()
+    except re2.error:
+        return None
+    return made
