@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ LARGEST: Final = 1_048_576
 def run(arguments: argparse.Namespace) -> int:
     """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
     try:
-        text = files.read(arguments.file, LARGEST).decode()
+        text = files.read(arguments.file, LARGEST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise exits.Failure(exits.DEPENDENCY, f"{arguments.file} cannot be read: {why}") from error
@@ -61,6 +62,12 @@ def _write(output: Path | None, text: str) -> None:
 def _report(found: Imported, output: Path | None) -> str:
     lines = [f"carried: {name} (target {target})" for name, target in found.carried.items()]
     lines += [f"left out: {name}: {reason}" for name, reason in found.left_out.items()]
+    lines += [f"disabled: {name}" for name in found.disabled]
+    lines += [
+        f"not found here: {command} (target {target})"
+        for target, command in found.commands.items()
+        if shutil.which(command) is None
+    ]
     if found.variables:
         lines.append(f"set for the proxy, where they are not yet: {', '.join(found.variables)}")
     if found.document and output is not None:

@@ -19,6 +19,7 @@ from controlplane import app as app_
 from controlplane.cli import announcement, children, exits, fleet, notify, process_log, running, summary
 from controlplane.cli import household as household_
 from controlplane.cli.household import Household
+from gatewright import orphans
 from gatewright.api.routes.http_route import HTTPRoute
 from gatewright.version import VERSION
 
@@ -48,9 +49,11 @@ async def serve(arguments: argparse.Namespace, start: household_.Start = childre
         household = Household(app, plan, output, made, start)
         for warning in warnings:
             household.say(f"warning: {warning}")
+        reaping = asyncio.create_task(orphans.reap(orphans.leads_its_session, asyncio.sleep))
         try:
             await _serve(app, household, signals, begin)
         finally:
+            reaping.cancel()
             notify.stopping(os.environ)
             await household.stop(signals.hurry)
             await asyncio.to_thread(output.drain)

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from gatewright import files
+from gatewright import files, invisible
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -61,6 +61,10 @@ def parse(text: str) -> Mapping[bytes, Gateways]:
     return found
 
 
+def _text(data: bytes) -> str:
+    return invisible.without_mark(data).decode("utf-8", "surrogateescape")
+
+
 def _digest(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogateescape")).digest()
 
@@ -95,7 +99,7 @@ class Tokens:
             return
         self._seen, before = seen, (self._known, self._error)
         try:
-            self._known, self._error = parse(files.read(self._file).decode("utf-8", "surrogateescape")), ""
+            self._known, self._error = parse(_text(files.read(self._file))), ""
         except OSError as error:
             self._known, self._error = {}, f"{self._file} cannot be read: {error.strerror or 'error'}"
         except ValueError as error:

@@ -29,6 +29,7 @@ from dataplane.agent.workers import Pace, Workers
 from dataplane.settings import Address, Settings, WorkerSettings
 from dataplane.telemetry import process_log
 from dataplane.telemetry.metrics import Metrics
+from gatewright import orphans
 from gatewright.api.schema.log_level import LogLevels, parse_log_level
 from gatewright.version import VERSION
 
@@ -91,6 +92,7 @@ class Agent:
         async with asyncio.TaskGroup() as group:
             lives = group.create_task(self._workers.run())
             servers = None if self._stdio is None else group.create_task(self._stdio.run())
+            reaping = group.create_task(orphans.reap(orphans.of_this_session, asyncio.sleep))
             changes = [group.create_task(self._journey.try_again())]
             changes += [group.create_task(source.run()) for source in (self._file, self._xds) if source is not None]
             minimum, maximum = await self._ending
@@ -100,6 +102,7 @@ class Agent:
             self._sockets.release()
             await self._workers.drain(minimum, maximum)
             lives.cancel()
+            reaping.cancel()
             if servers is not None:
                 servers.cancel()
         self._close()

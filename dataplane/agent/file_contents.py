@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dataplane.agent.file_reading import Stamp, stamp_or_none
-from gatewright import files
+from gatewright import files, invisible
 from gatewright.api.standalone.secrets import Content, Unreadable
 
 MOST: Final = 1024 * 1024
@@ -30,7 +30,8 @@ class Contents:
         return f"Contents({len(self.stamps)} files)"
 
     def read(self, content: Content) -> bytes:
-        """A content, without line breaks at its end: editors put them there. Raises `Unreadable`."""
+        """A content, without line breaks at its end and a byte order mark before it: editors put them there. Raises
+        `Unreadable`."""
         if content.env is not None:
             return _whole("env", f'the variable "{content.env}"', _variable(content.env))
         assert content.file is not None  # one that is written in the file itself is not read
@@ -56,7 +57,7 @@ def _file(path: Path) -> bytes:
 
 
 def _whole(form: str, what: str, data: bytes) -> bytes:
-    text = data.rstrip(b"\r\n")
+    text = invisible.without_mark(data).rstrip(b"\r\n")
     if not text:
         raise Unreadable(form, f"{what} is empty")
     return text

@@ -189,4 +189,6 @@ class _Fork:
 
     def _has_ended(self) -> None:
         self._loop.remove_reader(self._fd)
+        with contextlib.suppress(OSError):  # it is ours where this is process 1, else somebody's; it has ended anyway
+            os.waitid(os.P_PIDFD, self._fd, os.WEXITED | os.WNOHANG)
         self.over(UNKNOWN)

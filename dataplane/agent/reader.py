@@ -55,7 +55,10 @@ class LocalReader:
 
 def _command(server: StdioServer) -> Command:
     stdio = server.stdio
-    return Command(server.digest, server.name, stdio.cmd, stdio.args, dict(stdio.env or {}), server.is_stateless)
+    env, variables = dict(stdio.env or {}), dict(stdio.env_from or {})
+    return Command(
+        *(server.digest, server.name, stdio.cmd, stdio.args, env, server.is_stateless, variables, server.max_line)
+    )
 
 
 def _serialised(resource: resource_pb2.Resource) -> bytes:

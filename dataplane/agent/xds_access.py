@@ -14,7 +14,7 @@ from typing import Any, Final
 import grpc
 
 from dataplane.settings import Address, XdsAccess
-from gatewright import files
+from gatewright import files, invisible
 
 TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 """RFC 6750, 2.1."""
@@ -48,7 +48,7 @@ def metadata(access: XdsAccess) -> dict[str, Any]:
 
 def _token(file: Path) -> str:
     """The first word of the first line that has one: a line of the controller's file will do, too."""
-    text = (_read(file) or b"").decode("utf-8", "replace")
+    text = invisible.without_mark(_read(file) or b"").decode("utf-8", "replace")
     words = (line.partition("#")[0].split() for line in text.splitlines())
     token = next((first for first, *_ in filter(None, words)), "")
     if not TOKEN.fullmatch(token):

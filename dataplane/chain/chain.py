@@ -46,6 +46,7 @@ class Chain:
         "__weakref__",
         "end",
         "filters",
+        "publishes",
         "reads_whole",
         "request",
         "request_hooks",
@@ -62,6 +63,7 @@ class Chain:
         the listener has the default of `maxBufferSize`."""
         self.reads_whole = False
         """Of these bytes the listener's are some: a step reads the whole body."""
+        self.publishes = any(step.publishes for step in self.filters)
         for step in self.filters:
             requests.append(streaming.on_request(step))
             responses.append(streaming.on_response(step))

@@ -65,6 +65,9 @@ class Filter:
     """What the response hook reads of the response body: 0 nothing, WHOLE all of it, n > 0 all of it with n bytes as
     the most that are buffered (of several steps the largest counts; `maxBufferSize` of the listener bounds it). The
     proxy buffers the body and runs the response steps when it has come (`Exchange.response_body`)."""
+    publishes: bool = False
+    """It answers requests to well-known paths of OAuth about the paths of its route, whoever asks
+    (`http/well_known`)."""
     parts: Any = None
     """What `Row.combine` makes one filter of, of those of several policies."""
 

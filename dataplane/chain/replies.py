@@ -91,6 +91,7 @@ REPLIES = _table(
     ("McpNoStream", 405, "there is no stream of events to listen to", False),  # MCP, Transports: listening
     ("McpOriginNotAllowed", 403, "host or origin is not allowed", False),  # MCP, Transports: DNS rebinding
     ("McpDenied", 200, "unknown item", False),  # decisions: refused MCP call
+    ("McpAnswerRefused", 200, "the answer is not passed on", False),  # MCP: this call failed, its session goes on
     ("McpItemUnknown", 400, "unknown item", False),  # the same, MCP 2026-07-28
     ("McpMethodUnknown", 404, "method not found", False),  # MCP 2026-07-28, Transports
     ("McpRejected", 200, "rejected by a guardrail", False),  # spec 2, MCPGuardrails

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dataplane.credentials import json_object
+from gatewright import invisible
 from gatewright.turns import paced
 
 log = logging.getLogger("dataplane.credentials")
@@ -60,15 +61,23 @@ def read(data: Mapping[str, bytes], where: str) -> Iterable[tuple[bytes, dict[st
 def entry(value: bytes) -> tuple[bytes, dict[str, Any]]:
     """(key, metadata) of one entry; white space around it is that of an editor. Raises ValueError, which holds nothing
     of it."""
-    text = value.strip()
+    text = invisible.without_mark(value).strip()
     if not text:
         raise ValueError("empty")
     if not text.startswith(b"{"):
-        return text, {}
+        return _visible(text), {}
     members = json_object.read(text)
     key, metadata = members.get("key"), members.get("metadata", {})
     if not isinstance(key, str) or not key:
         raise ValueError('"key" must be text')
     if not isinstance(metadata, dict):
         raise ValueError('"metadata" must be an object')
-    return key.encode(), metadata
+    return _visible(key.encode()), metadata
+
+
+def _visible(key: bytes) -> bytes:
+    """A key that somebody can have copied as it is seen. Raises ValueError for another one."""
+    hidden = invisible.hidden(key)
+    if hidden:
+        raise ValueError(f"an invisible character, {hidden}")
+    return key

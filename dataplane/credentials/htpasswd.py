@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
+from gatewright import invisible
 from gatewright.turns import paced
 
 log = logging.getLogger("dataplane.credentials")
@@ -53,13 +54,15 @@ def read(data: bytes, where: str) -> dict[bytes, Hash]:
     """Users of a file. Lines that cannot be used are left out and numbered in the log; of one user the first line
     counts, as for httpd. Raises `Unusable` when nobody is left."""
     users: dict[bytes, Hash] = {}
-    for number, line in enumerate(paced(data.splitlines()), 1):
+    for number, line in enumerate(paced(invisible.without_mark(data).splitlines()), 1):
         text = line.strip()
         if not text or text.startswith(b"#"):
             continue
         user, colon, hashed = text.partition(b":")
         try:
             made = hash_of(hashed.partition(b":")[0]) if user and colon else None
+            if made is not None and (hidden := invisible.hidden(user)):
+                raise Unusable(f"an invisible character in the user's name, {hidden}")
         except Unusable as error:
             log.warning("%s: line %d: %s", where, number, error)
             continue

@@ -18,7 +18,8 @@ from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.credentials import oauth_metadata
 from dataplane.credentials.discovery import Unusable
-from dataplane.credentials.oauth_metadata import REGISTRATION, RESOURCE, SERVER, Settings, Site
+from dataplane.credentials.oauth_metadata import Settings, Site
+from dataplane.http.well_known import PUBLISHED, REGISTRATION, RESOURCE, SERVER
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
@@ -108,6 +109,12 @@ class Discovery:
 
     def answer(self, x: Exchange, path: bytes, register: RequestHook | None) -> Answer:
         """None: the path is none of ours. `register`: what answers a registration; None: nobody takes any."""
+        answer = self._answer(x, path, register)
+        if answer is not None:
+            x.leave(PUBLISHED, True)
+        return answer
+
+    def _answer(self, x: Exchange, path: bytes, register: RequestHook | None) -> Answer:
         if not path.startswith(b"/.well-known/oauth-") or x.readings:  # what an origin may read otherwise is none
             return None
         for prefix, give in ((RESOURCE, self._resource), (SERVER, self._server)):

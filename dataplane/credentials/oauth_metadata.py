@@ -14,11 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from dataplane.credentials.discovery import PATH as OPENID
 from dataplane.credentials.discovery import Unusable, place_of
-
-RESOURCE: Final = "/.well-known/oauth-protected-resource"
-SERVER: Final = "/.well-known/oauth-authorization-server"
-REGISTRATION: Final = "/client-registration"
-"""Behind the path of the authorization server's metadata: where clients register through us."""
+from dataplane.http.well_known import REGISTRATION, RESOURCE, SERVER
 
 MAX_DOCUMENT: Final = 262_144
 """Bytes of metadata, and of a registration's answer."""
@@ -87,6 +83,7 @@ class Settings:
 
 def resource(settings: Settings, site: Site) -> dict[str, Any]:
     """Metadata of the protected resource (RFC 9728 2)."""
+    site = published(settings, site)
     server = site.url if settings.is_adapted else settings.issuer
     return {
         "resource": site.url,
@@ -132,7 +129,7 @@ def _is_url(value: Any) -> bool:
 
 def server(document: dict[str, Any], settings: Settings, site: Site) -> dict[str, Any]:
     """Metadata of the authorization server, as clients of ours are to have it."""
-    made = dict(document)
+    made, site = dict(document), published(settings, site)
     if settings.is_adapted:
         made["issuer"] = site.url
     if settings.kind.wants_audience and settings.audiences:
@@ -181,12 +178,19 @@ def registered(body: bytes, client_id: str) -> dict[str, Any] | None:
     }
 
 
+def published(settings: Settings, site: Site) -> Site:
+    """Where clients find us: what `resource` says that is set by hand, since a proxy before us may be asked by another
+    scheme or host; else where they asked."""
+    resource_url = settings.overrides.get("resource")
+    if not isinstance(resource_url, str) or not _is_url(resource_url):
+        return site
+    parts = urlsplit(resource_url)
+    return Site(f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/"))
+
+
 def pointer(settings: Settings, site: Site) -> bytes:
     """`resource_metadata` of a challenge (RFC 9728 5.1), ready for the header."""
-    resource_url = settings.overrides.get("resource")
-    if isinstance(resource_url, str) and _is_url(resource_url):
-        parts = urlsplit(resource_url)
-        site = Site(f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/"))
+    site = published(settings, site)
     text = f"{site.base}{RESOURCE}{site.path}"
     return b'resource_metadata="%b"' % quote(text, safe="/%:@!$&'()*+,;=-._~[]").encode()
 

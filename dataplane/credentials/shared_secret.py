@@ -12,6 +12,7 @@ import json
 from typing import Final
 
 from dataplane.credentials.jwks import Key, KeySet, Unusable
+from gatewright import invisible
 
 ENTRY: Final = "secret"
 """Of the Secret."""
@@ -31,6 +32,8 @@ def read(data: bytes) -> KeySet:
     secret = _without_line_break(data)
     if len(secret) < LEAST_BYTES:
         raise Unusable(f"has {len(secret)} bytes, and needs {LEAST_BYTES} or more (RFC 7518 3.2)")
+    if not secret.isascii() and (hidden := invisible.hidden(secret)):
+        raise Unusable(f"has an invisible character, {hidden}")
     if secret.lstrip().startswith(_PUBLISHED) or _is_json_key(secret):
         raise Unusable("is a key or certificate, no secret: whoever has its public half could sign tokens with it")
 
@@ -42,7 +45,7 @@ def read(data: bytes) -> KeySet:
 
 def _without_line_break(data: bytes) -> bytes:
     """Editors end texts with one. Bytes that are no text stay as they are."""
-    text = data.rstrip(b"\r\n")
+    text = invisible.without_mark(data).rstrip(b"\r\n")
     return text if text.isascii() and text.decode("ascii").isprintable() else data
 
 

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook, ResponseHook
 from dataplane.chain.origins import NAMED
 from dataplane.chain.reply import Reply
+from dataplane.http import well_known
 from dataplane.http.heads import is_name, without_named
 from dataplane.http.uri import MAX_ORIGIN, SCHEME_PORTS
+from dataplane.http.well_known import PUBLISHED
 from gatewright.turns import paced
 from gatewright.wire.v1 import traffic_pb2
 
@@ -140,6 +142,8 @@ def _request_hook(key: str, origins: _Origins, fixed: bytes, preflight: Prefligh
         origin = head.block[start : low.find(b"\r\n", start)].strip(b" \t")
         lines, is_named = lines_for(origin) if len(origin) <= MAX_ORIGIN else (NOT_ALLOWED, False)
         if x.method == b"OPTIONS" and (method := head.get(b"access-control-request-method")):
+            if _is_about_metadata(x):
+                return None
             return preflight.answer(lines[0], method, head)
         if lines is not NOT_ALLOWED:
             x.leave(key, lines)
@@ -148,6 +152,13 @@ def _request_hook(key: str, origins: _Origins, fixed: bytes, preflight: Prefligh
         return None
 
     return check
+
+
+def _is_about_metadata(x: Exchange) -> bool:
+    """Whether a later step answers: OAuth metadata is for pages of all sites, which have to find out who may let them
+    in."""
+    policies: Any = x.policies
+    return policies.chain.publishes and well_known.resource_of(x.path) is not None
 
 
 def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
@@ -160,6 +171,8 @@ def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
         assert head is not None  # response hooks run when there is one
         values = x.attributes
         left: Any = NOT_ALLOWED if values is None else values.get(key, NOT_ALLOWED)  # as the request hook left it
+        if values is not None and PUBLISHED in values:
+            return None
         lines, low_lines = left
         low = head.low
         if low != plain:

@@ -6,6 +6,7 @@ Spec 2, jwtAuthentication. What checks tokens is `credentials/authentication`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -33,7 +34,7 @@ def build(config: authentication_pb2.JwtAuthentication, env: Env) -> Filter:
         from dataplane.credentials.mcp_discovery import Discovery
 
         hook = Discovery(config, env).around(hook)
-    return place.step(NAME, hook, env)
+    return replace(place.step(NAME, hook, env), publishes=config.HasField("mcp"))
 
 
 def _begin(env: Env, keys: RemoteKeys) -> None:

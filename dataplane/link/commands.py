@@ -27,6 +27,10 @@ class Command:
     env: dict[str, str] = field(default_factory=dict, repr=False)
     """Beside the proxy's own."""
     keeps_one: bool = False
+    variables: dict[str, str] = field(default_factory=dict)
+    """Variables whose values are those of others, of the proxy's own."""
+    max_line: int = 4_194_304
+    """Bytes of a message that it writes."""
 
 
 def written(commands: Sequence[Command]) -> bytes:

@@ -5,13 +5,14 @@ server says beside that to whom it concerns, or to whoever is there.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Final, Protocol
 
 from msgspec import Raw
 
 from dataplane.mcp import messages
-from dataplane.mcp.messages import INVALID_REQUEST, Id, Malformed, Message
+from dataplane.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, Id, Malformed, Message
 
 MAX_UNHEARD: Final = 256
 """Messages that nobody was there to hear; then the server has to wait."""
@@ -21,6 +22,16 @@ MAX_WAITING: Final = 256
 """Requests that a server has not answered."""
 MAX_NOISE: Final = 1000
 """Lines in a row that are no messages, or answers to what was not asked."""
+
+
+BOUND: Final = "maxAnswerSize"
+"""In the data of an error: the bound that an answer was above."""
+
+_ID: Final = rb'(?P<id>"(?:[^"\\]|\\.)*+"|-?\d+)\s*'
+_VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_BEGINS: Final = re.compile(rb'\s*\{\s*(?:%b,\s*)?(?:"id"\s*:\s*%b,\s*)?"(?P<next>\w+)"' % (_VERSION, _ID)).match
+_ENDS: Final = re.compile(rb'[\]}",\w]\s*,\s*"id"\s*:\s*%b(?:,\s*%b)?\}\s*$' % (_ID, _VERSION)).search
+"""Where libraries write the id of an answer."""
 
 
 class TooMuchNoise(Exception):
@@ -154,6 +165,25 @@ class Dialogue:
         self._noise = 0
         self.forget(listener)
         listener.hear(text, True)
+
+    def lose(self, beginning: bytes, end: bytes, text: str, data: object) -> None:
+        """A message was too long to be read; the two ends of it are there. Whoever waits for it gets an error instead;
+        where its id stands in neither end, all who wait, since one of them would wait for ever. Raises
+        `TooMuchNoise`."""
+        begins = _BEGINS(beginning)
+        if begins is not None and begins["next"] in (b"method", b"params"):
+            self._make_noise()  # the server's own: nobody waits for it
+            return
+        ends = _ENDS(end)
+        found = (begins and begins["id"]) or (ends and ends["id"])
+        request_id = messages.id_of(Raw(found)) if found else None
+        lost = [request_id] if request_id is not None else [*self._waiting]
+        listeners = [(each, self._waiting[each]) for each in lost if each in self._waiting]
+        if not listeners:
+            self._make_noise()
+        for each, listener in listeners:
+            self.forget(listener)
+            listener.hear(messages.error(each, INTERNAL_ERROR, text, data), True)
 
     def _make_noise(self) -> None:
         self._noise += 1

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dataplane.mcp import messages, modern, names, versions
+from dataplane.mcp import messages, modern, renaming, versions
 from dataplane.mcp.messages import Id, Malformed, Object
 from dataplane.mcp.methods import Method
 
@@ -87,7 +87,7 @@ def items(method: Method, target: str, result: Raw, several: bool) -> Iterator[t
     for item in messages.items_of(fields.get(method.field)):
         try:
             name = name_of(item)
-            seen = renamed(item, method.key, method.kind, target) if several else item
+            seen = renaming.item(item, method.key, method.kind, target) if several else item
         except (Malformed, msgspec.MsgspecError, UnicodeError, RecursionError):
             continue
         yield name, seen
@@ -133,16 +133,6 @@ def page(
     return messages.raw(fields)
 
 
-def renamed(raw: Raw, key: str, kind: str, target: str) -> Raw:
-    """An object whose `key` names an item of a target, as clients see it."""
-    fields = messages.object_of(raw)
-    name = messages.text_of(fields.get(key))
-    if name is None:
-        return raw
-    fields[key] = messages.raw(names.joined(kind, target, name))
-    return messages.raw(fields)
-
-
 RELATED: Final = "io.modelcontextprotocol/related-task"
 """Key of `_meta` that names the task to which a message belongs (MCP 2025-11-25, Tasks)."""
 
@@ -176,14 +166,4 @@ def token_renamed(raw: Raw | UnsetType, change: Callable[[Id], str]) -> Raw | Un
         return raw
     meta[TOKEN] = messages.raw(change(token))
     fields["_meta"] = messages.raw(meta)
-    return messages.raw(fields)
-
-
-def contents_renamed(result: Raw, target: str) -> Raw:
-    """The result of `resources/read` as clients see it."""
-    fields = messages.object_of(result)
-    if "contents" in fields:
-        fields["contents"] = messages.raw(
-            [renamed(each, "uri", "resource", target) for each in messages.items_of(fields["contents"])]
-        )
     return messages.raw(fields)

@@ -6,10 +6,15 @@ at is written anew before it goes on: a repeated key must not mean one thing her
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
+
+from dataplane.mcp import halves
+
+ReadT = TypeVar("ReadT")
 
 Id = str | int
 """Of a request. MCP knows no others, and no null."""
@@ -22,6 +27,11 @@ class Malformed(Exception):
         super().__init__(text)
         self.code = code
         self.request_id = request_id
+
+
+class Beyond(Malformed):
+    """A message that may be one, and is not read: it is larger than what is read, or has what is no text where text is
+    needed. Nothing but this message is concerned."""
 
 
 PARSE_ERROR: Final = -32700
@@ -64,32 +74,68 @@ _message = msgspec.json.Decoder(Message).decode
 _object = msgspec.json.Decoder(Object).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 _scan = msgspec.json.Decoder(Raw).decode
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 _NOT_READABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
+def encode(message: object) -> bytes:
+    """A message as it is sent."""
+    return halves.escaped(_encode(message))
+
+
+def text(raw: Raw) -> bytes:
+    """A part of a message as others read it."""
+    return halves.escaped(bytes(raw))
+
+
 def read(body: bytes) -> Message:
-    """The one message of a body. Raises `Malformed`; batches are none (MCP 2025-06-18)."""
+    """The one message of a body. Raises `Malformed`, `Beyond`; batches are none (MCP 2025-06-18)."""
     try:
         str(body, "utf-8")  # text that is only scanned is not looked at otherwise
-        message = _message(body)
+        message = _decoded(_message, body)
     except msgspec.ValidationError as error:
         raise _no_message(body, error) from None
     except RecursionError:
-        raise Malformed(PARSE_ERROR, "the message has too many levels") from None
+        raise Beyond(PARSE_ERROR, "the message has too many levels") from None
+    except UnicodeDecodeError:
+        raise _no_text(body) from None
     except _NOT_READABLE:
         raise Malformed(PARSE_ERROR, "the message is not JSON") from None
     _check(message)
     return message
 
 
+def _decoded(decode: Callable[[bytes], ReadT], body: bytes) -> ReadT:
+    """What a decoder makes of it, with halves of surrogate pairs or not. Raises its errors, `Beyond` for too many."""
+    try:
+        return decode(body)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        kept = halves.kept(body)
+        if kept is body:
+            raise
+    if kept is None:
+        raise Beyond(PARSE_ERROR, "the message has too many halves of surrogate pairs")
+    return decode(kept)
+
+
+def _no_text(body: bytes) -> Malformed:
+    """Of bytes that are no UTF-8, or half a pair in an id or a method: JSON but for these, or none at all."""
+    try:
+        _decoded(_scan, body)
+    except _NOT_READABLE:
+        return Malformed(PARSE_ERROR, "the message is not JSON")
+    return Beyond(PARSE_ERROR, "the message is not UTF-8, or its id or method is no text")
+
+
 def _no_message(body: bytes, error: msgspec.ValidationError) -> Malformed:
     """What is wrong with a body that is no object of this form: it was read as far as to see that, no further."""
     try:
-        _scan(body)
+        _decoded(_scan, body)
     except RecursionError:
-        return Malformed(PARSE_ERROR, "the message has too many levels")
+        return Beyond(PARSE_ERROR, "the message has too many levels")
     except _NOT_READABLE:
         return Malformed(PARSE_ERROR, "the message is not JSON")
     if body.lstrip(b" \t\r\n")[:1] == b"[":
@@ -114,12 +160,16 @@ def _check(message: Message) -> None:
 
 
 def object_of(raw: Raw | UnsetType) -> Object:
-    """The keys of an object that was scanned; {} where there is none. Raises `Malformed` for what is no object."""
+    """The keys of an object that was scanned; {} where there is none. Raises `Malformed` for what is no object,
+    `Beyond` for one that is not read."""
     if raw is UNSET:
         return {}
+    text = bytes(raw)
     try:
-        _check_size(bytes(raw))
-        return _object(raw)
+        _check_size(text)
+        return _decoded(_object, text)
+    except UnicodeDecodeError:
+        raise Beyond(INVALID_PARAMS, "a key of an object is no text") from None
     except _NOT_READABLE:
         raise Malformed(INVALID_PARAMS, "params must be an object") from None
 
@@ -177,17 +227,18 @@ def _check_size(text: bytes) -> None:
     parts = _large(text)
     rest = len(text) - sum(len(bytes(getattr(parts, name))) for name in parts.__struct_fields__)
     if rest > MANY_BYTES:
-        raise Malformed(INVALID_PARAMS, "an object has too many keys")
+        raise Beyond(INVALID_PARAMS, "an object has too many keys")
 
 
 def items_of(raw: Raw | None) -> list[Raw]:
-    """The items of a list that was scanned; of a long one objects, of a bounded number. Raises `Malformed`."""
+    """The items of a list that was scanned; of a long one objects, of a bounded number. Raises `Malformed` and
+    `Beyond`."""
     if raw is None:
         return []
     try:
         text = bytes(raw)
         if len(text) > MANY_BYTES and (text.count(b"{") > MANY_BRACES or len(_objects(text)) > MANY_ITEMS):
-            raise Malformed(INTERNAL_ERROR, "the list has too many items")
+            raise Beyond(INTERNAL_ERROR, "the list has too many items")
         return _items(raw)
     except _NOT_READABLE:
         raise Malformed(INTERNAL_ERROR, "the list is not readable") from None
@@ -229,7 +280,7 @@ def value_of(raw: Raw | None, most: int) -> Any:  # Any: JSON
 
 def raw(value: object) -> Raw:
     """A value as text of JSON."""
-    return Raw(encode(value))
+    return Raw(_encode(value))
 
 
 def code_of(message: Message) -> Any:  # Any: JSON

@@ -12,8 +12,15 @@ from gatewright.wire.v1 import backend_pb2
 if TYPE_CHECKING:
     from dataplane.mcp.policies import McpPolicies
 
+MAX_ANSWER: Final = 4 * 1024 * 1024
+"""Bytes of an answer that is read whole, unless the backend says otherwise (`mcp.maxAnswerSize`)."""
+LARGEST_ANSWER: Final = 64 * 1024 * 1024
+"""The most that it may say."""
 MAX_TARGETS: Final = 1024
 """Selectors may find many Services; each is a place of its own."""
+
+_SEPARATORS: Final = frozenset("_+:.")
+"""What names of items, requests and events have beside a target's name (`names`)."""
 
 _PATHS: Final = {False: "/mcp", True: "/sse"}
 
@@ -39,6 +46,13 @@ class McpPlan:
     stateless: bool = False
     fail_open: bool = False
     policies: McpPolicies | None = None
+    max_answer: int = MAX_ANSWER
+    """Bytes of an answer, or of an event, that is read whole."""
+
+    @property
+    def may_be_modern(self) -> bool:
+        """Whether the revision without sessions can be had of all: it cannot over a process or the older transport."""
+        return not any(target.is_stdio or target.is_sse for target in self.targets)
 
     @property
     def by_name(self) -> dict[str, TargetPlan]:
@@ -54,10 +68,12 @@ def check(message: backend_pb2.McpBackend) -> None:
     names = [target.name for target in message.targets]
     if len(names) > MAX_TARGETS:
         raise Refused(f"mcp.targets: more than {MAX_TARGETS}")
+    if message.max_answer > LARGEST_ANSWER:
+        raise Refused(f"mcp.max_answer: more than {LARGEST_ANSWER}")
     for index, target in enumerate(message.targets):
         where = f"mcp.targets[{index}]"
-        if not target.name or "_" in target.name or "+" in target.name or ":" in target.name:
-            raise Refused(f"{where}.name: must be set, without _, + and :")
+        if not target.name or not _SEPARATORS.isdisjoint(target.name):
+            raise Refused(f"{where}.name: must be set, without _, +, : and .")
         if names.count(target.name) > 1:
             raise Refused(f"{where}.name: {target.name} is there twice")
         if not target.backend:

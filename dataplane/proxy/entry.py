@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.replies import made
-from dataplane.http import upgrades, uri
+from dataplane.http import upgrades, uri, well_known
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.spellings import REFUSED, settle
 from dataplane.proxy import admission, attempts, connects
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.binds import BindPlan, ListenerPlan
+    from dataplane.table.plans import RoutePlan, RoutePolicies
     from dataplane.table.router import Router
 
 HTTP2: Final = b"HTTP/2"
@@ -110,13 +111,11 @@ def route(x: ActiveExchange, context: Context) -> None:
         return
     plan = listener.router.match(x.host, x.path, x)
     if plan is None:
+        plan = _publisher(x, listener)
+    if plan is None:
         x.reply(made("RouteNotFound"))
         return
-    policies = plan.policies
-    if listener.upper is not None:
-        under = policies.under
-        assert under is not None  # filled before the swap for each listener that has an upper
-        policies = under[listener.upper.number]
+    policies = _policies(plan, listener)
     x.policies = policies
     forward: attempts.Next = attempts.forward
     if x.upgrade or x.method == b"TRACE":
@@ -131,6 +130,26 @@ def route(x: ActiveExchange, context: Context) -> None:
             interrupted(x, context, policies.chain, answer, forward)
             return
     forward(x, context)
+
+
+def _policies(plan: RoutePlan, listener: ListenerPlan) -> RoutePolicies:
+    """Those of a rule at a listener."""
+    if listener.upper is None:
+        return plan.policies
+    under = plan.policies.under
+    assert under is not None  # filled before the swap for each listener that has an upper
+    return under[listener.upper.number]
+
+
+def _publisher(x: ActiveExchange, listener: ListenerPlan) -> RoutePlan | None:
+    """The rule for a well-known path that no rule takes: that of the path which it is about, where a policy of it
+    publishes OAuth metadata. So a challenge never leads to nothing."""
+    resource = well_known.resource_of(x.path)
+    if resource is None or x.readings:
+        return None
+    plan = listener.router.match(x.host, resource, x)
+    x.prefix = b"/"  # of the path that was asked for, whichever rule answers
+    return plan if plan is not None and _policies(plan, listener).chain.publishes else None
 
 
 _TRACELESS: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"

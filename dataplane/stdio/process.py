@@ -11,16 +11,18 @@ import logging
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from dataplane.link.commands import Command
+from dataplane.stdio.lines import Cut, Lines
 
 log = logging.getLogger("dataplane.stdio")
 
-MAX_LINE: Final = 4 * 1024 * 1024
-"""Bytes of a message that a server writes."""
+READ: Final = 65_536
+"""Bytes of what a server writes that are read at once."""
 MAX_UNREAD: Final = 4 * 1024 * 1024
 """Bytes that a server has not read yet; more are refused."""
 CLOSING_SECONDS: Final = 2.0
@@ -50,6 +52,8 @@ class ServerProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._logging: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._lines = Lines(command.max_line)
+        self._said: deque[bytes | Cut] = deque()
 
     @property
     def pid(self) -> int:
@@ -68,10 +72,9 @@ class ServerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **command.env},
+            env=_environment(command),
             start_new_session=True,
             preexec_fn=_die_with_parent,
-            limit=MAX_LINE,
         )
         self._report(True, self.pid)
         self._logging = asyncio.create_task(self._log())
@@ -84,10 +87,17 @@ class ServerProcess:
             raise Unread
         stdin.write(text + b"\n")
 
-    async def line(self) -> bytes:
-        """The next line; b"" when there is none. Raises ValueError for one that is too long."""
+    async def line(self) -> bytes | Cut | None:
+        """The next line, without its end; None when there is no more. Raises ValueError for one that has no end."""
         assert self._process is not None and self._process.stdout is not None
-        return await self._process.stdout.readline()
+        while not self._said:
+            data = await self._process.stdout.read(READ)
+            self._said += self._lines.feed(data) if data else self._lines.rest()
+            if not data:
+                break
+            if self._lines.is_endless:
+                raise ValueError("a line without end")
+        return self._said.popleft() if self._said else None
 
     async def _log(self) -> None:
         """Standard error, a part of it for each second: a process that writes more is stopped by its full pipe."""
@@ -149,6 +159,14 @@ class ServerProcess:
 
     def __repr__(self) -> str:
         return f"ServerProcess({self.command.name!r}, pid={self.pid})"
+
+
+def _environment(command: Command) -> dict[str, str]:
+    """Raises ValueError for a variable that is not set."""
+    missing = [source for source in command.variables.values() if source not in os.environ]
+    if missing:
+        raise ValueError(f"variable {missing[0]} is not set")
+    return {**os.environ, **command.env, **{name: os.environ[source] for name, source in command.variables.items()}}
 
 
 def _prctl() -> Any:  # Any: a function of the C library

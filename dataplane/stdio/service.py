@@ -9,6 +9,7 @@ session that is over, so that its opening is repeated.
 from __future__ import annotations
 
 import asyncio
+import re
 from hashlib import blake2b
 from typing import Final
 
@@ -158,7 +159,10 @@ def _digest(message: Message) -> bytes:
 
 def _line(body: bytes) -> bytes:
     """A message without line feeds: in JSON they stand between its parts alone."""
-    return msgspec.json.format(body, indent=-1) if b"\n" in body or b"\r" in body else body
+    return _BREAKS.sub(b" ", body)
+
+
+_BREAKS: Final = re.compile(rb"[\r\n]")
 
 
 def _is_result(text: bytes) -> bool:

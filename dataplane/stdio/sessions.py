@@ -15,9 +15,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 from dataplane.link.commands import Command
-from dataplane.mcp.dialogue import Dialogue, TooMuchNoise
+from dataplane.mcp.dialogue import BOUND, Dialogue, TooMuchNoise
+from dataplane.stdio.lines import Cut
 from dataplane.stdio.pauses import Cause, Pauses
-from dataplane.stdio.process import MAX_LINE, ServerProcess
+from dataplane.stdio.process import ServerProcess
 
 log = logging.getLogger("dataplane.stdio")
 
@@ -64,16 +65,29 @@ class Session:
         """Until the process says no more."""
         name = {"server": self.process.command.name, "pid": self.process.pid}
         try:
-            while line := await self.process.line():
-                if line.strip():
+            while (line := await self.process.line()) is not None:
+                if isinstance(line, Cut):
+                    self._lost(line)
+                else:
                     self.dialogue.say(line)
                 while self.dialogue.is_full:
                     self.room.clear()
                     await self.room.wait()
         except ValueError:
-            log.error("server wrote a line of more than %d bytes and is ended", MAX_LINE, extra={"fields": name})
+            log.error("server writes a line without end and is ended", extra={"fields": name})
         except TooMuchNoise:
             log.error("server writes what are no messages and is ended", extra={"fields": name})
+
+    def _lost(self, line: Cut) -> None:
+        """A message that is too long: whoever waits for it gets an error. Raises `TooMuchNoise`."""
+        command = self.process.command
+        log.error(
+            "server wrote a line of more than %d bytes (mcp.maxAnswerSize), which is left out",
+            command.max_line,
+            extra={"fields": {"server": command.name, "pid": self.process.pid}},
+        )
+        text = f"MCP server {command.name}: its answer has more than {command.max_line} bytes (mcp.maxAnswerSize)"
+        self.dialogue.lose(line.beginning, line.end, text, {BOUND: command.max_line})
 
 
 class Sessions:
@@ -194,7 +208,7 @@ class Sessions:
             await process.start()
         except (OSError, ValueError) as error:
             self._processes.discard(process)
-            why = getattr(error, "strerror", None) or "it cannot be given to the system"
+            why = f"{command.cmd}: {getattr(error, 'strerror', None) or error}"
             log.error("server cannot be started: %s", why, extra={"fields": {"server": command.name}})
             raise Unavailable(f"it cannot be started: {why}") from None
         return process

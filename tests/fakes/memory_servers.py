@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from dataplane.link.commands import Command
+from dataplane.stdio.lines import Cut
 from dataplane.stdio.process import Unread
 
 Report = Callable[[bool, int], None]
@@ -22,7 +23,7 @@ class MemoryServer:
         self.heard: list[Any] = []
         self.is_alive = self.is_deaf = self.was_killed = False
         self._report, self._refuses = report, refuses
-        self._lines: asyncio.Queue[bytes | Exception] = asyncio.Queue()
+        self._lines: asyncio.Queue[bytes | Cut | None] = asyncio.Queue()
         self._ending: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -38,11 +39,8 @@ class MemoryServer:
             raise Unread
         self.heard.append(json.loads(text))
 
-    async def line(self) -> bytes:
-        found = await self._lines.get()
-        if isinstance(found, Exception):
-            raise found
-        return found
+    async def line(self) -> bytes | Cut | None:
+        return await self._lines.get()
 
     def end(self) -> asyncio.Task[None]:
         self.is_alive = False
@@ -52,7 +50,7 @@ class MemoryServer:
 
     async def _end(self) -> None:
         await asyncio.sleep(0.001)
-        self._lines.put_nowait(b"")
+        self._lines.put_nowait(None)
         self._report(False, self.pid)
 
     def kill(self) -> None:
@@ -65,16 +63,16 @@ class MemoryServer:
         """Lines of it that nobody has read."""
         return self._lines.qsize()
 
-    def writes(self, line: bytes | Exception) -> None:
-        """A line, or that reading it fails."""
+    def writes(self, line: bytes | Cut | None) -> None:
+        """A line; None: it says no more."""
         self._lines.put_nowait(line)
 
     def says(self, **fields: Any) -> None:
-        self.writes(json.dumps({"jsonrpc": "2.0", **fields}).encode() + b"\n")
+        self.writes(json.dumps({"jsonrpc": "2.0", **fields}).encode())
 
     def dies(self) -> None:
         self.is_alive = False
-        self.writes(b"")
+        self.writes(None)
 
 
 class MemoryServers:

@@ -37,6 +37,10 @@ def writes_without_end(_: Any) -> str:
         sys.stdout.write("x" * 65_536)
 
 
+def says_much(arguments: Any) -> str:
+    return "x" * int(arguments["size"])
+
+
 def says_nonsense(_: Any) -> str:
     while True:
         sys.stdout.write("this is no message\n")
@@ -72,7 +76,7 @@ TOOLS = {
     "variable": lambda arguments: os.environ.get(arguments["name"], "(unset)"),
     "keep": lambda arguments: str(KEPT.setdefault("value", arguments["value"])),
     "arguments": lambda _: json.dumps(sys.argv[1:]),
-    **{each.__name__: each for each in (forked, crashes, writes_without_end, says_nonsense, never_answers)},
+    **{each.__name__: each for each in (forked, crashes, writes_without_end, says_nonsense, says_much, never_answers)},
     **{each.__name__: each for each in (closes_its_input, complains, notifies_without_end)},
 }
 

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -44,11 +44,19 @@ def config(*targets: Any, **more: Any) -> str:
 
 @asynccontextmanager
 async def proxy_of(
-    tmp_path: Path, *targets: Any, workers: int = 2, environment: Mapping[str, str] | None = None, **more: Any
+    tmp_path: Path,
+    *targets: Any,
+    workers: int = 2,
+    environment: Mapping[str, str] | None = None,
+    entry: Sequence[str] = ("-m", "dataplane"),
+    **more: Any,
 ) -> AsyncIterator[Proxy]:
     file = tmp_path / "config.json"
     file.write_text(config(*(targets or (stdio(str(SERVER)),)), **more))
-    async with running("-f", str(file), workers=workers, environment=environment) as proxy:
+    preloaded = entry == ("-m", "dataplane")
+    async with running(
+        "-f", str(file), workers=workers, environment=environment, entry=entry, preloaded=preloaded
+    ) as proxy:
         await proxy.ready()
         yield proxy
 
@@ -172,7 +180,7 @@ async def test_one_that_cannot_be_started_and_one_that_ends_at_once_are_named_an
         for _ in range(3):
             await client.initialize()
             assert await client.call("good_add", a=1, b=2) == "3"
-        assert "No such file or directory server=gone" in await proxy.logged("server cannot be started")
+        assert ": No such file or directory server=gone" in await proxy.logged("server cannot be started")
         assert proxy.log().count("server ended unexpectedly") < 6, "it is not started for each request"
         await proxy.logged("server ended unexpectedly server=short")
 
@@ -194,6 +202,37 @@ async def test_a_process_that_misbehaves_costs_its_own_session_alone(deed: str, 
                 await asking
             assert (await bad.send(None, "DELETE")).status_code == 200
             await gone(pid)
+
+
+ADOPTS = """
+import ctypes, runpy, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+sys.argv[0] = "gatewright-proxy"
+runpy.run_module("dataplane", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+async def test_a_proxy_that_gets_orphans_waits_for_them(tmp_path: Path) -> None:
+    """As process 1 of a container (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+    async with proxy_of(tmp_path, entry=("-c", ADOPTS)) as proxy:
+        client = await opened(proxy)
+        left = await client.call("forked")
+        assert (await client.send(None, "DELETE")).status_code == 200
+        await until(lambda: not Path(f"/proc/{left}").exists(), "the orphan has been waited for")
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+async def test_a_result_above_the_bound_fails_its_call_alone(targets: int, tmp_path: Path) -> None:
+    servers = [stdio(str(SERVER), name=name) for name in ("one", "two")[:targets]]
+    name = "says_much" if targets == 1 else "one_says_much"
+    async with proxy_of(tmp_path, *servers, maxAnswerSize="64Ki") as proxy:
+        client = await opened(proxy)
+        for size, passes in ((1000, True), (100_000, False), (900_000, False), (1000, True)):
+            answer = await client.request("tools/call", {"name": name, "arguments": {"size": size}})
+            assert answer.status_code == 200 and (str(size // 1000 * "x") in answer.text) is passes
+            assert ("its answer has more than 65536 bytes (mcp.maxAnswerSize)" in answer.text) is not passes
+        await proxy.logged("which is left out")
 
 
 async def test_what_a_process_has_started_ends_with_it(tmp_path: Path) -> None:

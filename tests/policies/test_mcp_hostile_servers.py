@@ -11,6 +11,7 @@ import pytest
 
 from dataplane.backends.mcp import answers
 from dataplane.http.sse import EventReader
+from dataplane.mcp import plans
 from tests.carriers import Carrier, Request, Response
 from tests.carriers.contract import Arrival, Conversation
 from tests.fakes.mcp_toys import BOTH, HELLO, Client, Toy, response
@@ -481,7 +482,7 @@ def test_a_cursor_of_a_server_is_given_back_to_it_alone_and_as_it_was(carrier: C
     assert response(waits.answer)["result"] == {"tools": [{"name": "one_c"}]}
 
 
-@pytest.mark.parametrize(("size", "counts"), [(answers.MAX_ANSWER - 1000, True), (answers.MAX_ANSWER, False)])
+@pytest.mark.parametrize(("size", "counts"), [(plans.MAX_ANSWER - 1000, True), (plans.MAX_ANSWER, False)])
 @pytest.mark.parametrize("streams", [False, True])
 def test_an_answer_that_is_read_has_its_bound(size: int, counts: bool, streams: bool, carrier: Carrier) -> None:
     client = open_two(carrier, more=OPEN)
@@ -502,8 +503,8 @@ def test_an_answer_that_is_read_has_its_bound(size: int, counts: bool, streams: 
     assert names == (["one_x"] if counts else []) + ["two_add", "two_sub"]
 
 
-@pytest.mark.parametrize(("size", "status"), [(answers.MAX_ANSWER - 1000, 200), (answers.MAX_ANSWER, 502)])
-def test_so_has_one_for_a_client_that_takes_events_alone(size: int, status: int, carrier: Carrier) -> None:
+@pytest.mark.parametrize(("size", "is_refused"), [(plans.MAX_ANSWER - 1000, False), (plans.MAX_ANSWER, True)])
+def test_so_has_one_for_a_client_that_takes_events_alone(size: int, is_refused: bool, carrier: Carrier) -> None:
     """It is read whole, to become an event."""
     client, _ = of_one(carrier)
     client.initialize()
@@ -520,7 +521,8 @@ def test_so_has_one_for_a_client_that_takes_events_alone(size: int, status: int,
         one.content(result(5, content=[]))
     if not one.is_cancelled:
         one.end()
-    assert waits.answer.status == status
+    assert waits.answer.status == 200
+    assert (b'"code":-32603,"message":"MCP server one: its answer has more than' in waits.answer.body) is is_refused
 
 
 def test_all_answers_that_are_read_for_one_request_have_one_bound(carrier: Carrier) -> None:
@@ -533,7 +535,7 @@ def test_all_answers_that_are_read_for_one_request_have_one_bound(carrier: Carri
     waits = asked(client, "tools/list")
     for each in client.run.arrivals[-6:]:
         each.answer(Response(200, JSON, result(5, **TOOLS) + b" " * 3_000_000))
-    assert len(response(waits.answer)["result"]["tools"]) == answers.MAX_ANSWERS // 3_000_000
+    assert len(response(waits.answer)["result"]["tools"]) == plans.MAX_ANSWER * answers.TOGETHER // 3_000_000
 
 
 def test_of_cursors_that_are_too_long_to_keep_the_list_ends(carrier: Carrier) -> None:

@@ -433,7 +433,6 @@ def test_a_server_without_the_method_has_nothing_to_say(carrier: Carrier) -> Non
         event({"id": "other", "error": {"code": 1, "message": "x"}}),
         event({"method": "notifications/subscriptions/acknowledged"}),
         b"data: {\n\n",
-        b"data: " + b"x" * 5_000_000,
     ],
 )
 def test_a_stream_that_begins_with_anything_else_is_none(first: bytes, carrier: Carrier) -> None:
@@ -441,10 +440,25 @@ def test_a_stream_that_begins_with_anything_else_is_none(first: bytes, carrier: 
     asked = listen(client, toolsListChanged=True)
     (arrival,) = client.run.arrivals
     arrival.head(EVENTS)
-    for start in range(0, len(first), 65_536):
-        if not arrival.is_cancelled:
-            arrival.content(first[start : start + 65_536])
+    arrival.content(first)
     assert asked.answer.status == 502 and arrival.is_cancelled
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_an_event_above_the_bound_ends_a_stream_with_an_error_that_names_it(has_begun: bool, carrier: Carrier) -> None:
+    client = listening(carrier, DENY, several=False)
+    asked = listen(client, toolsListChanged=True)
+    (arrival,) = client.run.arrivals
+    if has_begun:
+        grant(arrival, toolsListChanged=True)
+    else:
+        arrival.head(EVENTS)
+    for data in (b"data: ", *[b"x" * 65_536] * 80):
+        if not arrival.is_cancelled:
+            arrival.content(data)
+    last = seen(asked.answer)[-1] if has_begun else response(asked.answer)
+    assert last["id"] == "listen-1" and "maxAnswerSize" in last["error"]["message"]
+    assert asked.answer.status == 200 and asked.answer.ended and arrival.is_cancelled
 
 
 @pytest.mark.parametrize(

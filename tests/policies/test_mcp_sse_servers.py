@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp import answers, upstreams
+from dataplane.backends.mcp import upstreams
 from dataplane.backends.mcp.legacy import holder
-from dataplane.mcp import dialogue, endpoints
+from dataplane.mcp import dialogue, endpoints, plans
 from dataplane.mcp.sessions import IDLE
 from tests.carriers import Carrier, Request, Response
 from tests.carriers.contract import Conversation
@@ -320,7 +320,7 @@ def test_a_client_that_leaves_before_initialize_is_answered_keeps_no_stream(carr
 
 def test_a_message_that_is_too_large_ends_the_stream(carrier: Carrier) -> None:
     _client, server = opened(carrier)
-    for _ in range(answers.MAX_ANSWER // 65_536 + 2):
+    for _ in range(plans.MAX_ANSWER // 65_536 + 2):
         if not server.stream.is_cancelled:
             server.stream.content(b"data: x" + b"x" * 65_536 + b"\n")
     assert server.stream.is_cancelled

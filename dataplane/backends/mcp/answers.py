@@ -9,7 +9,7 @@ from dataplane.backends.mcp.calls import FOR_EVER
 from dataplane.chain.calls import CallFailed
 from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge
 from dataplane.mcp import messages
-from dataplane.mcp.messages import Malformed, Message
+from dataplane.mcp.messages import Beyond, Malformed, Message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 WhatT = TypeVar("WhatT")
 
-MAX_ANSWER: Final = 4 * 1024 * 1024
-"""Bytes of an answer that is read whole."""
-MAX_ANSWERS: Final = 16 * 1024 * 1024
-"""Bytes of all answers that are read for one request."""
+TOGETHER: Final = 4
+"""Answers of the largest size that are read for one request."""
 
 
 class TargetFailed(Exception):
@@ -37,6 +35,20 @@ class TargetFailed(Exception):
     def reason(self) -> str:
         """Of the answer to the client."""
         return "UpstreamTimeout" if self.is_late else "McpTargetFailed"
+
+
+class AnswerRefused(TargetFailed):
+    """What a target answered is not passed on: it is too large, or cannot be read though it may be an answer. Target
+    and session go on: this request alone has failed. The text is for the client as well."""
+
+
+def too_large(target: str, most: int) -> AnswerRefused:
+    return AnswerRefused(target, f"its answer has more than {most} bytes (mcp.maxAnswerSize)")
+
+
+def unreadable(target: str, error: Malformed) -> TargetFailed:
+    failure = AnswerRefused if isinstance(error, Beyond) else TargetFailed
+    return failure(target, f"its answer is not readable: {error}")
 
 
 class Labelled(Protocol):
@@ -114,9 +126,11 @@ class Deadline:
 class Answers:
     """Those that are read for one request: each has its bound, and so have all of them."""
 
-    def __init__(self, calls: HttpCalls) -> None:
+    def __init__(self, calls: HttpCalls, most: int) -> None:
+        """`most`: bytes of one answer."""
         self._calls = calls
-        self._left = MAX_ANSWERS
+        self._most = most
+        self._left = most * TOGETHER
         """Bytes."""
 
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
@@ -130,8 +144,10 @@ class Answers:
             return await self._read(opened, request_id, target)
         except CallFailed as error:
             raise TargetFailed(target, "its answer was not whole in time" if late.has_passed else str(error)) from None
-        except (Malformed, EventTooLarge) as error:
-            raise TargetFailed(target, f"its answer is not readable: {error}") from None
+        except EventTooLarge:
+            raise too_large(target, self._most) from None
+        except Malformed as error:
+            raise unreadable(target, error) from None
         finally:
             late.is_met = True
 
@@ -139,12 +155,14 @@ class Answers:
         """Raises `TargetFailed`, `CallFailed`, `Malformed`, `EventTooLarge`."""
         content_type = (opened.answer.head.get(b"content-type") or b"").lower()
         is_stream = content_type.startswith(b"text/event-stream")
-        reader, parts, size = EventReader(MAX_ANSWER), [], 0
+        reader, parts, size = EventReader(self._most), [], 0
         while data := await opened.call.receive():
             size += len(data)
             self._left -= len(data)
-            if size > MAX_ANSWER or self._left < 0:
-                raise TargetFailed(target, f"its answer has more than {MAX_ANSWER} bytes, or all have too many")
+            if size > self._most:
+                raise too_large(target, self._most)
+            if self._left < 0:
+                raise AnswerRefused(target, f"all answers have more than {self._most * TOGETHER} bytes")
             if not is_stream:
                 parts.append(data)
                 continue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.answers import TargetFailed, unreadable
 from dataplane.mcp import arranged, messages
 from dataplane.mcp.messages import Malformed
 
@@ -48,7 +48,7 @@ async def again(upstreams: Upstreams, target: TargetPlan, made: UpstreamSession,
     try:
         can_arrange = arranged.can_arrange(hello)
     except Malformed as error:
-        raise TargetFailed(target.name, f"its answer is not readable: {error}") from None
+        raise unreadable(target.name, error) from None
     if known is None and can_arrange and was_there:
         raise SessionLost(target.name, "it has forgotten the session, and not all is known that was arranged in it")
     for method, params in known.requests() if known is not None else ():

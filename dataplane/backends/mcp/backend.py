@@ -50,7 +50,9 @@ class Mcp(Row):
 
     def plan(self, message: backend_pb2.McpBackend, parts: Sequence[Part], policies: object) -> plans.McpPlan:
         targets = cast("Sequence[TargetPlan]", parts)  # those of `parts`, with settings
-        return plans.McpPlan(tuple(targets), message.stateless, message.fail_open, cast("McpPolicies | None", policies))
+        most = message.max_answer or plans.MAX_ANSWER
+        own = cast("McpPolicies | None", policies)
+        return plans.McpPlan(tuple(targets), message.stateless, message.fail_open, own, most)
 
     def refusal(self, x: Exchange, reply: Reply) -> Reply:
         """What a message that was read is refused with by the route: a JSON-RPC error with its id."""

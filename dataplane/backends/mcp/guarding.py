@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, everything
+from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
 from dataplane.backends.mcp.relay import JSON, STREAM, Rewrite, kind_of, passed_lines, relay, whole
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.chain.calls import CallFailed
@@ -79,7 +79,7 @@ async def item(visit: Visit, message: Message, target: str, params: Object) -> O
     concerned = _concerned(visit, message, REQUEST)
     if not concerned:
         return params
-    content = bytes(messages.raw(params))
+    content = messages.text(messages.raw(params))
     outcome = await _judged(visit, concerned, REQUEST, message, (target,), content)
     _pass_headers(visit, outcome)
     return params if outcome.content is content else messages.object_of(Raw(outcome.content or b"{}"))
@@ -141,19 +141,14 @@ async def result(visit: Visit, message: Message, targets: tuple[str, ...], found
     concerned = _concerned(visit, message, RESPONSE)
     if not concerned:
         return found
-    outcome = await _judged(visit, concerned, RESPONSE, message, targets, bytes(found))
+    outcome = await _judged(visit, concerned, RESPONSE, message, targets, messages.text(found))
     return Raw(outcome.content or b"{}")
 
 
 def refused(visit: Visit, message: Message, rejected: Rejected) -> Reply | None:
     """What a client gets of a message that is rejected: 200, with a JSON-RPC error."""
     visit.x.reason, visit.x.detail = "McpRejected", rejected.who
-    text = messages.error(message.request_id, rejected.code, rejected.text, rejected.data)
-    if visit.out.has_begun:
-        visit.out.give(write(Event(text, b"message")))
-        visit.out.end()
-    else:
-        visit.give(text)
+    visit.give_last(messages.error(message.request_id, rejected.code, rejected.text, rejected.data))
     return None
 
 
@@ -166,7 +161,7 @@ async def relay_shown(
     if opened.answer.status != _OK:
         await _relay_failure(visit, opened, target, lines)
     elif kind == JSON:
-        shown = await _shown(visit, await whole(opened), rewrite, message, target)
+        shown = await _shown(visit, await whole(opened, visit.plan.max_answer), rewrite, message, target)
         if shown is None:
             raise TargetFailed(target, "it answered what was not asked")
         visit.give(shown, lines)
@@ -186,7 +181,7 @@ async def _relay_failure(visit: Visit, opened: Opened, target: str, lines: bytes
     if kind != JSON:
         await relay(visit, opened, lines)
         return
-    text = await whole(opened)
+    text = await whole(opened, visit.plan.max_answer)
     try:
         has_result = bool(text) and "result" in messages.object_of(Raw(text))
     except Malformed as error:
@@ -197,7 +192,7 @@ async def _relay_failure(visit: Visit, opened: Opened, target: str, lines: bytes
 
 
 async def _relay_events(visit: Visit, opened: Opened, rewrite: Rewrite | None, message: Message, target: str) -> None:
-    reader, out = EventReader(MAX_ANSWER), visit.out
+    reader, out = EventReader(visit.plan.max_answer), visit.out
     try:
         while data := await opened.call.receive():
             async for event in everything(reader, data):
@@ -208,7 +203,9 @@ async def _relay_events(visit: Visit, opened: Opened, rewrite: Rewrite | None, m
                 if shown is not None:
                     out.give(write(Event(shown, event.type, None, event.retry)))
             await out.ready()
-    except (CallFailed, EventTooLarge) as error:
+    except EventTooLarge:
+        raise too_large(target, visit.plan.max_answer) from None
+    except CallFailed as error:
         raise TargetFailed(target, str(error)) from None
 
 
@@ -224,7 +221,7 @@ async def _shown(visit: Visit, text: bytes, rewrite: Rewrite | None, message: Me
             text = messages.encode(found)
         return text if rewrite is None else rewrite.message(text)
     except Malformed as error:
-        raise TargetFailed(target, f"its answer is not readable: {error}") from None
+        raise unreadable(target, error) from None
 
 
 def _aside(aside: Aside) -> bytes:
@@ -244,7 +241,7 @@ def check_stream(opened: Opened) -> None:
 async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite, target: str) -> None:
     """The events of a stream that a server speaks on of its own accord; answers, which nobody would be shown, are left
     out."""
-    reader, out = EventReader(MAX_ANSWER), visit.out
+    reader, out = EventReader(visit.plan.max_answer), visit.out
     try:
         while data := await opened.call.receive():
             async for event in everything(reader, data):

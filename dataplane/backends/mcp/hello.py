@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.answers import TargetFailed, unreadable
 from dataplane.backends.mcp.relay import relay, relay_rewritten
-from dataplane.backends.mcp.sending import OK, asked, rewriting
-from dataplane.backends.mcp.upstreams import Upstreams, together
+from dataplane.backends.mcp.sending import OK, rewriting
+from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.mcp import errors, merging, messages, modern, sessions, versions
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed, Message, Object
@@ -89,7 +89,7 @@ async def _initialize_all(
     try:
         result = merging.hello(version, answers, visit.plan.stateless, VERSION_OF_OURS)
     except Malformed as error:
-        raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
+        raise unreadable("one of them", error) from None
     result = await guarding.result(visit, message, guarding.names(visit), result)
     lines = b"" if visit.session is None else _session_line(visit)
     visit.give(messages.result(message.request_id, result), lines)
@@ -117,7 +117,7 @@ async def _hello(
 async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """What all servers are, as one. When one of them does not know this revision, the client gets the
     revisions in which all of them can be had."""
-    found = await together(visit, [asked(upstreams, target, message, body) for target in visit.plan.targets])
+    found = await together(visit, [_discovered(upstreams, target, message, body) for target in visit.plan.targets])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and (not visit.plan.fail_open or len(failures) == len(found)):
         raise failures[0]
@@ -125,15 +125,32 @@ async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: b
     for target, each in zip(visit.plan.targets, found, strict=True):
         if isinstance(each, TargetFailed):
             continue
-        if each.result is UNSET and messages.code_of(each) == INVALID_PARAMS:
+        if each is not None and each.result is UNSET and messages.code_of(each) == INVALID_PARAMS:
             return errors.error("McpBadMessage", INVALID_PARAMS, "params are refused", message.request_id)
-        if each.result is UNSET:
+        if each is None or each.result is UNSET:
             return errors.wrong_version(modern.REVISION, message.request_id)
         answers.append((target.name, each.result))
     try:
         result = merging.discovered(answers, VERSION_OF_OURS)
     except Malformed as error:
-        raise TargetFailed("one of them", f"its answer is not readable: {error}") from None
+        raise unreadable("one of them", error) from None
     result = await guarding.result(visit, message, guarding.names(visit), result)
     visit.give(messages.result(message.request_id, result))
     return None
+
+
+async def _discovered(upstreams: Upstreams, target: TargetPlan, message: Message, body: bytes) -> Message | None:
+    """What one server answers; None: it knows no requests without a session, and says so as servers of older revisions
+    do, in a text. Raises `TargetFailed`."""
+    opened = await upstreams.post(target, body, LIST_SECONDS)
+    try:
+        return await upstreams.read(opened, message.request_id, target.name)
+    except TargetFailed:
+        if opened.answer.status in _OF_OLD:
+            return None
+        raise
+    finally:
+        opened.call.cancel()
+
+
+_OF_OLD: Final = frozenset({400, 404, 405, 406})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import Opened, TargetFailed, everything
+from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
 from dataplane.backends.mcp.following import Pauses
 from dataplane.backends.mcp.relay import Rewrite, rewrite_of
 from dataplane.chain.calls import CallFailed
@@ -152,10 +152,12 @@ async def _notices(visit: Visit, message: Message, hearing: Hearing) -> Raw:
                 if end is not None:
                     return end
             await visit.out.ready()
-    except (CallFailed, EventTooLarge) as error:
+    except CallFailed as error:
         raise TargetFailed(target.name, str(error)) from None
+    except EventTooLarge:
+        raise too_large(target.name, visit.plan.max_answer) from None
     except Malformed as error:
-        raise TargetFailed(target.name, f"its answer is not readable: {error}") from None
+        raise unreadable(target.name, error) from None
     raise TargetFailed(target.name, "its stream broke off")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from dataplane.backends.mcp import listened
-from dataplane.backends.mcp.answers import MAX_ANSWER, Deadline, Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import Deadline, Opened, TargetFailed, events, too_large, unreadable
 from dataplane.backends.mcp.listened import Hearing, Share
 from dataplane.backends.mcp.relay import STREAM, kind_of
 from dataplane.backends.mcp.sending import OK, passed_on
@@ -103,7 +103,7 @@ async def _acknowledged(visit: Visit, opened: Opened, share: Share, message: Mes
     calls = visit.x.context.calls
     deadline = Deadline(opened)
     calls.wake_at(calls.clock() + LIST_SECONDS, deadline)
-    reader, first, rest = EventReader(MAX_ANSWER), None, list[Event]()
+    reader, first, rest = EventReader(visit.plan.max_answer), None, list[Event]()
     try:
         while first is None:
             data = await opened.call.receive()
@@ -120,10 +120,12 @@ async def _acknowledged(visit: Visit, opened: Opened, share: Share, message: Mes
             raise TargetFailed(share.target.name, "its stream does not begin with an acknowledgement")
         granted = subscriptions.read(messages.object_of(first.params)).within(share.wanted)
         return Hearing(share, opened, reader, granted, rest)
-    except (CallFailed, EventTooLarge) as error:
+    except CallFailed as error:
         raise TargetFailed(share.target.name, str(error)) from None
+    except EventTooLarge:
+        raise too_large(share.target.name, visit.plan.max_answer) from None
     except Malformed as error:
-        raise TargetFailed(share.target.name, f"its answer is not readable: {error}") from None
+        raise unreadable(share.target.name, error) from None
     finally:
         deadline.is_met = True
 

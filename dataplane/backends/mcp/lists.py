@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed, unreadable
 from dataplane.backends.mcp.relay import JSON, kind_of
 from dataplane.backends.mcp.sending import passed_on
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, NOT_FOUND, Upstreams, together
 from dataplane.mcp import merging, messages, sessions
+from dataplane.mcp.dialogue import BOUND
 from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.methods import METHODS, Method
 
@@ -99,7 +100,7 @@ async def _part(
         rest = messages.object_of(answer.result)
         return _Part(target, items, messages.text_of(rest.pop("nextCursor", None)), rest)
     except Malformed as error:
-        raise TargetFailed(target.name, f"its answer is not readable: {error}") from None
+        raise unreadable(target.name, error) from None
 
 
 _OK: Final = 200
@@ -112,7 +113,10 @@ def _without(visit: Visit, target: TargetPlan, answer: Message) -> _Part | Messa
         return _Part(target, [], None, {})
     if visit.plan.fail_open:
         return answer
-    text = messages.text_of(messages.object_of(answer.error).get("message")) or "an error"
+    error = messages.object_of(answer.error)
+    text = messages.text_of(error.get("message")) or "an error"
+    if target.is_stdio and BOUND in messages.object_of(error.get("data", UNSET)):
+        raise AnswerRefused(target.name, text[:200])
     raise TargetFailed(target.name, f"it answered a list with {text[:200]}")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import arranging, guarding, hello, items, listening, lists
-from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed
 from dataplane.backends.mcp.arranging import SessionLost
 from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams, together
@@ -73,6 +73,8 @@ async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
         return errors.wrong_version(asked, message.request_id, modern.is_meant(message))
     if visit.is_modern:
         modern.check(message, visit.head)
+        if not visit.plan.may_be_modern:
+            return errors.wrong_version(asked, message.request_id)
     method = "" if message.method is UNSET else message.method
     is_first = method == "initialize" and message.is_request
     if not is_first and not visit.plan.stateless and not visit.is_modern:
@@ -84,13 +86,13 @@ async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
     outcome = "failed"
     try:
         reply = await _guarded(visit, message, body, is_first)
-        outcome = "denied" if visit.x.reason in _DENIED else "answered" if reply is None else "failed"
+        outcome = _OUTCOMES.get(visit.x.reason, "answered" if reply is None else "failed")
         return reply
     finally:
         visit.count(outcome)
 
 
-_DENIED: Final = frozenset({"McpDenied", "McpRejected"})
+_OUTCOMES: Final = {"McpDenied": "denied", "McpRejected": "denied", "McpAnswerRefused": "failed"}
 
 
 async def _guarded(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
@@ -133,7 +135,12 @@ async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -
 
 def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: TargetFailed) -> Reply | None:
     """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers,
-    unless it is a setting that ended the wait: that is about one request."""
+    unless it is a setting that ended the wait: that is about one request. So is an answer that is not passed on: the
+    request fails and nothing else."""
+    if isinstance(failed, AnswerRefused) and message.method != "initialize":
+        visit.x.reason, visit.x.detail = "McpAnswerRefused", str(failed)
+        visit.give_last(messages.error(message.request_id, INTERNAL_ERROR, f"MCP server {failed}"))
+        return None
     if visit.out.has_begun:
         visit.out.lost()
         return None

@@ -9,13 +9,13 @@ from typing import Final, TypeVar
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, everything
+from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head, is_value, lines_without
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
-from dataplane.mcp import merging, messages, names
+from dataplane.mcp import merging, messages, names, renaming
 from dataplane.mcp.messages import Malformed, Message
 
 _OK: Final = 200
@@ -50,7 +50,7 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
     call, answer = opened.call, opened.answer
     kind = kind_of(opened)
     if answer.status == _OK and kind == JSON and not visit.takes_json:
-        visit.give(await whole(opened), lines)
+        visit.give(await whole(opened, visit.plan.max_answer), lines)
         return
     head = answer.head
     block = passed_lines(head) + lines
@@ -79,14 +79,14 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
 _DIGITS: Final = 15
 
 
-async def whole(opened: Opened) -> bytes:
-    """All content of an answer, bounded. Raises `TargetFailed`."""
+async def whole(opened: Opened, most: int) -> bytes:
+    """All content of an answer, of at most so many bytes. Raises `TargetFailed`."""
     parts, size = [], 0
     try:
         while data := await opened.call.receive():
             size += len(data)
-            if size > MAX_ANSWER:
-                raise TargetFailed(opened.target, f"its answer has more than {MAX_ANSWER} bytes")
+            if size > most:
+                raise too_large(opened.target, most)
             parts.append(data)
     except CallFailed as error:
         raise TargetFailed(opened.target, str(error)) from None
@@ -115,13 +115,12 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """How messages of one target become those of the endpoint. `renames`, with several: ids of its events name it, and
-    so do resources. `tag` makes the ids of its requests ours, so that answers find it; None: they stay. `hides`, with
-    rules: notices of items that they refuse are left out. `is_resumed`: of a stream that goes on where it was broken
-    off. `seen`: notes its events."""
+    so do resources and tasks wherever they are named. `tag` makes the ids of its requests ours, so that answers find
+    it; None: they stay. `hides`, with rules: notices of items that they refuse are left out. `is_resumed`: of a stream
+    that goes on where it was broken off. `seen`: notes its events."""
 
     target: str
     request_id: messages.Id | None
-    method: str
     renames: bool
     tag: Tag | None
     hides: Callable[[str, str, str], bool] | None
@@ -135,14 +134,16 @@ class Rewrite:
         if message.is_request:
             if self.renames and _TOKEN in text:
                 message.params = merging.token_renamed(message.params, partial(names.tagged, self.target))
+            if self.renames:
+                message.params = renaming.request(str(message.method), message.params, self.target)
             if self.tag is not None and message.request_id is not None:
                 message.id, is_other = self.tag(self.target, message.request_id), True
         elif message.is_response:
             if not self._is_asked(message):
                 return None
-            change = _RESULTS.get(self.method) if self.renames else None
-            if change is not None and message.result is not UNSET:
-                message.result, is_other = change(message.result, self.target), True
+            if self.renames and message.result is not UNSET:
+                before, message.result = message.result, renaming.result(message.result, self.target)
+                is_other = is_other or message.result is not before
         elif message.method == _CANCELLED:
             if self.tag is not None:
                 message.params, is_other = _request_renamed(message.params, self.target, self.tag), True
@@ -175,7 +176,7 @@ class Rewrite:
                 return False
             message.params = messages.raw(fields)  # as it was judged: with one of each key
         if self.renames:
-            message.params = merging.renamed(_object(message.params), key, kind, self.target)
+            message.params = renaming.named(_object(message.params), key, kind, self.target)
         return True
 
     def event(self, event: Event | Aside) -> bytes:
@@ -196,35 +197,11 @@ class Rewrite:
         return write(replace(event, data=data, id=event_id))
 
 
-def rewrite_of(
-    visit: Visit, target: str, request_id: messages.Id | None = None, method: str = "", tag: Tag | None = None
-) -> Rewrite:
+def rewrite_of(visit: Visit, target: str, request_id: messages.Id | None = None, tag: Tag | None = None) -> Rewrite:
     """Of answers of a target, or with no request of a stream of what it has to say. `tag` in place of the usual one."""
     several = visit.plan.several
     hides = visit.hides if visit.policies.rules else None
-    return Rewrite(target, request_id, method, several, tag or (names.tagged if several else None), hides)
-
-
-def _task_renamed(result: Raw, target: str) -> Raw:
-    """The task that a call has become, if it has."""
-    fields = messages.object_of(result)
-    task = fields.get("task")
-    if task is None:
-        return result
-    fields["task"] = merging.renamed(task, "taskId", "task", target)
-    return messages.raw(fields)
-
-
-def _task_itself(result: Raw, target: str) -> Raw:
-    return merging.renamed(result, "taskId", "task", target)
-
-
-_RESULTS: Final[dict[str, Callable[[Raw, str], Raw]]] = {
-    "resources/read": merging.contents_renamed,
-    "tools/call": _task_renamed,
-    "tasks/get": _task_itself,
-    "tasks/cancel": _task_itself,
-}
+    return Rewrite(target, request_id, several, tag or (names.tagged if several else None), hides)
 
 
 def _request_renamed(params: Raw | object, target: str, tag: Tag) -> Raw:
@@ -258,7 +235,7 @@ async def relay_rewritten(visit: Visit, opened: Opened, rewrite: Rewrite, lines:
         await relay(visit, opened, lines)  # one message, which is the answer
         return
     if kind == JSON:
-        text = _readable(rewrite.message, await whole(opened), rewrite.target)
+        text = _readable(rewrite.message, await whole(opened, visit.plan.max_answer), rewrite.target)
         if text is None:
             raise TargetFailed(rewrite.target, "it answered what was not asked")
         visit.give(text, lines)
@@ -272,7 +249,7 @@ async def relay_rewritten(visit: Visit, opened: Opened, rewrite: Rewrite, lines:
 
 async def relay_events(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
     """The events of a stream, each rewritten."""
-    reader, out = EventReader(MAX_ANSWER), visit.out
+    reader, out = EventReader(visit.plan.max_answer), visit.out
     try:
         while data := await opened.call.receive():
             async for event in everything(reader, data):
@@ -280,15 +257,15 @@ async def relay_events(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
             await out.ready()
     except CallFailed as error:
         raise TargetFailed(rewrite.target, str(error)) from None
-    except EventTooLarge as error:
-        raise TargetFailed(rewrite.target, str(error)) from None
+    except EventTooLarge:
+        raise too_large(rewrite.target, visit.plan.max_answer) from None
 
 
 def _readable(change: Callable[[WhatT], AsT], what: WhatT, target: str) -> AsT:
     try:
         return change(what)
     except Malformed as error:
-        raise TargetFailed(target, f"its answer is not readable: {error}") from None
+        raise unreadable(target, error) from None
 
 
 __all__ = [

@@ -60,7 +60,7 @@ def rewriting(visit: Visit, upstreams: Upstreams, message: Message, target: Targ
     tag = _Tags(visit, upstreams) if visit.plan.stateless and not visit.is_modern else None
     if tag is None and not visit.plan.several and not visit.policies.rules:
         return None
-    return rewrite_of(visit, target.name, message.request_id, str(message.method), tag)
+    return rewrite_of(visit, target.name, message.request_id, tag)
 
 
 async def passed_on(
@@ -70,7 +70,7 @@ async def passed_on(
     opened = await upstreams.post(target, body)
     try:
         if opened.answer.status == NOT_FOUND and visit.session is not None:
-            visit.give(await _not_found(opened, message))
+            visit.give(await _not_found(visit, opened, message))
         elif guarding.reads_any_answers(visit):
             await guarding.relay_shown(visit, opened, rewrite, message, target.name)
         elif rewrite is None:
@@ -82,10 +82,10 @@ async def passed_on(
     return None
 
 
-async def _not_found(opened: Opened, message: Message) -> bytes:
+async def _not_found(visit: Visit, opened: Opened, message: Message) -> bytes:
     """A 404 that is not about the session, which was asked after (`Upstreams`): the client would take it for the end of
     its own. A JSON-RPC error that answers the request is one with any status. Raises `TargetFailed`."""
-    text = await whole(opened)
+    text = await whole(opened, visit.plan.max_answer)
     try:
         found = messages.read(text)
     except Malformed:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dataplane.backends.mcp import arranging, calls
-from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed
+from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed, unreadable
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.mcp import introduction, messages
@@ -234,7 +234,7 @@ class Upstreams:
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
         """As `Answers.read`."""
         if self._answers is None:
-            self._answers = Answers(self.visit.x.context.calls)
+            self._answers = Answers(self.visit.x.context.calls, self.visit.plan.max_answer)
         return await self._answers.read(opened, request_id, target)
 
     def leave(self) -> None:
@@ -275,7 +275,7 @@ async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]], unti
         except TargetFailed as error:
             results[index] = error
         except Malformed as error:  # in what it answered: what the client sent was read before
-            results[index] = TargetFailed("one of them", f"its answer is not readable: {error}")
+            results[index] = unreadable("one of them", error)
         finally:
             left -= 1
             is_over = not left or (until_failure and isinstance(results[index], TargetFailed))

@@ -187,6 +187,14 @@ class Visit:
             event = write(Event(body, b"message"))
             self.out.whole(200, EVENTS + lines, event)
 
+    def give_last(self, body: bytes) -> None:
+        """A JSON-RPC message as the answer, or as the last event of one that has begun."""
+        if not self.out.has_begun:
+            self.give(body)
+            return
+        self.out.give(write(Event(body, b"message")))
+        self.out.end()
+
     @property
     def is_judged(self) -> bool:
         """Rules or guardrails say what may be sent: it must mean the same to every reader."""

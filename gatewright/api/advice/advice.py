@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from gatewright import invisible
 from gatewright.api.advice.effects import EFFECTS
 from gatewright.api.advice.habits import HABITS
 from gatewright.api.advice.header_denies import evadable
@@ -128,6 +129,10 @@ def _hashes_of_no_kind(basic: BasicAuthentication) -> Iterator[Advice]:
     if users and len(wrong) == len(users):
         yield _refused(("users",), f"has no user with a hash of a known kind ({KINDS_OF_HASHES})")
         return
+    for index, line in enumerate(users):
+        if index not in wrong and (hidden := invisible.hidden(line.partition(":")[0].encode(errors="replace"))):
+            message = f"is no user: an invisible character in the name, {hidden}: the proxy leaves it out"
+            yield Advice(("users", index), message)
     for index in wrong:
         message = f"is no user with a hash of a known kind ({KINDS_OF_HASHES}): the proxy leaves it out"
         yield Advice(("users", index), message)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.backend.simple import BackendSimple
-from gatewright.api.schema.fields import FailureMode, LongString, Port, SectionName, ShortString
+from gatewright.api.schema.byte_size import byte_size
+from gatewright.api.schema.fields import ByteSize, FailureMode, LongString, Port, SectionName, ShortString
 from gatewright.api.schema.label_selector import LabelSelector
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of, unique
 from gatewright.api.schema.references import LocalServiceReference
@@ -60,7 +61,11 @@ class McpTargetSelector(RuledModel):
         yield from one_of(self, "selector", "static")
 
 
-class MCPBackend(Model):
+ANSWER_SIZES: Final = (1024, 64 * 1024 * 1024)
+"""The smallest and the largest `maxAnswerSize`."""
+
+
+class MCPBackend(RuledModel):
     """MCP servers behind one endpoint."""
 
     targets: Annotated[
@@ -73,3 +78,11 @@ class MCPBackend(Model):
     """`Stateful` makes sessions and keeps a session's requests at one replica of the server."""
     failure_mode: FailureMode = "FailClosed"
     """Whether a session fails when one target does (FailClosed), or goes on with the others (FailOpen)."""
+    max_answer_size: ByteSize | None = None
+    """The largest answer, or event of one, that is read whole: of several targets, lists for rules, results for
+    guardrails, lines of commands. A call whose answer is larger fails, not its session; 4Mi when unset."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        size, (low, high) = self.max_answer_size, ANSWER_SIZES
+        if size is not None and not low <= byte_size(size) <= high:
+            yield Broken(("maxAnswerSize",), f"must be between {low} and {high} bytes")

@@ -185,6 +185,10 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
         not_both("policies", "backendRef", "policies is valid only with host; attach a GatewayPolicy to the Service"),
     ),
     mcp_targets.McpTargetSelector: (one_of("selector", "static"),),
+    mcp_targets.MCPBackend: (
+        Rule(*sizes.at_least("maxAnswerSize", mcp_targets.ANSWER_SIZES[0])),
+        Rule(*sizes.at_most("maxAnswerSize", mcp_targets.ANSWER_SIZES[1])),
+    ),
     providers.AIBackend: (
         one_of("provider", "groups"),
         Rule(

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from gatewright import invisible
 from gatewright.api.advice.advice import REFUSED, known_hash
 from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.checks.parts import parts
@@ -69,7 +70,7 @@ def _secrets(names: list[ObjectKey | None], objects: reach.Objects) -> dict[Obje
 
 def _no_keys(secret: Secret) -> Iterator[Advice]:
     for name, value in secret.values().items():
-        why = _no_key(value.strip())
+        why = _no_key(invisible.without_mark(value).strip())
         if why:
             yield Advice(_place(secret, name), f"is no API key: {why}; {LEFT_OUT}")
 
@@ -77,20 +78,30 @@ def _no_keys(secret: Secret) -> Iterator[Advice]:
 def _no_key(text: bytes) -> str:
     """Why an entry is none (spec 2: a key, or `{"key": …, "metadata": {…}}`); "" when it is one."""
     if not text.startswith(b"{"):
-        return "" if text else "it is empty"
+        return _hidden(text) if text else "it is empty"
     try:
         members = json.loads(text)
     except (ValueError, RecursionError):
         return "it begins with { and is no JSON object"
     if not isinstance(members.get("key"), str) or not members["key"]:
         return 'its member "key" must be text'
-    return "" if isinstance(members.get("metadata", {}), dict) else 'its member "metadata" must be an object'
+    if not isinstance(members.get("metadata", {}), dict):
+        return 'its member "metadata" must be an object'
+    return _hidden(members["key"].encode(errors="replace"))
+
+
+def _hidden(text: bytes) -> str:
+    hidden = invisible.hidden(text)
+    return f"it has an invisible character, {hidden}" if hidden else ""
 
 
 def _no_users(secret: Secret) -> Iterator[Advice]:
-    lines = secret.values().get(USERS_ENTRY, b"").decode(errors="replace").splitlines()
-    for number, line in enumerate(lines, 1):
+    data = invisible.without_mark(secret.values().get(USERS_ENTRY, b""))
+    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         user, _, rest = line.strip().partition(":")
+        if user and not user.startswith("#") and (hidden := _hidden(user.encode())):
+            yield Advice(_place(secret, USERS_ENTRY), f"line {number} is no user: {hidden}: {LEFT_OUT}")
+            continue
         if user and not user.startswith("#") and not known_hash(rest.partition(":")[0]):
             message = f"line {number} is no user with a hash of a known kind (MD5, bcrypt, crypt, SHA-1): {LEFT_OUT}"
             yield Advice(_place(secret, USERS_ENTRY), message)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from gatewright import files, folders
 from gatewright.api.advice.advice import refusals, warnings
 from gatewright.api.decode.documents import Decoded, decode_document, split_documents
-from gatewright.api.lint import links, ports, reach
+from gatewright.api.lint import links, metadata, ports, reach
 from gatewright.api.lint.dropped_guards import dropped_guards
 from gatewright.api.lint.expiring import expiring
 from gatewright.api.lint.left_out import left_out, refused_secrets
@@ -208,6 +208,7 @@ def _standalone(document: Document, log_modules: Collection[str] | None) -> Iter
         subject = Subject(Place(text, document.file, line), (), "")
         yield from _advised(subject, warnings(loaded.content), "hardly-meant")
         yield from (subject.problem(*each, refused=True) for each in refusals(loaded.content))
+        yield from _advised(subject, metadata.hidden_metadata_of_file(loaded.content), "hardly-meant")
         yield from _advised(subject, links.open_forwards_of_file(loaded.content), "open-forward")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from gatewright.api.backend.mcp_targets import MCPBackend
+from gatewright.api.schema.byte_size import byte_size
 from gatewright.wire.v1 import backend_pb2, policy_pb2
 
 STDIO: Final = "stdio"
@@ -47,6 +48,7 @@ def mcp_backend(model: MCPBackend, servers: Iterable[McpServer]) -> backend_pb2.
         ],
         stateless=model.session_routing == "Stateless",
         fail_open=model.failure_mode == "FailOpen",
+        max_answer=byte_size(model.max_answer_size) if model.max_answer_size is not None else 0,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -60,6 +60,10 @@ class Imported:
 
     document: dict[str, Any] = field(default_factory=dict)
     """The file of the proxy; empty when nothing could be carried."""
+    disabled: list[str] = field(default_factory=list)
+    """Entries that the client does not use either."""
+    commands: dict[str, str] = field(default_factory=dict)
+    """What processes run, by the name of their target."""
     carried: dict[str, str] = field(default_factory=dict)
     """Entries by their name, with the name of their target."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -70,6 +74,10 @@ class Imported:
 
 class _Left(Exception):
     """This entry cannot be carried; the text is the reason, and holds no value of it."""
+
+
+class _Disabled(Exception):
+    """The client does not use this entry."""
 
 
 def imported(text: str, port: int = PORT) -> Imported:
@@ -83,26 +91,48 @@ def imported(text: str, port: int = PORT) -> Imported:
                 raise _Left(f"a backend has at most {MOST} targets")
             target, variables = _target(entry)
             target = {"name": _name(name, {each["name"] for each in targets.values()}), **target}
-            _check(target, port)
             if "stdio" in target:
-                _share(values, entry.get("env") or {})
+                variables = _share(values, target, entry.get("env") or {})
+            _check(target, port)
+        except _Disabled:
+            made.disabled.append(name)
         except _Left as reason:
             made.left_out[name] = str(reason)
         else:
             targets[name] = target
             made.carried[name] = target["name"]
             made.variables += [each for each in variables if each not in made.variables]
+            if "stdio" in target:
+                made.commands[target["name"]] = target["stdio"]["cmd"]
     if targets:
         made.document = _file([*targets.values()], port)
     return made
 
 
-def _share(values: dict[str, Any], env: Mapping[str, Any]) -> None:
-    """All processes have one environment, the proxy's: a variable has one value for all servers."""
-    clash = next((name for name, value in env.items() if values.get(name, value) != value), None)
-    if clash is not None:
-        raise _Left(f"env.{clash}: another server has another value, and processes share the proxy's environment")
-    values |= env
+def _share(values: dict[str, Any], target: dict[str, Any], env: Mapping[str, Any]) -> list[str]:
+    """Processes have the proxy's environment, where a variable has one value: of a server that wants another one, or
+    the value of another variable, `envFrom` says which. Gives the variables that have to be there; `values`
+    are theirs, of all servers."""
+    found, own = list[str](), dict[str, str]()
+    for name, value in env.items():
+        reference = _reference(value) if isinstance(value, str) else None
+        source = reference[1] if reference else name
+        wanted = f"${{{source}}}" if reference else value
+        if not reference and values.get(source, wanted) != wanted:
+            source = _own_variable(target["name"], name, values)
+        if source != name:
+            own[name] = source
+        values.setdefault(source, wanted)
+        found.append(source)
+    if own:
+        target["stdio"]["envFrom"] = own
+    return found
+
+
+def _own_variable(target: str, name: str, taken: Collection[str]) -> str:
+    base = f"{target.replace('-', '_').upper()}_{name}"
+    base = base if _is_variable(base) else f"_{base}"
+    return next(each for each in (base, *(f"{base}_{number}" for number in range(2, MOST + 2))) if each not in taken)
 
 
 def _entries(text: str) -> dict[str, Any]:
@@ -123,7 +153,7 @@ def _target(entry: Any) -> tuple[dict[str, Any], list[str]]:
     if not isinstance(entry, dict):
         raise _Left("it is no object")
     if entry.get("disabled") is True or entry.get("enabled") is False:
-        raise _Left("it is disabled")
+        raise _Disabled
     for name in entry:
         if name in _REASONS:
             raise _Left(_REASONS[name])
@@ -236,6 +266,7 @@ def _check(target: dict[str, Any], port: int) -> None:
 
 def _file(targets: list[dict[str, Any]], port: int) -> dict[str, Any]:
     """For this machine alone: what the servers may do, whoever reaches the port may do."""
-    route = {"name": "mcp", "backends": [{"mcp": {"targets": targets}}]}
+    # a client goes on with the servers that work, and so does the proxy
+    route = {"name": "mcp", "backends": [{"mcp": {"targets": targets, "failureMode": "FailOpen"}}]}
     listener = {"name": "mcp", "protocol": "HTTP", "routes": [route]}
     return {"binds": [{"port": port, "addresses": ["127.0.0.1"], "listeners": [listener]}]}

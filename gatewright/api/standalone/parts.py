@@ -149,6 +149,9 @@ class _AccessLog(RuledModel):
     """Both, under the CRD's name."""
 
 
+_Variable = Annotated[str, Field(max_length=256, pattern=ENV_PATTERN)]
+
+
 class Stdio(Model):
     """An MCP server that the proxy starts, and speaks with over its standard input and output."""
 
@@ -156,8 +159,10 @@ class Stdio(Model):
     """The command."""
     args: Annotated[tuple[str, ...], Field(max_length=256)] = ()
     """Its arguments."""
-    env: Annotated[dict[Annotated[str, Field(pattern=ENV_PATTERN)], str], Field(max_length=256)] | None = None
+    env: Annotated[dict[_Variable, str], Field(max_length=256)] | None = None
     """Variables of its environment, beside the proxy's own."""
+    env_from: Annotated[dict[_Variable, _Variable], Field(max_length=256)] | None = None
+    """Variables of its environment that have the values of others, of the proxy's: these stand behind the colon."""
 
 
 class _McpTargetSelector(RuledModel):

@@ -18,6 +18,7 @@ from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower import backends as lowered
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway import ListenerTLS
+from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.schema.targets import Target, target
 from gatewright.api.standalone.backends import FileBackend
 from gatewright.api.standalone.contents import CONTENTS
@@ -64,10 +65,15 @@ class StdioServer(NamedTuple):
     name: str
     stdio: Stdio
     is_stateless: bool
+    max_line: int
+    """Bytes of a message that it writes."""
 
 
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
+
+MAX_LINE: Final = 4 * 1024 * 1024
+"""Bytes of a message of such a server, where `maxAnswerSize` is not set."""
 
 _GATEWAY_KEY: Final = f"gateway/{NAMESPACE}/{GATEWAY}"
 _GATEWAY_REF: Final = policy_pb2.ObjectRef(kind="Gateway", namespace=NAMESPACE, name=GATEWAY)
@@ -288,7 +294,7 @@ class Resources:
         for index, each in enumerate(mcp.targets):
             server = each.static
             if server is None:
-                yield self._started(key, each, mcp.session_routing == "Stateless")
+                yield self._started(key, each, mcp)
                 continue
             where = (*path, "mcp", "targets", index, "static")
             if server.host is None:
@@ -307,13 +313,15 @@ class Resources:
             )
             yield lowered.McpServer(each.name, f"{key}/{each.name}", server.path, server.protocol)
 
-    def _started(self, key: str, target: Any, is_stateless: bool) -> lowered.McpServer:  # Any: the file's target
+    def _started(self, key: str, target: Any, mcp: MCPBackend) -> lowered.McpServer:  # Any: the file's target
         """A server that the proxy starts: only where and by which name it is asked for leaves the file. It has no
         policies: there is no network."""
         stdio: Stdio = target.stdio
-        content = repr((stdio.cmd, stdio.args, sorted((stdio.env or {}).items()), is_stateless)).encode()
+        is_stateless, max_line = mcp.session_routing == "Stateless", byte_size(mcp.max_answer_size or MAX_LINE)
+        variables = [sorted((each or {}).items()) for each in (stdio.env, stdio.env_from)]
+        content = repr((stdio.cmd, stdio.args, variables, is_stateless, max_line)).encode()
         digest = blake2b(content, digest_size=16).hexdigest()
-        self.servers[digest] = StdioServer(digest, target.name, stdio, is_stateless)
+        self.servers[digest] = StdioServer(digest, target.name, stdio, is_stateless, max_line)
         backend = f"{key}/{target.name}"
         self._backends[backend] = backend_pb2.Backend(static=backend_pb2.StaticBackend(unix_path=self._socket))
         return lowered.McpServer(target.name, backend, f"/{digest}", lowered.STDIO)

@@ -64,14 +64,16 @@ class StaticBackend(_message.Message):
     def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., unix_path: _Optional[str] = ...) -> None: ...
 
 class McpBackend(_message.Message):
-    __slots__ = ("targets", "stateless", "fail_open")
+    __slots__ = ("targets", "stateless", "fail_open", "max_answer")
     TARGETS_FIELD_NUMBER: _ClassVar[int]
     STATELESS_FIELD_NUMBER: _ClassVar[int]
     FAIL_OPEN_FIELD_NUMBER: _ClassVar[int]
+    MAX_ANSWER_FIELD_NUMBER: _ClassVar[int]
     targets: _containers.RepeatedCompositeFieldContainer[McpTarget]
     stateless: bool
     fail_open: bool
-    def __init__(self, targets: _Optional[_Iterable[_Union[McpTarget, _Mapping]]] = ..., stateless: _Optional[bool] = ..., fail_open: _Optional[bool] = ...) -> None: ...
+    max_answer: int
+    def __init__(self, targets: _Optional[_Iterable[_Union[McpTarget, _Mapping]]] = ..., stateless: _Optional[bool] = ..., fail_open: _Optional[bool] = ..., max_answer: _Optional[int] = ...) -> None: ...
 
 class McpTarget(_message.Message):
     __slots__ = ("name", "backend", "path", "protocol", "selector")

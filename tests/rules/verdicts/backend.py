@@ -6,6 +6,7 @@ from tests.rules.verdicts.common import (
     D,
     P,
     R,
+    X,
     long_string,
     port,
     section_name,
@@ -20,6 +21,7 @@ from tests.rules.verdicts.subsets import AI_ONLY, ANY_BACKEND, MCP_ONLY, SIMPLE
 from tests.rules.verdicts.table import Nested, Rows, shape
 from tests.rules.verdicts.words import (
     alone,
+    byte_size,
     enum,
     exactly_one,
     given,
@@ -122,6 +124,15 @@ def _targets() -> Rows:
 MCP = shape(
     {"targets": [{"name": "t", "static": {"host": "a", "port": 1}}]},
     _targets(),
+    byte_size("maxAnswerSize", X + "the largest answer of MCP servers that is read whole"),
+    *(
+        valid("maxAnswerSize", good, X + "the largest answer of MCP servers, 1 KiB to 64 MiB")
+        for good in (1024, "64Mi", "8mb")
+    ),
+    *(
+        invalid("maxAnswerSize", bad, X + "the largest answer of MCP servers, 1 KiB to 64 MiB")
+        for bad in (1023, "65Mi", "1000")
+    ),
     Nested(
         "targets[0]",
         shape(

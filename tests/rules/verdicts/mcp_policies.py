@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tests.rules.verdicts.authentication import AUTHORIZATION, REMOTE_JWKS, audiences, identity_provider
-from tests.rules.verdicts.common import P, pseudo_header_name, short_string
+from tests.rules.verdicts.common import P, X, pseudo_header_name, short_string
 from tests.rules.verdicts.references import (
     BACKEND_REF,
 )
 from tests.rules.verdicts.table import Rows, shape
 from tests.rules.verdicts.words import (
+    duration,
     entries,
     enum,
     expression,
@@ -88,4 +89,5 @@ MCP = shape(
         ),
         _GUARDRAILS,
     ),
+    duration("keepAlive", X + "silence on a stream of MCP after which a comment is sent"),
 )

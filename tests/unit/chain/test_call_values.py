@@ -147,6 +147,7 @@ STATUSES = {
     "McpNoStream": 405,
     "McpOriginNotAllowed": 403,
     "McpDenied": 200,
+    "McpAnswerRefused": 200,
     "McpItemUnknown": 400,
     "LoopDetected": 508,
     "McpMethodUnknown": 404,

@@ -75,7 +75,6 @@ LEFT_OUT = [
     (7, "no object"),
     ({}, "needs either command or url"),
     ({"url": "http://a", "command": "x"}, "either command or url"),
-    ({**URL, "disabled": True}, "disabled"),
     ({**URL, "type": "carrier-pigeon"}, "type: none of"),
     ({**URL, "type": "stdio"}, "does not go with url"),
     ({"command": "x", "type": "http"}, "does not go with command"),
@@ -122,18 +121,50 @@ def test_commands() -> None:
     entry = {"command": "npx", "args": ["-y", "server"], "env": {"TOKEN": SECRET, "MODE": "${env:OTHER}"}}
     found = of(one=entry)
     assert SECRET not in str(found)
-    assert targets(found) == [{"name": "one", "stdio": {"cmd": "npx", "args": ["-y", "server"]}}]
-    assert found.variables == ["TOKEN", "MODE"]
+    stdio = {"cmd": "npx", "args": ["-y", "server"], "envFrom": {"MODE": "OTHER"}}
+    assert targets(found) == [{"name": "one", "stdio": stdio}]
+    assert found.variables == ["TOKEN", "OTHER"]
 
 
-def test_processes_share_one_environment() -> None:
-    """So a variable has one value for all servers, and who wants another one is left out."""
+def test_a_server_that_wants_another_value_of_a_variable_has_a_variable_of_its_own() -> None:
+    """Processes share the proxy's environment, in which a variable has one value."""
     first = {"command": "x", "env": {"MODE": "a", "TOKEN": SECRET}}
-    found = of(one=first, same={**first, "env": {"MODE": "a"}}, other={**first, "env": {"LEVEL": "1", "MODE": "b"}})
-    assert list(found.carried) == ["one", "same"] and found.variables == ["MODE", "TOKEN"]
-    assert found.left_out == {
-        "other": "env.MODE: another server has another value, and processes share the proxy's environment"
+    others = {
+        "6 b": {"command": "x", "env": {"LEVEL": "1", "MODE": "b"}},
+        "6-b": {"command": "x", "env": {"MODE": "c"}},
     }
+    found = of(
+        one=first, same={**first, "env": {"MODE": "a"}}, **others, taken={"command": "x", "env": {"GH": "${MODE}"}}
+    )
+    assert found.left_out == {} and SECRET not in str(found)
+    assert found.variables == ["MODE", "TOKEN", "LEVEL", "_6_B_MODE", "_6_B_2_MODE"]
+    assert [each["stdio"].get("envFrom") for each in targets(found)] == [
+        *(None, None, {"MODE": "_6_B_MODE"}, {"MODE": "_6_B_2_MODE"}, {"GH": "MODE"})
+    ]
+    assert [str(each) for each in standalone.load(yamls.dump(found.document), "config.yaml").problems] == []
+
+
+@pytest.mark.parametrize("off", [{"disabled": True}, {"enabled": False}])
+def test_a_server_that_the_client_does_not_use_is_no_failure(off: Any, tmp_path: Path) -> None:
+    found = of(one=URL, other={"command": "x", **off})
+    assert (list(found.carried), found.disabled, found.left_out) == (["one"], ["other"], {})
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"one": URL, "other": {"command": "x", **off}}}))
+    assert command.main(["import", str(file), "-o", str(tmp_path / "out.yaml")]) == 0
+
+
+def test_one_server_that_does_not_start_leaves_the_others() -> None:
+    found = of(one=URL, other={"command": "x"})
+    assert found.document["binds"][0]["listeners"][0]["routes"][0]["backends"][0]["mcp"]["failureMode"] == "FailOpen"
+
+
+def test_a_command_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mcp.json"
+    servers = {"here": {"command": "sh"}, "gone": {"command": "no-such-command"}}
+    file.write_text(json.dumps({"mcpServers": servers}))
+    assert command.main(["import", str(file), "-o", str(tmp_path / "out.yaml")]) == 0
+    shown = capsys.readouterr().err
+    assert "not found here: no-such-command (target gone)" in shown and "not found here: sh" not in shown
 
 
 @pytest.mark.parametrize(
@@ -182,7 +213,7 @@ def test_a_file_is_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ({"a": URL}, (), "carried: a (target a)\n"),
         ({"a": URL}, ("-o", "{}"), "carried: a (target a)\nrun it: gatewright-proxy -f {}\n"),
         (
-            {"a": {"command": "x", "env": {"B": "1", "C": "2"}}},
+            {"a": {"command": "sh", "env": {"B": "1", "C": "2"}}},
             (),
             "carried: a (target a)\nset for the proxy, where they are not yet: B, C\n",
         ),

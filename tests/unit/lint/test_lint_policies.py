@@ -286,6 +286,35 @@ def test_entries_that_are_no_keys(setting: str) -> None:
     assert told(GATEWAY, entries) == []  # nobody reads it
 
 
+HIDDEN = r"""
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, namespace: default}
+stringData:
+  marked: "\ufeffk-1"
+  zero: "k\u200b-2"
+  json: "{\"key\": \"k\u00a0-3\"}"
+  .htaccess: "\ufeffann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\nb\u200cen:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="
+"""
+
+
+def test_what_nobody_sees_is_named() -> None:
+    """A byte order mark before the text is no part of it."""
+    entries = HIDDEN.rpartition("  .htaccess")[0]
+    keys = "apiKeyAuthentication: {secretRef: {name: keys}}"
+    assert told(GATEWAY, entries, policy("p", EDGE, f"traffic: {{{keys}}}")) == [
+        "Secret default/keys: stringData.zero: is no API key: it has an invisible character, U+200B zero width space;"
+        " the proxy leaves it out",
+        "Secret default/keys: stringData.json: is no API key: it has an invisible character, U+00A0 no-break space;"
+        " the proxy leaves it out",
+    ]
+    users = policy("p", EDGE, "traffic: {basicAuthentication: {secretRef: {name: keys}}}")
+    assert told(GATEWAY, HIDDEN, users) == [
+        'Secret default/keys: stringData[".htaccess"]: line 2 is no user: it has an invisible character, U+200C zero'
+        " width non-joiner: the proxy leaves it out",
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "told_of_it"),
     [

@@ -53,6 +53,37 @@ def test_each_answer_goes_to_whoever_asked_whatever_the_order() -> None:
     assert talk.is_idle
 
 
+LOST = {"code": -32603, "message": "too large", "data": {"bound": 7}}
+
+
+@pytest.mark.parametrize(
+    ("beginning", "end", "whose"),
+    [
+        (b'{"jsonrpc":"2.0","id":2,"result":{"x', b'x"}}', [2]),
+        (b'{"jsonrpc": "2.0", "id": "a\\"b", "result": {"x', b'x"}}', ['a"b']),
+        (b'{"id":2,"jsonrpc":"2.0","result":{"x', b'x"}}', [2]),
+        (b'{"result":{"content":["x', b'x"]},"jsonrpc":"2.0","id":2}', [2]),
+        (b'{"jsonrpc":"2.0","result":{"x', b'x"},"id": 2 , "jsonrpc" : "2.0" } \r', [2]),
+        (b'{"result":{"id":1,"x', b'x"},"id":"a\\"b"}', ['a"b']),
+        (b'{"result":{"x', b'x","id":1}}', [1, 2, 'a"b']),
+        (b"x", b"x", [1, 2, 'a"b']),
+        (b'{"jsonrpc":"2.0","id":7,"result":{"x', b'x"}}', []),
+        (b'{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{"x', b'x"}}', []),
+        (b'{"jsonrpc":"2.0","method":"notifications/message","params":{"x', b'x"},"id":2}', []),
+    ],
+)
+def test_who_waits_for_an_answer_that_is_too_long_gets_an_error(beginning: bytes, end: bytes, whose: list[Any]) -> None:
+    talk = Dialogue()
+    ears = {number: ask(talk, number) for number in (1, 2, 'a"b')}
+    talk.lose(beginning, end, "too large", {"bound": 7})
+    assert [number for number, ear in ears.items() if ear.has_answer] == whose
+    for number in whose:
+        assert ears[number].heard == [{"jsonrpc": "2.0", "id": number, "error": LOST}]
+    for number in ears.keys() - set(whose):
+        talk.say(line(id=number, result={}))
+        assert ears[number].has_answer, "others go on"
+
+
 def test_an_id_that_is_not_answered_yet_cannot_be_used_again() -> None:
     talk = Dialogue()
     ask(talk, 1)

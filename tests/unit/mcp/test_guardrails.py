@@ -149,7 +149,6 @@ BROKEN: list[Any] = [
     changes(b"[" * 100_000),
     changes(b""),
     changes(b'{"a": NaN}'),
-    changes(b'{"a": "\\ud800"}'),
     changes(b'{"a": "\xff"}'),
     changes(b'\xef\xbb\xbf{"a": 1}'),
     changes('{"a": 1}'.encode("utf-16")),

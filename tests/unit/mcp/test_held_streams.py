@@ -94,7 +94,7 @@ class World(OwnTasks):
         self.holder = self.context.mcp_holder = Holder(self.context, folder)
         self.target: Any = SimpleNamespace(name="one", path=b"/sse", backend="b", is_stdio=False)
         x = SimpleNamespace(context=self.context, work=self.work)
-        plan = SimpleNamespace(stateless=False)
+        plan = SimpleNamespace(stateless=False, max_answer=100)
         session = SimpleNamespace(number=b"\x07")
         self.visit: Any = SimpleNamespace(x=x, plan=plan, session=session, is_modern=False, passing=b"x-client: 1\r\n")
         self.server: Any = SimpleNamespace(transport=None, authority=b"server:1", request_timeout=None)
@@ -262,7 +262,7 @@ async def test_the_origin_of_a_stream_is_as_the_server_sees_it(
 async def test_of_a_stream_messages_are_heard_and_nothing_else(world: World) -> None:
     stream = world.stream()
     hearing = stream.open()
-    listening = world.work(stream.listen())
+    listening = world.work(stream.listen(100))
     call: Any = stream.call
     call.says(event(b"/e", b"endpoint") + event(NOTE, b"other") + event(b"") + b"data: " + NOTE + b"\n\n" + event(NOTE))
     await world.turn()
@@ -275,7 +275,7 @@ async def test_of_a_stream_messages_are_heard_and_nothing_else(world: World) -> 
 async def test_a_server_waits_while_nobody_takes_what_it_says(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialogue, "MAX_UNHEARD", 2)
     stream = world.stream()
-    world.work(stream.listen())
+    world.work(stream.listen(100))
     call: Any = stream.call
     call.says(event(NOTE) * 3)
     call.says(event(NOTE))
@@ -300,9 +300,8 @@ async def test_a_stream_that_says_no_messages_ends(
     world: World, monkeypatch: pytest.MonkeyPatch, said: bytes, why: str
 ) -> None:
     monkeypatch.setattr(dialogue, "MAX_NOISE", 2)
-    monkeypatch.setattr(server_streams, "MAX_ANSWER", 100)
     stream = world.stream()
-    listening = world.work(stream.listen())
+    listening = world.work(stream.listen(100))
     call: Any = stream.call
     call.says(said)
     await listening
@@ -701,23 +700,6 @@ async def test_more_requests_than_a_server_may_have_fail(world: World, monkeypat
         await requests.asked(world.visit, world.target, known, b"POST", QUESTION, 1.0)
     sent.asking.cancel()
     await asyncio.gather(sent.asking, return_exceptions=True)
-
-
-async def test_the_revision_without_sessions_is_answered_here(world: World) -> None:
-    world.visit.is_modern = True
-    opened = await requests.asked(world.visit, world.target, UpstreamSession("one"), b"POST", QUESTION, 1.0)
-    body = await opened.call.receive()
-    assert (opened.answer.status, opened.answer.head.get(b"content-length")) == (400, b"%d" % len(body))
-    error = messages.value_of(messages.read(body).error, 1000)  # type: ignore[arg-type]
-    assert error == {
-        "code": -32022,
-        "message": "unsupported protocol version",
-        "data": {
-            "supported": ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"],
-            "requested": "2026-07-28",
-        },
-    }
-    assert await opened.call.receive() == b"" and not world.asked
 
 
 # --- initialize

@@ -18,8 +18,15 @@ DEEP = b"[" * 100_000
     ("body", "code", "text"),
     [
         (b"{", -32700, "the message is not JSON"),
-        (b'{"jsonrpc":"2.0","method":"\xff"}', -32700, "the message is not JSON"),
-        (b'{"jsonrpc":"2.0","method":"x","params":"\xff"}', -32700, "the message is not JSON"),
+        (b'{"jsonrpc":"2.0","method":"\xff"}', -32700, "the message is not UTF-8, or its id or method is no text"),
+        (
+            b'{"jsonrpc":"2.0","method":"x","params":"\xff"}',
+            -32700,
+            "the message is not UTF-8, or its id or method is no text",
+        ),
+        (b'{"jsonrpc":"2.0","method":"\\ud800"}', -32700, "the message is not UTF-8, or its id or method is no text"),
+        (b'{"jsonrpc":"2.0","method":"\\ud8"}', -32700, "the message is not JSON"),
+        (b"\xff", -32700, "the message is not JSON"),
         (b'{"id":{},', -32700, "the message is not JSON"),
         pytest.param(b'{"params":' + DEEP, -32700, "the message has too many levels", id="deep"),
         pytest.param(b'{"id":{},"params":' + DEEP, -32700, "the message has too many levels", id="deep, and wrong"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from msgspec import UNSET, Raw
 
 from dataplane.http.heads import Head
-from dataplane.mcp import accept, endpoints, merging, messages, modern, names, spellings
+from dataplane.mcp import accept, endpoints, merging, messages, modern, names, renaming, spellings
 from dataplane.mcp.accept import Taken
 from dataplane.mcp.endpoints import MAX_ENDPOINT, WrongEndpoint
 from dataplane.mcp.messages import Malformed
@@ -38,6 +39,21 @@ def test_a_name_says_whose_it_is(kind: str, name: str, seen: str) -> None:
 )
 def test_a_name_that_says_nobodys_is_nobodys(kind: str, name: str) -> None:
     assert names.parted(kind, name) == ("", name)
+
+
+@pytest.mark.parametrize("target", ["one", "7notes", "t", "t7", "7", "a-1"])
+@pytest.mark.parametrize("uri", ["file:///a", "ui://b/c", "{scheme}://x", "t.7+x:y"])
+def test_a_uri_of_a_target_is_one(target: str, uri: str) -> None:
+    """RFC 3986 3.1: a scheme begins with a letter."""
+    seen = names.joined("resource", target, uri)
+    assert names.parted("resource", seen) == (target, uri)
+    assert re.match(r"[A-Za-z][A-Za-z0-9+.-]*[:{]", seen)
+
+
+def test_a_uri_has_one_name() -> None:
+    assert names.joined("resource", "7notes", "file:///a") == "t.7notes+file:///a"
+    for other in ("7notes+file:///a", "t.one+file:///a", "t.+file:///a", "t.t.7notes+file:///a"):
+        assert names.parted("resource", other) == ("", other)
 
 
 @pytest.mark.parametrize(
@@ -303,13 +319,72 @@ def test_a_token_of_progress_is_named_anew() -> None:
     assert merging.token_renamed(UNSET, str) is UNSET
 
 
-def test_contents_of_resources_are_named() -> None:
-    given = messages.raw({"contents": [{"uri": "file:///a"}, {"text": "x"}], "x": 1})
-    assert value(merging.contents_renamed(given, "one")) == {
-        "contents": [{"uri": "one+file:///a"}, {"text": "x"}],
-        "x": 1,
+LINK = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+SEEN_LINK = {**LINK, "uri": "one+file:///a"}
+EMBEDDED = {"type": "resource", "resource": {"uri": "ui://a", "text": "x"}}
+SEEN_EMBEDDED = {"type": "resource", "resource": {"uri": "ui://one+a", "text": "x"}}
+OTHER = {"type": "text", "text": "file:///a", "uri": "file:///a"}
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"),
+    [
+        ({"contents": [{"uri": "file:///a"}, {"text": "x"}]}, {"contents": [{"uri": "one+file:///a"}, {"text": "x"}]}),
+        ({"content": [LINK, OTHER, EMBEDDED, 7]}, {"content": [SEEN_LINK, OTHER, SEEN_EMBEDDED, 7]}),
+        (
+            {"messages": [{"role": "user", "content": EMBEDDED}, {"content": [LINK]}]},
+            {"messages": [{"role": "user", "content": SEEN_EMBEDDED}, {"content": [SEEN_LINK]}]},
+        ),
+        ({"task": {"taskId": "t", "x": 1}}, {"task": {"taskId": "one+t", "x": 1}}),
+        ({"taskId": "t", "result": {"content": [LINK]}}, {"taskId": "one+t", "result": {"content": [SEEN_LINK]}}),
+        (
+            {"inputRequests": {"a": {"method": "sampling/createMessage", "params": {"messages": [{"content": LINK}]}}}},
+            {
+                "inputRequests": {
+                    "a": {"method": "sampling/createMessage", "params": {"messages": [{"content": SEEN_LINK}]}}
+                }
+            },
+        ),
+        (
+            {"messages": [{"content": [{"type": "tool_result", "content": [LINK]}]}]},
+            {"messages": [{"content": [{"type": "tool_result", "content": [SEEN_LINK]}]}]},
+        ),
+        ({"_meta": {"ui": {"resourceUri": "ui://a"}}}, {"_meta": {"ui": {"resourceUri": "ui://one+a"}}}),
+    ],
+    ids=lambda each: next(iter(each)),
+)
+def test_what_a_result_names_is_named_as_clients_see_it(given: Any, seen: Any) -> None:
+    assert value(renaming.result(messages.raw({**given, "x": 1}), "one")) == {**seen, "x": 1}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"x": 1}, {"content": "resource"}, {"content": None, "uri": "a:b"}, {"structuredContent": LINK}),
+        *({"content": [OTHER]}, {"content": [{"type": "resource_link", "uri": 7}]}, {"messages": 7}, [LINK]),
+        *({"content": [{"type": "resource", "resource": []}]}, {"contents": [[], 7]}, {"inputRequests": {"a": {}}}),
+        *({"_meta": None}, {"_meta": {"ui": True}}, {"task": None}, {"result": 7}),
+    ],
+    ids=str,
+)
+def test_what_names_nothing_is_the_same(given: Any) -> None:
+    raw = messages.raw(given)
+    assert renaming.result(raw, "one") is raw
+
+
+@pytest.mark.parametrize("key", ["ui/resourceUri", "openai/outputTemplate"])
+def test_the_page_of_a_tool_is_named_as_clients_see_it(key: str) -> None:
+    tool = messages.raw({"name": "a", "_meta": {"ui": {"resourceUri": "ui://a", "x": 1}, key: "ui://a", "y": 2}})
+    assert value(renaming.item(tool, "name", "tool", "one")) == {
+        "name": "one_a",
+        "_meta": {"ui": {"resourceUri": "ui://one+a", "x": 1}, key: "ui://one+a", "y": 2},
     }
-    assert value(merging.contents_renamed(messages.raw({"x": 1}), "one")) == {"x": 1}
+
+
+def test_a_result_that_names_too_many_resources_is_not_read() -> None:
+    assert renaming.result(messages.raw({"content": [LINK] * renaming.MOST}), "one")
+    with pytest.raises(messages.Beyond, match="names more than 10000 resources"):
+        renaming.result(messages.raw({"content": [LINK] * (renaming.MOST + 1)}), "one")
 
 
 # --- the revision without sessions

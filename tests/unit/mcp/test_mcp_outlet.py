@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dataplane.backends.mcp import answers, calls, outlet, relay, serving
-from dataplane.backends.mcp.answers import MAX_ANSWER, Answers, Deadline, Opened, TargetFailed
+from dataplane.backends.mcp.answers import AnswerRefused, Answers, Deadline, Opened, TargetFailed
 from dataplane.backends.mcp.calls import TargetCall
 from dataplane.backends.mcp.outlet import Outlet
 from dataplane.backends.mcp.relay import Rewrite
@@ -531,10 +531,10 @@ def event(data: bytes) -> bytes:
     return b"data: %b\n\n" % data
 
 
-def reading() -> tuple[Answers, list[tuple[float, Any]]]:
+def reading(most: int = 1000) -> tuple[Answers, list[tuple[float, Any]]]:
     sleepers: list[tuple[float, Any]] = []
     services: Any = SimpleNamespace(wake_at=lambda at, whom: sleepers.append((at, whom)))
-    return Answers(services), sleepers
+    return Answers(services, most), sleepers
 
 
 @pytest.mark.parametrize(
@@ -573,17 +573,15 @@ async def test_an_error_without_an_id_is_the_answer() -> None:
     assert found.request_id == 1
 
 
-async def test_one_answer_is_bounded_and_so_are_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MAX_ANSWER", len(ANSWER) + 2)
-    monkeypatch.setattr(answers, "MAX_ANSWERS", 2 * len(ANSWER) + 3)
-    why = f"^one: its answer has more than {len(ANSWER) + 2} bytes, or all have too many$"
-    read, _ = reading()
-    await read.read(opened(ANSWER + b"  "), 1, "one")
-    await read.read(opened(ANSWER + b" "), 1, "one")
-    with pytest.raises(TargetFailed, match=why):
+async def test_one_answer_is_bounded_and_so_are_all() -> None:
+    most = len(ANSWER) + 2
+    read, _ = reading(most)
+    for _ in range(4):
+        await read.read(opened(ANSWER + b"  "), 1, "one")
+    with pytest.raises(AnswerRefused, match=rf"^one: all answers have more than {4 * most} bytes$"):
         await read.read(opened(b" "), 1, "one")
-    read, _ = reading()
-    with pytest.raises(TargetFailed, match=why):
+    read, _ = reading(most)
+    with pytest.raises(AnswerRefused, match=rf"^one: its answer has more than {most} bytes \(mcp.maxAnswerSize\)$"):
         await read.read(opened(ANSWER, b"  ", b" "), 1, "one")
 
 
@@ -626,7 +624,7 @@ async def test_many_events_are_looked_at_in_slices() -> None:
         other = asyncio.ensure_future(beside())
         await asyncio.sleep(0)
         before = count
-        async for _ in answers.events(EventReader(MAX_ANSWER), data):
+        async for _ in answers.events(EventReader(), data):
             found += 1
         other.cancel()
         return found, count - before
@@ -662,8 +660,11 @@ class Out:
         self.did.append("end")
 
 
+PLAN: Any = SimpleNamespace(max_answer=1000)
+
+
 def visit(takes_json: bool = True) -> Any:
-    made: Any = SimpleNamespace(out=Out(), takes_json=takes_json, given=[])
+    made: Any = SimpleNamespace(out=Out(), takes_json=takes_json, given=[], plan=PLAN)
     made.give = lambda body, lines=b"": made.given.append((body, lines))
     return made
 
@@ -724,14 +725,13 @@ async def test_an_answer_that_breaks_off_is_a_failure(parts: tuple[Any, ...]) ->
         await relay.relay(passing, opened(*parts, lines=PASSED))
     assert "end" not in passing.out.did
     with pytest.raises(TargetFailed, match=r"^one: it broke$"):
-        await relay.whole(opened(*parts, lines=PASSED))
+        await relay.whole(opened(*parts, lines=PASSED), 1000)
 
 
-async def test_a_whole_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "MAX_ANSWER", 4)
-    assert await relay.whole(opened(b"ab", b"cd")) == b"abcd"
-    with pytest.raises(TargetFailed, match=r"^one: its answer has more than 4 bytes$"):
-        await relay.whole(opened(b"ab", b"cd", b"e"))
+async def test_a_whole_answer_is_bounded() -> None:
+    assert await relay.whole(opened(b"ab", b"cd"), 4) == b"abcd"
+    with pytest.raises(AnswerRefused, match=r"^one: its answer has more than 4 bytes \(mcp.maxAnswerSize\)$"):
+        await relay.whole(opened(b"ab", b"cd", b"e"), 4)
 
 
 # --- an answer whose names become ours
@@ -741,10 +741,8 @@ def line(**fields: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **fields}).encode()
 
 
-def rewrite(
-    method: str = "tools/call", renames: bool = True, tags: bool = True, hides: Any = None, is_resumed: bool = False
-) -> Rewrite:
-    return Rewrite("t", 1, method, renames, names.tagged if tags else None, hides, is_resumed)
+def rewrite(renames: bool = True, tags: bool = True, hides: Any = None, is_resumed: bool = False) -> Rewrite:
+    return Rewrite("t", 1, renames, names.tagged if tags else None, hides, is_resumed)
 
 
 def said(made: Rewrite, text: bytes) -> Any:
@@ -756,68 +754,55 @@ RELATED = "io.modelcontextprotocol/related-task"
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "seen"),
+    ("given", "seen"),
     [
-        ("tools/call", {"id": 5, "method": "roots/list"}, {"id": "gw:t:n:5", "method": "roots/list"}),
+        ({"id": 5, "method": "roots/list"}, {"id": "gw:t:n:5", "method": "roots/list"}),
         (
-            "tools/call",
             {"id": 5, "method": "x", "params": {"_meta": {"progressToken": "p"}}},
             {"id": "gw:t:n:5", "method": "x", "params": {"_meta": {"progressToken": "gw:t:s:p"}}},
         ),
-        ("tools/call", {"id": 1, "result": {"content": []}}, {"id": 1, "result": {"content": []}}),
+        ({"id": 1, "result": {"content": []}}, {"id": 1, "result": {"content": []}}),
         (
-            "tools/call",
             {"id": 1, "result": {"task": {"taskId": "a"}}},
             {"id": 1, "result": {"task": {"taskId": "t+a"}}},
         ),
-        ("tools/list", {"id": 1, "result": {"task": {"taskId": "a"}}}, {"id": 1, "result": {"task": {"taskId": "a"}}}),
         (
-            "resources/read",
             {"id": 1, "result": {"contents": [{"uri": "u"}]}},
             {"id": 1, "result": {"contents": [{"uri": "t+u"}]}},
         ),
-        *(
-            (method, {"id": 1, "result": {"taskId": "a"}}, {"id": 1, "result": {"taskId": "t+a"}})
-            for method in ("tasks/get", "tasks/cancel")
-        ),
+        ({"id": 1, "result": {"taskId": "a"}}, {"id": 1, "result": {"taskId": "t+a"}}),
         (
-            "tasks/get",
             {"id": 1, "error": {"code": 1, "message": "taskId"}},
             {"id": 1, "error": {"code": 1, "message": "taskId"}},
         ),
-        ("tasks/get", {"id": None, "error": {"code": 1}}, {"id": None, "error": {"code": 1}}),
-        ("tasks/get", {"id": 2, "result": {"taskId": "a"}}, None),
+        ({"id": None, "error": {"code": 1}}, {"id": None, "error": {"code": 1}}),
+        ({"id": 2, "result": {"taskId": "a"}}, None),
         (
-            "tools/call",
             {"id": 1, "result": {"_meta": {RELATED: {"taskId": "a"}}}},
             {"id": 1, "result": {"_meta": {RELATED: {"taskId": "t+a"}}}},
         ),
         (
-            "tools/call",
             {"method": "notifications/message", "params": {"_meta": {RELATED: {"taskId": "a"}}}},
             {"method": "notifications/message", "params": {"_meta": {RELATED: {"taskId": "t+a"}}}},
         ),
         (
-            "tools/call",
             {"method": "notifications/cancelled", "params": {"requestId": 5}},
             {"method": "notifications/cancelled", "params": {"requestId": "gw:t:n:5"}},
         ),
         (
-            "tools/call",
             {"method": "notifications/resources/updated", "params": {"uri": "u"}},
             {"method": "notifications/resources/updated", "params": {"uri": "t+u"}},
         ),
         (
-            "tools/call",
             {"method": "notifications/other", "params": {"uri": "u"}},
             {"method": "notifications/other", "params": {"uri": "u"}},
         ),
     ],
 )
-def test_names_and_ids_of_one_of_several_servers_become_ours(method: str, given: Any, seen: Any) -> None:
-    found = said(rewrite(method), line(**given))
+def test_names_and_ids_of_one_of_several_servers_become_ours(given: Any, seen: Any) -> None:
+    found = said(rewrite(), line(**given))
     assert found == (None if seen is None else {"jsonrpc": "2.0", **seen})
-    only = rewrite(method, renames=False, tags=False)
+    only = rewrite(renames=False, tags=False)
     assert said(only, line(**given)) == {"jsonrpc": "2.0", **given}, "those of the only one stay"
 
 
@@ -862,7 +847,7 @@ def test_notices_of_what_rules_refuse_are_left_out() -> None:
     ],
 )
 def test_ids_of_events_name_their_server(renames: bool, given: Event, seen: tuple[bytes, bytes]) -> None:
-    (found,) = EventReader().feed(rewrite("x", renames).event(given)) or [Event(b"", b"", b"t:7")]
+    (found,) = EventReader().feed(rewrite(renames).event(given)) or [Event(b"", b"", b"t:7")]
     assert found.data == seen[0] and (found.id or b"") == seen[1]
 
 
@@ -872,7 +857,7 @@ EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transf
 
 
 def reading_resource(renames: bool = True, hides: Any = None) -> Rewrite:
-    return rewrite("resources/read", renames, renames, hides)
+    return rewrite(renames, renames, hides)
 
 
 def shows(kind: str, target: str, name: str) -> bool:
@@ -931,12 +916,12 @@ async def test_a_stream_becomes_ours_event_by_event(made: Rewrite, status: int) 
         (opened(READ, lines=PASSED), "its answer is neither JSON nor a stream of events"),
         (opened(b"data: x\n\n", lines=STREAM), "its answer is not readable: the message is not JSON"),
         (opened(CallFailed("lost", "it broke"), lines=STREAM), "it broke"),
-        (opened(b"data: " + b"x" * 101, lines=STREAM), "an event has more than 100 bytes"),
+        (opened(b"data: " + b"x" * 101, lines=STREAM), r"its answer has more than 100 bytes \(mcp.maxAnswerSize\)"),
     ],
 )
-async def test_what_cannot_become_ours_is_a_failure(given: Opened, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "MAX_ANSWER", 100)
+async def test_what_cannot_become_ours_is_a_failure(given: Opened, why: str) -> None:
     asked = visit()
+    asked.plan = SimpleNamespace(max_answer=100)
     asked.out.give = asked.out.did.append
     with pytest.raises(TargetFailed, match=rf"^t: {why}$"):
         await relay.relay_rewritten(asked, given, reading_resource())

@@ -425,7 +425,7 @@ async def test_what_another_worker_refuses_is_refused(world: Two, monkeypatch: p
 
 
 async def test_an_answer_larger_than_the_bound_is_a_failure(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dataplane.backends.mcp.legacy.reached.MAX_ANSWER", 1000)
+    monkeypatch.setattr("dataplane.backends.mcp.legacy.reached.LARGEST_ANSWER", 1000)
     heard = await world.far.ask(messages.read(QUESTION))
     world.stream.dialogue.say(ANSWER.replace(b"{}", b'{"x":"%b"}' % (b"a" * 1000)))
     with pytest.raises(CallFailed, match="more than 1000 bytes"):

@@ -11,7 +11,7 @@ import pytest
 
 from dataplane.backends.mcp import following
 from dataplane.backends.mcp.answers import TargetFailed
-from dataplane.backends.mcp.legacy import client_posts, client_streams
+from dataplane.backends.mcp.legacy import client_streams
 from dataplane.backends.mcp.legacy.client_posts import StreamOutlet
 from dataplane.backends.mcp.legacy.client_streams import ClientStream, Messages
 from dataplane.backends.mcp.legacy.mail import NearMail
@@ -39,6 +39,7 @@ class Out:
 
     def __init__(self) -> None:
         self.did: list[Any] = []
+        self.plan: Any = SimpleNamespace(max_answer=1000)
         self.has_begun = False
         self.is_given_up = False
         self.ready_count = 0
@@ -103,9 +104,10 @@ class Mail:
         self.is_over.set()
 
 
-def outlet(message: messages.Message = REQUEST) -> tuple[StreamOutlet, Mail, Out]:
+def outlet(message: messages.Message = REQUEST, most: int = 1000) -> tuple[StreamOutlet, Mail, Out]:
     mail, out = Mail(), Out()
     real: Any = out
+    out.plan.max_answer = most
     return StreamOutlet(real, mail, message), mail, out
 
 
@@ -178,9 +180,8 @@ async def test_an_answer_that_is_lost_is_an_error_of_a_request_alone() -> None:
 
 
 @pytest.mark.parametrize(("size", "is_passed"), [(100, True), (101, False)])
-async def test_an_answer_has_a_bounded_size(size: int, is_passed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_posts, "MAX_ANSWER", 100)
-    made, mail, _ = outlet()
+async def test_an_answer_has_a_bounded_size(size: int, is_passed: bool) -> None:
+    made, mail, _ = outlet(most=100)
     made.head(200, JSON, -1, b"x" * 50)
     made.give(b"x" * (size - 50))
     made.end()
@@ -190,9 +191,8 @@ async def test_an_answer_has_a_bounded_size(size: int, is_passed: bool, monkeypa
         assert await given(made, mail) == [error(-32603, "MCP server answered with status 200")]
 
 
-async def test_what_is_more_than_the_bound_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_posts, "MAX_ANSWER", 10)
-    made, _, _ = outlet()
+async def test_what_is_more_than_the_bound_is_not_kept() -> None:
+    made, _, _ = outlet(most=10)
     made.head(200, JSON)
     for _ in range(5):
         made.give(b"x" * 6)

@@ -13,6 +13,7 @@ import pytest
 
 from dataplane.link.commands import Command
 from dataplane.stdio import process as module
+from dataplane.stdio.lines import EDGE, Cut
 from dataplane.stdio.process import ServerProcess, Unread
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
@@ -21,12 +22,12 @@ pytestmark = pytest.mark.process
 
 
 class Running:
-    def __init__(self, script: str) -> None:
+    def __init__(self, script: str, max_line: int) -> None:
         self.reported: list[tuple[bool, int]] = []
-        command = Command("d1", "own", "/bin/sh", ("-c", script), {"MINE": "a b"})
+        command = Command("d1", "own", "/bin/sh", ("-c", script), {"MINE": "a b"}, max_line=max_line)
         self.process = ServerProcess(command, lambda begins, pid: self.reported.append((begins, pid)))
 
-    async def says(self) -> bytes:
+    async def says(self) -> bytes | Cut | None:
         async with asyncio.timeout(PATIENCE):
             return await self.process.line()
 
@@ -36,8 +37,8 @@ class Running:
 
 
 @asynccontextmanager
-async def running(script: str) -> AsyncIterator[Running]:
-    made = Running(script)
+async def running(script: str, max_line: int = 1_000_000) -> AsyncIterator[Running]:
+    made = Running(script, max_line)
     assert not made.process.is_alive and made.process.pid == 0
     await made.process.start()
     try:
@@ -59,14 +60,14 @@ def is_there(pid: int) -> bool:
 async def test_lines_go_in_and_come_out_and_the_end_of_its_input_ends_it() -> None:
     async with running('echo "$MINE"; exec cat') as made:
         assert made.process.is_alive and made.reported == [(True, made.process.pid)]
-        assert await made.says() == b"a b\n"
+        assert await made.says() == b"a b"
         made.process.send(b'{"id": 1}')
         made.process.send(b'{"id": 2}')
-        assert [await made.says(), await made.says()] == [b'{"id": 1}\n', b'{"id": 2}\n']
+        assert [await made.says(), await made.says()] == [b'{"id": 1}', b'{"id": 2}']
         ending = made.process.end()
         assert not made.process.is_alive and made.process.end() is ending
         await made.ends()
-        assert await made.says() == b""
+        assert await made.says() is None
         assert made.reported[1:] == [(False, made.process.pid)] and not is_there(made.process.pid)
         with pytest.raises(Unread):
             made.process.send(b"{}")
@@ -75,18 +76,18 @@ async def test_lines_go_in_and_come_out_and_the_end_of_its_input_ends_it() -> No
 @pytest.mark.parametrize(
     ("script", "last"),
     [
-        ("trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done", b"asked\n"),
-        ("trap '' TERM; echo ready; while :; do sleep 0.05; done", b""),
+        ("trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done", b"asked"),
+        ("trap '' TERM; echo ready; while :; do sleep 0.05; done", None),
     ],
     ids=["a word", "a signal that nobody can ignore"],
 )
 async def test_one_that_does_not_end_is_asked_and_then_killed(
-    script: str, last: bytes, monkeypatch: pytest.MonkeyPatch
+    script: str, last: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CLOSING_SECONDS", 0.05)
     monkeypatch.setattr(module, "TERM_SECONDS", PATIENCE if last else 0.2)
     async with running(script) as made:
-        assert await made.says() == b"ready\n"
+        assert await made.says() == b"ready"
         await made.ends()
         assert await made.says() == last and not is_there(made.process.pid)
 
@@ -107,19 +108,18 @@ async def test_one_that_reads_nothing_is_sent_no_more(monkeypatch: pytest.Monkey
             made.process.send(b"{}")
 
 
-async def test_a_line_that_is_too_long_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_LINE", 1000)
-    async with running("head -c 5000 /dev/zero | tr '\\0' x; echo; cat") as made:
-        with pytest.raises(ValueError, match="limit"):
-            await made.says()
+async def test_of_a_line_that_is_too_long_the_ends_are_read_and_what_comes_behind_it() -> None:
+    async with running("printf a; head -c 50000 /dev/zero | tr '\\0' x; echo z; echo next; cat", 5000) as made:
+        assert await made.says() == Cut(b"a" + b"x" * (EDGE - 1), b"x" * (EDGE - 1) + b"z")
+        assert await made.says() == b"next"
 
 
 async def test_one_that_ends_before_it_has_read_all_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
     """What was written to it and not read is lost with it: nobody asks asyncio for that, and it does not complain."""
     async with running("echo ready; sleep 0.2") as made:
-        assert await made.says() == b"ready\n"
+        assert await made.says() == b"ready"
         made.process.send(b"x" * 1_000_000)
-        assert await made.says() == b""
+        assert await made.says() is None
     gc.collect()
     assert caplog.messages == []
 
@@ -151,3 +151,16 @@ async def test_a_command_that_is_not_there() -> None:
         await made.start()
     await made.end()
     made.kill()
+
+
+async def test_a_variable_may_have_the_value_of_another_one_of_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OF_THE_PROXY", "its value")
+    command = Command("d1", "own", "/bin/sh", ("-c", 'echo "$MINE"'), variables={"MINE": "OF_THE_PROXY"})
+    made = ServerProcess(command, lambda *_: None)
+    await made.start()
+    async with asyncio.timeout(PATIENCE):
+        assert await made.line() == b"its value"
+        await made.end()
+    monkeypatch.delenv("OF_THE_PROXY")
+    with pytest.raises(ValueError, match=r"^variable OF_THE_PROXY is not set$"):
+        await ServerProcess(command, lambda *_: None).start()

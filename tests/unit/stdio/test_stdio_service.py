@@ -200,7 +200,7 @@ async def test_a_server_that_cannot_be_started_is_unavailable(servers: MemorySer
         worker = world.worker()
         await worker.send("POST", INITIALIZE)
         assert worker.received.startswith(b"HTTP/1.1 503 Unavailable\r\n")
-        assert worker.body == b"it cannot be started: No such file or directory"
+        assert worker.body == b"it cannot be started: /own: No such file or directory"
 
 
 @pytest.mark.parametrize("end", ["refuses", "dies", "is not waited for"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import posts
-from dataplane.backends.mcp.answers import MAX_ANSWER, Answering
+from dataplane.backends.mcp.answers import Answering
 from dataplane.backends.mcp.legacy import mail as mails
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE, texts
 from dataplane.backends.mcp.legacy.reached import Gone
@@ -90,6 +90,7 @@ class StreamOutlet:
         self.status = 0
         """Of the answer as streamable HTTP would have it."""
         self._real, self._mail = real, mail
+        self._most = real.plan.max_answer
         self._request_id = message.request_id if message.is_request else None
         self._reader: EventReader | None = None
         self._parts: list[bytes] = []
@@ -144,7 +145,7 @@ class StreamOutlet:
         self._session = (head.get(SESSION) or b"").decode("latin-1")
         kind = (head.get(b"content-type") or b"").partition(b";")[0].strip().lower()
         if status == _OK and kind == accept.STREAM:
-            self._reader = EventReader(MAX_ANSWER)
+            self._reader = EventReader(self._most)
         self.give(first)
         if end:
             self.end()
@@ -155,7 +156,7 @@ class StreamOutlet:
     def give(self, data: bytes) -> None:
         if self._reader is not None:
             self._texts += texts(self._reader, data)
-        elif data and self._size <= MAX_ANSWER:
+        elif data and self._size <= self._most:
             self._parts.append(data)
             self._size += len(data)
 
@@ -163,7 +164,7 @@ class StreamOutlet:
         if self._reader is not None or self.status == _ACCEPTED:
             return
         body, self._parts = b"".join(self._parts), []
-        if self.status == _OK and 0 < self._size <= MAX_ANSWER:
+        if self.status == _OK and 0 < self._size <= self._most:
             self._texts.append(body)
         elif self._request_id is not None:
             if not _is_error(body, self._request_id):

@@ -12,7 +12,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import following
-from dataplane.backends.mcp.answers import MAX_ANSWER, TargetFailed
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.following import Pauses
 from dataplane.backends.mcp.relay import Seen
 from dataplane.backends.mcp.upstreams import Upstreams
@@ -156,7 +156,7 @@ class Messages:
 
     def __init__(self, out: Outlet, stream: ClientStream) -> None:
         self._out, self._stream = out, stream
-        self._reader = EventReader(MAX_ANSWER)
+        self._reader = EventReader(out.plan.max_answer)
 
     def taken(self) -> None:
         """As `Outlet.taken`."""

@@ -8,11 +8,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.answers import MAX_ANSWER, events
+from dataplane.backends.mcp.answers import events
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.sse import Event, EventReader, EventTooLarge
 from dataplane.mcp.dialogue import envelope
 from dataplane.mcp.messages import INVALID_REQUEST, Malformed, Message
+from dataplane.mcp.plans import LARGEST_ANSWER
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.calls import TargetCall
@@ -164,7 +165,7 @@ class _FarHeard:
     def __init__(self, call: TargetCall, endpoint: bytes) -> None:
         self.endpoint = endpoint
         self._call = call
-        self._reader = EventReader(MAX_ANSWER)
+        self._reader = EventReader(LARGEST_ANSWER)  # what the other worker has read, by its own bound
         self._said: deque[Event] = deque()
         self._has_left = False
 

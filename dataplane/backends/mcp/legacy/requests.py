@@ -16,9 +16,8 @@ from dataplane.backends.mcp.visit import SESSION
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
-from dataplane.mcp import messages, modern, versions
+from dataplane.mcp import messages
 from dataplane.mcp.dialogue import Busy
-from dataplane.mcp.errors import UNSUPPORTED_VERSION
 from dataplane.mcp.sessions import UpstreamSession
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ async def asked(
     visit: Visit, target: TargetPlan, known: UpstreamSession, method: bytes, body: bytes, seconds: float
 ) -> Opened:
     """As `Upstreams._ask`. Raises `CallFailed`, `TargetFailed`, `Malformed`."""
-    if visit.is_modern:
-        return _not_modern(target, body)
     try:
         if not known.session_id:
             return await _hello(visit, target, body, seconds)
@@ -309,12 +306,3 @@ class _Whole:
 def _whole(target: TargetPlan, status: int, body: bytes = b"") -> Opened:
     length = b"content-length: %d\r\n" % len(body)
     return Opened(_Whole(body), CallAnswer(status, Head(_JSON + length), b""), target.name)
-
-
-def _not_modern(target: TargetPlan, body: bytes) -> Opened:
-    """What a server of the older revisions would say to a request of the one without sessions: these have no other
-    transport than streamable HTTP."""
-    request_id = messages.read(body).request_id
-    data = {"supported": [*versions.LEGACY], "requested": modern.REVISION}
-    error = messages.error(request_id, UNSUPPORTED_VERSION, "unsupported protocol version", data)
-    return _whole(target, 400, error)

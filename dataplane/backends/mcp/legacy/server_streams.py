@@ -12,7 +12,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.answers import MAX_ANSWER, Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import Opened, TargetFailed, events
 from dataplane.backends.mcp.upstreams import HELLO_SECONDS
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.sse import Event, EventReader, EventTooLarge
@@ -65,11 +65,11 @@ class ServerStream:
 
     # --- what the server says
 
-    async def listen(self) -> None:
-        """Until it says no more."""
+    async def listen(self, most: int) -> None:
+        """Until it says no more. `most`: bytes of an event."""
         why = "its stream ended"
         try:
-            reader = EventReader(MAX_ANSWER)
+            reader = EventReader(most)
             while data := await self.call.receive():
                 async for event in events(reader, data):
                     self._said(event)
@@ -196,7 +196,7 @@ async def _held(visit: Visit, target: TargetPlan, call: TargetCall, origin: tupl
     number = b"" if visit.session is None or visit.plan.stateless else visit.session.number
     stream = ServerStream(holder, call, target, origin, number)
     holder.hold(stream)
-    visit.x.context.spawn(stream.listen())
+    visit.x.context.spawn(stream.listen(visit.plan.max_answer))
     await stream.ready()  # whoever gives up ends the call, and so the stream
     return stream
 
