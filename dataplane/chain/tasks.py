@@ -74,7 +74,10 @@ async def in_task(work: Awaitable[Reply | None], env: Env) -> Reply | None:
         raise RuntimeError("the Task of a step was cancelled")
     answer = outcome.pop()
     if isinstance(answer, Exception):
-        raise answer
+        try:
+            raise answer
+        finally:
+            del answer  # see `gatewright/kept_errors`
     return answer
 
 

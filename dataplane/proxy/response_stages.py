@@ -181,7 +181,10 @@ class WholeBody(Row):
         self.cancel()
         if error is not None:
             self._error = None
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # see `gatewright/kept_errors`
         if self.is_too_large:
             raise TooLarge
         x.response_body, x.response_body_changed = b"".join(self._pieces), True

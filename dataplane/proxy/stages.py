@@ -162,7 +162,10 @@ class Row(ABC):
         self._is_installing = False
         error, self._error = self._error, None
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # see `gatewright/kept_errors`
 
     def add(self, hook: StreamHook) -> Place | None:
         """A new last stage; None: the hook makes none for this exchange."""

@@ -132,6 +132,8 @@ class Steps:
             self._broken(end)
         else:
             self._wait_for(awaited)
+        finally:
+            del error  # this frame is in its traceback: see `gatewright/kept_errors`
 
     def _wait_for(self, future: Any) -> None:
         if self._cancelled == ASKED:

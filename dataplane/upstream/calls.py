@@ -117,7 +117,7 @@ class HttpCalls:
         try:
             raise outcome
         finally:
-            del call, outcome  # this frame is in its traceback: it would be freed by the garbage collector only
+            del call, outcome  # see `gatewright/kept_errors`
 
 
 class _Call(Asking):

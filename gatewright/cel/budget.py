@@ -87,7 +87,12 @@ def _end(context: Any, now: float) -> float:
 def _keep_time(budget: Budget, now: float, left: float) -> None:
     """So many seconds of the thread are left."""
     if left <= 0:
-        error = OverBudget(f"more than {MAX_SECONDS * 1000:.0f} ms")
-        cut_off = getattr(budget[CONTEXT], "cut_off", None)
-        raise error if cut_off is None else cut_off(error)
+        raise _cut_off(budget[CONTEXT])
     budget[END] = now + left
+
+
+def _cut_off(context: Any) -> Exception:
+    error = OverBudget(f"more than {MAX_SECONDS * 1000:.0f} ms")
+    cut_off = getattr(context, "cut_off", None)
+    made: Exception = error if cut_off is None else cut_off(error)
+    return made

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gatewright.cel.errors import FAULTS, as_fault
+from gatewright.cel.errors import FAULTS, Fault, as_fault
+from gatewright.kept_errors import again, kept
 
 Term = Callable[..., object]
 
@@ -18,8 +19,15 @@ class Failed:
 
     __slots__ = ("fault",)
 
-    def __init__(self, fault: Exception) -> None:
+    def __init__(self, fault: Fault) -> None:
         self.fault = fault
+
+
+def _kept(error: Exception) -> Fault:
+    """An error that may not matter, with its place and without the frames that it came through: they hold it."""
+    fault = as_fault(error)
+    fault._offset = fault.offset
+    return kept(fault)
 
 
 def attempt(term: Term, args: tuple[Any, ...]) -> object:
@@ -27,26 +35,26 @@ def attempt(term: Term, args: tuple[Any, ...]) -> object:
     try:
         return term(*args)
     except FAULTS as error:
-        return Failed(as_fault(error))
+        return Failed(_kept(error))
 
 
 def sound(value: Any) -> Any:
     """The value of a name, or the error that it stands for."""
     if type(value) is Failed:
-        raise value.fault
+        raise again(value.fault)
     return value
 
 
 def _decide(terms: Iterable[Term], args: tuple[Any, ...], decisive: bool) -> bool:
-    fault: Exception | None = None
+    fault: Fault | None = None
     for term in terms:
         try:
             if term(*args) is decisive:
                 return decisive
         except FAULTS as error:
-            fault = fault or error
+            fault = fault or _kept(error)
     if fault is not None:
-        raise as_fault(fault)
+        raise again(fault)
     return not decisive
 
 
@@ -61,15 +69,15 @@ def any_true(terms: tuple[Term, ...], args: tuple[Any, ...]) -> bool:
 
 
 def _decide_items(term: Term, items: Iterable[Any], args: tuple[Any, ...], decisive: bool, pairs: bool) -> bool:
-    fault: Exception | None = None
+    fault: Fault | None = None
     for item in items:
         try:
             if (term(*args, *item) if pairs else term(*args, item)) is decisive:
                 return decisive
         except FAULTS as error:
-            fault = fault or error
+            fault = fault or _kept(error)
     if fault is not None:
-        raise as_fault(fault)
+        raise again(fault)
     return not decisive
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from gatewright.cel.errors import CelError
+from gatewright.kept_errors import kept
 
 SHORT: Final = 256
 """Characters up to which a text is parsed each time: that is as fast as looking it up."""
@@ -50,7 +51,7 @@ class Remembered(Generic[TextT, ValueT]):
         try:
             return self._parse(text), None
         except CelError as error:
-            return None, error.with_traceback(None)
+            return None, kept(error)
 
     def __repr__(self) -> str:  # texts are what clients sent
         return f"Remembered({self._parse.__name__}, {len(self._known)} texts)"

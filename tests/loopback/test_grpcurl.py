@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from test_xds_server import Client, Controller, running
 
@@ -175,3 +178,52 @@ async def test_client_status(controller: Controller, grpcurl: Run) -> None:
         with_names, without = documents(output)
         assert (code, without) == (0, {})
         assert all("xds_config" not in entry for entry in with_names["config"][0]["generic_xds_configs"])
+
+
+def commands(page: Path) -> list[list[str]]:
+    """Arguments of the grpcurl commands of a page, without `-plaintext`, which `grpcurl` adds."""
+    found = [
+        shlex.split(line, comments=True) for line in re.findall(r"(?:^ {4}|`)(grpcurl [^`\n]+)", page.read_text(), re.M)
+    ]
+    return [[each for each in line[1:] if each != "-plaintext"] for line in found]
+
+
+async def test_the_commands_of_the_operations_page_work(grpcurl: Run, controller: Controller, root: Path) -> None:
+    found = commands(root / "docs/operations.md")
+    assert len(found) == 4 and any("-unix" in each for each in found)
+    for each in found:
+        told = {"127.0.0.1:18000": tcp(controller), "unix:///PATH": f"unix://{controller.path}"}
+        code, output, errors = await grpcurl(*(told.get(word, word) for word in each))
+        assert (code, errors) == (0, "") and output, each
+
+
+class Orders(grpc.GenericRpcHandler):  # type: ignore[misc]  # gRPC has no types
+    """Answers what `orders.proto` names, and nothing else."""
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler | None:
+        if details.method not in ("/shop.Orders/Create", "/shop.Orders/Get"):
+            return None
+        return grpc.unary_unary_rpc_method_handler(self.answer)
+
+    async def answer(self, request: bytes, context: Any) -> bytes:
+        return request
+
+
+async def test_the_commands_of_the_example_find_what_they_call(
+    grpcurl: Run, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    server = grpc.aio.server(handlers=[Orders()])
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    await server.start()
+    try:
+        found = commands(root / "examples/grpc/README.md")
+        assert len(found) == 4
+        for each in found:
+            code, output, errors = await grpcurl(*(word.replace("127.0.0.1:8080", address) for word in each))
+            if each[-1] == "other.Service/Get":
+                assert "Unimplemented" in errors
+            else:
+                assert (code, json.loads(output), errors) == (0, {}, ""), each
+    finally:
+        await server.stop(None)

@@ -14,6 +14,7 @@ from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.mcp import errors, merging, messages, modern, sessions, versions
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed, Message, Object
+from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -75,7 +76,7 @@ async def _initialize_all(
     found = await together(visit, [_hello(upstreams, target, message, body) for target in targets])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and (not visit.plan.fail_open or len(failures) == len(targets)):
-        raise failures[0]
+        raise again(failures[0])
     answers: list[tuple[str, Raw]] = []
     for target, each in zip(targets, found, strict=True):
         if isinstance(each, TargetFailed):
@@ -120,7 +121,7 @@ async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: b
     found = await together(visit, [_discovered(upstreams, target, message, body) for target in visit.plan.targets])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and (not visit.plan.fail_open or len(failures) == len(found)):
-        raise failures[0]
+        raise again(failures[0])
     answers: list[tuple[str, Raw]] = []
     for target, each in zip(visit.plan.targets, found, strict=True):
         if isinstance(each, TargetFailed):

@@ -22,6 +22,7 @@ from dataplane.mcp import messages
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.messages import Malformed, Message
 from dataplane.mcp.subscriptions import Filter
+from gatewright.kept_errors import again, kept
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.visit import Visit
@@ -92,7 +93,7 @@ class _Whole:
                 each.cancel()
         if self._end is None:
             assert self._failure is not None  # one of the two has ended it
-            raise self._failure
+            raise again(self._failure)
         return self._end
 
     def _is_over(self) -> bool:
@@ -115,7 +116,7 @@ class _Whole:
         try:
             found = await self._ask(share)
         except TargetFailed as failed:
-            return failed
+            return kept(failed)
         if isinstance(found, Message):
             return None
         self._open += 1
@@ -125,7 +126,7 @@ class _Whole:
         try:
             self._end = await _notices(self._visit, self._message, hearing)
         except TargetFailed as failed:
-            self._failure = failed
+            self._failure = kept(failed)
         finally:
             hearing.opened.call.cancel()
             self._open -= 1

@@ -24,6 +24,7 @@ from dataplane.http.sse import Event, EventReader, EventTooLarge, write
 from dataplane.mcp import messages, names, subscriptions
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message, Object
 from dataplane.mcp.subscriptions import Filter
+from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -139,7 +140,7 @@ def _check(visit: Visit, message: Message, found: list[object], hearings: list[H
         return
     failures = [each for each in found if isinstance(each, TargetFailed)] + [_failure(each) for each in errors]
     if failures and (not visit.plan.fail_open or not hearings):
-        raise failures[0]
+        raise again(failures[0])
     if not hearings:
         raise Malformed(METHOD_NOT_FOUND, "Method not found", message.request_id)
 

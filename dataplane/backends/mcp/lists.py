@@ -20,6 +20,7 @@ from dataplane.mcp import merging, messages, sessions
 from dataplane.mcp.dialogue import BOUND
 from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.methods import METHODS, Method
+from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.visit import Visit
@@ -48,7 +49,7 @@ async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: byt
     found = await together(visit, [_part(visit, upstreams, message, method, params, *page) for page in pages])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and (not visit.plan.fail_open or len(failures) == len(pages)):
-        raise failures[0]
+        raise again(failures[0])
     parts = [each for each in found if isinstance(each, _Part)]
     answers = [each for each in found if isinstance(each, Message)]
     if answers and (not parts or not visit.plan.several):

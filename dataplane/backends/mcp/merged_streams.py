@@ -18,6 +18,7 @@ from dataplane.backends.mcp.visit import EVENTS
 from dataplane.mcp import errors
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.messages import Malformed
+from gatewright.kept_errors import again, kept
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ class _Whole:
                 each.cancel()
         if found == FAIL:
             assert self._failure is not None  # it is what failed
-            raise self._failure
+            raise again(self._failure)
         if found == NO_STREAM and not visit.out.has_begun:
             return errors.refused("McpNoStream", headers=WITHOUT_STREAM)
         visit.out.end()
@@ -106,7 +107,7 @@ class _Whole:
         try:
             return await following.once(self._visit, target, seen, lambda: self._is_there(target), is_resumed)
         except TargetFailed as failed:
-            failure = failed
+            failure = kept(failed)
         except Malformed as error:
             failure = TargetFailed(target.name, f"its answer is not readable: {error}")
         if self._failure is None or isinstance(failure, SessionLost):

@@ -29,6 +29,7 @@ from dataplane.mcp.messages import (
     Message,
 )
 from dataplane.mcp.methods import ALL, ITEM, LIST, LISTEN, METHODS, OTHER, REFERENCE, is_idempotent
+from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -180,7 +181,7 @@ async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
     found = await together(visit, [asked(upstreams, target, message, body) for target in visit.plan.targets])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and (not visit.plan.fail_open or len(failures) == len(found)):
-        raise failures[0]
+        raise again(failures[0])
     answers = [each for each in found if not isinstance(each, TargetFailed)]
     wrong = [each for each in answers if each.result is UNSET]
     if len(wrong) == len(answers):
@@ -208,7 +209,7 @@ async def _notify(visit: Visit, upstreams: Upstreams, message: Message, body: by
     found = await together(visit, [notified(upstreams, target, body) for target in targets])
     failures = [each for each in found if isinstance(each, TargetFailed)]
     if failures and not visit.plan.fail_open:
-        raise failures[0]
+        raise again(failures[0])
     visit.out.whole(ACCEPTED, b"", b"")
     return None
 

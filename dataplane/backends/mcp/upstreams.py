@@ -15,6 +15,7 @@ from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.mcp import introduction, messages
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
+from gatewright.kept_errors import kept
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Sequence
@@ -273,7 +274,7 @@ async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]], unti
         try:
             results[index] = await work
         except TargetFailed as error:
-            results[index] = error
+            results[index] = kept(error)
         except Malformed as error:  # in what it answered: what the client sent was read before
             results[index] = unreadable("one of them", error)
         finally:

@@ -27,6 +27,7 @@ from dataplane.http.h2.sending import Sending
 from dataplane.http.h2.states import CLOSED, ERROR, HALF_CLOSED_REMOTE, NEXT, OPEN, RECEIVE, RECEIVE_END
 from dataplane.http.h2.streams import Stream
 from dataplane.http.statuses import BODILESS, SWITCHING
+from gatewright.kept_errors import again, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +200,7 @@ class IncomingHeads(Sending):
             head = self._heads.request(fields) if self._server else self._heads.response(fields)
         except (TooLarge, StreamFailure) as failure:
             self._cost += _REFUSED_COST
-            return failure
+            return kept(failure)
         self._cost += len(head.block) // _SIZE_PER_FRAME
         if not self._decoder.changed and len(head.block) <= _REMEMBERED_SIZE:
             if len(self._remembered) >= _REMEMBERED:
@@ -219,7 +220,7 @@ class IncomingHeads(Sending):
         if len(self.streams) >= self.settings.max_streams:
             raise StreamFailure(REFUSED_STREAM, "StreamLimit")
         if isinstance(head, StreamFailure):
-            raise head
+            raise again(head)
         stream = Stream(number, self.peer.initial_window, self._receive_initial)
         if dependent:
             raise StreamFailure(PROTOCOL_ERROR, "Priority")
@@ -242,7 +243,7 @@ class IncomingHeads(Sending):
     def _response(self, stream: Stream, head: _Meaning, ends: bool) -> None:
         """A response head for a request of ours."""
         if isinstance(head, StreamFailure):
-            raise head
+            raise again(head)
         if isinstance(head, TooLarge):
             raise StreamFailure(ENHANCE_YOUR_CALM, "HeadersTooLarge")
         assert isinstance(head, ResponseHead)

@@ -42,6 +42,7 @@ from dataplane.http.h2.frames import (
 from dataplane.http.h2.incoming_heads import padding_of
 from dataplane.http.h2.states import CLOSED, ERROR, NEXT, RECEIVE, RECEIVE_END
 from dataplane.http.h2.streams import Stream
+from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,7 +282,7 @@ class Receiving(ControlFrames):
         failure = _judged(stream, length, content, ends)
         if failure is not None:
             self._give_back(length)
-            raise failure
+            raise again(failure)
         if not content and not ends:
             self._budget.charge(budget.EMPTY)
         stream.receive_window -= length

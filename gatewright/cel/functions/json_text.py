@@ -30,6 +30,7 @@ from gatewright.cel.values import (
     from_key,
     type_name,
 )
+from gatewright.kept_errors import kept
 
 MAX_KEYS: Final = 10_000
 """Keys of one JSON text, unless a listener's `maxJsonKeys` says otherwise: members of objects and elements of arrays,
@@ -101,7 +102,7 @@ def read(text: bytes, most: int) -> Read:
         limit(text, most)
         return Read(text, _decoded(text), None)
     except CelError as error:
-        return Read(text, None, error.with_traceback(None))
+        return Read(text, None, kept(error))
 
 
 def limit(text: str | bytes, most: int) -> None:

@@ -19,6 +19,7 @@ from dataplane.http.sse import Event, write
 from dataplane.mcp import messages
 from dataplane.mcp.dialogue import Busy
 from dataplane.mcp.sessions import UpstreamSession
+from gatewright.kept_errors import again, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -198,7 +199,7 @@ class _Sent:
         try:
             answer = await self.call.head()
         except CallFailed as error:
-            self.problem = error
+            self.problem = kept(error)
         else:
             if answer.status < _WRONG:
                 return
@@ -272,7 +273,7 @@ class HeardCall:
     async def _next(self) -> tuple[bytes, bool] | None:
         said = await self._heard.next()
         if said is None and self._sent.problem is not None:
-            raise self._sent.problem
+            raise again(self._sent.problem)
         self._sent.said()
         return said
 
