@@ -1,5 +1,5 @@
-"""The field `Date` of a response (RFC 9110 6.6.1): who makes one writes it, and who passes one on that has none adds it,
-with the moment at which it came.
+"""The field `Date` of a response (RFC 9110 6.6.1): who makes a response writes it, and who passes one on that has none
+adds it, with the moment at which it came.
 """
 
 from __future__ import annotations

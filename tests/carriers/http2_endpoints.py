@@ -31,8 +31,8 @@ from tests.carriers.values import (
     pieces,
     shown,
 )
-from tests.fakes.h2_upstream import Endpoint2, Taken
 from tests.fakes.dates import with_date
+from tests.fakes.h2_upstream import Endpoint2, Taken
 from tests.fakes.memory_proxy import FakeUpstream
 
 SETTINGS: Final = Settings(

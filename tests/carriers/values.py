@@ -206,10 +206,9 @@ def _found(pattern: str, line: str) -> str:
 
 def shown(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Headers of a message that travelled, without those of the connection, and without the `date` of endpoints."""
-    lowered = [(name.lower(), value) for name, value in pairs]
-    return Headers(
-        [(name, decoded(value)) for low, value in shown_fields(lowered) if (name := decoded(low)) not in CONNECTION_HEADERS]
-    )
+    fields = shown_fields([(name.lower(), value) for name, value in pairs])
+    decoded_pairs = [(decoded(name), decoded(value)) for name, value in fields]
+    return Headers([pair for pair in decoded_pairs if pair[0] not in CONNECTION_HEADERS])
 
 
 def pieces(body: bytes | Sequence[bytes]) -> list[bytes]:

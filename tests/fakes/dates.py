@@ -1,7 +1,7 @@
 """The `date` that endpoints of tests send, as nearly all endpoints do, so that tests of other things need not name it.
 
-Endpoints put `ORIGIN_DATE` into a response that names no other, and clients do not show it. They show any other: a proxy
-that adds one where it should not, or changes it, is noticed. Tests of the field itself: `policies/test_date.py`.
+Endpoints put `LINE` into a response that names no other, and clients do not show it. They show any other: a proxy that
+adds one where it should not, or changes it, is noticed. Tests of the field itself: `policies/test_date.py`.
 """
 
 from __future__ import annotations
