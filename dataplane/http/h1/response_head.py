@@ -24,6 +24,7 @@ LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?(?=\r\n)").match
 _BEGINNING = re.compile(rb"HTTP/1\.[01] [1-5][0-9]{2}(?: [\t\x20-\x7e\x80-\xff]*+)?(?:\r\n|\r?\Z)").match
 _SHORTEST = b"HTTP/1.1 200"
+_WITHOUT_SPACE = len(_SHORTEST)
 _without_space = re.compile(rb"(\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]++)[ \t]++(?=:)").sub
 _DIGITS = re.compile(rb"[0-9]{1,18}").fullmatch
 _NAMES = rb"content-length|transfer-encoding|connection|keep-alive|proxy-connection|te|upgrade"
@@ -71,6 +72,8 @@ def read(raw: bytes, to_head: bool) -> H1ResponseHead | str:
     if not _valid(raw + b"\r\n"):
         return "malformed response head"
     eol = match.end()
+    if eol == _WITHOUT_SPACE:  # RFC 9112 4: a server sends the space also where no reason phrase follows
+        raw, eol = raw[:eol] + b" " + raw[eol:], eol + 1
     minor, digits = match.groups()
     old, status = minor == b"0", int(digits)
     block = raw[eol:]
