@@ -94,7 +94,7 @@ def test_equal_responses_get_the_date_of_each(monkeypatch: pytest.MonkeyPatch) -
     client = proxy.connect()
     got = []
     for now, value in ((0.0, b"1"), (0.9, b"1"), (1.0, b"1"), (86400.5, b"22"), (86400.6, b"333"), (3.0, b"333")):
-        monkeypatch.setattr("time.time", lambda now=now: now)
+        monkeypatch.setattr("dataplane.http.dates.time", lambda now=now: now)
         client.send(GET)
         proxy.upstream.send(OK.replace(b"X-A: 1", b"X-A: " + value))
         answer = client.take()
