@@ -42,6 +42,7 @@ class ResponseHead:
     dated: bytes = field(default=b"", init=False)
     dated_from: float = field(default=0.0, init=False)
     dated_until: float = field(default=0.0, init=False)
+    """The block with a `date` of ours, and between which moments it is right; only `http/dates` looks at it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ REASON: Final = "MaxForwardsReached"
 _NAME: Final = b"max-forwards"
 _MOST: Final = 999_999_999
 """A larger number becomes this one."""
-_NUMBER: Final = re.compile(rb"0*([0-9]*)").fullmatch
+_NUMBER: Final = re.compile(rb"0*+([0-9]*+)").fullmatch
 
 
 def forward(x: ActiveExchange, context: Context) -> None:

@@ -9,11 +9,23 @@ from tests.fakes.policy_run import served
 
 TRACED = "matches: [{path: {value: /}}, {method: TRACE}]"
 
+LONG = "0" * 4000 + "x"
+"""No number: to find that out costs one look at it."""
+
 
 @pytest.mark.parametrize("method", ["OPTIONS", "TRACE"])
 @pytest.mark.parametrize(
     ("value", "onward"),
-    [("1", "0"), ("7", "6"), ("010", "9"), ("9" * 8, "99999998"), ("9" * 40, "999999999"), ("x", "x"), ("-1", "-1")],
+    [
+        ("1", "0"),
+        ("7", "6"),
+        ("010", "9"),
+        ("9" * 8, "99999998"),
+        ("9" * 40, "999999999"),
+        ("x", "x"),
+        ("-1", "-1"),
+        (LONG, LONG),
+    ],
 )
 def test_each_intermediary_counts(carrier: Carrier, method: str, value: str, onward: str) -> None:
     seen = carrier.shared(served(TRACED)).carry(Request(method, headers=[("max-forwards", value)]))
