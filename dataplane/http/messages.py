@@ -23,7 +23,8 @@ NO_NAMES: Final[frozenset[bytes]] = frozenset()
 
 @dataclass(slots=True, eq=False)
 class ResponseHead:
-    """What an endpoint's response begins with. Carriers share one between equal responses: nobody changes it."""
+    """What an endpoint's response begins with. Carriers share one between equal responses: nobody changes it, but for
+    what `http/dates` remembers with it."""
 
     status: int
     line: bytes
@@ -34,8 +35,14 @@ class ResponseHead:
     """Their lower-case twin (`http/heads`); None: whoever wants it makes it, which is few."""
     length: int
     """Bytes of content that will follow; 0: none will (also to HEAD, whatever `content-length` says); or `UNKNOWN`."""
+    is_dated: bool
+    """It has `date`; if not, it gets one when it is passed on (`http/dates`)."""
     upgrade: bytes = b""
     """The protocol of a 101."""
+    dated: bytes = field(default=b"", init=False)
+    dated_from: float = field(default=0.0, init=False)
+    dated_until: float = field(default=0.0, init=False)
+    """The block with a `date` of ours, and between which moments it is right; only `http/dates` looks at it."""
 
 
 @dataclass(frozen=True, slots=True)

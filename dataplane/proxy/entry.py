@@ -13,7 +13,7 @@ from dataplane.chain.replies import made
 from dataplane.http import upgrades, uri, well_known
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.spellings import REFUSED, settle
-from dataplane.proxy import admission, attempts, connects
+from dataplane.proxy import admission, attempts, connects, hops
 from dataplane.proxy.responses import ROUTE
 from dataplane.proxy.waiting import interrupted
 from dataplane.table.binds import choose
@@ -118,11 +118,13 @@ def route(x: ActiveExchange, context: Context) -> None:
     policies = _policies(plan, listener)
     x.policies = policies
     forward: attempts.Next = attempts.forward
-    if x.upgrade or x.method == b"TRACE":
+    if x.upgrade or x.method in hops.METHODS:
         if x.method == CONNECT:
             forward = connects.forward
         elif _is_refused(x):
             return
+        elif x.method in hops.METHODS:
+            forward = hops.forward
     request = policies.chain.request
     if request is not None:
         answer = request(x)
@@ -152,15 +154,11 @@ def _publisher(x: ActiveExchange, listener: ListenerPlan) -> RoutePlan | None:
     return plan if plan is not None and _policies(plan, listener).chain.publishes else None
 
 
-_TRACELESS: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
-"""RFC 9110 15.5.6: what a 405 has to say."""
-
-
 def _is_refused(x: ActiveExchange) -> bool:
     """Whether a TRACE, or a wish for another protocol, was answered: what a route does not allow. An `upgrade` of
     HTTP/1.1 is left out of the request instead, as RFC 9110 7.8 has it."""
     if x.method == b"TRACE" and not x.plan.traces:
-        x.reply(made("TraceNotAllowed", headers=_TRACELESS))
+        x.reply(made("TraceNotAllowed", headers=hops.ALLOW))  # RFC 9110 15.5.6: what a 405 has to say
         return True
     if x.upgrade:
         left = upgrades.cut(x.upgrade, x.policies.upgrades)

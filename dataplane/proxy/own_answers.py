@@ -7,13 +7,12 @@ when a part of a response is out already, in a carrier that breaks off. These ar
 from __future__ import annotations
 
 import logging
-import time
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain import replies
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
+from dataplane.http import dates
 from dataplane.http.body import Gone
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.heads import Head
@@ -34,18 +33,13 @@ _ERROR: Final = 400
 """The first statuses that say that a request went elsewhere, or failed."""
 
 
-@lru_cache(2)
-def _date(now: int) -> bytes:
-    """RFC 9110 5.6.7."""
-    return time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(now)).encode()
-
-
 def block_of(reply: Reply) -> bytes:
     """The header block of a reply."""
     content_type = b"content-type: %b\r\n" % reply.content_type if reply.body and reply.content_type else b""
     length = b"" if reply.status in BODILESS else b"content-length: %d\r\n" % len(reply.body)
-    date = b"date: %b\r\n" % _date(int(time.time()))
-    return b"".join((b"\r\n", content_type, length, date, reply.headers))
+    lines = reply.headers
+    date = b"" if lines and dates.is_dated(b"\r\n" + lines.lower()) else dates.line()
+    return b"".join((b"\r\n", content_type, length, date, lines))
 
 
 def reply(x: ActiveExchange, reply: Reply) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.http import dates
 from dataplane.http.heads import Head
 from dataplane.http.statuses import SWITCHING
 from dataplane.proxy import attempts, delayed_responses, grpc_calls, tunnel
@@ -59,19 +60,22 @@ def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool
         return
     route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
     undecided = retries is not None and not retries.decided
+    block, low = head.block, head.low
+    if not head.is_dated:
+        block, low = dates.dated(head), None
     if route is None and target is None and gateway is None and not undecided:
         plan = x.listener.access_log
         if plan is not None and plan.reads_headers:
-            x.response = Head(head.block, head.low)
+            x.response = Head(block, low)
         x.replied = True
         x.response_bytes = len(first)
-        down.head(head.line, head.block, head.length, first, end)
+        down.head(head.line, block, head.length, first, end)
         if end:
             x.complete()
         elif head.length < 0 and x.up is not None and x.grpc is None:  # a call's trailers are looked at
             down.join(x.up)
         return
-    x.response = Head(head.block, head.low)
+    x.response = Head(block, low)
     reads = x.policies.chain.response_body or x.target_plan.chain.response_body or x.listener.chain.response_body
     if reads or undecided:
         delayed_responses.buffer(x, head, first, end)

@@ -27,7 +27,7 @@ ACCEPT = b"sec-websocket-accept"
 OPEN, CLIENT_ENDED, ENDPOINT_ENDED = 1, 2, 4
 """Bits of `x.tunnel`."""
 
-ESTABLISHED: Final = ResponseHead(200, b"", b"\r\n", b"\r\n", 0)
+ESTABLISHED: Final = ResponseHead(200, b"", b"\r\n", b"\r\n", 0, False)
 """The head of the answer to a CONNECT by which its tunnel stands; nothing in it says how long content is."""
 
 

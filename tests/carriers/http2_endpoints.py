@@ -31,6 +31,7 @@ from tests.carriers.values import (
     pieces,
     shown,
 )
+from tests.fakes.dates import with_date
 from tests.fakes.h2_upstream import Endpoint2, Taken
 from tests.fakes.memory_proxy import FakeUpstream
 
@@ -146,7 +147,7 @@ class Http2Arrival:
         self._open()
         if response.last:
             self._far.codec.goaway(NO_ERROR)
-        self._far.codec.send_response(self._taken.stream, response.status, _block(headers), end)
+        self._far.codec.send_response(self._taken.stream, response.status, with_date(_block(headers)), end)
 
     def _break(self, code: int) -> None:
         self._open()

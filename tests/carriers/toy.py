@@ -37,6 +37,7 @@ from tests.carriers.values import (
     pieces,
     shown,
 )
+from tests.fakes.dates import with_date
 from tests.fakes.memory_proxy import FakeConnector, MemoryProxy
 
 
@@ -239,7 +240,7 @@ class ToyArrival:
     def _head(self, response: Response, headers: Pairs, first: bytes, end: bool) -> bool:
         """Whether the response ends with its head."""
         lines = _lines([*headers, *([("connection", "close")] if response.last else [])])
-        raw = b"HTTP/1.1 %d As It Is" % response.status + lines
+        raw = b"HTTP/1.1 %d As It Is" % response.status + with_date(lines)
         head = response_head.read(raw, self._method == b"HEAD")
         assert not isinstance(head, str), head
         self._last = response.last

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tests.fakes.dates import shown_fields
+
 Pairs = Sequence[tuple[str, str]]
 
 CONNECTION_HEADERS: Final = frozenset(("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"))
@@ -203,10 +205,10 @@ def _found(pattern: str, line: str) -> str:
 
 
 def shown(pairs: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Headers of a message that travelled, without those of the connection."""
-    return Headers(
-        [(lower, decoded(value)) for name, value in pairs if (lower := decoded(name).lower()) not in CONNECTION_HEADERS]
-    )
+    """Headers of a message that travelled, without those of the connection, and without the `date` of endpoints."""
+    fields = shown_fields([(name.lower(), value) for name, value in pairs])
+    decoded_pairs = [(decoded(name), decoded(value)) for name, value in fields]
+    return Headers([pair for pair in decoded_pairs if pair[0] not in CONNECTION_HEADERS])
 
 
 def pieces(body: bytes | Sequence[bytes]) -> list[bytes]:

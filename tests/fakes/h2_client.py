@@ -23,6 +23,7 @@ from dataplane.http.h2.frames import (
     WINDOW_UPDATE,
 )
 from dataplane.http.h2.hpack import BlockDecoder
+from tests.fakes.dates import shown_fields
 from tests.fakes.h2_wire import OPENING, Frame, parse
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 
@@ -84,7 +85,7 @@ class FrameClient:
         stream, headers = frame.stream, {}
         if frame.kind == HEADERS:
             fields = [(name, content) for name, content, _ in self._decoder.decode(frame.payload)]
-            headers = {name: content for name, content in fields if name != b":status"}
+            headers = {name: content for name, content in shown_fields(fields) if name != b":status"}
             value = int(dict(fields).get(b":status", b"0"))
         elif frame.kind == RST_STREAM:
             value = int.from_bytes(frame.payload)

@@ -26,6 +26,7 @@ from dataplane.http.h2.events import (
 )
 from dataplane.http.h2.settings import Settings
 from dataplane.http.h2.streams import Stream
+from tests.fakes.dates import with_date
 from tests.fakes.memory_proxy import FakeUpstream
 
 
@@ -100,13 +101,13 @@ class Endpoint2:
 
     def answer(self, request: Taken, status: int = 200, content: bytes = b"", block: bytes = b"\r\n") -> None:
         """A whole response."""
-        self.codec.send_response(request.stream, status, block, not content)
+        self.codec.send_response(request.stream, status, self._dated(block), not content)
         if content:
             self.codec.send_content(request.stream, content, True)
         self.turn()
 
     def head(self, request: Taken, status: int = 200, block: bytes = b"\r\n") -> None:
-        self.codec.send_response(request.stream, status, block, False)
+        self.codec.send_response(request.stream, status, self._dated(block), False)
         self.turn()
 
     def content(self, request: Taken, data: bytes, end: bool = False) -> None:
@@ -116,6 +117,9 @@ class Endpoint2:
     def trailers(self, request: Taken, block: bytes) -> None:
         self.codec.send_trailers(request.stream, block)
         self.turn()
+
+    def _dated(self, block: bytes) -> bytes:
+        return with_date(block) if self.upstream.is_dated else block
 
     def interim(self, request: Taken, status: int, block: bytes = b"\r\n") -> None:
         self.codec.send_interim(request.stream, status, block)

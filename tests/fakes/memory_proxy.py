@@ -23,6 +23,7 @@ from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
+from dataplane.http.h2.frames import PREFACE
 from dataplane.http.messages import Peer
 from dataplane.link.buckets import Buckets
 from dataplane.net.writes import Writes
@@ -49,7 +50,7 @@ from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1
 from gatewright.api.standalone import standalone
 from gatewright.wire.v1.resource_pb2 import Resource
-from tests.fakes import guards
+from tests.fakes import dates, guards
 from tests.harness import leaks
 
 ROUTES = """
@@ -143,7 +144,31 @@ class FakeTransport:
 
 
 class FakeUpstream(FakeTransport):
+    is_dated = False
+    """Its responses have the `date` of endpoints (`fakes/dates`), over HTTP/2 too."""
     answer = FakeTransport.send
+
+
+class DatedUpstream(FakeUpstream):
+    """What is given to `send` arrives as it is."""
+
+    is_dated = True
+
+    def answer(self, data: bytes) -> None:
+        self.send(dates.dated(data))
+
+
+class FakeClient(FakeTransport):
+    """Does not show that `date`. Over HTTP/2, where it is no text, those that read frames do not."""
+
+    is_http2 = False
+
+    def send(self, data: bytes) -> None:
+        self.is_http2 = self.is_http2 or PREFACE in data
+        super().send(data)
+
+    def write(self, data: bytes) -> None:
+        super().write(data if self.is_http2 else dates.shown(data))
 
 
 class FakeConnector:
@@ -152,7 +177,7 @@ class FakeConnector:
     def __init__(self, writes: Writes, count: Count) -> None:
         self.writes, self.count = writes, count
         self.before_opening: Callable[[], None] = lambda: None
-        self.far_end: Callable[[Any], FakeUpstream] = FakeUpstream
+        self.far_end: Callable[[Any], FakeUpstream] = DatedUpstream
         """Makes the far end of a connection, of its protocol."""
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
@@ -375,7 +400,7 @@ class MemoryProxy:
         """`port`: of the bind, where there are several; `local`: the address of ours that is connected to."""
         binds = self.applier.current.table.binds
         bind = next(key for key, each in binds.items() if port in (0, each.port))
-        client = FakeTransport(plan_of(self.context, bind).open(), peer, local)
+        client = FakeClient(plan_of(self.context, bind).open(), peer, local)
         self.clients.append(client)
         return client
 

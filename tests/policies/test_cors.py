@@ -256,7 +256,7 @@ def test_vary(vary: str, expected: list[str], carrier: Carrier) -> None:
 
 
 @pytest.mark.parametrize(
-    ("credentials", "expected"), [("false", {"*"}), ("true", {"content-type", "x-page", "content-length"})]
+    ("credentials", "expected"), [("false", {"*"}), ("true", {"content-type", "x-page", "content-length", "date"})]
 )
 def test_everything_exposed(credentials: str, expected: set[str], carrier: Carrier) -> None:
     policy = f"cors: {{allowOrigins: ['{SHOP}'], exposeHeaders: ['*'], allowCredentials: {credentials}}}"

@@ -136,7 +136,7 @@ class Joined:
             self.consumer.upstream_content(write(event), False)
         else:
             self.is_begun = True
-            head = ResponseHead(200, b"HTTP/1.1 200 OK", HEAD, HEAD, UNKNOWN)
+            head = ResponseHead(200, b"HTTP/1.1 200 OK", HEAD, HEAD, UNKNOWN, True)
             self.consumer.upstream_head(head, write(event), False)
 
     def content(self, data: bytes, end: bool) -> None:

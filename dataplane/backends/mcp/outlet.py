@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from dataplane.backends.mcp import serving
 from dataplane.backends.mcp.calls import TargetCall
 from dataplane.chain.replies import made
+from dataplane.http.dates import is_dated
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN, ResponseHead
@@ -154,7 +155,8 @@ class Outlet:
         size = b"" if length < 0 or status == _NO_CONTENT else b"content-length: %d\r\n" % length
         block = b"\r\n" + size + lines
         line = _LINES.get(status, b"HTTP/1.1 %d " % status)
-        self._consumer.upstream_head(ResponseHead(status, line, block, None, length), first, end)
+        head = ResponseHead(status, line, block, None, length, is_dated(block.lower()))
+        self._consumer.upstream_head(head, first, end)
         if self.keep_alive is not None and not end:
             self._keep_alive(self.keep_alive, block, first)
 

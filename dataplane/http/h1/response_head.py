@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import httptools
 
+from dataplane.http.dates import is_dated
 from dataplane.http.h1 import values
 from dataplane.http.heads import folded, has_unusual_name, plain_name, without, without_named
 from dataplane.http.messages import UNKNOWN, ResponseHead
@@ -23,6 +24,7 @@ LENGTH, CHUNKED, UNTIL_CLOSE, TUNNEL = range(4)
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?(?=\r\n)").match
 _BEGINNING = re.compile(rb"HTTP/1\.[01] [1-5][0-9]{2}(?: [\t\x20-\x7e\x80-\xff]*+)?(?:\r\n|\r?\Z)").match
 _SHORTEST = b"HTTP/1.1 200"
+_WITHOUT_SPACE = len(_SHORTEST)
 _without_space = re.compile(rb"(\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]++)[ \t]++(?=:)").sub
 _DIGITS = re.compile(rb"[0-9]{1,18}").fullmatch
 _NAMES = rb"content-length|transfer-encoding|connection|keep-alive|proxy-connection|te|upgrade"
@@ -47,7 +49,7 @@ class H1ResponseHead(ResponseHead):
     """How another head looks that means the same; made when the connection brings a second one."""
 
 
-NO_RESPONSE = H1ResponseHead(0, b"", b"", b"", 0)
+NO_RESPONSE = H1ResponseHead(0, b"", b"", b"", 0, True)
 
 
 def _may_have_space(raw: bytes) -> bool:
@@ -70,6 +72,8 @@ def read(raw: bytes, to_head: bool) -> H1ResponseHead | str:
     if not _valid(raw + b"\r\n"):
         return "malformed response head"
     eol = match.end()
+    if eol == _WITHOUT_SPACE:  # RFC 9112 4: a server sends the space also where no reason phrase follows
+        raw, eol = raw[:eol] + b" " + raw[eol:], eol + 1
     minor, digits = match.groups()
     old, status = minor == b"0", int(digits)
     block = raw[eol:]
@@ -105,7 +109,7 @@ def read(raw: bytes, to_head: bool) -> H1ResponseHead | str:
         low = folded(low)
     keep = b"close" not in options and (not old or b"keep-alive" in options) and framing in (LENGTH, CHUNKED)
     line = b"HTTP/1.1" + raw[8:eol]
-    return H1ResponseHead(status, line, block, low, length, upgrade, raw, to_head, framing, keep)
+    return H1ResponseHead(status, line, block, low, length, is_dated(low), upgrade, raw, to_head, framing, keep)
 
 
 def again(known: H1ResponseHead, raw: bytes) -> H1ResponseHead | None:
@@ -123,9 +127,11 @@ def again(known: H1ResponseHead, raw: bytes) -> H1ResponseHead | None:
         length = known.length
     elif length == values.UNLIKE:
         return None
-    status, line, to_head, framing = known.status, known.line, known.to_head, known.framing
+    status, line, dated, to_head, framing = known.status, known.line, known.is_dated, known.to_head, known.framing
     block = (raw if like.kept is None else like.onward(raw))[len(line) :]
-    return H1ResponseHead(status, line, block, None, length, known.upgrade, raw, to_head, framing, known.keep, like)
+    return H1ResponseHead(
+        status, line, block, None, length, dated, known.upgrade, raw, to_head, framing, known.keep, like
+    )
 
 
 def _like(known: H1ResponseHead) -> values.Like:

@@ -168,7 +168,7 @@ class AgentCall(Layer):
         encoding = block.get(b"content-encoding")
         for name in DESCRIBED:
             block.remove(name)
-        self._head = ResponseHead(head.status, head.line, block.block, block.low, 0)
+        self._head = ResponseHead(head.status, head.line, block.block, block.low, 0, head.is_dated)
         if self.method == b"HEAD":
             self._send(b"")
         elif encoding is not None and encoding.strip().lower() != b"identity":

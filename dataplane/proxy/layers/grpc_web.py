@@ -84,7 +84,7 @@ class WebCall(Layer):
         if end and not first:  # the head is the trailers, as it may be for these clients, too
             made.append(b"content-length: 0\r\n")
             length = 0
-        translated = ResponseHead(head.status, head.line, made.block, made.low, length)
+        translated = ResponseHead(head.status, head.line, made.block, made.low, length, head.is_dated)
         self._consumer.upstream_head(translated, self._encoded(first), end)
 
     def upstream_content(self, data: bytes, end: bool) -> None:

@@ -12,6 +12,7 @@ from hashlib import sha1
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
+from dataplane.http.dates import is_dated
 from dataplane.http.heads import Head
 from dataplane.http.messages import ResponseHead
 from dataplane.http.statuses import BODILESS, SWITCHING
@@ -62,7 +63,7 @@ def response_head(head: events.ResponseHead, end: bool, to_head: bool) -> Respon
         length = 0
     elif end and length < 0 and not is_grpc(low):
         length, block, low = 0, block + _EMPTY, low + _EMPTY
-    return ResponseHead(head.status, line, block, low, length)
+    return ResponseHead(head.status, line, block, low, length, is_dated(low))
 
 
 # Extended CONNECT (RFC 8441)
@@ -85,4 +86,4 @@ def switched(head: events.ResponseHead, protocol: bytes, key: bytes) -> Response
         made.remove(name)
     if key:
         made.add(b"sec-websocket-accept", b64encode(sha1(key + _WEBSOCKET_GUID, usedforsecurity=False).digest()))
-    return ResponseHead(SWITCHING, status_line(SWITCHING), made.block, made.low, -1, protocol)
+    return ResponseHead(SWITCHING, status_line(SWITCHING), made.block, made.low, -1, is_dated(made.low), protocol)

@@ -21,7 +21,7 @@ SEND = b'{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {}}'
 SENT = "message/send"
 """Its name, whatever version of the protocol it is written in."""
 JSON = b"\r\ncontent-type: application/json\r\n"
-OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN)
+OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN, True)
 
 
 class Noted:
@@ -293,7 +293,7 @@ def test_text_that_is_malformed_never_reaches_the_endpoint(at_once: bool) -> Non
 
 
 GRPC_HEAD = ResponseHead(
-    200, b"HTTP/1.1 200 OK", b"\r\ncontent-type: application/grpc+proto\r\ncontent-length: 9\r\n", None, 9
+    200, b"HTTP/1.1 200 OK", b"\r\ncontent-type: application/grpc+proto\r\ncontent-length: 9\r\n", None, 9, True
 )
 
 
@@ -323,7 +323,7 @@ def test_the_trailers_of_an_answer_are_its_last_message() -> None:
 def test_an_answer_that_is_no_call_s_passes_as_it_is() -> None:
     between = web(grpc.WEB_TEXT)
     between.begin()
-    head = ResponseHead(404, b"HTTP/1.1 404 No", b"\r\ncontent-type: text/plain\r\n", None, 2)
+    head = ResponseHead(404, b"HTTP/1.1 404 No", b"\r\ncontent-type: text/plain\r\n", None, 2, True)
     between.call.upstream_head(head, b"n", False)
     between.call.upstream_content(b"o", False)
     between.call.upstream_trailers(b"grpc-status: 5\r\n")

@@ -18,7 +18,7 @@ from dataplane.proxy.exchange import ActiveExchange
 from dataplane.upstream.lease import Lease
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
 
-OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN)
+OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN, True)
 STEP_ROUTE = ROUTES.replace(
     "      backends:", "      policies: {headerModifiers: {request: {set: [{name: x-a, value: '1'}]}}}\n      backends:"
 )
@@ -156,7 +156,7 @@ def test_a_message_passes_part_by_part() -> None:
     x.downstream_content(b"ab", False)
     x.downstream_trailers(b"x-sum: 1\r\n")
     assert world.origin.told == [("begin", b"", False), ("content", b"ab", False), ("trailers", b"x-sum: 1\r\n")]
-    x.upstream_interim(ResponseHead(103, b"HTTP/1.1 103 Early Hints", b"\r\n", b"\r\n", 0))
+    x.upstream_interim(ResponseHead(103, b"HTTP/1.1 103 Early Hints", b"\r\n", b"\r\n", 0, True))
     x.upstream_head(OK, b"c", False)
     x.upstream_content(b"de", False)
     x.upstream_trailers(b"x-end: 1\r\n")
@@ -205,7 +205,7 @@ def test_a_tunnel_ends_when_both_directions_have() -> None:
     world = World()
     x = world.exchange()
     x.upgrade = b"chat"
-    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, b"chat"), b"hi", False)
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, True, b"chat"), b"hi", False)
     x.downstream_content(b"ho", False)
     x.downstream_content(b"", True)
     assert world.origin.told[1:] == [("content", b"ho", False), ("content", b"", True)]

@@ -28,7 +28,7 @@ from tests.fakes.policy_run import served
 from tests.unit.proxy.test_exchange import OK, STEP_ROUTE, World
 from tests.unit.proxy.test_stages_model import Free
 
-UNAVAILABLE = ResponseHead(503, b"HTTP/1.1 503 No", b"\r\n", b"\r\n", UNKNOWN)
+UNAVAILABLE = ResponseHead(503, b"HTTP/1.1 503 No", b"\r\n", b"\r\n", UNKNOWN, True)
 RETRY = served("policies: {retry: {codes: [503]}}")
 
 
@@ -107,7 +107,7 @@ def test_the_framing_is_shared_where_the_endpoint_s_is_kept(length: int) -> None
     for step in (None, lambda x: None):
         world = World(response=step)
         x = world.exchange()
-        x.upstream_head(ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", length), b"", False)
+        x.upstream_head(ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", length, True), b"", False)
         assert world.client.joined == ([world.origin] if length < 0 else [])
         x.upstream_content(b"hello", True)
 
@@ -196,7 +196,7 @@ def test_why_a_tunnel_ends_in_which_nothing_moves(method: bytes, upgrade: bytes,
     world = World(text=limited("{streamIdleTimeout: 40s}"))
     x = world.exchange(method=b"GET")
     x.method, x.upgrade = method, upgrade
-    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, upgrade), b"", False)
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, True, upgrade), b"", False)
     assert world.client.told == [("switch", b"")] and x.tunnel
     assert x.wake(world.proxy.now + 40) == NEVER
     (line,) = world.proxy.log_lines()
@@ -207,7 +207,7 @@ def test_a_tunnel_of_connect_has_a_limit_of_its_own_where_none_is_configured() -
     world = World()
     x = world.exchange(method=b"GET")
     x.method = x.upgrade = b"CONNECT"
-    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, b"CONNECT"), b"", False)
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, True, b"CONNECT"), b"", False)
     began, hour = world.proxy.now, 3600.0
     assert world.client.armed == [began + hour / LOOKS]
     assert x.wake(began + hour / LOOKS) == began + 2 * hour / LOOKS
@@ -454,7 +454,7 @@ def test_a_tunnel_in_which_as_much_comes_as_goes_is_not_quiet() -> None:
     world = World(text=limited("{streamIdleTimeout: 40s}"))
     x = world.exchange(method=b"GET")
     x.upgrade = b"chat"
-    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, b"chat"), b"", False)
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, True, b"chat"), b"", False)
     began = world.proxy.now
     for turn in range(1, 9):
         x.downstream_content(b"echo", False)
@@ -724,7 +724,7 @@ def test_a_response_without_content_has_no_stage(method: bytes, status: int) -> 
     world, stage = stage_world(response_stream=None)
     x = world.exchange(method=method)
     lines = b"\r\netag: a\r\ncontent-length: 5\r\nx-a: 1\r\n"
-    x.upstream_head(ResponseHead(status, b"HTTP/1.1 200 OK", lines, lines, 0), b"", True)
+    x.upstream_head(ResponseHead(status, b"HTTP/1.1 200 OK", lines, lines, 0, True), b"", True)
     assert stage.outlet is None and world.client.told[-1] == "over"
     assert x.response is not None and x.response.get(b"etag") is None and x.response.get(b"x-a") == b"1"
 
@@ -737,7 +737,7 @@ def read_by(seen: list[Any]) -> World:
 
 
 def response(status: int = 200, length: int = UNKNOWN, lines: bytes = b"\r\n") -> ResponseHead:
-    return ResponseHead(status, b"HTTP/1.1 %d X" % status, lines, lines, length)
+    return ResponseHead(status, b"HTTP/1.1 %d X" % status, lines, lines, length, True)
 
 
 @pytest.mark.parametrize(
@@ -977,7 +977,7 @@ def test_a_tunnel_has_the_name_that_the_endpoint_gave_it() -> None:
     world = World()
     x = world.exchange(method=b"GET")
     x.upgrade = b"chat"
-    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, b"CHAT"), b"", False)
+    x.upstream_head(ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, True, b"CHAT"), b"", False)
     assert x.tunnel and x.upgrade == b"CHAT"
     x.upstream_lost("closed", False)
 

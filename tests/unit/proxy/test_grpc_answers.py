@@ -61,7 +61,7 @@ def test_the_smaller_time_counts(value: bytes, limit: float | None, seconds: flo
 @pytest.mark.parametrize("has_low", [True, False])
 def test_what_is_known_when_a_response_begins(length: int, is_sized: bool, end: bool, has_low: bool) -> None:
     call, lines = Call(grpc.GRPC), b"\r\nGrpc-Status: 5\r\n"
-    head = ResponseHead(200, b"", lines, lines.lower() if has_low else None, length)
+    head = ResponseHead(200, b"", lines, lines.lower() if has_low else None, length, True)
     grpc_calls.begins(call, head, end)
     assert (call.is_sized, call.status) == (is_sized, 5 if end else None)
 

@@ -16,8 +16,8 @@ from dataplane.table.plans import Mirror
 
 HOST = b"\r\nhost: a\r\n"
 LINES = HOST + b"content-length: 4\r\n"
-SWITCH = ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0)
-OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN)
+SWITCH = ResponseHead(101, b"HTTP/1.1 101 Go", b"\r\n", b"\r\n", 0, True)
+OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN, True)
 
 
 class Backend:

@@ -17,11 +17,11 @@ from dataplane.proxy.retries import DRAIN_TIME, Retries
 from dataplane.table.plans import Retry
 
 FAILED = made("UpstreamFailed", "the endpoint")
-OK = ResponseHead(200, b"", b"\r\n", b"\r\n", UNKNOWN)
+OK = ResponseHead(200, b"", b"\r\n", b"\r\n", UNKNOWN, True)
 
 
 def response(status: int) -> ResponseHead:
-    return ResponseHead(status, b"", b"\r\nx-a: 1\r\n", b"\r\nx-a: 1\r\n", UNKNOWN)
+    return ResponseHead(status, b"", b"\r\nx-a: 1\r\n", b"\r\nx-a: 1\r\n", UNKNOWN, True)
 
 
 class Up:
