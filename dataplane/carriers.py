@@ -133,7 +133,7 @@ class Carried(Protocol):
         the content is taken."""
 
     def downstream_trailers(self, lines: bytes) -> None:
-        """The request ends with these trailer lines. They pass only where no request step acts (RFC 9110 6.5.1)."""
+        """The request ends with these trailer lines."""
 
     def downstream_blocked(self) -> None:
         """The client reads slower than the endpoint sends."""

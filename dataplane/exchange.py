@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dataplane.http.body import BodyBuffer
     from dataplane.http.grpc import Call
     from dataplane.http.messages import Peer
+    from dataplane.reply import Reply
     from dataplane.streams import Outlet, Stage
     from dataplane.variables import BackendFacts, ListenerFacts, RouteFacts, Services
 
@@ -84,6 +85,7 @@ class Exchange(Variables):
         "host",
         "host_set",
         "inlet",
+        "installing",
         "lease",
         "leased",
         "length",
@@ -174,6 +176,8 @@ class Exchange(Variables):
     """The client waits for a 100 before it sends its content. This and the next three are set with `has_body` only."""
     inlet: object
     """Who takes its content in place of the upstream: stages, or whoever drops it (`proxy/request_stages.Inlet`)."""
+    installing: object
+    """The step that made stages last (`chain/filter.Filter`); set only where one does."""
     trailers: bytes
     """Trailer lines of the request, once it is here whole."""
     claimed: int
@@ -308,11 +312,11 @@ class Exchange(Variables):
             """Make `data` the content that goes upstream. Headers that describe the old content are the step's to take
             out (`http/body.DESCRIBING`)."""
 
-        def stream_request(self, hook: StreamHook) -> None:
+        def stream_request(self, hook: StreamHook) -> Reply | None:
             """Let the content of the request pass a stage (`dataplane/streams`), what has come of it first. For request
-            steps. A request without content has none."""
+            steps, which answer what the stage answers. A request without content has none."""
 
-        def stream_response(self, hook: StreamHook) -> Awaitable[None] | None:
+        def stream_response(self, hook: StreamHook) -> Awaitable[Reply | None] | Reply | None:
             """The same for the response, for response steps. A body that was buffered passes the stage as a whole: the
             awaitable ends with it. Raises `http.body.TooLarge`, or what the stage raised, there or at once."""
 

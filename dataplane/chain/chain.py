@@ -53,6 +53,7 @@ class Chain:
         "response",
         "response_body",
         "response_hooks",
+        "writes",
     )
 
     def __init__(self, filters: Iterable[Filter]) -> None:
@@ -65,9 +66,11 @@ class Chain:
         """Of these bytes the listener's are some: a step reads the whole body."""
         self.publishes = any(step.publishes for step in self.filters)
         for step in self.filters:
-            requests.append(streaming.on_request(step))
-            responses.append(streaming.on_response(step))
-            silent.append(step.silent and step.response_stream is None)
+            request, response = streaming.on_request(step), streaming.on_response(step)
+            streams = step.makes_stages or step.request_stream is not None or step.response_stream is not None
+            requests.append(streaming.known_as(step, request) if streams and request is not None else request)
+            responses.append(streaming.known_as(step, response) if streams and response is not None else response)
+            silent.append(step.silent and not streams)
             if step.end is not None:
                 ends.append(step.end)
             if step.response_body:
@@ -75,6 +78,8 @@ class Chain:
                     self.reads_whole = True
                 wanted = BUFFER_LIMIT if step.response_body == WHOLE else step.response_body
                 self.response_body = max(wanted, self.response_body)
+        self.writes = frozenset[bytes]().union(*(step.writes for step in self.filters))
+        """As `Filter.writes`, of all of them."""
         self.request_hooks: tuple[RequestHook | None, ...] = _hooks(requests)
         self.response_hooks: tuple[ResponseHook | None, ...] = _hooks(responses)
         self.end: tuple[EndHook, ...] = tuple(ends)

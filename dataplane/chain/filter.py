@@ -59,6 +59,11 @@ class Filter:
     and takes content also while that waits; it and the steps behind it that read the body see what comes out."""
     response_stream: StreamHook | None = None
     """The same for the response; the response hook and the steps outside it see what comes out."""
+    makes_stages: bool = False
+    """The hooks themselves make stages (`chain/conditional`)."""
+    writes: frozenset[bytes] = frozenset()
+    """Names of request headers (`heads.plain_name`) that the policy sets or takes out: where none is left in the head,
+    a client's trailer of that name must not pass for one either (RFC 9110 6.5.1)."""
     silent: bool = False
     """The hooks answer None, always and at once: nobody has to look."""
     response_body: int = 0

@@ -1,24 +1,6 @@
-"""A response made by us instead of an upstream."""
+"""`dataplane.reply.Reply`, by the name that steps and their builders know it by. The class lies below the exchange, for
+the contract of stages names it, too."""
 
-from __future__ import annotations
+from dataplane.reply import Reply
 
-from dataclasses import dataclass, field
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a step answers to end the descent of a request.
-
-    `status`: 200 to 599. `reason`: the stable code for log, trace and metrics (`chain/replies` lists them). `headers`:
-    finished lines (`b"name: value\\r\\n"`), without content-length. `body`: the whole body. `close`: the connection
-    must not be used again, because what follows on it cannot be trusted.
-    """
-
-    status: int
-    reason: str
-    body: bytes = b""
-    headers: bytes = b""
-    content_type: bytes = b"text/plain"
-    close: bool = False
-    detail: str = field(default="", compare=False)
-    """For the log only: never sent to a client."""
+__all__ = ["Reply"]

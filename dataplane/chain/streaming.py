@@ -6,7 +6,7 @@ Done when a chain is made: chains without stages have nothing of this. Here is a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange, StreamHook
     from dataplane.streams import Outlet, Stage, Transform
 
+HookT = TypeVar("HookT", bound="RequestHook | ResponseHook")
+
 
 def on_request(step: Filter) -> RequestHook | None:
     """What a chain calls with a request."""
@@ -26,10 +28,20 @@ def on_request(step: Filter) -> RequestHook | None:
         return hook
 
     def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
-        x.stream_request(stream)
-        return None if hook is None else hook(x)
+        answer = x.stream_request(stream)
+        return answer if answer is not None or hook is None else hook(x)
 
     return run
+
+
+def known_as(step: Filter, hook: HookT) -> HookT:
+    """A hook of a step that makes stages: they know whose they are, for the answers that they give later."""
+
+    def run(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
+        x.installing = step
+        return hook(x)
+
+    return run  # type: ignore[return-value]  # hooks of both kinds have this form
 
 
 def on_response(step: Filter) -> ResponseHook | None:
@@ -45,16 +57,18 @@ def on_response(step: Filter) -> ResponseHook | None:
             return TOO_LARGE
         if installed is None:
             return None if hook is None else hook(x)
-        return _then(installed, hook, x)
+        return installed if isinstance(installed, Reply) else _then(installed, hook, x)
 
     return run
 
 
-async def _then(installed: Awaitable[None], hook: ResponseHook | None, x: Exchange) -> Reply | None:
+async def _then(installed: Awaitable[Reply | None], hook: ResponseHook | None, x: Exchange) -> Reply | None:
     try:
-        await installed
+        answer = await installed
     except TooLarge:
         return TOO_LARGE
+    if answer is not None:
+        return answer
     given = None if hook is None else hook(x)
     return given if given is None or isinstance(given, Reply) else await given
 

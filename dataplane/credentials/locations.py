@@ -57,10 +57,10 @@ class Location:
 
     def step(self, name: str, hook: RequestHook, env: Env) -> Filter:
         """The filter `name` of a hook that looks here; with the whole body, where finding the credential reads it."""
-        if not self.reads_body:
-            return Filter(name, request=hook, end=self.end)
-        request = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)), self.reads_body)
-        return Filter(name, request=request, end=self.end)
+        request = hook
+        if self.reads_body:
+            request = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)), self.reads_body)
+        return Filter(name, request=request, end=self.end, writes=frozenset({self.needle[2:-1]} - {b""}))
 
 
 def location(config: authentication_pb2.CredentialLocation, scheme: bytes) -> Location:

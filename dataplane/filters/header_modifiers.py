@@ -39,6 +39,7 @@ def build(config: traffic_pb2.HeaderModifiers, env: Env) -> Filter | None:
         request=None if request == NO_EDIT else _request_hook(request),
         response=None if response == NO_EDIT else _response_hook(response),
         silent=True,
+        writes=frozenset(request.names),
     )
 
 
@@ -52,6 +53,7 @@ def combine(filters: Sequence[Filter]) -> Filter:
         request=_one_after_the_other(requests),
         response=_one_after_the_other(responses),
         silent=True,
+        writes=frozenset[bytes]().union(*(each.writes for each in filters)),
     )
 
 

@@ -54,6 +54,8 @@ class Side:
     """Takes out the headers that describe the body that was there, unless this transformation writes them."""
     programs: tuple[Program, ...]
     refusal: Reply
+    names: frozenset[bytes]
+    """Headers that are written or taken out."""
 
     @property
     def is_empty(self) -> bool:
@@ -86,6 +88,7 @@ def build(config: traffic_pb2.Transformation, env: Env) -> Filter | None:
         response=None if response.is_empty else _response(response),
         silent=request.is_silent and response.is_silent and not reads_request,
         response_body=env.buffer_limit if reads else 0,
+        writes=request.names,
     )
 
 
@@ -104,8 +107,9 @@ def _side(config: traffic_pb2.Transform, moment: Moment, env: Env) -> Side:
         written[low] = None
         programs.append(program)
         steps.append(step)
-    if config.remove:
-        steps.append(header_edits.replacing(tuple(_removed(name, moment) for name in config.remove), b""))
+    removed = tuple(_removed(name, moment) for name in config.remove)
+    if removed:
+        steps.append(header_edits.replacing(removed, b""))
     body = expressions.compiled(config.body, moment, f"{moment}.body") if config.body else None
     return Side(
         metadata,
@@ -115,6 +119,7 @@ def _side(config: traffic_pb2.Transform, moment: Moment, env: Env) -> Side:
         header_edits.replacing(tuple(name for name in DESCRIBING if name not in written), b""),
         (*(program for _, program in metadata), *programs, *(() if body is None else (body,))),
         made(FAILED[moment], str(env.origin)),
+        frozenset((*written, *removed)),
     )
 
 

@@ -10,3 +10,6 @@ BODILESS = (204, 304)
 
 RESET_CONTENT = 205
 """RFC 9110 15.3.6: without content too, and its head says so."""
+
+EMPTY = (*BODILESS, RESET_CONTENT)
+"""All that are without content."""

@@ -97,6 +97,7 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
         copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.mirroring
     if x.has_body and (x.retries is not None or copies is not None):
         x.body_copy = BodyCopy(x.may_hold(WHOLE_BODY), context.room, x.length, copies, x.retries is not None)
+        x.body_copy.trailers = request_body.passing_trailers(x)
     attempt(x, context)
     if copies is not None and not x.has_body:
         copies.send(b"")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import gather
-from dataplane.http.statuses import BODILESS
+from dataplane.http.messages import UNKNOWN
+from dataplane.http.statuses import BODILESS, EMPTY
 from dataplane.proxy import attempts, responses, tunnel
 from dataplane.proxy.waiting import Steps
 from dataplane.upstream import lease
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class DelayedResponse:
     """A response that is not passed on yet: steps read its body, or wait."""
 
-    __slots__ = ("claimed", "ended", "head", "limit", "pieces", "size", "stages", "trailers")
+    __slots__ = ("claimed", "ended", "head", "limit", "pieces", "size", "staged", "stages", "trailers")
 
     def __init__(self, head: ResponseHead | None, limit: int = -1) -> None:
         self.head = head
@@ -41,6 +42,8 @@ class DelayedResponse:
         self.size = 0
         self.ended = False
         self.trailers = b""
+        self.staged: bytes | None = None
+        """The body that stages made of the one that was buffered; the trailers are theirs, too."""
 
     @property
     def is_growing(self) -> bool:
@@ -77,7 +80,7 @@ def keep(x: ActiveExchange, delayed: DelayedResponse, data: bytes, end: bool) ->
     if data and delayed.is_growing and not _claim(x, delayed, len(data)):
         return
     if delayed.stages is not None:
-        delayed.stages.take(data, end)
+        delayed.stages.take(data, end, delayed.trailers)
         return
     if data:
         gather(delayed.pieces, data)
@@ -119,7 +122,8 @@ def _respond_with(x: ActiveExchange, delayed: DelayedResponse) -> None:
     else:
         x.response_body = data
     assert delayed.head is not None  # it was delayed for its steps
-    respond(x, delayed.head, data, delayed.ended)
+    ended, delayed.ended = delayed.ended, False  # a stage must not be given the end before `data`
+    respond(x, delayed.head, data, ended)
 
 
 def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
@@ -142,7 +146,7 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
         delayed = x.delayed_response = x.delayed_response or DelayedResponse(head)
         delayed.head = head
         if delayed.stages is not None:  # they may want it before the steps have ended
-            delayed.stages.take(first, end)
+            delayed.stages.take(first, end, delayed.trailers)
             if delayed.stages.is_over:
                 return
         else:
@@ -171,6 +175,11 @@ def drop(x: ActiveExchange) -> None:
             delayed.stages.cancel()
 
 
+def _ends_as_staged(x: ActiveExchange, delayed: DelayedResponse) -> bool:
+    """Whether the response ends with the trailers that stages gave to its whole body: no step made another one."""
+    return bool(delayed.trailers) and delayed.staged is x.response_body and x.status not in EMPTY
+
+
 def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """Send a response on which all steps have run, and what there is of its body."""
     delayed, x.delayed_response = x.delayed_response, None
@@ -189,8 +198,11 @@ def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> Non
         line = b""
         other = responses.other(x, head.status)
         if other is not None:
-            block, first = other
-            length, trailers = len(first), b""
+            if delayed is not None and delayed.staged is not None and _ends_as_staged(x, delayed):
+                length, first = UNKNOWN, delayed.staged  # the block has no length since there was a stage
+            else:
+                block, first = other
+                length, trailers = len(first), b""
             if not end:
                 lease.release(x)  # what the endpoint still sends is for nobody
                 end = True
@@ -199,7 +211,7 @@ def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> Non
                 stages = None
     if stages is not None:
         x.delayed_response = delayed
-        stages.begin(line, block, first, end)
+        stages.begin(line, block, first, end, trailers if end else b"")
         return
     x.replied = True
     x.response_bytes = len(first)

@@ -28,6 +28,7 @@ from dataplane.upstream.versions import is_grpc
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
+    from dataplane.chain.filter import Filter
     from dataplane.proxy.admission import Bounds
     from dataplane.proxy.context import Context
     from dataplane.proxy.delayed_responses import DelayedResponse
@@ -59,6 +60,7 @@ class ActiveExchange(Exchange):
     policies: RoutePolicies
     target_plan: Target
     waiting: Waits | None
+    installing: Filter
     backend_plan: BackendPlan
     endpoint: Endpoint | None
     up: Upstream | None
@@ -118,6 +120,7 @@ class ActiveExchange(Exchange):
     stream_response = response_stages.stream_response
     work = begin_work
     onward = request_body.onward
+    onward_trailers = request_body.onward_trailers
     invite = request_body.invite
     pace = request_body.pace
     reply = own_answers.reply

@@ -81,7 +81,7 @@ class Mirroring:
         self.backends = backends
         self.blocks = [b"" if backend is None else outgoing.block(x, backend) for backend in backends]
 
-    def send(self, body: bytes) -> None:
+    def send(self, body: bytes, trailers: bytes = b"") -> None:
         """The body is whole: send the copies."""
         is_other = self.length >= 0 and len(body) != self.length  # a step of the backend reference made it
         for backend, block in zip(self.backends, self.blocks, strict=True):
@@ -90,7 +90,8 @@ class Mirroring:
             elif not _has_room(self.context.mirrors, len(body)):
                 self.context.recorder.mirrored("busy")
             else:
-                _Copy(self, backend, outgoing.with_length(block, len(body)) if is_other else block, body).start()
+                lines = outgoing.with_length(block, len(body)) if is_other else block
+                _Copy(self, backend, lines, body, trailers).start()
 
     def skip(self, outcome: str) -> None:
         """There is nothing to send."""
@@ -123,6 +124,7 @@ class _Copy:
         "scheme",
         "size",
         "target",
+        "trailers",
         "up",
         "version",
     )
@@ -130,7 +132,7 @@ class _Copy:
     takes_trailers = False
     retries = None
 
-    def __init__(self, request: Mirroring, backend: BackendPlan, block: bytes, body: bytes) -> None:
+    def __init__(self, request: Mirroring, backend: BackendPlan, block: bytes, body: bytes, trailers: bytes) -> None:
         self.context = request.context
         self.method = request.method
         self.target = request.target
@@ -143,7 +145,8 @@ class _Copy:
         self.backend = backend
         self.block = block
         self.body = body
-        self.size = len(block) + len(body)
+        self.trailers = trailers
+        self.size = len(block) + len(body) + len(trailers)
         self.left = MAX_ANSWER
         self.ended = self.is_answered = False
         self.endpoint: Endpoint | None = None
@@ -169,7 +172,9 @@ class _Copy:
     # --- its lease
 
     def lease_ready(self, up: Upstream) -> None:
-        up.begin(self, self.block, self.body, True)
+        up.begin(self, self.block, self.body, not self.trailers)
+        if self.trailers:
+            up.trailers(self.trailers)
 
     lease_again = lease_ready
 

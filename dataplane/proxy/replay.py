@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Waits(Protocol):
     """Who needs the whole body (`proxy/mirrors.Mirroring`)."""
 
-    def send(self, body: bytes) -> None:
-        """The body is whole."""
+    def send(self, body: bytes, trailers: bytes = b"") -> None:
+        """The body is whole, and has these trailers behind it."""
 
     def skip(self, outcome: str) -> None:
         """It will not be: `too_large`, or `aborted` when the exchange ended before its body."""
@@ -30,7 +30,7 @@ class BodyCopy:
     `expected`: length that the client announced, -1 when it did not; `waits`: who is told when the body is whole, or
     None."""
 
-    __slots__ = ("limit", "pieces", "retried", "room", "size", "taken", "too_large", "waits")
+    __slots__ = ("limit", "pieces", "retried", "room", "size", "taken", "too_large", "trailers", "waits")
 
     def __init__(
         self, limit: int, room: Room, expected: int = -1, waits: Waits | None = None, retried: bool = True
@@ -45,6 +45,8 @@ class BodyCopy:
         self.retried = retried
         """Another try may need it."""
         self.too_large = False
+        self.trailers = b""
+        """Trailer lines that go upstream behind it, once it is whole."""
         if expected > limit:
             self._give_up()
 
@@ -62,7 +64,7 @@ class BodyCopy:
         waits = self.waits
         if done and waits is not None:
             self.waits = None
-            waits.send(self.whole())
+            waits.send(self.whole(), self.trailers)
 
     def again(self, data: bytes, done: bool) -> bytes:
         """What a try has to send at its beginning: all that earlier ones sent, and `data`, which nobody sent yet."""
@@ -92,7 +94,7 @@ class BodyCopy:
         if waits is None:
             return
         if buffer is not None and buffer.complete and not self.size and buffer.size <= self.limit:
-            waits.send(buffer.peek())
+            waits.send(buffer.peek(), self.trailers)
         else:
             waits.skip("aborted")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.http.body import BodyBuffer
 from dataplane.http.grpc import UNREAD, Call
-from dataplane.http.heads import of_usual_names
+from dataplane.http.heads import lines_without, of_usual_names, twin
 from dataplane.http.rules import KEEP_NAMES
 from dataplane.proxy import admission, grpc_calls, responses
 from dataplane.proxy.deadlines import NEVER
@@ -86,10 +86,25 @@ def onward(x: ActiveExchange, data: bytes, end: bool) -> None:
 
 def downstream_trailers(x: ActiveExchange, lines: bytes) -> None:
     """As `carriers.Carried.downstream_trailers`."""
+    listener = x.listener
+    if listener is None or listener.http.underscores != KEEP_NAMES:
+        lines = of_usual_names(lines)  # it is too late to refuse the request
+    if not lines or x.tunnel:
+        downstream_content(x, b"", True)
+    elif x.inlet is not None:
+        x.inlet.received(x, b"", True, lines)
+    else:
+        onward_trailers(x, lines)
+
+
+def onward_trailers(x: ActiveExchange, lines: bytes) -> None:
+    """Trailers on their way upstream, behind the last stage."""
     x.trailers = lines
     lines = passing_trailers(x)
+    if x.body_copy is not None:
+        x.body_copy.trailers = lines
     if not lines or x.buffer is not None or x.up is None:
-        downstream_content(x, b"", True)
+        onward(x, b"", True)
         return
     x.request_done = True
     x.resendable = None
@@ -99,15 +114,18 @@ def downstream_trailers(x: ActiveExchange, lines: bytes) -> None:
 
 
 def passing_trailers(x: ActiveExchange) -> bytes:
-    """Those of the request that pass: none where steps act on requests. They see no trailers, and who reads a trailer
-    as a header must not take a client's for one that a step writes, or takes away (RFC 9110 6.5.1). And none of an
-    unusual name, unless the listener keeps those: it is too late to refuse the request."""
-    trailers = x.trailers
-    if trailers and (x.inlet is not None or any(chain.request is not None for _, chain in responses.chains_of(x))):
+    """Those of the request that go upstream. Where steps act on requests none has the name of a header that is sent, or
+    that a step may have taken away: who reads a trailer as a header must not take a client's for one that a step wrote
+    (RFC 9110 6.5.1)."""
+    lines = x.trailers
+    if not lines:
         return b""
-    if trailers and x.listener is not None and x.listener.http.underscores != KEEP_NAMES:
-        return of_usual_names(trailers)
-    return trailers
+    chains = [chain for _, chain in responses.chains_of(x) if chain.request is not None]
+    if not chains:
+        return lines
+    sent = {line.partition(b":")[0] for line in x.request.low.split(b"\r\n")}
+    block = b"\r\n" + lines
+    return lines_without(block, twin(block), sent.union(*(chain.writes for chain in chains)) - {b""})
 
 
 def take(x: ActiveExchange) -> tuple[bytes, bool]:

@@ -15,6 +15,7 @@ from dataplane.proxy.stages import Row, strip
 from dataplane.streams import DESCRIBED
 
 if TYPE_CHECKING:
+    from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
     from dataplane.proxy.exchange import ActiveExchange
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 class Inlet(Protocol):
     """Who takes a request's content in place of the body and the upstream carrier (`Exchange.inlet`)."""
 
-    def received(self, x: ActiveExchange, data: bytes, end: bool) -> None: ...
+    def received(self, x: ActiveExchange, data: bytes, end: bool, lines: bytes = b"") -> None:
+        """`lines`: with `end`, the trailers behind it."""
 
     def pause(self, x: ActiveExchange) -> None: ...
 
@@ -37,7 +39,7 @@ class _Dropping:
 
     __slots__ = ()
 
-    def received(self, x: ActiveExchange, data: bytes, end: bool) -> None:
+    def received(self, x: ActiveExchange, data: bytes, end: bool, lines: bytes = b"") -> None:
         if end:
             x.request_done = True
 
@@ -61,8 +63,8 @@ class RequestStages(Row):
 
     # --- as `Inlet`
 
-    def received(self, x: ActiveExchange, data: bytes, end: bool) -> None:
-        self.take(data, end)
+    def received(self, x: ActiveExchange, data: bytes, end: bool, lines: bytes = b"") -> None:
+        self.take(data, end, lines)
 
     def pause(self, x: ActiveExchange) -> None:
         self.block()
@@ -75,8 +77,15 @@ class RequestStages(Row):
 
     # --- as `Row`
 
-    def give(self, data: bytes, end: bool) -> None:
-        self.x.onward(data, end)
+    def give(self, data: bytes, end: bool, lines: bytes) -> None:
+        x = self.x
+        if not lines:
+            x.onward(data, end)
+            return
+        if data:
+            x.onward(data, False)
+        if not self.is_over:
+            x.onward_trailers(lines)
 
     def drop_source(self) -> None:
         self.resume_source()  # it is read to its end, so that the connection can be used again
@@ -92,16 +101,16 @@ class RequestStages(Row):
         self._source_is_paused = is_paused
 
 
-def stream_request(x: ActiveExchange, hook: StreamHook) -> None:
+def stream_request(x: ActiveExchange, hook: StreamHook) -> Reply | None:
     """As `Exchange.stream_request`."""
     buffer = x.buffer
     if not x.has_body or buffer is None:
-        return
+        return None
     known = x.inlet
     row = known if isinstance(known, RequestStages) else RequestStages(x)
     place = row.add(hook)
     if place is None:
-        return
+        return None
     strip(x.request, DESCRIBED)
     x.length = UNKNOWN
     if x.expects:
@@ -117,5 +126,7 @@ def stream_request(x: ActiveExchange, hook: StreamHook) -> None:
     buffer.leave()
     x.buffer = BodyBuffer(x.context.make_future, x.pace)
     x.request_done = False
-    row.install(place, data, done)
+    lines, x.trailers = x.trailers, b""
+    answer = row.install(place, data, done, lines)
     x.pace()
+    return answer

@@ -110,8 +110,6 @@ def upstream_trailers(x: ActiveExchange, lines: bytes) -> None:
     delayed = x.delayed_response
     if delayed is not None:
         delayed.trailers = lines
-        if delayed.stages is not None:
-            delayed.stages.trailers = lines
         delayed_responses.keep(x, delayed, b"", True)
         return
     x.down.trailers(lines)

@@ -14,7 +14,7 @@ from dataplane.http.body import TooLarge, gather
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.http.statuses import BODILESS, RESET_CONTENT, SWITCHING
-from dataplane.proxy import responses
+from dataplane.proxy import grpc_calls, responses
 from dataplane.proxy.delayed_responses import DelayedResponse
 from dataplane.proxy.stages import Row, strip
 from dataplane.streams import DESCRIBED
@@ -22,8 +22,10 @@ from dataplane.upstream import lease
 
 if TYPE_CHECKING:
     from dataplane.chain.filter import Future
+    from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
     from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.stages import Place
 
 BUG: Final = "InternalError"
 """Reason of the answer to a bug of ours. No stage sees it: the bug may be a stage's."""
@@ -32,10 +34,7 @@ BUG: Final = "InternalError"
 class ResponseStages(Row):
     """From the upstream to the client."""
 
-    __slots__ = ("_is_out", "_pieces", "_size", "ended", "trailers")
-
-    trailers: bytes
-    """Set when its first stage is installed."""
+    __slots__ = ("_is_out", "_pieces", "_size", "ended", "lines")
 
     def __init__(self, x: ActiveExchange) -> None:
         super().__init__(x)
@@ -45,21 +44,23 @@ class ResponseStages(Row):
         self._is_out = False
         """The head has left."""
         self.ended = False
+        self.lines = b""
+        """Trailers that left the last stage before the head did."""
 
-    def begin(self, line: bytes, block: bytes, first: bytes, end: bool) -> None:
-        """The response steps have run: send the head, and all that has left the last stage. `first`: what there is of
-        the content that no stage has seen yet."""
+    def begin(self, line: bytes, block: bytes, first: bytes, end: bool, lines: bytes) -> None:
+        """The response steps have run: send the head, and all that has left the last stage. `first`, `end`, `lines`:
+        what there is of the content and its end that no stage has seen yet."""
         x = self.x
-        self.take(first, end)
+        self.take(first, end, lines)
         if self.is_over:  # a stage failed
             return
         x.replied = self._is_out = True
         data, down = self.taken(), x.down
         x.response_bytes = len(data)
         if self.ended:
-            if self.trailers:
+            if self.lines:
                 down.head(line, block, UNKNOWN, data, False)
-                down.trailers(self.trailers)
+                self._trailers(self.lines)
             else:
                 block += b"content-length: %d\r\n" % len(data)
                 down.head(line, block, len(data), data, True)
@@ -89,22 +90,27 @@ class ResponseStages(Row):
 
     # --- as `Row`
 
-    def give(self, data: bytes, end: bool) -> None:
+    def give(self, data: bytes, end: bool, lines: bytes) -> None:
         x = self.x
         if not self._is_out:
             self._gather(data, end)
+            self.lines = lines
             return
         x.response_bytes += len(data)
         if not end:
             x.down.content(data, False)
             return
-        if self.trailers:
+        if lines:
             if data:
                 x.down.content(data, False)
-            x.down.trailers(self.trailers)
+            self._trailers(lines)
         else:
             x.down.content(data, True)
         self._complete()
+
+    def _trailers(self, lines: bytes) -> None:
+        grpc_calls.ended(self.x, lines)  # a stage may have changed what a call ends with
+        self.x.down.trailers(lines)
 
     def _gather(self, data: bytes, end: bool) -> None:
         if data:
@@ -129,18 +135,20 @@ class ResponseStages(Row):
 class WholeBody(Row):
     """One stage that a whole body passes. Its source is here already."""
 
-    __slots__ = ("_done", "_error", "_limit", "_pieces", "_size", "ended", "is_too_large")
+    __slots__ = ("_done", "_limit", "_pieces", "_size", "ended", "is_too_large", "lines")
 
     def __init__(self, x: ActiveExchange, limit: int) -> None:
         super().__init__(x)
         self._limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
-        self._error: Exception | None = None
         self._done: Future | None = None
         self.ended = self.is_too_large = False
+        self.lines = b""
+        """Trailers that left the stage."""
 
-    def give(self, data: bytes, end: bool) -> None:
+    def give(self, data: bytes, end: bool, lines: bytes) -> None:
+        self.lines = lines
         if data:
             gather(self._pieces, data)
             self._size += len(data)
@@ -157,26 +165,31 @@ class WholeBody(Row):
             self._error = error
             self._wake()
 
+    def answer(self, reply: Reply, place: Place) -> None:
+        """Whoever installs the stage answers it."""
+        self._answer = reply
+        self._wake()
+
     def _wake(self) -> None:
         if self._done is not None and not self._done.done():
             self._done.set_result(None)
 
-    async def wait(self) -> None:
+    async def wait(self) -> Reply | None:
         """Until the stage has given its end; then as `settle`."""
         try:
             if not self.is_settled:
                 self._done = self.x.context.make_future()
                 await self._done
-            self.settle()
+            return self.settle()
         finally:
             self.cancel()
 
     @property
     def is_settled(self) -> bool:
-        return self.ended or self._error is not None
+        return self.ended or self._error is not None or self._answer is not None
 
-    def settle(self) -> None:
-        """What came out is the body now. Raises `TooLarge`, and what the stage raised."""
+    def settle(self) -> Reply | None:
+        """What came out is the body now, unless the stage answers. Raises `TooLarge`, and what the stage raised."""
         x, error = self.x, self._error
         self.cancel()
         if error is not None:
@@ -187,7 +200,15 @@ class WholeBody(Row):
                 del error  # see `gatewright/kept_errors`
         if self.is_too_large:
             raise TooLarge
+        if self._answer is not None:
+            return self._answer
         x.response_body, x.response_body_changed = b"".join(self._pieces), True
+        delayed = x.delayed_response
+        if delayed is not None:
+            delayed.staged, delayed.trailers = x.response_body, self.lines
+            if self.lines:
+                grpc_calls.ended(x, self.lines)
+        return None
 
     def drop_source(self) -> None:
         """It has come already."""
@@ -195,7 +216,7 @@ class WholeBody(Row):
     pause_outside = resume_outside = drop_source
 
 
-def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[None] | None:
+def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[Reply | None] | Reply | None:
     """As `Exchange.stream_response`."""
     head = x.response
     if head is None or x.status == SWITCHING or x.reason == BUG:
@@ -217,25 +238,23 @@ def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[None] | No
         delayed = x.delayed_response = DelayedResponse(None)
     if delayed.stages is None:
         delayed.stages = row
-        row.trailers = delayed.trailers
-        data, ended, delayed.ended = delayed.take(), delayed.ended, False
+        lines, data, ended, delayed.ended = delayed.trailers, delayed.take(), delayed.ended, False
         if x.up is not None:
             x.up.resume()  # it was stopped while steps waited
     else:
-        data, ended, row.ended = row.taken(), row.ended, False
-    row.install(place, data, ended)
-    return None
+        lines, data, ended = row.lines, row.taken(), row.ended
+        row.ended, row.lines = False, b""
+    return row.install(place, data, ended, lines if ended else b"")
 
 
-def _whole(x: ActiveExchange, hook: StreamHook, body: bytes) -> Awaitable[None] | None:
+def _whole(x: ActiveExchange, hook: StreamHook, body: bytes) -> Awaitable[Reply | None] | Reply | None:
     row = WholeBody(x, max(2 * len(body), responses.most_buffered(x), x.may_hold(WHOLE_BODY)))
     place = row.add(hook)
     if place is None:
         return None
     assert x.response is not None  # the caller has looked
     strip(x.response, DESCRIBED)
-    place.take(body, True)
-    if not row.is_settled:
-        return row.wait()
-    row.settle()
-    return None
+    delayed = x.delayed_response
+    is_as_it_came = delayed is not None and (not x.response_body_changed or delayed.staged is body)
+    place.take(body, True, delayed.trailers if delayed is not None and is_as_it_came else b"")
+    return row.settle() if row.is_settled else row.wait()

@@ -17,6 +17,7 @@ from dataplane.http.statuses import BODILESS, RESET_CONTENT
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
+    from dataplane.chain.filter import Filter
     from dataplane.proxy.exchange import ActiveExchange
 
 GATEWAY, ROUTE, TARGET, UPSTREAM = range(4)
@@ -136,6 +137,15 @@ def other(x: ActiveExchange, was: int) -> tuple[bytes, bytes] | None:
         return None
     body = (x.response_body or b"") if x.response_body_changed else b""
     return _reframed(x, len(body)), b"" if x.method == b"HEAD" else body
+
+
+def stop_at(x: ActiveExchange, step: Filter | None) -> None:
+    """This step answers: those outside it see the answer. None: all that were entered do."""
+    for stage, chain in chains_of(x):
+        for index, each in enumerate(chain.filters):
+            if each is step:
+                x.stage, x.stopped = stage, index
+                return
 
 
 def _reframed(x: ActiveExchange, length: int | None) -> bytes:

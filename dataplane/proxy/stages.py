@@ -10,9 +10,13 @@ import logging
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from dataplane.http import trailers
+from dataplane.proxy import responses
 from dataplane.streams import MOST_AHEAD
 
 if TYPE_CHECKING:
+    from dataplane.chain.filter import Filter
+    from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
     from dataplane.http.heads import Head
     from dataplane.proxy.exchange import ActiveExchange
@@ -24,7 +28,20 @@ log = logging.getLogger("dataplane.proxy")
 class Place:
     """Where one stage stands: `dataplane.streams.Outlet`."""
 
-    __slots__ = ("_ahead", "_asks", "_before", "_is_blocked", "_row", "after", "ended", "fed", "stage")
+    __slots__ = (
+        "_ahead",
+        "_asks",
+        "_before",
+        "_came",
+        "_is_blocked",
+        "_passing",
+        "_row",
+        "after",
+        "ended",
+        "fed",
+        "of_step",
+        "stage",
+    )
 
     _ahead: int
     """While it is blocked: bytes that it gave since then."""
@@ -43,30 +60,56 @@ class Place:
         """It wants no more content."""
         self._is_blocked = False
         """Nobody takes what it gives."""
+        self._came = self._passing = b""
+        """Trailers that it was given; those that go past it, behind its end."""
+        self.of_step: Filter | None = getattr(row.x, "installing", None)
+        """The step whose stage it is."""
 
     # --- for its stage
 
     def content(self, data: bytes, end: bool) -> None:
+        if not self._may_give("content") or not (data or end):
+            return
         row = self._row
-        if row.is_over or (self.stage is None and self.fed):
-            return
-        if self.stage is None or self.ended:
-            raise RuntimeError("content after the end" if self.ended else "content before the stage stands in its row")
-        if not data and not end:
-            return
         if self._is_blocked:
             self._ahead += len(data)
             if self._ahead > MOST_AHEAD:
                 row.fail(RuntimeError(f"{self.stage!r} gives on although it was asked to pause"))
                 return
+        lines = b""
         if end:
-            self.ended = True
-            if not self.fed:
-                row.cut(self)
+            self._ends()
+            lines, self._passing = self._passing, b""
         if self.after is None:
-            row.give(data, end)
+            row.give(data, end, lines)
         else:
-            self.after.take(data, end)
+            self.after.take(data, end, lines)
+
+    def trailers(self, lines: bytes) -> None:
+        if not self._may_give("trailers"):
+            return
+        self._passing = lines if lines is self._came else trailers.given(lines)
+        self.content(b"", True)
+
+    def answer(self, reply: Reply) -> None:
+        if self._may_give("an answer"):
+            self.ended = self.fed = True
+            self._row.answer(reply, self)
+
+    def _may_give(self, what: str) -> bool:
+        """False: it is for nobody. Raises RuntimeError."""
+        if self.ended:
+            raise RuntimeError(f"{what} after the end")
+        if self._row.is_over or (self.stage is None and self.fed):
+            return False
+        if self.stage is None:
+            raise RuntimeError(f"{what} before the stage stands in its row")
+        return True
+
+    def _ends(self) -> None:
+        self.ended = True
+        if not self.fed:
+            self._row.cut(self)
 
     def pause(self) -> None:
         if self._asks or self.fed:
@@ -85,16 +128,28 @@ class Place:
 
     # --- for the row
 
-    def take(self, data: bytes, end: bool) -> None:
-        """Content from its source."""
+    def take(self, data: bytes, end: bool, lines: bytes = b"") -> None:
+        """Content from its source; with `end` the trailers behind it, if there are any."""
+        if lines and data:
+            self.take(data, False)
+            data = b""
         stage = self.stage
         if self.fed or self.ended or stage is None or not (data or end):
             return
         self.fed = end
         try:
-            stage.content(data, end)
+            if lines:
+                self._came = lines
+                getattr(stage, "trailers", self._let_pass)(lines)
+            else:
+                stage.content(data, end)
         except Exception as error:
             self._row.fail(error)
+
+    def _let_pass(self, lines: bytes) -> None:
+        """For stages that do not act on trailers."""
+        self._passing = lines
+        self.stage.content(b"", True)  # type: ignore[union-attr]  # `take` has looked
 
     def block(self) -> None:
         """Nobody takes what it gives."""
@@ -143,7 +198,7 @@ class Place:
 class Row(ABC):
     """The stages of one direction of an exchange. They know it until they are over."""
 
-    __slots__ = ("_error", "_is_installing", "_source_is_paused", "first", "is_over", "last", "x")
+    __slots__ = ("_answer", "_error", "_is_installing", "_source_is_paused", "first", "is_over", "last", "x")
 
     def __init__(self, x: ActiveExchange) -> None:
         self.x = x
@@ -153,11 +208,13 @@ class Row(ABC):
         self._source_is_paused = False
         self._is_installing = False
         self._error: Exception | None = None
+        self._answer: Reply | None = None
 
-    def install(self, place: Place, data: bytes, end: bool) -> None:
-        """Give a new last stage what has come by now. Raises what it raises, for its step."""
+    def install(self, place: Place, data: bytes, end: bool, lines: bytes) -> Reply | None:
+        """Give a new last stage what has come by now. Answers what it answers, and raises what it raises, for its
+        step."""
         self._is_installing = True
-        place.take(data, end)
+        place.take(data, end, lines)
         place.let_go()
         self._is_installing = False
         error, self._error = self._error, None
@@ -166,6 +223,7 @@ class Row(ABC):
                 raise error
             finally:
                 del error  # see `gatewright/kept_errors`
+        return self._answer
 
     def add(self, hook: StreamHook) -> Place | None:
         """A new last stage; None: the hook makes none for this exchange."""
@@ -181,10 +239,10 @@ class Row(ABC):
         self.last = place
         return place
 
-    def take(self, data: bytes, end: bool) -> None:
-        """Content from the source."""
+    def take(self, data: bytes, end: bool, lines: bytes = b"") -> None:
+        """Content from the source, as `Place.take`."""
         if self.first is not None:
-            self.first.take(data, end)
+            self.first.take(data, end, lines)
 
     def block(self) -> None:
         """The sink takes no more."""
@@ -224,6 +282,18 @@ class Row(ABC):
         else:
             self.x.failed(error)
 
+    def answer(self, reply: Reply, place: Place) -> None:
+        """The stage there ends the exchange."""
+        x = self.x
+        if self._is_installing:
+            self._answer = self._answer or reply
+        elif x.replied:
+            x.detail = reply.detail
+            x.give_up(reply.reason, reply.detail)
+        else:
+            responses.stop_at(x, place.of_step)
+            x.reply(reply)
+
     def pause_source(self) -> None:
         if not self._source_is_paused:
             self._source_is_paused = True
@@ -237,8 +307,8 @@ class Row(ABC):
     # --- the two ends, which each direction has of its own
 
     @abstractmethod
-    def give(self, data: bytes, end: bool) -> None:
-        """Content that left the last stage."""
+    def give(self, data: bytes, end: bool, lines: bytes) -> None:
+        """Content that left the last stage; with `end` the trailers behind it, if there are any."""
 
     @abstractmethod
     def drop_source(self) -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import h11
 
-from dataplane.http.h1.chunked import FORBIDDEN_TRAILERS, BadChunk, ChunkedReader
+from dataplane.http.h1.chunked import BadChunk, ChunkedReader
+from dataplane.http.trailers import FORBIDDEN_TRAILERS
 from tests.fuzz.readers import BAD, INCOMPLETE, WHOLE, Chunks, read_chunks
 from tests.fuzz.rig import pieces, require
 from tests.raw.corpus.chunked_bodies import CASES

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from dataplane.http.h1.chunked import FORBIDDEN_TRAILERS
+from dataplane.http.trailers import FORBIDDEN_TRAILERS
 from dataplane.server.h1.states import LINGER
 from tests.fuzz.readers import first_end, read_answers
 from tests.fuzz.rig import Rig, Violation, pieces, require

@@ -338,6 +338,15 @@ def test_headers_of_the_answer(given: dict[str, str], got: dict[str, str], carri
     assert sent is not None and sent.passed == got
 
 
+def test_trailers_do_not_pass_for_headers_of_the_answer(carrier: Carrier) -> None:
+    calls = FakeCalls(otherwise=answered(200, b"", x_team="blue"))
+    run = carrier.proxy(file(http("allowedResponseHeaders: [X-User, x-team]")), calls)
+    trailers = [("x-user", "root"), ("x-team", "red"), ("x-more", "2")]
+    asked = run.send(Request("POST", "/shop/1", body=[b"a"], trailers=trailers, sized=False, authority="shop.example"))
+    assert run.arrival.received.trailers == {"x-more": "2"} and asked.answer.status is None
+    run.serve()
+
+
 METADATA = """
 host: 127.0.0.1:9001
 protocol:

@@ -20,37 +20,7 @@ from dataplane.http.sse import Event, EventReader, comment, write
 from dataplane.streams import MOST_AHEAD, Outlet, Stage
 from tests.carriers import Carrier, Request, Response, Run
 from tests.fakes.policy_run import served
-
-OUTER, MIDDLE, INNER = "csrf", "buffer", "header_modifiers"
-"""Three rows of the registry, in their order, in whose place the tests put steps of their own."""
-POLICIES = "csrf: {}, buffer: {request: {}}, headerModifiers: {request: {set: [{name: x-a, value: '1'}]}}"
-
-
-def proxy_with(carrier: Carrier, more: str = "", **steps: Filter | Callable[[Env], Filter | None]) -> Run:
-    """A proxy whose route has these steps; `more`: policies beside them."""
-
-    def row(of: Row) -> Row:
-        if of.name not in (OUTER, MIDDLE, INNER):
-            return of
-        step = steps.get(of.name)
-        return Row(of.name, lambda _, env: step(env) if callable(step) else step, STEP, "test")
-
-    return carrier.proxy(served(f"policies: {{{POLICIES}{more}}}"), rows=tuple(map(row, ROWS)))
-
-
-def both(transform: Callable[[bytes, bool], bytes]) -> Filter:
-    """The same function on requests and responses."""
-    hook = transforming(lambda x: transform)
-    return Filter("test", request_stream=hook, response_stream=hook)
-
-
-def upper(data: bytes, end: bool) -> bytes:
-    return data.upper()
-
-
-def ending(name: bytes) -> Filter:
-    """Says at the end of the content that it was there."""
-    return both(lambda data, end: data + name if end else data)
+from tests.fakes.stages import INNER, POLICIES, Noting, both, ending, proxy_with, upper
 
 
 def joined() -> Callable[[bytes, bool], bytes]:
@@ -62,39 +32,6 @@ def joined() -> Callable[[bytes, bool], bytes]:
         return json.dumps({**json.loads(held), "seen": True}).encode() if end else b""
 
     return rewrite
-
-
-class Noting:
-    """A stage that notes what it is told, and gives when the test says so. `passes`: it hands on at once, too."""
-
-    def __init__(self, passes: bool = False) -> None:
-        self.told: list[Any] = []
-        self.passes = passes
-        self.outlet: Any = None
-
-    def __call__(self, x: Exchange, outlet: Outlet) -> Stage:
-        self.outlet = outlet
-        return self
-
-    def content(self, data: bytes, end: bool) -> None:
-        self.told.append((data, end))
-        if self.passes:
-            self.outlet.content(data, end)
-
-    def pause(self) -> None:
-        self.told.append("pause")
-        self.outlet.pause()
-
-    def resume(self) -> None:
-        self.told.append("resume")
-        self.outlet.resume()
-
-    def cancel(self) -> None:
-        self.told.append("cancel")
-
-    @property
-    def given(self) -> bytes:
-        return b"".join(each[0] for each in self.told if isinstance(each, tuple))
 
 
 DESCRIBING = [

@@ -70,7 +70,7 @@ class Verdict:
 class Reading:
     """Reads answers and carries verdicts out. Raises `Refused` for names that no header can have."""
 
-    __slots__ = ("_denials", "_metadata", "_needles", "_origin", "_redirect", "programs")
+    __slots__ = ("_denials", "_metadata", "_needles", "_origin", "_redirect", "names", "programs")
 
     def __init__(self, config: traffic_pb2.ExtAuthHttp, origin: str) -> None:
         self.programs: list[Program] = []
@@ -87,8 +87,9 @@ class Reading:
             self.programs.append(program)
             self._metadata.append((name, program.evaluate))
         where = "http.allowedResponseHeaders"
-        names = dict.fromkeys(_settable(name, where) for name in config.allowed_response_headers)
-        self._needles = tuple(b"\r\n" + name + b":" for name in names)
+        self.names = dict.fromkeys(_settable(name, where) for name in config.allowed_response_headers)
+        """Headers that only the server may give."""
+        self._needles = tuple(b"\r\n" + name + b":" for name in self.names)
         self._denials: dict[int, Reply] = {}
 
     def verdict(self, x: Exchange, answer: CallAnswer) -> Verdict:

@@ -12,6 +12,7 @@ import sys
 from typing import Protocol
 
 from dataplane.http.heads import is_name, is_value, plain_name
+from dataplane.http.trailers import FORBIDDEN_TRAILERS
 
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}").fullmatch
 _EXTENSIONS = re.compile(
@@ -31,17 +32,7 @@ MAX_EXCESS = 262_144
 send (CVE-2023-39326)."""
 MAX_TRAILERS = 16_384
 MAX_TRAILER_FIELDS = 100
-
-FORBIDDEN_TRAILERS = frozenset(
-    (
-        *(b"transfer-encoding", b"content-length", b"host", b"trailer", b"connection", b"upgrade", b"te"),
-        *(b"content-encoding", b"content-type", b"content-range", b"expect", b"max-forwards", b"cache-control"),
-        *(b"authorization", b"proxy-authorization", b"www-authenticate", b"proxy-authenticate", b"cookie"),
-        *(b"set-cookie", b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host", b"x-request-id"),
-        *(b"forwarded", b"location", b"keep-alive", b"x-forwarded-client-cert", b"x-retry-attempt"),
-    )
-)
-"""RFC 9110 6.5.1: framing, routing, request modifiers, authentication; and the fields that we vouch for."""
+"""Bytes of trailer lines of one body, and lines."""
 
 SIZE, DATA, DATA_END, TRAILERS, END = range(5)
 

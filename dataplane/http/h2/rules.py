@@ -11,7 +11,6 @@ import re
 from functools import lru_cache
 from typing import NoReturn
 
-from dataplane.http.h1.chunked import FORBIDDEN_TRAILERS
 from dataplane.http.h2.errors import PROTOCOL_ERROR, StreamFailure
 from dataplane.http.h2.events import RequestHead, ResponseHead
 from dataplane.http.h2.hpack import Field
@@ -19,6 +18,7 @@ from dataplane.http.h2.lines import UNINDEXED
 from dataplane.http.heads import plain_name, twin
 from dataplane.http.messages import NO_NAMES
 from dataplane.http.methods import METHODS
+from dataplane.http.trailers import FORBIDDEN_TRAILERS
 from dataplane.http.uri import MAX_AUTHORITY, SCHEME_PORTS
 
 REASONS = {

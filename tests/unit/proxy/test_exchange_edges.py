@@ -243,9 +243,9 @@ def test_a_stage_may_give_so_much_after_it_was_asked_to_pause() -> None:
     x.upstream_head(OK, b"", False)
     x.downstream_blocked()
     assert stage.told == "p"
-    stage.give(b"a" * MOST_AHEAD, False)
+    stage.give(b"a" * MOST_AHEAD, "give")
     assert not x.ended
-    stage.give(b"a", False)
+    stage.give(b"a", "give")
     assert x.ended and world.client.told[-1] == ("reset", "InternalError")
 
 
@@ -280,7 +280,7 @@ def test_an_endpoint_that_was_stopped_before_there_was_a_stage_goes_on() -> None
     world.origin.told.clear()
     step.go_on()
     assert "resume" in world.origin.told and world.origin.told[-1] == "resume"
-    stage.give(b"a", True)
+    stage.give(b"a", "end")
     assert world.client.told[-2:] == [("content", b"a", True), "over"]
 
 
@@ -293,11 +293,11 @@ def test_content_that_waits_for_the_head_is_gathered_in_order() -> None:
         x.upstream_head(OK, b"", False)
         pieces = [letter * SMALL for letter in (b"a", b"b", b"c")[:count]]
         for piece in pieces:
-            stage.give(piece, False)
+            stage.give(piece, "give")
         step.go_on()
         body = b"".join(pieces)
         assert world.client.told == [("head", UNKNOWN, body, False)] and x.response_bytes == len(body)
-        stage.give(b"", True)
+        stage.give(b"", "end")
         assert world.client.told[1:] == [("content", b"", True), "over"]
 
 
@@ -312,7 +312,7 @@ def test_content_that_has_ended_before_the_head_leaves_has_a_length(trailers: by
         x.upstream_trailers(trailers)
     else:
         x.upstream_content(b"", True)
-    stage.give(b"body", True)
+    stage.give(b"body", "end")
     step.go_on()
     ends = [("trailers", trailers)] if trailers else []
     assert world.client.told == [("head", length, b"body", not trailers), *ends, "over"]
@@ -326,13 +326,13 @@ def test_before_the_head_leaves_only_so_much_is_gathered() -> None:
     x = world.exchange()
     x.upstream_head(OK, b"", False)
     most = world.proxy.context.limits.content_buffer
-    stage.give(b"a" * (most - 1), False)
+    stage.give(b"a" * (most - 1), "give")
     assert stage.told == ""
-    stage.give(b"a", False)
+    stage.give(b"a", "give")
     assert stage.told == "p"
     step.go_on()
     assert stage.told == "pr"
-    stage.give(b"", True)
+    stage.give(b"", "end")
 
 
 def test_a_stage_is_given_nothing_after_its_end() -> None:
@@ -344,7 +344,7 @@ def test_a_stage_is_given_nothing_after_its_end() -> None:
     assert world.client.told == [("head", UNKNOWN, b"", False)]
     stage.outlet.pause()  # it has all: nobody is stopped
     assert "pause" not in world.origin.told
-    stage.give(b"out", True)
+    stage.give(b"out", "end")
     assert world.client.told[1:] == [("content", b"out", True), "over"]
 
 
@@ -352,7 +352,7 @@ def test_a_stage_that_ends_early_is_given_no_more_and_the_endpoint_is_let_go() -
     world, stage = stage_world(response_stream=None)
     x = world.exchange()
     x.upstream_head(OK, b"a", False)
-    stage.give(b"out", True)
+    stage.give(b"out", "end")
     assert stage.told == "c" and world.client.told[1:] == [("content", b"out", True), "over"]
     assert world.origin.told.count("reset") == 1 and world.origin.told[-1] == "reset"
 
@@ -368,7 +368,7 @@ def test_a_request_stage_that_asks_for_less_stops_the_client() -> None:
     assert world.client.told == ["pause", "resume"]
     x.downstream_content(b"a", True)
     assert stage.told == "e" and world.origin.told == [("begin", b"", False)]
-    stage.give(b"out", True)
+    stage.give(b"out", "end")
     assert world.origin.told[1:] == [("content", b"out", True)]
     x.upstream_head(OK, b"", True)
 
@@ -518,12 +518,17 @@ def test_a_request_without_content_is_given_some(body: bytes) -> None:
     x.upstream_head(OK, b"", True)
 
 
-def test_trailers_of_a_request_pass_where_no_step_acts_on_requests() -> None:
-    for request, passed in ((None, [("trailers", b"x-sum: 1\r\n")]), (lambda x: None, [("content", b"", True)])):
+def test_trailers_of_a_request_pass_where_steps_act_on_requests_but_for_those_of_its_headers() -> None:
+    sums = [("trailers", b"x-sum: 1\r\n")]
+    for request, lines, passed in (
+        (None, b"x-sum: 1\r\nX-User: b\r\n", [("trailers", b"x-sum: 1\r\nX-User: b\r\n")]),
+        (lambda x: x.request.set(b"x-user", b"a"), b"x-sum: 1\r\nX-User: b\r\n", sums),
+        (lambda x: x.request.set(b"x-user", b"a"), b"X-User: b\r\n", [("content", b"", True)]),
+    ):
         world = World(request=request)
         x = world.exchange(UNKNOWN)
         x.downstream_content(b"a", False)
-        x.downstream_trailers(b"x-sum: 1\r\n")
+        x.downstream_trailers(lines)
         assert world.origin.told[2:] == passed and x.request_done and x.resendable is None
         x.upstream_head(OK, b"", True)
 
@@ -663,10 +668,10 @@ def test_a_body_that_was_buffered_passes_a_stage_as_a_whole() -> None:
     assert stage.told == "" and world.client.told == []
     x.upstream_content(b"", True)
     assert stage.told == "e" and stage.taken == b"input" and seen == []
-    stage.give(b"a" * SMALL, False)
-    stage.give(b"b" * SMALL, False)
+    stage.give(b"a" * SMALL, "give")
+    stage.give(b"b" * SMALL, "give")
     assert seen == [] and world.client.told == []
-    stage.give(b"c", True)
+    stage.give(b"c", "end")
     body = b"a" * SMALL + b"b" * SMALL + b"c"
     assert seen == [body] and world.client.told == [("head", len(body), body, True), "over"]
     assert stage.told == "e"
@@ -679,10 +684,10 @@ def test_what_a_stage_makes_of_a_body_is_bounded(over: int, is_read: bool) -> No
     x = world.exchange()
     x.upstream_head(OK, b"input", True)
     most = responses.most_buffered(x)
-    stage.give(b"a" * (most + over), False)
+    stage.give(b"a" * (most + over), "give")
     assert ("x" in stage.told) != is_read
     if is_read:
-        stage.give(b"", True)
+        stage.give(b"", "end")
     assert seen == ([most] if is_read else []) and x.ended
     assert ("reason=ResponseTooLarge" in world.proxy.log_lines()[0]) != is_read
 
@@ -868,7 +873,7 @@ def test_a_client_that_can_take_more_before_the_head_has_left_asks_no_stage_to_g
     assert stage.told == "p"  # what it gives is still gathered
     step.go_on()
     assert stage.told == "pr"
-    stage.give(b"", True)
+    stage.give(b"", "end")
 
 
 @pytest.mark.parametrize("status", [200, 499, 500])
@@ -915,7 +920,7 @@ def test_a_client_that_is_slow_when_the_head_leaves_stops_the_stage() -> None:
     world.client.is_blocked = False
     x.downstream_drained()
     assert stage.told == "pr"
-    stage.give(b"", True)
+    stage.give(b"", "end")
 
 
 def test_trailers_follow_what_a_stage_gives_after_the_head() -> None:
@@ -924,7 +929,7 @@ def test_trailers_follow_what_a_stage_gives_after_the_head() -> None:
         x = world.exchange()
         x.upstream_head(OK, b"", False)
         x.upstream_trailers(b"x-sum: 1\r\n")
-        stage.give(data, True)
+        stage.give(data, "end")
         content = [("content", data, False)] if data else []
         assert world.client.told[1:] == [*content, ("trailers", b"x-sum: 1\r\n"), "over"]
         assert x.response_bytes == len(data)
@@ -951,11 +956,11 @@ def test_what_a_stage_gives_after_the_head_passes_at_once() -> None:
     x = world.exchange()
     x.upstream_head(OK, b"", False)
     for piece in (b"one", b"two"):
-        stage.give(piece, False)
+        stage.give(piece, "give")
         assert world.client.told[-1] == ("content", piece, False)
-    stage.give(b"", False)
+    stage.give(b"", "give")
     assert len(world.client.told) == 3 and x.response_bytes == 6
-    stage.give(b"three", True)
+    stage.give(b"three", "end")
     assert world.client.told[3:] == [("content", b"three", True), "over"]
     assert x.delayed_response is None and " response.bytes=11 " in world.proxy.log_lines()[0]
 
@@ -968,7 +973,7 @@ def test_content_passes_its_stage_also_while_steps_wait() -> None:
     assert stage.taken == b"abc" and world.client.told == []
     x.upstream_content(b"def", True)
     assert stage.taken == b"abcdef" and stage.told.endswith("e")
-    stage.give(b"out", True)
+    stage.give(b"out", "end")
     step.go_on()
     assert world.client.told == [("head", 3, b"out", True), "over"]
 

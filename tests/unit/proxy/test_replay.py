@@ -12,8 +12,8 @@ class Mirror:
     def __init__(self) -> None:
         self.got: list[bytes | str] = []
 
-    def send(self, body: bytes) -> None:
-        self.got.append(body)
+    def send(self, body: bytes, trailers: bytes = b"") -> None:
+        self.got.append(body + trailers)
 
     def skip(self, outcome: str) -> None:
         self.got.append(outcome)
