@@ -129,9 +129,9 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "continue",
     ): "the size has grown beyond the bound and grows on: each row that is left is passed over",
     (
-        "dataplane/upstream/endpoint.py",
-        "WARM = -1.0",
-        "WARM = -2.0",
+        "dataplane/upstream/balance.py",
+        "WARM: Final = -1.0",
+        "WARM: Final = -2.0",
     ): "any negative number stands for it",
     (
         "dataplane/upstream/race.py",
