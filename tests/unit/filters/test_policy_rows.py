@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.chain.filter import FRONTEND, SETTING, STEP, Row
+from dataplane.chain.filter import FRONTEND, OF_KIND, SETTING, STEP, Row
 from dataplane.filters.registry import ROWS
 
 STEPS = (
@@ -34,9 +34,9 @@ def test_what_guards_refuses_where_it_cannot_be_built() -> None:
     ]
 
 
-def test_a_policy_of_a_listener_that_refuses_says_what_is_in_its_place() -> None:
+def test_a_policy_of_a_listener_or_a_kind_of_backends_that_refuses_says_what_is_in_its_place() -> None:
     for row in ROWS:
-        assert (row.closed is not None) == (row.kind == FRONTEND and row.refuses), row.name
+        assert (row.closed is not None) == (row.kind in (FRONTEND, OF_KIND) and row.refuses), row.name
 
 
 def test_of_which_policies_several_hold_at_once() -> None:
