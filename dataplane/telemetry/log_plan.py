@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dataplane.telemetry.log_fields import Write
+from dataplane.telemetry.log_field import Write
 from dataplane.telemetry.log_values import json_of, quoted, text_of
 from gatewright.cel.errors import CelError
 

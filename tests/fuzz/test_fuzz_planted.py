@@ -27,7 +27,7 @@ from dataplane.proxy.exchange import ActiveExchange
 from dataplane.proxy.replay import BodyCopy
 from dataplane.server.h1.connection import Connection
 from dataplane.table import routes
-from dataplane.telemetry import log_fields
+from dataplane.telemetry import log_field
 from dataplane.upstream.h1 import UpstreamConnection
 from gatewright import logs as log_forms
 from gatewright.api.text import yaml_text
@@ -321,7 +321,7 @@ def nothing_is_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def bare_values(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_fields, "bare", lambda text: text)
+    patch.setattr(log_field, "bare", lambda text: text)
 
 
 def raw_messages(patch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,6 @@ PACKAGE: Final = "dataplane"
 REGISTRIES: Final = {
     "dataplane/*/registry.py": "rows: that is where names are written",
     "dataplane/chain/replies.py": "reason codes of all kinds, in one table",
-    "dataplane/telemetry/log_fields.py": "fields of all kinds, in one table",
-    "dataplane/telemetry/metrics.py": "metrics of all kinds, in one table",
 }
 
 
@@ -44,13 +42,20 @@ HOMES: Final = {
             "dataplane/stdio/*",
             "dataplane/filters/settings/backend_mcp.py",
             "dataplane/credentials/mcp_*.py",
+            "dataplane/telemetry/*_rows/mcp.py",
         ),
-        9,
+        8,
     ),
     "a2a": Home(
         re.compile("a2a", re.IGNORECASE),
-        ("dataplane/a2a/*", "dataplane/proxy/layers/a2a.py", "dataplane/variables/agent.py"),
-        9,
+        (
+            "dataplane/a2a/*",
+            "dataplane/proxy/layers/a2a.py",
+            "dataplane/telemetry/*_rows/a2a.py",
+            "dataplane/telemetry/agent_outcomes.py",
+            "dataplane/variables/agent.py",
+        ),
+        7,
     ),
     "grpc": Home(
         re.compile("grpc", re.IGNORECASE),
