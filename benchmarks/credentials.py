@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from dataplane.chain.filter import Env
 from dataplane.exchange import Exchange
-from dataplane.filters import api_key_authentication, basic_authentication, jwt_authentication
+from dataplane.filters.steps import api_key_authentication, basic_authentication, jwt_authentication
 from dataplane.http.heads import Head
 from gatewright.wire.v1 import authentication_pb2
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from dataplane.chain.filter import Env
 from dataplane.exchange import Exchange
-from dataplane.filters import rate_limit
+from dataplane.filters.steps import rate_limit
 from dataplane.http.heads import Head
 from dataplane.link import buckets, locks
 from dataplane.link.commits import Commits

@@ -226,7 +226,7 @@ class Exchange(Variables):
     up: Upstream | None
     leased: bool
     lease: int
-    """Its lease (`upstream/lease.Lease`)."""
+    """Its lease (`upstream/endpoint.Lease`)."""
     counted: object
     """By whom it is counted among the requests to its backend (`upstream/limits.Tally`); None: nothing limits these."""
     attempt: int

@@ -12,8 +12,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from dataplane.telemetry import metrics
-from dataplane.telemetry.metrics import BUCKETS, METRICS, PREFIX, Series
+from dataplane.telemetry import metric
+from dataplane.telemetry.metric import BUCKETS
+from dataplane.telemetry.metrics import METRICS, PREFIX, Series
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -57,31 +58,31 @@ def combined(readers: Iterable[Reader]) -> Values:
 _COMBINE: dict[str, Callable[[int, int], int]] = {"sum": lambda a, b: a + b, "max": max}
 
 
-def _counter(row: metrics.Metric, series: dict[tuple[str, ...], list[int]]) -> Metric:
+def _counter(row: metric.Metric, series: dict[tuple[str, ...], list[int]]) -> Metric:
     family = CounterMetricFamily(PREFIX + row.name, row.help, labels=row.labels)
     for labels, (value,) in sorted(series.items()):
         family.add_metric(labels, value)
     return family
 
 
-def _gauge(row: metrics.Metric, series: dict[tuple[str, ...], list[int]]) -> Metric:
+def _gauge(row: metric.Metric, series: dict[tuple[str, ...], list[int]]) -> Metric:
     family = GaugeMetricFamily(PREFIX + row.name, row.help, labels=row.labels)
     for labels, (value,) in sorted(series.items()):
         family.add_metric(labels, value)
     return family
 
 
-def _histogram(row: metrics.Metric, series: dict[tuple[str, ...], list[int]]) -> Metric:
+def _histogram(row: metric.Metric, series: dict[tuple[str, ...], list[int]]) -> Metric:
     family = HistogramMetricFamily(PREFIX + row.name, row.help, labels=row.labels)
     bounds = [*map(str, BUCKETS), "+Inf"]
     for labels, numbers in sorted(series.items()):
         # The count of the last bucket is that of all: a reader between two increments must not see them differ.
         counts = accumulate(numbers[: len(bounds)])
-        family.add_metric(labels, list(zip(bounds, counts, strict=True)), sum_value=numbers[metrics.SUM] / 1e6)
+        family.add_metric(labels, list(zip(bounds, counts, strict=True)), sum_value=numbers[metric.SUM] / 1e6)
     return family
 
 
-_FAMILIES: dict[str, Callable[[metrics.Metric, dict[tuple[str, ...], list[int]]], Metric]] = {
+_FAMILIES: dict[str, Callable[[metric.Metric, dict[tuple[str, ...], list[int]]], Metric]] = {
     "counter": _counter,
     "gauge": _gauge,
     "histogram": _histogram,

@@ -11,41 +11,45 @@ from typing import Any
 from dataplane.chain import network
 from dataplane.chain.filter import FRONTEND, OF_KIND, SETTING, STEP, EndHook, Row
 from dataplane.credentials import locations
-from dataplane.filters import (
+from dataplane.filters.frontend import (
     access_log,
-    api_key_authentication,
-    authorization,
+    connect,
+    frontend_http,
+    frontend_tcp,
+    frontend_tls,
+    limits,
+    network_authorization,
+    proxy_protocol,
+)
+from dataplane.filters.settings import (
     backend_client_certificate,
     backend_http,
     backend_limits,
     backend_mcp,
     backend_tcp,
     backend_tls,
+    health,
+    host_rewrite,
+    request_mirror,
+    retry,
+    timeouts,
+    upgrades,
+)
+from dataplane.filters.steps import (
+    api_key_authentication,
+    authorization,
     basic_authentication,
     buffer,
-    connect,
     cors,
     csrf,
     direct_response,
     ext_auth,
     ext_proc,
-    frontend_http,
-    frontend_tcp,
-    frontend_tls,
     header_modifiers,
-    health,
-    host_rewrite,
     jwt_authentication,
-    limits,
-    network_authorization,
-    proxy_protocol,
     rate_limit,
-    request_mirror,
     request_redirect,
-    retry,
-    timeouts,
     transformation,
-    upgrades,
     url_rewrite,
 )
 from dataplane.http import connect_rules

@@ -4,7 +4,7 @@ A path that is canonical (`http/uri`) may still have slashes in a row, escaped s
 (";" to the end of a segment). Some origins take `/x//admin`, `/x%2Fadmin`, `/x%5Cadmin` and `/admin;a=1` for another
 path, some do not. A listener settles each kind for itself and its origins, or leaves it open: then the path passes
 where every reading leads to the same rule and is allowed, and is refused otherwise (`proxy/entry`,
-`filters/authorization`, `chain/conditional`).
+`filters/steps/authorization`, `chain/conditional`).
 """
 
 from __future__ import annotations

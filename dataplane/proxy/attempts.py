@@ -127,7 +127,7 @@ def attempt(x: ActiveExchange, context: Context) -> None:
 
 
 def lease_ready(x: ActiveExchange, up: Upstream) -> None:
-    """As `upstream.lease.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
+    """As `upstream.endpoint.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
     plan = x.backend_plan
     if plan.application or x.grpc is not None:
         up = layers.over(x, up)
@@ -145,7 +145,7 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
 
 
 def lease_again(x: ActiveExchange, up: Upstream) -> None:
-    """As `upstream.lease.Lease.lease_again`."""
+    """As `upstream.endpoint.Lease.lease_again`."""
     assert x.resendable is not None  # else it would not be sent again
     if x.backend_plan.application or x.grpc is not None:
         up = layers.over(x, up)
@@ -175,7 +175,7 @@ MAX_REPLAY = 65_536
 
 
 def lease_failed(x: ActiveExchange, cause: str, detail: str, others: bool = False) -> None:
-    """As `upstream.lease.Lease.lease_failed`."""
+    """As `upstream.endpoint.Lease.lease_failed`."""
     if cause == "endpoints":
         x.reply(made("NoEndpoints"))
     elif cause == "refused":

@@ -47,7 +47,7 @@ log = logging.getLogger("dataplane.proxy")
 
 
 class ActiveExchange(Exchange):
-    """`dataplane.carriers.Carried`, `Consumer` and `upstream.lease.Lease` in one object."""
+    """`dataplane.carriers.Carried`, `Consumer` and `upstream.endpoint.Lease` in one object."""
 
     __slots__ = ()
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from dataplane.chain.network import REFUSED
 from dataplane.net.proxy_rules import UNTRUSTED
 from dataplane.server import admission
-from dataplane.server.outcomes import MORE, NEXT, OVER
+from dataplane.server.phases import MORE, NEXT, OVER
 
 if TYPE_CHECKING:
     from dataplane.net.proxy_header import Header
-    from dataplane.server.entry import Entry
+    from dataplane.server.phases import Arrival
 
 
-def read_header(entry: Entry) -> int:
-    """As `entry.Phase.step`: the PROXY header."""
+def read_header(entry: Arrival) -> int:
+    """As `phases.Phase.step`: the PROXY header."""
     rules = entry.phases.proxy
     if rules is None:
         return NEXT
@@ -29,14 +29,14 @@ def read_header(entry: Entry) -> int:
     return _judged(entry, found)
 
 
-def header_is_late(entry: Entry) -> int:
-    """As `entry.Phase.late`."""
+def header_is_late(entry: Arrival) -> int:
+    """As `phases.Phase.late`."""
     rules = entry.phases.proxy
     assert rules is not None  # this phase would be over
     return _judged(entry, rules.late(entry.data))
 
 
-def _judged(entry: Entry, found: Header | str) -> int:
+def _judged(entry: Arrival, found: Header | str) -> int:
     if isinstance(found, str):
         rules = entry.phases.proxy
         return _refuse(entry, found, "" if rules is None else rules.refused)
@@ -52,7 +52,7 @@ def _judged(entry: Entry, found: Header | str) -> int:
     return NEXT
 
 
-def _names(entry: Entry, header: Header) -> None:
+def _names(entry: Arrival, header: Header) -> None:
     """The client is who the header says; who connected is kept beside it."""
     peer, connections = entry.peer, entry.context.connections
     entry.peer = replace(peer, address=header.address, port=header.port, raw_address=peer.address, raw_port=peer.port)
@@ -60,21 +60,21 @@ def _names(entry: Entry, header: Header) -> None:
     connections.add(entry, header.address)
 
 
-def authorize(entry: Entry) -> int:
-    """As `entry.Phase.step`: `networkAuthorization`."""
+def authorize(entry: Arrival) -> int:
+    """As `phases.Phase.step`: `networkAuthorization`."""
     gate = entry.phases.network
     why = "" if gate is None else gate.refuses(entry.peer)
     return _refuse(entry, REFUSED, why) if why else NEXT
 
 
-def admit(entry: Entry) -> int:
-    """As `entry.Phase.step`: limits of connections. After the phases before it, so that who may not connect takes
+def admit(entry: Arrival) -> int:
+    """As `phases.Phase.step`: limits of connections. After the phases before it, so that who may not connect takes
     nobody's place, and the address is the one that counts."""
     if entry.is_new:
         admission.admit(entry)
     return OVER if entry.is_over else NEXT
 
 
-def _refuse(entry: Entry, reason: str, detail: str = "") -> int:
+def _refuse(entry: Arrival, reason: str, detail: str = "") -> int:
     entry.context.refusals.refused(reason, entry.peer.address, detail)
     return entry.hang_up()

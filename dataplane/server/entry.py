@@ -7,16 +7,14 @@ last one gives the connection to its `Successor`. All of it together has a time,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.http.messages import Peer
 from dataplane.net.proxy_rules import READ_TIMEOUT
 from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.server import admission, arrival_entry, tls_entry
-from dataplane.server.outcomes import NEXT, OVER
 from dataplane.server.peers import peer_of
+from dataplane.server.phases import NEXT, OVER, Phase
 from dataplane.tls.settings import H2
 
 if TYPE_CHECKING:
@@ -27,18 +25,6 @@ if TYPE_CHECKING:
 
 RAW_PROTOCOLS: Final = {"TCP": "tcp", "TLS": "tls"}
 """Of listeners whose bytes pass as they are, with their names in the log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """`step` looks at `entry.data`, takes what is its own off the front, and answers `MORE`, `NEXT` or `OVER`; `NEXT`
-    at once where `entry.phases` has nothing for it. It is called again when more has come, or by `entry.go_on`."""
-
-    name: str
-    step: Callable[[Entry], int]
-    reason: str
-    late: Callable[[Entry], int] | None = None
-    """Called when the time is over while the connection is here; answers as `step`. None: it is closed."""
 
 
 class Entry:
@@ -218,7 +204,7 @@ def _hand_over(entry: Entry) -> int:
     return OVER
 
 
-PHASES: Final = (
+PHASES: Final[tuple[Phase[Entry], ...]] = (
     Phase(
         "proxy",
         arrival_entry.read_header,

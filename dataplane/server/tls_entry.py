@@ -12,14 +12,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from dataplane.net.sources import source_of
-from dataplane.server.outcomes import MORE, NEXT
+from dataplane.server.phases import MORE, NEXT
 from dataplane.table.binds import choose
 from dataplane.tls.client_hello import NotTls, read
 
 if TYPE_CHECKING:
     from OpenSSL import SSL
 
-    from dataplane.server.entry import Entry
+    from dataplane.server.phases import Arrival
     from dataplane.tls.transport import TlsTransport
 
 TIMED_OUT: Final = "the handshake timed out"
@@ -29,8 +29,8 @@ UNUSABLE: Final = "frontend.tls cannot be applied"
 NO_CERTIFICATE: Final = "no certificate of the listener can be used"
 
 
-def step(entry: Entry) -> int:
-    """As `entry.Phase.step`."""
+def step(entry: Arrival) -> int:
+    """As `phases.Phase.step`."""
     if not entry.phases.tls or entry.peer.tls is not None:
         return NEXT
     if entry.secure is not None or not entry.data:
@@ -79,7 +79,7 @@ class _Owner:
 
     __slots__ = ("entry",)
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Arrival) -> None:
         self.entry = entry
 
     def secured(self, transport: TlsTransport) -> None:
@@ -102,6 +102,6 @@ class _Owner:
         entry.connection_lost(None)
 
 
-def _refuse(entry: Entry, reason: str, name: bytes = b"") -> int:
+def _refuse(entry: Arrival, reason: str, name: bytes = b"") -> int:
     entry.context.handshake_log.failed(reason, entry.peer.address, name, "")
     return entry.hang_up()

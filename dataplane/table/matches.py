@@ -102,7 +102,7 @@ class Placement(NamedTuple):
 
     kind: int
     key: bytes
-    entry: Match | RoutePlan | PathRegexes
+    entry: Match | RoutePlan | PathRegexes[Match]
 
 
 def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:

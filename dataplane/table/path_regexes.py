@@ -6,34 +6,40 @@ nothing; so each set has one more that matches every path, and what does not eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import re2
-
-    from dataplane.table.matches import Match
 
 FEW = 3
 """Regular expressions that are asked one by one: a set takes as long as that."""
 
 EVERYTHING = rb"\C*"
 
-Entry = tuple[bytes, "Match"]
-"""A pattern, and the match whose path it is."""
+
+class OfPath(Protocol):
+    """A match (`matches.Match`) as it is asked here."""
+
+    @property
+    def path(self) -> Callable[[bytes], object] | None:
+        """Test of the path."""
 
 
-class PathRegexes:
-    """Of one rule under one hostname. Constant."""
+MatchT = TypeVar("MatchT", bound=OfPath)
+
+
+class PathRegexes(Generic[MatchT]):
+    """Of one rule under one hostname. Constant. An entry is a pattern, and the match whose path it is."""
 
     __slots__ = ("_set", "entries")
 
-    def __init__(self, entries: tuple[Entry, ...], patterns: re2.Set | None = None) -> None:
+    def __init__(self, entries: tuple[tuple[bytes, MatchT], ...], patterns: re2.Set | None = None) -> None:
         """`patterns`: those of the entries, in order, and behind them `EVERYTHING`."""
         self.entries = entries
         self._set = patterns
 
-    def matching(self, path: bytes) -> list[Entry]:
+    def matching(self, path: bytes) -> list[tuple[bytes, MatchT]]:
         """Those whose path this is."""
         if self._set is not None:
             found = self._set.Match(path) or ()

@@ -115,7 +115,7 @@ def _ranked(things: list[Any], thing: Ranked) -> Iterator[None]:
     yield
 
 
-def _regexes(things: list[Any], thing: PathRegexes) -> Iterator[None]:
+def _regexes(things: list[Any], thing: PathRegexes[Any]) -> Iterator[None]:
     things.append(thing.entries)
     yield
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 Found = RoutePlan | Matches
-Regexes = Container[str, PathRegexes]
+Regexes = Container[str, PathRegexes[Match]]
 """By key of the rule."""
 
 

@@ -15,14 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry import connections
 from dataplane.telemetry.lines import LineWriter
-from dataplane.telemetry.log_fields import CLIENT_CLOSED, GROUPS, target_of
+from dataplane.telemetry.log_fields import CLIENT_CLOSED, target_of
+from dataplane.telemetry.log_rows.registry import GROUPS
 from dataplane.telemetry.log_values import MAX_FIELD, bare, cut, quoted
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.telemetry.connections import ConnectionRecord
+    from dataplane.telemetry.log_field import Group
     from dataplane.telemetry.log_plan import LogPlan
     from dataplane.variables import ComputingTurns
+
+    Groups = tuple[Group, ...]
 
 log = logging.getLogger("dataplane.telemetry")
 
@@ -49,8 +53,11 @@ class AccessLog:
         dropped: Callable[[int], None] = lambda count: None,
         clock: Callable[[], float] = time.monotonic,
         turns: ComputingTurns | None = None,
+        groups: Groups = GROUPS,
     ) -> None:
-        """`turns`: of the loop, where expressions may fill them; without, lines are made when they are due."""
+        """`turns`: of the loop, where expressions may fill them; without, lines are made when they are due. `groups`:
+        fields of kinds of backends."""
+        self._groups = groups
         self.records: list[tuple[Exchange, float]] = []
         self._call_later = call_later
         self._line = _json_line if as_json else _text_line
@@ -145,7 +152,7 @@ class AccessLog:
             self._weight = 0
             return
         turns = self._turns
-        line, lines, offset = self._line, self._made, time.time() - self._clock()
+        line, lines, groups, offset = self._line, self._made, self._groups, time.time() - self._clock()
         last: int | None = None  # millisecond that `when` is of
         second: int | None = None  # that `stamp` is of
         stamp = when = ""
@@ -160,15 +167,15 @@ class AccessLog:
             listener = x.listener
             plan: LogPlan | None = None if listener is None else listener.access_log
             if plan is None:
-                lines.append(line(when, x, seconds))
+                lines.append(line(when, x, seconds, groups))
                 continue
             x.took, x.status = seconds, x.status or CLIENT_CLOSED
             try:
                 if plan.wants is None or plan.wants(x):
-                    lines.append(self._planned(plan, when, x, seconds))
+                    lines.append(self._planned(plan, when, x, seconds, groups))
             except Exception as error:  # a bug must cost one request its attributes, not all of them their lines
                 log.error("attributes of the access log failed for %r", x, exc_info=error)
-                lines.append(line(when, x, seconds))
+                lines.append(line(when, x, seconds, groups))
             if turns is not None and turns.is_costly and not whole and turns.is_full():
                 left = len(records) - at
                 if left and self._may_wait(left):
@@ -199,7 +206,7 @@ def _tell(why: str, missed: int) -> None:
         log.info("access log is written again; %d lines were dropped", missed)
 
 
-def _text_line(stamp: str, x: Exchange, took: float) -> str:
+def _text_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
     listener, plan, endpoint, target = x.listener, x.plan, x.endpoint, x.asked_target
     if len(target) > MAX_FIELD:
         target = bare(target_of(x)).encode("latin-1")
@@ -211,35 +218,35 @@ def _text_line(stamp: str, x: Exchange, took: float) -> str:
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
         f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
         f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_text_extra(x) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes else ''}"
+        f"{_extra(x, groups) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes else ''}"
         f" duration={took * 1e3:.3f}ms\n"
     )
 
 
-def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
+def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
     if plan.fields is not None:
         fields = f"{plan.fields[0](x, took)}{plan.text_added(x)}"
         return f"{stamp}\tinfo\trequest\t{fields.lstrip(' ')}\n"
-    return f"{_text_line(stamp, x, took)[:-1]}{plan.text_added(x)}\n"
+    return f"{_text_line(stamp, x, took, groups)[:-1]}{plan.text_added(x)}\n"
 
 
 _NO_LISTENER = "gateway=- listener=-"
 
 
-def _text_extra(x: Exchange) -> str:
+def _extra(x: Exchange, groups: Groups) -> str:
     attempt = f" grpc.status={x.grpc.status}" if x.grpc is not None and x.grpc.status is not None else ""
     if x.attempt:
         attempt += f" retry.attempt={x.attempt}"
     if x.retries is not None and x.retries.given_up:
         attempt += f" retry.given_up={x.retries.given_up}"
-    for group in GROUPS:
+    for group in groups:
         if group.applies(x):
             attempt += group.text(x)
     error = f" error={quoted(cut(x.detail))}" if x.detail else ""
     return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
 
 
-def _json_line(stamp: str, x: Exchange, took: float) -> str:
+def _json_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
     listener, plan, endpoint = x.listener, x.plan, x.endpoint
     place = f"{listener.log_json if listener else ''}{plan.log_json if plan else ''}"
     if endpoint:
@@ -249,24 +256,24 @@ def _json_line(stamp: str, x: Exchange, took: float) -> str:
         f',"http.method":"{x.method.decode()}","http.host":{quoted(x.asked_host.decode("latin-1"))}'
         f',"http.path":{quoted(target_of(x))},"http.version":"{x.version.decode()}"'
         f',"http.status":{x.status or CLIENT_CLOSED},"protocol":"http","request.bytes":{x.body_bytes}'
-        f',"response.bytes":{x.response_bytes}{_json_extra(x)},"duration":"{took * 1e3:.3f}ms"}}\n'
+        f',"response.bytes":{x.response_bytes}{_json_extra(x, groups)},"duration":"{took * 1e3:.3f}ms"}}\n'
     )
 
 
-def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float) -> str:
+def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
     if plan.fields is not None:
         fields = f'{{"level":"info","time":"{stamp}","scope":"request"{plan.fields[1](x, took)}'
         return f"{fields}{plan.json_added(x)}}}\n"
-    return f"{_json_line(stamp, x, took)[:-2]}{plan.json_added(x)}}}\n"
+    return f"{_json_line(stamp, x, took, groups)[:-2]}{plan.json_added(x)}}}\n"
 
 
-def _json_extra(x: Exchange) -> str:
+def _json_extra(x: Exchange, groups: Groups) -> str:
     attempt = f',"grpc.status":{x.grpc.status}' if x.grpc is not None and x.grpc.status is not None else ""
     if x.attempt:
         attempt += f',"retry.attempt":{x.attempt}'
     if x.retries is not None and x.retries.given_up:
         attempt += f',"retry.given_up":"{x.retries.given_up}"'
-    for group in GROUPS:
+    for group in groups:
         if group.applies(x):
             attempt += group.json(x)
     error = f',"error":{quoted(cut(x.detail))}' if x.detail else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.a2a import methods
+from dataplane.telemetry.metric_rows.a2a import REQUESTS
 
 if TYPE_CHECKING:
     from dataplane.a2a import Call
@@ -15,10 +16,10 @@ _DENIALS: Final = frozenset(("AuthorizationDenied", "AgentCallUnreadable"))
 _BAD: Final = 400
 
 
-def labels(call: Call, x: Exchange) -> tuple[str, str, str]:
-    """Method, last state of the task, and outcome. States are those of a table already."""
+def counted(call: Call, x: Exchange) -> tuple[str, str, str, str]:
+    """The metric, and its labels: method, last state of the task, and outcome. States are those of a table already."""
     method = call.method or ""
-    return method if not method or method in methods.KNOWN else "other", call.state or "", _outcome(call, x)
+    return REQUESTS, method if not method or method in methods.KNOWN else "other", call.state or "", _outcome(call, x)
 
 
 def _outcome(call: Call, x: Exchange) -> str:

@@ -1,17 +1,19 @@
 """Fields of a line of the access log, as rows: names, where they come from, values. What writes a line, as text or as
 JSON, is generated from them; so will be what other formats need.
 
-Used by `access_log` and `log_plan`. A row of a group is about one protocol, and asked where the group applies alone.
+Used by `access_log` and `log_plan`. Those of kinds of backends are in `log_rows`: each group is asked where it
+applies alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.telemetry.log_values import bare, cut, quoted
+from dataplane.telemetry.log_field import Field, Write
+from dataplane.telemetry.log_rows.registry import GROUPS
+from dataplane.telemetry.log_values import cut
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -19,54 +21,6 @@ if TYPE_CHECKING:
 
 CLIENT_CLOSED: Final = 499
 """Status in the log of a request whose client left before there was one."""
-
-Value = Callable[["Exchange", float], "str | int | None"]
-"""Of an exchange that ended, that many seconds after its head was read. None: it has none."""
-Write = Callable[["Exchange", float], str]
-"""What writes fields of one, with a separator before each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A row. `what`: where the value comes from, for people."""
-
-    name: str
-    what: str
-    value: Value
-    is_prose: bool = False
-    """Text for people: quoted in text lines whatever it is."""
-    absent: str = ""
-    """What stands in a text line for an empty text."""
-
-    def text(self, x: Exchange, took: float) -> str:
-        """Its part of a text line."""
-        value = self.value(x, took)
-        if value is None:
-            return ""
-        if isinstance(value, int):
-            return f" {self.name}={value}"
-        return f" {self.name}={quoted(value) if self.is_prose else bare(value) if value else self.absent}"
-
-    def json(self, x: Exchange, took: float) -> str:
-        """Its part of a JSON line."""
-        value = self.value(x, took)
-        if value is None:
-            return ""
-        return f',"{self.name}":{value if isinstance(value, int) else quoted(value)}'
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Fields about one protocol, in the order of a line. `applies`: whether an exchange has some of them."""
-
-    applies: Callable[[Exchange], bool]
-    fields: tuple[Field, ...]
-
-    def text(self, x: Exchange) -> str:
-        return "".join([field.text(x, 0.0) for field in self.fields])
-
-    def json(self, x: Exchange) -> str:
-        return "".join([field.json(x, 0.0) for field in self.fields])
 
 
 def target_of(x: Exchange) -> str:
@@ -93,61 +47,6 @@ def _listener(x: Exchange) -> ListenerFacts:
 def _grpc_status(x: Exchange) -> int | None:
     return None if x.grpc is None else x.grpc.status
 
-
-# --- A2A: what is known of a call (`dataplane/a2a`)
-
-
-def _of_agent(name: str) -> Value:
-    def value(x: Exchange, took: float) -> str | int | None:
-        found: str | int | None = getattr(x.agent_call, name, None)
-        return cut(found) or None if isinstance(found, str) else found
-
-    return value
-
-
-_A2A: Final = Group(
-    lambda x: x.agent_call is not None,
-    (
-        Field("a2a.method", "method of a call of an A2A agent", _of_agent("method")),
-        Field("a2a.task.id", "the task that it is about, or made", _of_agent("task")),
-        Field("a2a.task.state", "state of that task, as the agent reported it last", _of_agent("state")),
-        Field("a2a.error.code", "code of the JSON-RPC error that the agent answered with", _of_agent("error")),
-    ),
-)
-
-
-# --- MCP: attributes of a message (`dataplane/backends/mcp/visit`)
-
-
-def _of_message(item: str, name: str) -> Value:
-    """`item`: of which item it is: "" none, "*" what the message is about."""
-
-    def value(x: Exchange, took: float) -> str | None:
-        values: Any = None if x.attributes is None else x.attributes.get("mcp")  # a dict of attributes, or None
-        if item and values is not None:
-            if item == "*":
-                values = next((each for each in values.values() if type(each) is dict), None)
-            else:
-                values = values.get(item)
-        found = None if values is None else values.get(name)
-        return None if not found else cut(found)
-
-    return value
-
-
-_MCP: Final = Group(
-    lambda x: x.attributes is not None and "mcp" in x.attributes,
-    (
-        Field("mcp.method.name", "method of a message to MCP servers", _of_message("", "methodName")),
-        Field("mcp.session.id", "its session, by a name that opens nothing", _of_message("", "sessionId")),
-        Field("mcp.target", "the target that it is for", _of_message("*", "target")),
-        Field("gen_ai.tool.name", "the tool that is called", _of_message("tool", "name")),
-        Field("gen_ai.prompt.name", "the prompt that is asked for", _of_message("prompt", "name")),
-        Field("mcp.resource.uri", "the resource that is asked for", _of_message("resource", "name")),
-    ),
-)
-
-GROUPS: Final = (_A2A, _MCP)
 
 FIELDS: Final[tuple[Field, ...]] = (
     Field("gateway", "namespace/name of the Gateway", lambda x, took: _listener(x).gateway),
@@ -184,8 +83,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         "why a try that a policy called for was not made",
         lambda x, took: (x.retries.given_up or None) if x.retries else None,
     ),
-    *_A2A.fields,
-    *_MCP.fields,
+    *(field for group in GROUPS for field in group.fields),
     Field(
         "error",
         "what went wrong, for operators",

@@ -1,7 +1,8 @@
 """What the access log of a Gateway adds, leaves out and keeps quiet about (spec 2, AccessLog).
 
-Built when configuration changes (`filters/access_log`), kept by each listener's plan, used by `access_log` when it
-makes lines: off the request path, in batches. An exchange whose listener has none costs one look at an attribute.
+Built when configuration changes (`filters/frontend/access_log`), kept by each listener's plan, used by `access_log`
+when it makes lines: off the request path, in batches. An exchange whose listener has none costs one look at an
+attribute.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dataplane.telemetry.log_fields import Write
+from dataplane.telemetry.log_field import Write
 from dataplane.telemetry.log_values import json_of, quoted, text_of
 from gatewright.cel.errors import CelError
 

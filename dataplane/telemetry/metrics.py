@@ -14,60 +14,19 @@ from __future__ import annotations
 import struct
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from dataplane.link.shared import Region, own
-
-BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 80.0)
-"""Upper bounds in seconds of all histograms; what is above the last has a slot of its own."""
-
-SUM = len(BUCKETS) + 1
-"""Slot of a histogram's sum in microseconds, counted from its base; its count follows."""
-COUNT = SUM + 1
-HISTOGRAM_SLOTS = COUNT + 1
+from dataplane.telemetry.metric import BUCKETS, COUNT, ENTRY, LABEL_BYTES, SUM, Metric
+from dataplane.telemetry.metric_rows import registry as metric_rows
 
 PREFIX = "gatewright_"
 OVERFLOW = "overflow"
 """Label value of the series that takes what has no room of its own (more label values than `Metric.limit`)."""
 
-LABEL_BYTES = 128
-"""What is longer is cut."""
-
-Kind = Literal["counter", "gauge", "histogram"]
-
 _SEPARATOR = "\x1f"
 _USED = struct.Struct("<Q")
-_ENTRY = struct.Struct("<IHHI")
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A row of the table. `name` without prefix; `limit`: most series a worker keeps of it (0: it has no labels)."""
-
-    name: str
-    kind: Kind
-    help: str
-    labels: tuple[str, ...] = ()
-    limit: int = 0
-    combine: Literal["sum", "max"] = "sum"
-    """How the workers' values become the proxy's."""
-
-    @property
-    def width(self) -> int:
-        return HISTOGRAM_SLOTS if self.kind == "histogram" else 1
-
-    @property
-    def room(self) -> int:
-        """Slots that all its series can need, the overflow series among them."""
-        return (self.limit + 1) * self.width
-
-    @property
-    def directory_room(self) -> int:
-        """Bytes of the directory that all its series can need."""
-        entry = _ENTRY.size + len(self.name) + len(self.labels) * (LABEL_BYTES + 1)
-        return (self.limit + 1) * entry
 
 
 METRICS = (
@@ -236,20 +195,8 @@ METRICS = (
         256,
     ),
     Metric("mirrors_total", "counter", "Copies for mirrors, by outcome", ("outcome",), 16),
-    Metric(
-        "a2a_requests_total",
-        "counter",
-        "Calls of A2A agents ended, by method, last state of the task and outcome: answered, error, denied, failed",
-        ("method", "state", "outcome"),
-        512,
-    ),
-    Metric(
-        "mcp_requests_total",
-        "counter",
-        "Messages of MCP clients, by method, target, tool and outcome",
-        ("method", "target", "tool", "outcome"),
-        1024,
-    ),
+    # Of kinds of backends.
+    *metric_rows.ROWS,
     # The process.
     Metric(
         "access_log_dropped_total",
@@ -278,9 +225,15 @@ METRICS = (
 
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in METRICS}
 
-SLOTS_BYTES = 8 * sum(metric.room for metric in METRICS)
-DIRECTORY_BYTES = _USED.size + sum(metric.directory_room for metric in METRICS)
-SECTIONS = {"slots": SLOTS_BYTES, "directory": DIRECTORY_BYTES}
+
+def sections(metrics: Iterable[Metric]) -> dict[str, int]:
+    """Bytes of slots and directory that these need."""
+    metrics = tuple(metrics)
+    directory = _USED.size + sum(metric.directory_room for metric in metrics)
+    return {"slots": 8 * sum(metric.room for metric in metrics), "directory": directory}
+
+
+SECTIONS = sections(METRICS)
 """Sections of the region that holds one worker's metrics."""
 
 _METHODS = frozenset((b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS", b"TRACE", b"CONNECT"))
@@ -316,19 +269,22 @@ class Metrics:
 
     BUCKETS = BUCKETS
 
-    def __init__(self, slots: memoryview, directory: memoryview) -> None:
+    def __init__(self, slots: memoryview, directory: memoryview, by_name: Mapping[str, Metric] = BY_NAME) -> None:
+        """`by_name`: what may be counted."""
         self.slots = slots.cast("Q")
-        self._directory = directory
+        self._directory, self._by_name = directory, by_name
         self._indices: dict[tuple[str, ...], int] = {}
-        self._counts = dict.fromkeys(BY_NAME, 0)
+        self._counts = dict.fromkeys(by_name, 0)
         self._next = 0
-        for series in entries(directory):
+        for series in entries(directory, by_name):
             self._remember(series)
 
     @classmethod
-    def in_memory(cls) -> Metrics:
+    def in_memory(cls, metrics: Iterable[Metric] = METRICS) -> Metrics:
         """Numbers that are shared with nobody."""
-        return cls(own(SLOTS_BYTES), own(DIRECTORY_BYTES))
+        by_name = {metric.name: metric for metric in metrics}
+        room = sections(by_name.values())
+        return cls(own(room["slots"]), own(room["directory"]), by_name)
 
     def counter(self, name: str, *labels: str) -> int:
         """The slot of a counter or gauge with these label values, the same for every call.
@@ -352,17 +308,17 @@ class Metrics:
 
     def reset_gauges(self) -> None:
         """A gauge speaks of this process: what a dead predecessor left is not open any more."""
-        for series in entries(self._directory):
+        for series in entries(self._directory, self._by_name):
             if series.metric.kind == "gauge":
                 self.slots[series.slot] = 0
 
     def series(self) -> Iterator[tuple[Series, list[int]]]:
         """What there is, with its values."""
-        return read(self.slots, self._directory)
+        return read(self.slots, self._directory, self._by_name)
 
     def _index(self, name: str, labels: tuple[str, ...]) -> int:
         index = self._indices.get((name, *labels))
-        return self._allocate(BY_NAME[name], labels) if index is None else index
+        return self._allocate(self._by_name[name], labels) if index is None else index
 
     def _allocate(self, metric: Metric, labels: tuple[str, ...]) -> int:
         """Only what is in the directory is remembered: values that clients make up must not fill memory either."""
@@ -380,9 +336,9 @@ class Metrics:
         text = _SEPARATOR.join((series.metric.name, *series.labels)).encode()
         (used,) = _USED.unpack_from(self._directory, 0)
         at = _USED.size + used
-        end = at + _ENTRY.size + len(text)
-        _ENTRY.pack_into(self._directory, at, series.slot, len(text), 0, zlib.crc32(text))
-        self._directory[at + _ENTRY.size : end] = text
+        end = at + ENTRY.size + len(text)
+        ENTRY.pack_into(self._directory, at, series.slot, len(text), 0, zlib.crc32(text))
+        self._directory[at + ENTRY.size : end] = text
         _USED.pack_into(self._directory, 0, end - _USED.size)
         self._remember(series)
 
@@ -398,24 +354,26 @@ def _cut(value: str) -> str:
     return encoded[:LABEL_BYTES].decode("utf-8", "ignore")
 
 
-def entries(directory: memoryview) -> Iterator[Series]:
+def entries(directory: memoryview, by_name: Mapping[str, Metric] = BY_NAME) -> Iterator[Series]:
     """The directory, in the order of its making. Ends at the first entry that is not whole."""
     (used,) = _USED.unpack_from(directory, 0)
     at, end = _USED.size, min(_USED.size + used, len(directory))
-    while at + _ENTRY.size <= end:
-        slot, length, _, crc = _ENTRY.unpack_from(directory, at)
-        at += _ENTRY.size
+    while at + ENTRY.size <= end:
+        slot, length, _, crc = ENTRY.unpack_from(directory, at)
+        at += ENTRY.size
         text = bytes(directory[at : at + length])
         at += length
         if zlib.crc32(text) != crc:
             return
         name, *labels = text.decode().split(_SEPARATOR)
-        yield Series(BY_NAME[name], tuple(labels), slot)
+        yield Series(by_name[name], tuple(labels), slot)
 
 
-def read(slots: memoryview, directory: memoryview) -> Iterator[tuple[Series, list[int]]]:
+def read(
+    slots: memoryview, directory: memoryview, by_name: Mapping[str, Metric] = BY_NAME
+) -> Iterator[tuple[Series, list[int]]]:
     """What a writer counted, read by another process. `slots` as 64-bit integers (`memoryview.cast("Q")`)."""
-    for series in entries(directory):
+    for series in entries(directory, by_name):
         yield series, slots[series.slot : series.slot + series.metric.width].tolist()
 
 

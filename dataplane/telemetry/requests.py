@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from dataplane.telemetry import agent_outcomes
 from dataplane.telemetry.connections import ConnectionRecorder
-from dataplane.telemetry.metrics import BUCKETS, COUNT, SUM, Metrics, grpc_label, method_label
+from dataplane.telemetry.metric import BUCKETS, COUNT, SUM
+from dataplane.telemetry.metrics import Metrics, grpc_label, method_label
 from dataplane.telemetry.troubles import Troubles
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Recorder:
         if x.grpc is not None:
             slots[listener.statuses.get(x.grpc.status) or self._new_status(x, listener, x.grpc.status)] += 1
         if x.agent_call is not None:
-            slots[self.metrics.counter("a2a_requests_total", *agent_outcomes.labels(x.agent_call, x))] += 1
+            self.count(*agent_outcomes.counted(x.agent_call, x))
 
     def connected(self, bind: str) -> None:
         total, active = self._bind(bind)
@@ -140,9 +141,9 @@ class Recorder:
     def mirrored(self, outcome: str) -> None:
         self.slots[self.metrics.counter("mirrors_total", outcome)] += 1
 
-    def mcp_request(self, method: str, target: str, tool: str, outcome: str) -> None:
-        """A message of an MCP client was answered, denied, or failed."""
-        self.slots[self.metrics.counter("mcp_requests_total", method, target, tool, outcome)] += 1
+    def count(self, metric: str, *labels: str) -> None:
+        """Add 1 to a counter: of kinds of backends, whose metrics are in `metric_rows`."""
+        self.slots[self.metrics.counter(metric, *labels)] += 1
 
     def upstream_open(self) -> int:
         """How many connections to upstreams are open now."""

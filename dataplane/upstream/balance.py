@@ -13,12 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
-
-from dataplane.upstream.endpoint import WARM
-
-if TYPE_CHECKING:
-    from dataplane.upstream.endpoint import Endpoint
+from typing import Final, Protocol, TypeVar
 
 SMOOTHING = 0.1
 """Weight of the newest latency in an endpoint's average."""
@@ -30,11 +25,30 @@ SLOW_START: Final = 10.0
 """Seconds in which the share of a new endpoint grows to the whole."""
 WELL: Final = 0.999
 """Health that counts as whole: an average never gets there."""
+WARM: Final = -1.0
+"""`Scored.warming` of one that is not new."""
+
+
+class Scored(Protocol):
+    """What a choice reads and keeps of an endpoint."""
+
+    pending: int
+    """Requests in flight."""
+    latency: float
+    health: float
+    """Sliding average over responses: 1 all were well, 0 none was."""
+    warming: float
+    """Since when it is warming up; 0: since it will be looked at; `WARM`: it is warm."""
+    share: float
+    """What part of its requests it gets where there is a choice, of 1."""
+
+
+ScoredT = TypeVar("ScoredT", bound=Scored)
 
 
 def choose(
-    endpoints: Sequence[Endpoint], random: Callable[[], float], clock: Callable[[], float] = time.monotonic
-) -> Endpoint:
+    endpoints: Sequence[ScoredT], random: Callable[[], float], clock: Callable[[], float] = time.monotonic
+) -> ScoredT:
     """One of `endpoints` (not empty). `random` draws uniformly from [0, 1)."""
     count = len(endpoints)
     if count == 1:
@@ -49,14 +63,14 @@ def choose(
     return one if one.share == 1.0 else _by_share(one, other, random, clock)
 
 
-def _by_share(one: Endpoint, other: Endpoint, random: Callable[[], float], clock: Callable[[], float]) -> Endpoint:
+def _by_share(one: ScoredT, other: ScoredT, random: Callable[[], float], clock: Callable[[], float]) -> ScoredT:
     """`one`, with a chance that is its share of what both may have."""
     now = clock()
     mine, others = share(one, now), share(other, now)
     return one if random() * max(mine, others) < mine else other
 
 
-def share(endpoint: Endpoint, now: float) -> float:
+def share(endpoint: Scored, now: float) -> float:
     """What part of its requests an endpoint gets at this moment, of 1."""
     if endpoint.share == 1.0:
         return 1.0
@@ -71,18 +85,18 @@ def share(endpoint: Endpoint, now: float) -> float:
     return endpoint.share
 
 
-def warm_up(endpoint: Endpoint) -> None:
+def warm_up(endpoint: Scored) -> None:
     """It is new beside others: begin slowly, with the first time that it is looked at."""
     endpoint.warming = 0.0
     endpoint.share = LEAST_SHARE
 
 
-def observe(endpoint: Endpoint, seconds: float) -> None:
+def observe(endpoint: Scored, seconds: float) -> None:
     """Fold the time to a response head into the endpoint's average."""
     endpoint.latency += SMOOTHING * (seconds - endpoint.latency)
 
 
-def judge(endpoint: Endpoint, is_well: bool) -> None:
+def judge(endpoint: Scored, is_well: bool) -> None:
     """Fold a response, or that there was none, into the endpoint's health."""
     set_health(endpoint, smoothed(endpoint.health, 1.0 if is_well else 0.0))
 
@@ -93,7 +107,7 @@ def smoothed(health: float, sample: float) -> float:
     return 1.0 if health > WELL else health
 
 
-def set_health(endpoint: Endpoint, health: float) -> None:
+def set_health(endpoint: Scored, health: float) -> None:
     """Of an endpoint that is warming up, `share` folds it in."""
     endpoint.health = health
     if endpoint.warming < 0:

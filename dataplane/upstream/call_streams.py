@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain.calls import CallAnswer, CallFailed
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN
-from dataplane.upstream import lease
+from dataplane.upstream import connecting, lease
 from dataplane.upstream.asking import Asking, block_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class StreamedCall(Asking):
         _wake(self._writer)
 
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        lease.settle(self)  # as of a client's request: what follows may take days
+        connecting.settle(self)  # as of a client's request: what follows may take days
         self.upstream_content(first, end)
         _wake(self._reader)
 

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dataplane.net.tcp import keep_alive, reset
 from dataplane.net.writes import Writes
 from dataplane.tls.handshakes import Handshakes
+from dataplane.upstream.connections import SPEAKS_HTTP1, Pooled, Shared
 from dataplane.upstream.dial import steps
 from dataplane.upstream.dial.steps import Dial, Means
-from dataplane.upstream.endpoint import Pool, Pooled
+from dataplane.upstream.endpoint import Pool, Streams
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.handshake import HandshakeFailed
 from dataplane.upstream.limits import IDLE_TIMEOUT
 from dataplane.upstream.own_pages import OwnPages
-from dataplane.upstream.raw import RawEnd
+from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import PLAIN_TCP, Client
-from dataplane.upstream.shared import SPEAKS_HTTP1, Shared, SharedConnections
+from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import HTTP1, HTTP2
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Connector:
         """Open a connection; `done(connection, "")` or `done(None, cause)` is called from the loop, never at once."""
         self._spawn(self._connect(endpoint, done))
 
-    def share(self, endpoint: Pool) -> SharedConnections:
+    def share(self, endpoint: Pool) -> Streams:
         """The HTTP/2 connections to an endpoint; none is opened yet."""
         if endpoint.shared is None:
             endpoint.shared = SharedConnections(endpoint, self)
@@ -94,7 +95,7 @@ class Connector:
 
     def open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool = False) -> None:
         """Open an HTTP/2 connection; `done` is called from the loop when the endpoint's SETTINGS have come, or never
-        will. `either`: as `shared.Opens.open`."""
+        will. `either`: as `opening.Connects.open`."""
         self._spawn(self._open(endpoint, done, either))
 
     def dial(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None:
@@ -103,7 +104,7 @@ class Connector:
         self._spawn(self._dial_raw(endpoint, connection, done))
 
     def belongs(self, pool: Pool) -> None:
-        """As `lease.Connects.belongs`."""
+        """As `opening.Opens.belongs`."""
         client = pool.transport.client if pool.transport is not None else None
         if client is not None:
             pools = self.of_clients.setdefault(client, [])
@@ -112,7 +113,7 @@ class Connector:
                 self._keep(pool)
 
     def client_left(self, peer: Peer) -> None:
-        """As `lease.Dials.client_left`."""
+        """As `opening.Dials.client_left`."""
         for pool in self.of_clients.pop(Client(peer.address, peer.port, peer.local), ()):
             for _ in pool.retire():
                 pass

@@ -2,47 +2,155 @@
 
 Endpoints outlive swaps (`table/carryover` keeps them by address), so their idle connections and scores do as well.
 Connections of one transport (`settings.Transport`: TLS and TCP as policies want them) are a pool; an endpoint is itself
-the pool of plain ones.
+the pool of plain ones. Who borrows a connection is a `Lease`; what stands in a pool beside idle connections is given by
+`Streams` and `Limiter`. These know each other, so they are stated in one file; who carries them out is above.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from dataplane.carriers import Upstream
+from dataplane.carriers import Consumer
+from dataplane.upstream.balance import WARM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from OpenSSL import SSL
 
-    from dataplane.upstream.gate import Gate
+    from dataplane.carriers import Upstream
+    from dataplane.http.messages import Peer
+    from dataplane.upstream.connections import Pooled, Shared
     from dataplane.upstream.health import Member
+    from dataplane.upstream.limits import Tally
     from dataplane.upstream.settings import Transport
-    from dataplane.upstream.shared import SharedConnections
 
 INITIAL_LATENCY = 0.001
 """Seconds: optimistic, so that a new endpoint is tried."""
 
 
-WARM = -1.0
-"""`Endpoint.warming` of one that is not new."""
+class Tried(Protocol):
+    """Where tries of one request went."""
+
+    tried: list[Endpoint]
+    """The last at the end."""
 
 
-class Pooled(Upstream, Protocol):
-    """A connection that carries one request at a time and is kept between two."""
+class Lease(Consumer, Protocol):
+    """Fields of whoever holds, or wants, an upstream carrier. `upstream/lease` alone writes them: a lease is no object
+    of its own, so that the plain path makes none.
 
-    idle_since: float
-    """When it was first seen unused (monotonic seconds); 0: it is in use, or not looked at yet."""
+    - `endpoint`: in use, or last used: it stays for the log.
+    - `up`: the carrier while it is held. None: not yet, or no more.
+    - `leased`: the endpoint counts this request as pending.
+    - `lease`: number of this lease: a connection that opens for an older one is kept for others.
+    - `attempt`: how often it was sent again.
+    - `counted`: by whom it is counted among the requests to its backend; None: by nobody. Whoever ends the holder calls
+      `uncount`, or what it stands for.
+    - `retries`: knows the endpoints of earlier tries, of which others are chosen where there are. None: none count.
+    """
 
-    def park(self) -> None:
-        """Nobody needs it now: keep it for the next request."""
-
-    def close(self) -> None: ...
+    endpoint: Endpoint | None
+    up: Upstream | None
+    leased: bool
+    lease: int
+    attempt: int
+    counted: Tally | None
+    version: bytes
+    scheme: bytes
+    """Of the client; what is sent by ourselves has b"HTTP/1.1" and b"http"."""
 
     @property
-    def is_gone(self) -> bool:
-        """It is closed, whoever closed it."""
+    def client(self) -> Peer | None:
+        """Whose request it is; None: one of ours."""
+
+    @property
+    def is_grpc(self) -> bool:
+        """Its content type is gRPC's. Asked only of those with content."""
+
+    @property
+    def retries(self) -> Tried | None: ...
+
+    def lease_ready(self, up: Upstream) -> None:
+        """`up` is this holder's now: begin."""
+
+    def lease_again(self, up: Upstream) -> None:
+        """As `lease_ready`, after a loss that was stale: send the same once more."""
+
+    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
+        """There is no carrier. `cause`: "dns" (the name has no address), "endpoints" (there are none), "refused"
+        (nothing may be sent to this backend), "limit" (no more at this time), "connect".
+        `others`: there are endpoints that were not tried."""
+
+
+class Streams(Protocol):
+    """The connections of HTTP/2 of one pool, and who waits for a stream (`shared.SharedConnections`)."""
+
+    connections: list[Shared]
+
+    @property
+    def idle(self) -> int:
+        """Connections without a stream."""
+
+    @property
+    def streams(self) -> int:
+        """Streams that are lent."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for a stream."""
+
+    @property
+    def has_room(self) -> bool:
+        """A stream can be lent now."""
+
+    def take(self, holder: Lease, endpoints: Sequence[Endpoint], either: bool = False) -> None:
+        """Lend a stream to `holder`, now or when there is one; with `either` a connection of HTTP/1.1 where the server
+        chooses that. `endpoints`: () when it sends again."""
+
+    def open_more(self) -> None:
+        """A limit that was reached allows for further connections."""
+
+    def close_unused(self, now: float, seconds: float) -> int:
+        """Close what has lent no stream for so long; how many these were."""
+
+    def report(self, detail: str) -> None:
+        """A connection broke."""
+
+    def retire(self) -> None:
+        """No table knows the endpoint any more."""
+
+
+class Limiter(Protocol):
+    """Who counts the connections of a pool, where policies limit them (`gate.Gate`)."""
+
+    @property
+    def has_room(self) -> bool:
+        """A connection may be opened."""
+
+    def take(self, holder: Lease, pool: Pool, endpoints: Sequence[Endpoint], version: int) -> None:
+        """A connection of `pool`, or a stream of one, for `holder`, as the limits allow."""
+
+    def begin_opening(self, pending: int = 0) -> None:
+        """A connection is being opened. `pending`: requests that wait for it, and are counted nowhere else."""
+
+    def end_opening(self, connection: object | None, pending: int = 0) -> None:
+        """It is open; None: it could not be opened, or is counted by `kept`."""
+
+    def kept(self, connection: Pooled, pool: Pool) -> None:
+        """A connection of HTTP/1.1 is in `pool`, for the next request."""
+
+    def lost(self, connection: object) -> None:
+        """It is gone."""
+
+    def waits(self, more: int) -> None:
+        """So many requests more wait for a stream."""
+
+    def serve(self) -> None:
+        """There may be a connection for those who wait longest."""
+
+    def forget(self, pool: Pool) -> None:
+        """No table has its endpoint any more."""
 
 
 class Pool:
@@ -75,9 +183,9 @@ class Pool:
         self.label = _label(address, port, unix_path)
         """As it appears in logs."""
         self.idle: list[Pooled] = []
-        self.gate: Gate | None = None
+        self.gate: Limiter | None = None
         """Who counts its connections, where policies limit them."""
-        self.shared: SharedConnections | None = None
+        self.shared: Streams | None = None
         """Connections of HTTP/2; None: none was ever asked for."""
         self.spoken = 0
         """With TLS: the version of HTTP that the server chose when it could; 0: it was not asked yet."""

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dataplane.upstream.lease import open_for, settle
+from dataplane.upstream.connecting import open_for, settle
 from dataplane.upstream.versions import EITHER, HTTP1
 
 if TYPE_CHECKING:
     from dataplane.link.loads import Loads
-    from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
-    from dataplane.upstream.lease import Lease
+    from dataplane.upstream.connections import Pooled
+    from dataplane.upstream.endpoint import Endpoint, Lease, Pool, Streams
     from dataplane.upstream.limits import Quota
-    from dataplane.upstream.shared import Opens
+    from dataplane.upstream.opening import OpensStreams
 
 LOOK: Final = 0.02
 """Seconds between two looks at what other workers have given back, or wait for."""
@@ -68,7 +68,7 @@ class Waiting(Protocol):
 
 
 class Gate:
-    """As `race.Opens` it opens connections of HTTP/1.1 that are counted."""
+    """As `opening.Opens` it opens connections of HTTP/1.1 that are counted."""
 
     __slots__ = (
         "__weakref__",
@@ -91,7 +91,9 @@ class Gate:
         "quota",
     )
 
-    def __init__(self, quota: Quota, loads: Loads, opens: Opens, clock: Callable[[], float], events: Events) -> None:
+    def __init__(
+        self, quota: Quota, loads: Loads, opens: OpensStreams, clock: Callable[[], float], events: Events
+    ) -> None:
         self.quota = quota
         self._loads, self._opens, self._clock, self._events = loads, opens, clock, events
         self._connections = loads.rows(f"connections|{quota.backend}".encode())
@@ -170,7 +172,7 @@ class Gate:
             self.pools.add(pool)
 
     def connect(self, pool: Pool, done: Callable[[Pooled | None, str], None]) -> None:
-        """As `race.Opens.connect`."""
+        """As `opening.Opens.connect`."""
         self.adopt(pool)
         if not self.has_room:
             done(None, BUSY)
@@ -187,11 +189,11 @@ class Gate:
         return self._opens.later(seconds, call)
 
     def belongs(self, pool: Pool) -> None:
-        """As `race.Opens.belongs`."""
+        """As `opening.Opens.belongs`."""
         self._opens.belongs(pool)
 
-    def share(self, pool: Pool) -> Any:
-        """The connections of HTTP/2 of a pool (`shared.SharedConnections`)."""
+    def share(self, pool: Pool) -> Streams:
+        """The connections of HTTP/2 of a pool (`endpoint.Streams`)."""
         self.adopt(pool)
         return pool.shared or self._opens.share(pool)
 

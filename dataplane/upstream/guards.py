@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dataplane.link.evictions import Evictions
     from dataplane.link.loads import Loads
     from dataplane.upstream.endpoint import Endpoint
-    from dataplane.upstream.lease import Connects
+    from dataplane.upstream.opening import Connects
 
 
 class Rules(NamedTuple):
@@ -47,7 +47,7 @@ class Guard:
 
     __slots__ = ("_watch", "tally")
 
-    def __init__(self, watch: Watch | None, tally: Tally | None) -> None:
+    def __init__(self, watch: Watch[Endpoint] | None, tally: Tally | None) -> None:
         self._watch = watch
         self.tally = tally
         """Counts what is under way; None: nothing limits it."""
@@ -84,7 +84,8 @@ class Guards:
 
     def of(self, backend: str, rules: Rules) -> Guard:
         """`backend`: its key."""
-        watch = tally = None
+        watch: Watch[Endpoint] | None = None
+        tally: Tally | None = None
         if rules.health is not None:
             watch = Watch(backend, rules.health, self._evictions, self._clock, self.events, self.watched)
         if rules.backend_limits is not None and rules.backend_limits.counts_requests:

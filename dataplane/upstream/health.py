@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
@@ -25,7 +25,6 @@ from dataplane.upstream import balance
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.link.evictions import Evictions, Record
-    from dataplane.upstream.endpoint import Endpoint
 
 NEVER: Final = float("inf")
 
@@ -73,6 +72,18 @@ class Events(Protocol):
         """How unhealthy it is now, in percent, as this worker has it; None: it is gone, or nobody watches it now."""
 
 
+class Watchable(balance.Scored, Protocol):
+    """An endpoint, as its health is watched."""
+
+    label: str
+    closed: bool
+    members: dict[str, Member] | None
+    """By key of a backend whose policies watch health; None: no such backend has it."""
+
+
+WatchableT = TypeVar("WatchableT", bound=Watchable)
+
+
 class Member:
     """What a worker knows of an endpoint as one of a backend's. It lives as long as the endpoint (`Endpoint.members`),
     so it outlives swaps."""
@@ -91,7 +102,7 @@ class Member:
         self.restored = 0.0
         """The end of the eviction after which `health` was set last."""
 
-    def judged(self, endpoint: Endpoint, health: float, rules: Health) -> None:
+    def judged(self, endpoint: Watchable, health: float, rules: Health) -> None:
         self.health, self.judged_by = health, rules
         balance.set_health(endpoint, health)
         if not endpoint.closed:  # of one that is gone nobody would take it back
@@ -134,7 +145,7 @@ class Watched:
         return bool(self._backends)
 
 
-class Watch:
+class Watch(Generic[WatchableT]):
     """Of one backend and one set of rules."""
 
     __slots__ = (
@@ -163,13 +174,13 @@ class Watch:
         self.rules = rules
         self._watched = watched
         self._backend, self._evictions, self._clock, self._events = backend, evictions, clock, events
-        self._of: Sequence[Endpoint] | None = None
-        self._usable: Sequence[Endpoint] = ()
+        self._of: Sequence[WatchableT] | None = None
+        self._usable: Sequence[WatchableT] = ()
         self._changes = -1
         self._next = 0.0
         """When the next eviction is over."""
 
-    def usable(self, endpoints: Sequence[Endpoint], far: Sequence[Endpoint] = ()) -> Sequence[Endpoint]:
+    def usable(self, endpoints: Sequence[WatchableT], far: Sequence[WatchableT] = ()) -> Sequence[WatchableT]:
         """Those of `endpoints` that are not evicted; when all are, those of `far` (which are always the same beside
         these); else all of `endpoints`."""
         if self.rules.eviction is None:
@@ -181,7 +192,7 @@ class Watch:
             self._usable = self._sorted_out(endpoints, now) or self._sorted_out(far, now) or endpoints
         return self._usable
 
-    def _sorted_out(self, endpoints: Sequence[Endpoint], now: float) -> Sequence[Endpoint]:
+    def _sorted_out(self, endpoints: Sequence[WatchableT], now: float) -> Sequence[WatchableT]:
         usable = []
         for endpoint in endpoints:
             member = self.member(endpoint)
@@ -194,24 +205,24 @@ class Watch:
                 usable.append(endpoint)
         return tuple(usable)
 
-    def _restore(self, endpoint: Endpoint, member: Member, until: float) -> None:
+    def _restore(self, endpoint: WatchableT, member: Member, until: float) -> None:
         """It has returned."""
         member.restored = until
         restore = None if self.rules.eviction is None else self.rules.eviction.restore
         if restore is not None:
             member.judged(endpoint, restore / 100, self.rules)
 
-    def answered(self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None) -> None:
+    def answered(self, endpoint: WatchableT, head: ResponseHead, x: Exchange | None) -> None:
         """A response began with `head`. `x`: the exchange that it is for, whose values the condition may read; None:
         of a call or a mirror there is none."""
         condition = self.rules.condition
         self._count(endpoint, head.status >= 500 if condition is None else _holds(condition, head, x))
 
-    def failed(self, endpoint: Endpoint) -> None:
+    def failed(self, endpoint: WatchableT) -> None:
         """A try brought no response: no connection, a lost one, nothing in time, or what is no HTTP."""
         self._count(endpoint, True)
 
-    def _count(self, endpoint: Endpoint, is_unhealthy: bool) -> None:
+    def _count(self, endpoint: WatchableT, is_unhealthy: bool) -> None:
         member = self.member(endpoint)
         if not is_unhealthy:
             if member.health < 1.0:
@@ -228,7 +239,7 @@ class Watch:
             self._events.endpoint_evicted(self._backend, endpoint.label, seconds)
             log.info("%s: endpoint %s is evicted for %g s", self._backend, endpoint.label, seconds)
 
-    def member(self, endpoint: Endpoint) -> Member:
+    def member(self, endpoint: WatchableT) -> Member:
         members = endpoint.members
         if members is None:
             members = endpoint.members = {}
@@ -246,7 +257,7 @@ class Watch:
         return f"Watch({self._backend}, {self.rules})"
 
 
-def summary(endpoints: Iterable[Endpoint], now: float) -> dict[str, dict[str, dict[str, float]]]:
+def summary(endpoints: Iterable[Watchable], now: float) -> dict[str, dict[str, dict[str, float]]]:
     """What this worker knows, for the page of the operator: by backend, by endpoint. Of endpoints without a policy that
     watches them there is nothing."""
     found: dict[str, dict[str, dict[str, float]]] = {}

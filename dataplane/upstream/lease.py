@@ -1,91 +1,36 @@
 """Leases: the one place that chooses an endpoint, borrows a connection to it, counts, sends again when the connection
 was stale, and gives back. Requests of clients, calls of policies and mirrors use it alike.
 
-A lease is no object: it is fields of its holder (`carriers.Lease`), written here alone. Where a connection is idle, a
-lease costs one look at a list. What becomes of a loss that is not repaired here is its holder's to decide.
+A lease is no object: it is fields of its holder (`endpoint.Lease`), written here and in `connecting`, which opens what
+is missing. Where a connection is idle, a lease costs one look at a list. What becomes of a loss that is not repaired
+here is its holder's to decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from dataplane.carriers import REFUSED, UNSENT, Consumer
+from dataplane.carriers import REFUSED, UNSENT
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.upstream import balance
-from dataplane.upstream.race import Opens, Race, of_other_family
+from dataplane.upstream.connecting import connect, settle
 from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, offered
 
 if TYPE_CHECKING:
-    from dataplane.carriers import Upstream
     from dataplane.exchange import Exchange
     from dataplane.http.messages import Peer, ResponseHead
-    from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
+    from dataplane.upstream.endpoint import Endpoint, Pool
+    from dataplane.upstream.endpoint import Lease as Lease  # noqa: PLC0414 (given on: kinds of backends know no endpoint)
     from dataplane.upstream.guards import Guard, Guards, Rules
-    from dataplane.upstream.limits import Tally
-    from dataplane.upstream.raw import RawEnd
-    from dataplane.upstream.settings import Client, Transport
-    from dataplane.upstream.shared import Shared, SharedConnections
+    from dataplane.upstream.opening import Connects, Dials
+    from dataplane.upstream.settings import Transport
 
 MAX_RESENT = 2
 """How often a request is sent again because idle connections turned out to be closed."""
 
 UNSEEN = (UNSENT, REFUSED)
 """Losses after which any method may be sent again: the endpoint did nothing with the request."""
-
-
-class Tried(Protocol):
-    """Where tries of one request went."""
-
-    tried: list[Endpoint]
-    """The last at the end."""
-
-
-class Lease(Consumer, Protocol):
-    """Fields of whoever holds, or wants, an upstream carrier. `upstream/lease` alone writes them: a lease is no object
-    of its own, so that the plain path makes none.
-
-    - `endpoint`: in use, or last used: it stays for the log.
-    - `up`: the carrier while it is held. None: not yet, or no more.
-    - `leased`: the endpoint counts this request as pending.
-    - `lease`: number of this lease: a connection that opens for an older one is kept for others.
-    - `attempt`: how often it was sent again.
-    - `counted`: by whom it is counted among the requests to its backend; None: by nobody. Whoever ends the holder calls
-      `uncount`, or what it stands for.
-    - `retries`: knows the endpoints of earlier tries, of which others are chosen where there are. None: none count.
-    """
-
-    endpoint: Endpoint | None
-    up: Upstream | None
-    leased: bool
-    lease: int
-    attempt: int
-    counted: Tally | None
-    version: bytes
-    scheme: bytes
-    """Of the client; what is sent by ourselves has b"HTTP/1.1" and b"http"."""
-
-    @property
-    def client(self) -> Peer | None:
-        """Whose request it is; None: one of ours."""
-
-    @property
-    def is_grpc(self) -> bool:
-        """Its content type is gRPC's. Asked only of those with content."""
-
-    @property
-    def retries(self) -> Tried | None: ...
-
-    def lease_ready(self, up: Upstream) -> None:
-        """`up` is this holder's now: begin."""
-
-    def lease_again(self, up: Upstream) -> None:
-        """As `lease_ready`, after a loss that was stale: send the same once more."""
-
-    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
-        """There is no carrier. `cause`: "dns" (the name has no address), "endpoints" (there are none), "refused"
-        (nothing may be sent to this backend), "limit" (no more at this time), "connect".
-        `others`: there are endpoints that were not tried."""
 
 
 class BackendPlan(Protocol):
@@ -125,46 +70,6 @@ class Backend(Protocol):
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         """Carry `holder`'s request to the backend of `plan`. What only forwards takes a lease. What ends the request
         itself implements `Upstream` and calls `lease_ready` with that; it may hold several leases of its own."""
-
-
-class Connects(Protocol):
-    """`connector.Connector`."""
-
-    @property
-    def endpoints(self) -> Collection[Pool]:
-        """Those that connections were opened to, and may still be open."""
-
-    def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None: ...
-
-    def open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool = False) -> None:
-        """As `shared.Opens.open`."""
-
-    def later(self, seconds: float, call: Callable[[], None]) -> Any: ...  # the loop's handle, or a fake's
-
-    def share(self, endpoint: Pool) -> SharedConnections:
-        """Those of HTTP/2 of a pool that has had none; from then on they are `endpoint.shared`."""
-
-    def clock(self) -> float:
-        """Monotonic seconds."""
-
-    def belongs(self, pool: Pool) -> None:
-        """Its connections are for one client: it is retired when `client_left` says so."""
-
-
-class Dials(Connects, Protocol):
-    """The same with connections whose bytes are no requests."""
-
-    before_opening: Callable[[], None]
-    """Called before each connection is opened: there may have to be room for it."""
-
-    @property
-    def of_clients(self) -> Mapping[Client, Sequence[Pool]]:
-        """Connections that are made for one client alone; empty where no policy asks for that."""
-
-    def client_left(self, peer: Peer) -> None:
-        """The connection of this client is gone."""
-
-    def dial(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None: ...
 
 
 class Resolves(Protocol):
@@ -343,38 +248,6 @@ def pool_of(connector: Connects, endpoint: Endpoint, transport: Transport, clien
     return pool
 
 
-def connect(connector: Opens, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
-    """A new connection of HTTP/1.1 for `holder`, when limits allow for one. `endpoints`: () when it sends again."""
-    if pool.gate is None:
-        open_for(connector, pool, holder, endpoints)
-    else:
-        pool.gate.take(holder, pool, endpoints, HTTP1)
-
-
-def open_for(connector: Opens, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
-    """Open a connection for `holder`, unless its lease is over by then. `endpoints`: () when it sends again."""
-    number = holder.lease
-
-    def done(up: Pooled | None, cause: str) -> None:
-        if holder.lease != number:  # nobody waits for it any more
-            if up is not None:
-                up.park()
-        elif up is None:
-            not_connected(holder, cause, endpoints)
-        else:
-            holder.up = up
-            if endpoints:
-                holder.lease_ready(up)
-            else:
-                holder.lease_again(up)
-
-    other = of_other_family(holder.endpoint, endpoints)
-    if other is None:
-        connector.connect(pool, done)
-    else:
-        Race(connector, holder, pool, other, done).begin()
-
-
 def _other(endpoints: Sequence[Endpoint], tried: list[Endpoint], random: Callable[[], float]) -> Endpoint:
     """An endpoint that was not tried yet; when all were, another than the last one; else the only one."""
     left = endpoints
@@ -384,13 +257,6 @@ def _other(endpoints: Sequence[Endpoint], tried: list[Endpoint], random: Callabl
     chosen = balance.choose(left, random)
     tried.append(chosen)
     return chosen
-
-
-def not_connected(holder: Lease, cause: str, endpoints: Sequence[Endpoint]) -> None:
-    """There is no connection for `holder`. `endpoints`: of which it was to be one; () when it sends again."""
-    settle(holder)
-    tried = () if holder.retries is None else holder.retries.tried
-    holder.lease_failed("connect", cause, any(each not in tried for each in endpoints))
 
 
 def answered(plan: BackendPlan, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None) -> None:
@@ -407,13 +273,6 @@ def uncount(holder: Lease, was_retried: bool = False) -> None:
     tally, holder.counted = holder.counted, None
     if tally is not None:
         tally.ended(was_retried)
-
-
-def settle(holder: Lease) -> None:
-    """The endpoint has one request less in flight."""
-    if holder.leased:
-        holder.leased = False
-        holder.endpoint.pending -= 1  # type: ignore[union-attr]  # it was leased
 
 
 def release(holder: Lease) -> None:

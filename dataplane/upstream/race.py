@@ -11,31 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.upstream import balance
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
-    from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
-    from dataplane.upstream.lease import Lease
-    from dataplane.upstream.shared import Opens as OpensShared
+    from dataplane.upstream.connections import Pooled
+    from dataplane.upstream.endpoint import Endpoint, Lease, Pool
+    from dataplane.upstream.opening import Opens, OpensStreams
 
 DELAY: Final = 0.25
 """Seconds that the first one has for itself (RFC 8305 5, Connection Attempt Delay)."""
 LOOKS: Final = 256
 """Endpoints of which one of the other family is looked for."""
-
-
-class Opens(Protocol):
-    """`connector.Connector`."""
-
-    def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None: ...
-
-    def later(self, seconds: float, call: Callable[[], None]) -> object: ...
-
-    def belongs(self, pool: Pool) -> None:
-        """As `lease.Connects.belongs`."""
 
 
 def of_other_family(endpoint: Endpoint | None, endpoints: Sequence[Endpoint]) -> Endpoint | None:
@@ -145,7 +134,7 @@ class StreamRace:
 
     def __init__(
         self,
-        opens: OpensShared,
+        opens: OpensStreams,
         holder: Lease,
         pool: Pool,
         second: Endpoint,
@@ -199,7 +188,7 @@ class StreamRace:
 
 
 class Runner:
-    """Who waits for a stream in place of the holder; the part of `lease.Lease` that is asked of such."""
+    """Who waits for a stream in place of the holder; the part of `endpoint.Lease` that is asked of such."""
 
     __slots__ = ("_race", "endpoint", "leased", "retries", "up")
 

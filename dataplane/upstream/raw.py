@@ -1,122 +1,28 @@
 """Connections to endpoints whose bytes are no requests: one for each connection of a client, never kept for another.
 
 `RawLease` chooses the endpoint and opens the connection, and tries others while none is open: nothing was sent by then.
-`RawEnd` is the connection's own end of it; what passes is its holder's.
+The connection itself is a `raw_end.RawEnd`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from dataplane.upstream import balance
+from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import OURSELVES, Client
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
-    from dataplane.upstream.endpoint import Endpoint, Pool
+    from dataplane.upstream.endpoint import Endpoint, Limiter, Pool
     from dataplane.upstream.gate import Gate
     from dataplane.upstream.lease import BackendPlan, Leases
+    from dataplane.upstream.raw_end import Holder
 
 MAX_CONNECTS: Final = 3
 """Endpoints that are tried for one connection."""
-
-
-class Holder(Protocol):
-    """Whose connection it is."""
-
-    def raw_ready(self, end: RawEnd) -> None:
-        """The connection is open."""
-
-    def raw_failed(self, cause: str, detail: str) -> None:
-        """There is none: "refused", "dns", "endpoints", "limit" or "connect", as `lease.Lease.lease_failed`."""
-
-    def raw_received(self, data: bytes) -> None: ...
-
-    def raw_ended(self) -> None:
-        """The endpoint sends no more; it may still read."""
-
-    def raw_lost(self, error: Exception | None) -> None:
-        """The connection is gone, whoever closed it."""
-
-    def raw_blocked(self) -> None:
-        """It takes no more now."""
-
-    def raw_drained(self) -> None:
-        """It takes more."""
-
-
-class RawEnd:
-    """An endpoint's connection: asyncio's protocol by shape."""
-
-    __slots__ = ("_closed", "_holder", "_keeper", "client", "is_open", "reset", "transport")
-
-    def __init__(self, holder: Holder, closed: Callable[[RawEnd], None], client: Client | None = None) -> None:
-        """`closed(end)`: an opened connection is gone. `client`: for whom it is."""
-        self.client = client
-        self._holder: Holder | None = holder
-        self._closed = closed
-        self._keeper: Holder | None = None
-        """Who ends what does not end by itself: it lives until this connection is gone."""
-        self.reset: Callable[[Any], None] = _abort
-        """Closes a transport so that its peer meets a reset; who opens the connection knows how."""
-        self.transport: Any = None
-        self.is_open = False
-        """It was given to its holder."""
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-        transport.pause_reading()  # until somebody takes what comes
-
-    def opened(self) -> None:
-        """Called by the connector when it has counted the connection."""
-        self.is_open = True
-
-    def data_received(self, data: bytes) -> None:
-        if self._holder is not None:
-            self._holder.raw_received(data)
-
-    def eof_received(self) -> bool:
-        if self._holder is None:
-            return False
-        self._holder.raw_ended()
-        return self._holder is not None
-
-    def pause_writing(self) -> None:
-        if self._holder is not None:
-            self._holder.raw_blocked()
-
-    def resume_writing(self) -> None:
-        if self._holder is not None:
-            self._holder.raw_drained()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        holder, self._holder = self._holder, None
-        self._keeper = None
-        if self.is_open:
-            self._closed(self)
-            if holder is not None:
-                holder.raw_lost(error)
-
-    @property
-    def is_gone(self) -> bool:
-        """It was closed before it was given to its holder."""
-        return self.transport is None or self.transport.is_closing()
-
-    def leave(self, in_order: bool) -> None:
-        """The holder is done with it. `in_order`: what was written is sent; otherwise the peer meets a reset."""
-        holder, self._holder = self._holder, None
-        if self.transport is not None:
-            if in_order and not self.transport.is_closing():
-                self._keeper = holder
-                self.transport.close()
-            else:
-                self.reset(self.transport)
-
-
-def _abort(transport: Any) -> None:
-    transport.abort()
 
 
 class RawLease:
@@ -193,7 +99,7 @@ class RawLease:
         if quota is None:
             self.dial(plan, endpoints, pool)
         else:
-            gate = pool.gate or self._leases.guards.gate(quota, self._leases.connector)
+            gate = self._leases.guards.gate(quota, self._leases.connector)
             gate.admit(_Dial(self, plan, endpoints, pool, self._leases.connector.clock()))
 
     def dial(self, plan: BackendPlan, endpoints: Sequence[Endpoint], pool: Pool) -> None:
@@ -221,7 +127,7 @@ class RawLease:
 
         self._leases.connector.dial(pool, end, done)
 
-    def _lost(self, gate: Gate | None, end: RawEnd) -> None:
+    def _lost(self, gate: Limiter | None, end: RawEnd) -> None:
         if gate is not None:
             gate.lost(end)
         self._closed()

@@ -2,24 +2,25 @@
 
 Requests that come while the first connection opens wait for it; where the endpoint takes no more streams another
 connection is opened. All of it is bounded: connections, requests that wait, and how long. Decides only; connections
-come from `Connects.open`.
+come from `opening.Connects.open`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dataplane.upstream.lease import connect, not_connected
+from dataplane.upstream.connecting import connect, not_connected
+from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.race import StreamRace, of_other_family
 
 if TYPE_CHECKING:
-    from dataplane.carriers import Upstream
-    from dataplane.upstream.endpoint import Endpoint, Pool, Pooled
-    from dataplane.upstream.lease import Lease
+    from dataplane.upstream.connections import Shared
+    from dataplane.upstream.endpoint import Endpoint, Lease, Pool
+    from dataplane.upstream.opening import Connects
 
 MAX_CONNECTIONS: Final = 32
 """To one endpoint, of one worker."""
@@ -33,62 +34,6 @@ QUIET: Final = 60.0
 """Seconds for which the log says no more about broken connections to an endpoint."""
 
 log = logging.getLogger("dataplane.upstream")
-
-
-class Shared(Protocol):
-    """A connection of which streams are lent (`h2/connection.SharedConnection`)."""
-
-    on_room: Callable[[], None]
-    idle_since: float
-
-    @property
-    def is_spent(self) -> bool: ...
-
-    @property
-    def streams(self) -> int: ...
-
-    def room(self) -> int: ...
-
-    def lend(self) -> Upstream: ...
-
-    def retire(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    @property
-    def is_gone(self) -> bool:
-        """It is closed, whoever closed it."""
-
-    def is_late(self, now: float) -> bool:
-        """It broke off, because the endpoint does not answer what it has to."""
-
-
-SPEAKS_HTTP1: Final = "it chose HTTP/1.1"
-"""In place of a cause: a connection came that is none of HTTP/2, and is kept in the pool."""
-
-
-class Opens(Protocol):
-    """`connector.Connector`."""
-
-    def open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool = False) -> None:
-        """Open a connection of HTTP/2; `done(connection, "")` or `done(None, cause)` is called. `either`: the server
-        may choose HTTP/1.1; the cause is then SPEAKS_HTTP1."""
-
-    def connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None:
-        """Open a connection of HTTP/1.1."""
-
-    @property
-    def endpoints(self) -> Collection[Pool]: ...
-
-    def share(self, endpoint: Pool) -> SharedConnections: ...
-
-    def later(self, seconds: float, call: Callable[[], None]) -> Any: ...  # the loop's handle, or a fake's
-
-    def belongs(self, pool: Pool) -> None:
-        """As `lease.Connects.belongs`."""
-
-    def clock(self) -> float:
-        """Monotonic seconds."""
 
 
 class _Waiting(NamedTuple):
@@ -111,7 +56,7 @@ class SharedConnections:
 
     __slots__ = ("_endpoint", "_is_timed", "_opening", "_opens", "_quiet_until", "_unsaid", "_waiting", "connections")
 
-    def __init__(self, endpoint: Pool, opens: Opens) -> None:
+    def __init__(self, endpoint: Pool, opens: Connects) -> None:
         self._endpoint = endpoint
         self._opens = opens
         self.connections: list[Shared] = []

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dataplane.upstream.raw import RawEnd, RawLease
+from dataplane.upstream.raw import RawLease
+from dataplane.upstream.raw_end import RawEnd
 
 if TYPE_CHECKING:
     from dataplane.carriers import Consumer, Sleeper
@@ -27,11 +28,11 @@ class Opener(Protocol):
     def tunnel_opened(self) -> None: ...
 
     def tunnel_failed(self, cause: str, detail: str) -> None:
-        """As `raw.Holder.raw_failed`."""
+        """As `raw_end.Holder.raw_failed`."""
 
 
 class EndpointTunnel:
-    """`carriers.Upstream` towards the exchange, `raw.Holder` towards the connection."""
+    """`carriers.Upstream` towards the exchange, `raw_end.Holder` towards the connection."""
 
     __slots__ = ("__weakref__", "_consumer", "_end", "_got_end", "_lease", "_left", "_opener", "_sent_end", "_wake_at")
     is_shared = False
@@ -116,7 +117,7 @@ class EndpointTunnel:
         if self._left is not None:
             self._left.leave(False)
 
-    # --- from the connection (`raw.Holder`)
+    # --- from the connection (`raw_end.Holder`)
 
     def raw_ready(self, end: RawEnd) -> None:
         self._end = end

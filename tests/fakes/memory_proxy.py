@@ -44,7 +44,7 @@ from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.lease import Leases
-from dataplane.upstream.raw import RawEnd
+from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import Client
 from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1

@@ -21,6 +21,7 @@ from dataplane.proxy.context import Limits
 from dataplane.telemetry import access_log
 from dataplane.telemetry.log_fields import writers
 from dataplane.telemetry.log_plan import Added, LogPlan
+from dataplane.telemetry.log_rows.registry import GROUPS
 from tests.fakes.memory_proxy import ROUTES, FakeTransport, FakeUpstream, MemoryProxy
 
 ID = b"id-of-the-request"
@@ -91,9 +92,9 @@ class _Log:
 
     def record(self, x: Any, seconds: float) -> None:
         self.count += 1
-        text = access_log._text_line("now", x, seconds)
+        text = access_log._text_line("now", x, seconds, GROUPS)
         require(text.count("\n") == 1 and text.endswith("\n") and text[:-1].replace("\t", " ").isprintable(), text)
-        row = access_log._json_line("now", x, seconds)
+        row = access_log._json_line("now", x, seconds, GROUPS)
         require(row.count("\n") == 1 and json.loads(row)["http.version"], row)
         if x.listener is not None:
             self._planned(x, seconds)

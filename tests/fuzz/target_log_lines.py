@@ -57,7 +57,7 @@ PLANS = (
     _plan(NAMES, frozenset(("http.path", "error"))),
     _plan(("http.path",), frozenset(("http.path", "gateway", "listener", "src.addr", "duration"))),
 )
-"""As `filters/access_log` makes them: an added attribute takes a default one's place."""
+"""As `filters/frontend/access_log` makes them: an added attribute takes a default one's place."""
 
 # kind, then what it is made of
 SEEDS = (

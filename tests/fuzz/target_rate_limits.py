@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from dataplane.chain.filter import Env, Filter, Origin
-from dataplane.filters import rate_limit
+from dataplane.filters.steps import rate_limit
 from dataplane.link.buckets import GROUP, STANDS, Buckets
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.table_state import exchange

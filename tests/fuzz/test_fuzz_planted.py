@@ -27,7 +27,7 @@ from dataplane.proxy.exchange import ActiveExchange
 from dataplane.proxy.replay import BodyCopy
 from dataplane.server.h1.connection import Connection
 from dataplane.table import routes
-from dataplane.telemetry import log_fields, log_values
+from dataplane.telemetry import log_field, log_values
 from dataplane.upstream.h1 import UpstreamConnection
 from gatewright import logs as log_forms
 from gatewright.api.text import yaml_text
@@ -321,7 +321,7 @@ def nothing_is_lost(patch: pytest.MonkeyPatch) -> None:
 
 
 def bare_values(patch: pytest.MonkeyPatch) -> None:
-    for module in (log_fields, log_values):
+    for module in (log_field, log_values):
         patch.setattr(module, "bare", lambda text: text)
 
 

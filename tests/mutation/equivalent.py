@@ -129,9 +129,9 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "continue",
     ): "the size has grown beyond the bound and grows on: each row that is left is passed over",
     (
-        "dataplane/upstream/endpoint.py",
-        "WARM = -1.0",
-        "WARM = -2.0",
+        "dataplane/upstream/balance.py",
+        "WARM: Final = -1.0",
+        "WARM: Final = -2.0",
     ): "any negative number stands for it",
     (
         "dataplane/upstream/race.py",
@@ -159,7 +159,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         'if int(costs.get("cost") or 0) > MAX_BCRYPT_COST or int(costs.get("rounds") or 1) > MAX_ROUNDS:',
     ): "a hash that names no rounds: 1 is not too many either",
     (
-        "dataplane/filters/basic_authentication.py",
+        "dataplane/filters/steps/basic_authentication.py",
         "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))",
         "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(33))",
     ): "a random key: one byte more changes no answer and can be guessed no better",
@@ -169,7 +169,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._salted = hashlib.blake2b(digest_size=33, key=os.urandom(32))",
     ): "one byte more of a digest that never leaves the process: it tells the same apart",
     (
-        "dataplane/filters/basic_authentication.py",
+        "dataplane/filters/steps/basic_authentication.py",
         "self._salted = hashlib.blake2b(digest_size=32, key=os.urandom(32))",
         "self._salted = hashlib.blake2b(digest_size=33, key=os.urandom(32))",
     ): "one byte more of a digest that never leaves the process: it tells the same apart",
@@ -344,12 +344,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "pass",
     ): "never called: what nobody knows is not built, it refuses",
     (
-        "dataplane/filters/ext_auth/cache.py",
+        "dataplane/filters/steps/ext_auth/cache.py",
         "return blake2b(data, digest_size=32).digest()",
         "return blake2b(data, digest_size=33).digest()",
     ): "one byte more of a digest that never leaves the process: it tells the same apart",
     (
-        "dataplane/filters/header_modifiers.py",
+        "dataplane/filters/steps/header_modifiers.py",
         "silent=True,",
         "silent=False,",
     ): "a hint for speed: whatever these hooks answer is looked at, and it is nothing",
@@ -619,22 +619,22 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "return split_some(budget, text, separator, -2)",
     ): "each negative number means all",
     (
-        "dataplane/filters/cors.py",
+        "dataplane/filters/steps/cors.py",
         "return NOT_ALLOWED, False",
         "return NOT_ALLOWED, True",
     ): "whether an origin is named is asked only where it is allowed",
     (
-        "dataplane/filters/cors.py",
+        "dataplane/filters/steps/cors.py",
         "lines, is_named = lines_for(origin) if len(origin) <= MAX_ORIGIN else (NOT_ALLOWED, False)",
         "lines, is_named = lines_for(origin) if len(origin) <= MAX_ORIGIN else (NOT_ALLOWED, True)",
     ): "whether an origin is named is asked only where it is allowed",
     (
-        "dataplane/filters/ext_auth/answer.py",
+        "dataplane/filters/steps/ext_auth/answer.py",
         'return Verdict(answer.status, b"", b"", metadata, size)',
         "return Verdict(answer.status, b'x', b\"\", metadata, size)",
     ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",
     (
-        "dataplane/filters/ext_auth/answer.py",
+        "dataplane/filters/steps/ext_auth/answer.py",
         'return Verdict(answer.status, b"", b"", metadata, size)',
         "return Verdict(answer.status, b\"\", b'x', metadata, size)",
     ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import api_key_authentication
 from dataplane.filters.registry import ROWS
+from dataplane.filters.steps import api_key_authentication
 from dataplane.table.intern import Interns
 from gatewright.wire.v1 import authentication_pb2, policy_pb2
 from tests.carriers import Carrier, Headers, Request

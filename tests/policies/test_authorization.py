@@ -11,7 +11,7 @@ from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
-from dataplane.filters import authorization
+from dataplane.filters.steps import authorization
 from dataplane.http.body import BodyBuffer
 from gatewright.cel import budget
 from gatewright.wire.v1 import traffic_pb2

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import backend_client_certificate
+from dataplane.filters.settings import backend_client_certificate
 from gatewright.wire.v1 import backend_policy_pb2, resource_pb2
 from tests.fakes.certificates import Authority, Issued
 from tests.fakes.socket_proxy import SocketProxy, serving

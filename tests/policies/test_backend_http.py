@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import backend_http
+from dataplane.filters.settings import backend_http
 from dataplane.table.store import Change
 from dataplane.upstream.settings import Http, Settings, Tcp
 from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2, RULE, chosen, configured, is_grpc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import backend_limits
+from dataplane.filters.settings import backend_limits
 from dataplane.link.loads import Loads, forget, initialise, sections
 from dataplane.link.shared import Region
 from dataplane.upstream.limits import Limits, Tally

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import backend_mcp
+from dataplane.filters.settings import backend_mcp
 from gatewright.wire.v1 import mcp_pb2, traffic_pb2
 from tests.carriers import Carrier, Request
 from tests.fakes.mcp_toys import Client, Toy, response

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import backend_tcp
+from dataplane.filters.settings import backend_tcp
 from dataplane.net.keepalive import Keepalive
 from dataplane.upstream.settings import PLAIN_TCP, Tcp
 from gatewright.wire.v1 import backend_policy_pb2

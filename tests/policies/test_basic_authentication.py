@@ -16,7 +16,7 @@ import pytest
 from dataplane.chain.filter import Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
 from dataplane.credentials.fair_queue import MOST, MOST_OF_SOURCE
-from dataplane.filters import basic_authentication
+from dataplane.filters.steps import basic_authentication
 from gatewright.wire.v1 import authentication_pb2
 from tests.carriers import Carrier, Headers, Request
 from tests.carriers.values import Pairs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dataplane.chain.filter import BUFFER_LIMIT, WHOLE, Env
-from dataplane.filters import buffer
+from dataplane.filters.steps import buffer
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Answer, Carrier, Request, Response, Run
 from tests.fakes.policy_run import served

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import cors
+from dataplane.filters.steps import cors
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carrier, Headers, Request, Response
 from tests.carriers.values import Pairs

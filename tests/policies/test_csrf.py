@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.chain.replies import REPLIES
-from dataplane.filters import csrf
+from dataplane.filters.steps import csrf
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carried, Carrier, Request
 from tests.carriers.values import Pairs

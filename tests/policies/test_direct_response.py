@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import direct_response
+from dataplane.filters.steps import direct_response
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Answer, Carrier, Headers, Request, Run
 from tests.carriers.values import Pairs

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
-from dataplane.filters import ext_auth
-from dataplane.filters.ext_auth import answer, cache
-from dataplane.filters.ext_auth.reach import SOCKETS, Reach, hint
+from dataplane.filters.steps import ext_auth
+from dataplane.filters.steps.ext_auth import answer, cache
+from dataplane.filters.steps.ext_auth.reach import SOCKETS, Reach, hint
 from dataplane.link.buckets import Buckets
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Answer, Carrier, Headers, Received, Request, Response

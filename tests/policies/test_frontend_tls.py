@@ -8,7 +8,7 @@ import pytest
 from OpenSSL import SSL
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import frontend_tls
+from dataplane.filters.frontend import frontend_tls
 from dataplane.net.writes import Writes
 from dataplane.tls.settings import DEFAULT, GROUPS, SUITES_1_2, SUITES_1_3, TLS_1_2, TLS_1_3, TlsSettings
 from gatewright.wire.v1 import connection_pb2, tls_pb2

@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.chain import header_edits
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import header_modifiers
+from dataplane.filters.steps import header_modifiers
 from gatewright.api.routes import http_filters
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carrier, Headers, Request, Response

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import health
+from dataplane.filters.settings import health
 from dataplane.link.evictions import Evictions
 from dataplane.table.plans import BackendPlan
 from dataplane.table.store import Change

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import host_rewrite
+from dataplane.filters.settings import host_rewrite
 from dataplane.upstream.endpoint import Endpoint
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carrier, Request, Response, Run

@@ -18,9 +18,9 @@ from dataplane.filters.registry import ROWS
 from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.http.sse import Event, EventReader, write
 from dataplane.proxy.exchange import ActiveExchange
-from dataplane.upstream import lease
-from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.lease import Backend, BackendPlan, Lease, Leases
+from dataplane.upstream import connecting, lease
+from dataplane.upstream.endpoint import Endpoint, Lease
+from dataplane.upstream.lease import Backend, BackendPlan, Leases
 from tests.carriers import Answer, Carrier, Request, Response, Run
 from tests.carriers.contract import Arrival, Conversation
 
@@ -65,7 +65,7 @@ class Part:
         """Of no use here."""
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        lease.settle(self)
+        connecting.settle(self)
         self.upstream_content(first, end)
 
     def upstream_interim(self, head: ResponseHead) -> None:
@@ -82,7 +82,7 @@ class Part:
         self.upstream_content(b"", True)
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
-        lease.settle(self)
+        connecting.settle(self)
         self.up, self.is_over = None, True
         self.joined.cause = cause
         self.joined.changed()

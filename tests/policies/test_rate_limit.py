@@ -9,7 +9,7 @@ import pytest
 from dataplane.chain.filter import Env, Origin, Refused
 from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
-from dataplane.filters import rate_limit
+from dataplane.filters.steps import rate_limit
 from dataplane.link.buckets import Buckets
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carrier, Request, Run

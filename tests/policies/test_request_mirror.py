@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import request_mirror
+from dataplane.filters.settings import request_mirror
 from dataplane.proxy import mirrors
 from dataplane.proxy.replay import BodyCopy
 from dataplane.table.plans import Mirror

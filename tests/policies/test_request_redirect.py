@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import request_redirect
+from dataplane.filters.steps import request_redirect
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Answer, Carrier, Request
 from tests.fakes.policy_run import PolicyRun, text_of

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import retry
+from dataplane.filters.settings import retry
 from dataplane.table.plans import Retry
 from dataplane.upstream.endpoint import INITIAL_LATENCY, Endpoint
 from gatewright.wire.v1 import traffic_pb2

@@ -11,7 +11,7 @@ import pytest
 from dataplane.chain.filter import Env, Refused
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
-from dataplane.filters import transformation
+from dataplane.filters.steps import transformation
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import OK, Carried, Carrier, Headers, Request, Response, Run
 from tests.carriers.values import Pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import url_rewrite
+from dataplane.filters.steps import url_rewrite
 from dataplane.http.uri import canonical_path
 from gatewright.api.routes import http_filters
 from gatewright.wire.v1 import traffic_pb2

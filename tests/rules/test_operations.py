@@ -19,7 +19,8 @@ from dataplane.http.grpc import GRPC, Call
 from dataplane.http.h2 import budget
 from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
-from dataplane.telemetry.metrics import BUCKETS, METRICS, PREFIX
+from dataplane.telemetry.metric import BUCKETS
+from dataplane.telemetry.metrics import METRICS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/operations.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dataplane.chain.filter import STEP
+from dataplane.chain.filter import FRONTEND, OF_KIND, SETTING, STEP
 from dataplane.filters.registry import ROWS
 from gatewright.wire.v1 import policy_pb2
 
@@ -21,6 +21,21 @@ def test_wire_has_policies() -> None:
 def test_registry_has_a_row_for_each_policy_with_a_reason_for_its_place() -> None:
     assert sorted(row.name for row in ROWS) == sorted(POLICIES)
     assert all(row.reason for row in ROWS)
+
+
+FOLDERS = {STEP: "steps", SETTING: "settings", OF_KIND: "settings", FRONTEND: "frontend"}
+
+
+def test_filters_are_in_the_folder_of_their_kind(root: Path) -> None:
+    """A folder of each kind of row, and in it a module or package by the name of each policy."""
+    wrong = [row.name for row in ROWS if not row.build.__module__.startswith(_module(row.kind, row.name))]
+    assert wrong == []
+    places = [path for folder in FOLDERS.values() for path in (root / "dataplane/filters" / folder).glob("[a-z]*")]
+    assert {(path.parent.name, path.stem) for path in places} == {(FOLDERS[row.kind], row.name) for row in ROWS}
+
+
+def _module(kind: str, name: str) -> str:
+    return f"dataplane.filters.{FOLDERS[kind]}.{name}"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -8,7 +8,7 @@ from dataplane.agent.file_reading import Loaded
 from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.credentials.api_keys import ApiKeys
 from dataplane.credentials.jwt import Token
-from dataplane.filters.ext_auth.answer import Verdict
+from dataplane.filters.steps.ext_auth.answer import Verdict
 from dataplane.http.body import Room
 from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record

@@ -14,6 +14,7 @@ from dataplane.mcp import accept, errors, sessions, spellings
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
 from dataplane.mcp.policies import NO_POLICIES, POLICY
+from dataplane.telemetry.metric_rows.mcp import REQUESTS
 from gatewright.cel.values import Redacted
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Visit:
                 break
         known = method in METHODS or method in ("initialize", "response")
         shown = method if known else "notification" if method.startswith("notifications/") else "other"
-        self.x.context.recorder.mcp_request(shown, target, tool, outcome)
+        self.x.context.recorder.count(REQUESTS, shown, target, tool, outcome)
 
     # --- answers
 

@@ -98,11 +98,11 @@ class Connection(Responding):
         """Seconds without a request after which it is closed. This and the next from `http/connection_rules`."""
         self.expires = NEVER
         """When it takes no further requests."""
-        self.progress: tuple[Any, int] = (None, 0)
+        self.progress: tuple[ActiveExchange | None, int] = (None, 0)
         self.progress_due = NEVER
         """Exchange and bytes of its bodies when they changed last, as far as was looked; what is the same when that is
         an idle timeout ago stands still and is given up."""
-        self.quiet: tuple[Any, int] = (None, 0)
+        self.quiet: tuple[ActiveExchange | None, int] = (None, 0)
         self.quiet_due = NEVER
         """After the client ended its sending side: exchange and response bytes at the last look, and the next look."""
 

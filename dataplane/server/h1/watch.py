@@ -7,7 +7,7 @@ the next. While bytes come and go nothing of this runs, but for requests that ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.http.heads import Head
 from dataplane.http.lasting import asks_for_stream, is_stream
@@ -16,8 +16,8 @@ from dataplane.proxy.request_body import BUFFER, UPSTREAM
 from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUNNELLING, WAIT
 
 if TYPE_CHECKING:
+    from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
-    from dataplane.server.h1.connection import Connection
 
 LEFT = -1.0
 """The moment until which a client is waited for that has left."""
@@ -25,14 +25,60 @@ SOON = 0.1
 """Seconds until a connection that is too old, and has begun to send a head, is looked at again."""
 
 
-def arm(down: Connection, moment: float) -> None:
+class Watched(Protocol):
+    """Who waits (`connection.Connection`)."""
+
+    context: Context
+    transport: Any
+    exchange: ActiveExchange | None
+    state: int
+    """As in `states`."""
+    buffer: bytes
+    """Bytes from the client that are not looked at yet."""
+    stream_head: bytes
+    """Header lines of a response without a length that has begun, while it lasts."""
+    keep: bool
+    """Another request may follow the present one."""
+    is_blocked: bool
+    """The client reads slower than the endpoint sends."""
+    idle_since: float
+    """When the last exchange ended, or the present head or close began (monotonic)."""
+
+    head_due: bool
+    """The next head has to come within the header timeout: on a new connection, or because it began to come."""
+    due: float
+    """When the connection is woken next."""
+    idle_timeout: float
+    """Seconds without a request after which it is closed. This and the next from `http/connection_rules`."""
+    expires: float
+    """When it takes no further requests."""
+    progress: tuple[ActiveExchange | None, int]
+    progress_due: float
+    """Exchange and bytes of its bodies when they changed last, as far as was looked; what is the same when that is
+    an idle timeout ago stands still and is given up."""
+    quiet: tuple[ActiveExchange | None, int]
+    quiet_due: float
+    """After the client ended its sending side: exchange and response bytes at the last look, and the next look."""
+
+    def arm(self, moment: float) -> None: ...
+
+    def wake(self, now: float) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def hang_up(self) -> None: ...
+
+    def refuse(self, reason: str, data: bytes) -> None: ...
+
+
+def arm(down: Watched, moment: float) -> None:
     """Be woken at `moment`, unless that is going to happen earlier anyway."""
     if moment < down.due:
         down.due = moment
         down.context.deadlines.wake_at(moment, down)
 
 
-def wake(down: Connection, now: float) -> None:
+def wake(down: Watched, now: float) -> None:
     """A moment is here that was asked for."""
     if now + STEP < down.due:  # asked for before an earlier moment was, or closed meanwhile
         return
@@ -48,7 +94,7 @@ def wake(down: Connection, now: float) -> None:
         _wait_for_close(down, now)
 
 
-def _expires(down: Connection, now: float) -> bool:
+def _expires(down: Watched, now: float) -> bool:
     """The connection is as old as it may become (`maxConnectionDuration`): it ends with the request under way. Of one
     whose head is coming nothing is known yet, so it is looked at again soon. Whether it has ended."""
     down.expires = NEVER
@@ -63,7 +109,7 @@ def _expires(down: Connection, now: float) -> bool:
     return False
 
 
-def _look(down: Connection, x: ActiveExchange, now: float) -> None:
+def _look(down: Watched, x: ActiveExchange, now: float) -> None:
     """Whether the exchange under way may go on."""
     due = x.wake(now)
     if down.exchange is not x:  # it ended; the next one asks for itself
@@ -76,7 +122,7 @@ def _look(down: Connection, x: ActiveExchange, now: float) -> None:
         _look_again(down, x, now, due)
 
 
-def _look_again(down: Connection, x: ActiveExchange, now: float, due: float) -> None:
+def _look_again(down: Watched, x: ActiveExchange, now: float, due: float) -> None:
     """Be woken for the next deadline, or to see whether bytes still come and go."""
     progress = (x, x.body_bytes + x.response_bytes)
     if progress != down.progress or now >= down.progress_due:
@@ -84,7 +130,7 @@ def _look_again(down: Connection, x: ActiveExchange, now: float, due: float) -> 
     down.arm(min(due, down.progress_due, down.quiet_due, down.expires, now + down.idle_timeout))
 
 
-def _stands_still(down: Connection, x: ActiveExchange, now: float) -> bool:
+def _stands_still(down: Watched, x: ActiveExchange, now: float) -> bool:
     """Whether an idle timeout went by while somebody who has to send or to read did not."""
     if now < down.progress_due:  # it was another deadline that was asked for
         return False
@@ -92,7 +138,7 @@ def _stands_still(down: Connection, x: ActiveExchange, now: float) -> bool:
     return waits and down.progress == (x, x.body_bytes + x.response_bytes)
 
 
-def sends_no_more(down: Connection, x: ActiveExchange) -> None:
+def sends_no_more(down: Watched, x: ActiveExchange) -> None:
     """The client has ended its sending side while `x` is under way: at once the end of a stream, else of whoever takes
     no byte for a while. A stream that has not begun shows itself by its head (`stream_begins`)."""
     if x.grpc is not None or asks_for_stream(x.request) or (down.stream_head and is_stream(Head(down.stream_head))):
@@ -101,7 +147,7 @@ def sends_no_more(down: Connection, x: ActiveExchange) -> None:
         look_for_bytes(down, x, down.context.clock())
 
 
-def stream_begins(down: Connection, x: ActiveExchange) -> None:
+def stream_begins(down: Watched, x: ActiveExchange) -> None:
     """A response without a length begins for a client that sends no more. Its exchange has more to say in this turn, so
     it ends in the next one."""
     if is_stream(Head(down.stream_head)):
@@ -109,7 +155,7 @@ def stream_begins(down: Connection, x: ActiveExchange) -> None:
         down.arm(down.context.clock())
 
 
-def leave(down: Connection, x: ActiveExchange) -> None:
+def leave(down: Watched, x: ActiveExchange) -> None:
     """The client is gone."""
     down.flush()
     down.transport.abort()
@@ -118,7 +164,7 @@ def leave(down: Connection, x: ActiveExchange) -> None:
         x.downstream_gone("ClientGone")
 
 
-def look_for_bytes(down: Connection, x: ActiveExchange, now: float) -> None:
+def look_for_bytes(down: Watched, x: ActiveExchange, now: float) -> None:
     """A client that is gone altogether looks like one that only sends no more, until something is written to it: when
     nothing is for a while, it is taken for gone, so that a silent endpoint does not hold both for ever."""
     down.quiet = (x, x.response_bytes)
@@ -126,7 +172,7 @@ def look_for_bytes(down: Connection, x: ActiveExchange, now: float) -> None:
     down.arm(down.quiet_due)
 
 
-def _has_left(down: Connection, x: ActiveExchange, now: float) -> bool:
+def _has_left(down: Watched, x: ActiveExchange, now: float) -> bool:
     if now < down.quiet_due:
         return False
     if down.quiet_due == LEFT:
@@ -140,7 +186,7 @@ def _has_left(down: Connection, x: ActiveExchange, now: float) -> bool:
     return True
 
 
-def _wait_for_head(down: Connection, now: float) -> None:
+def _wait_for_head(down: Watched, now: float) -> None:
     limits = down.context.limits
     end = down.idle_since + (limits.header_timeout if down.head_due else down.idle_timeout)
     if now < end:
@@ -151,7 +197,7 @@ def _wait_for_head(down: Connection, now: float) -> None:
         down.transport.abort()  # `close` would wait for a client that does not read
 
 
-def _wait_for_close(down: Connection, now: float) -> None:
+def _wait_for_close(down: Watched, now: float) -> None:
     """What the client has not read in time, it does not get."""
     limits = down.context.limits
     end = down.idle_since + (limits.linger if down.state == LINGER else limits.idle_timeout)

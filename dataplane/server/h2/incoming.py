@@ -5,7 +5,7 @@ its stream, losses end what they concern. Functions of (connection, event), by t
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.chain.replies import made
 from dataplane.http.h2 import events
@@ -18,11 +18,14 @@ from dataplane.server.h2 import requests, watch, websocket
 from dataplane.server.h2.stream import StreamCarrier
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable
 
     from dataplane.http.h2.events import Event
+    from dataplane.http.messages import Peer
     from dataplane.http.refused import Shown
-    from dataplane.server.h2.connection import Connection
+    from dataplane.http.rules import HttpRules
+    from dataplane.server.h2.requests import Meaning
 
 log = logging.getLogger("dataplane.server")
 
@@ -32,7 +35,22 @@ DRAIN = b"gw-drain"
 VERSION = b"HTTP/2"
 
 
-def _request(connection: Connection, event: events.Request) -> None:
+class Receives(watch.Watched, Protocol):
+    """Whose events they are (`connection.Connection`)."""
+
+    bind: str
+    peer: Peer
+    known: Meaning
+    """What was learned from the last head."""
+    arrived: deque[StreamCarrier]
+    """Whose exchanges have not started: behind the events that came with their heads, or in the next turn."""
+    drains: bool
+
+    def rules_of(self, host: bytes) -> HttpRules:
+        """How a head for this host is read."""
+
+
+def _request(connection: Receives, event: events.Request) -> None:
     stream, head = event.stream, event.head
     carrier = stream.owner = StreamCarrier(connection, stream)
     known = connection.known
@@ -70,9 +88,7 @@ def _request(connection: Connection, event: events.Request) -> None:
     connection.arrived.append(carrier)
 
 
-def _exchange(
-    connection: Connection, carrier: StreamCarrier, method: bytes, target: bytes, head: Head
-) -> ActiveExchange:
+def _exchange(connection: Receives, carrier: StreamCarrier, method: bytes, target: bytes, head: Head) -> ActiveExchange:
     context = connection.context
     x = carrier.exchange = ActiveExchange(carrier, method, target, head, context.clock())
     context.recorder.active += 1
@@ -85,7 +101,7 @@ def _exchange(
     return x
 
 
-def _refuse(connection: Connection, carrier: StreamCarrier, reason: str, shown: Shown, low: bytes) -> None:
+def _refuse(connection: Receives, carrier: StreamCarrier, reason: str, shown: Shown, low: bytes) -> None:
     """Answer a request that is none for us; its content is not looked at. Of its head (`low`) only what says that the
     client speaks gRPC, and wants a status of gRPC, is kept, and what the log shows."""
     connection.context.recorder.refused(reason)
@@ -98,12 +114,12 @@ def _refuse(connection: Connection, carrier: StreamCarrier, reason: str, shown: 
     x.reply(made(reason))
 
 
-def _oversized(connection: Connection, event: events.OversizedRequest) -> None:
+def _oversized(connection: Receives, event: events.OversizedRequest) -> None:
     carrier = event.stream.owner = StreamCarrier(connection, event.stream)
     _refuse(connection, carrier, "HeadersTooLarge", of_parts(*event.asked), event.low)
 
 
-def _content(connection: Connection, event: events.Content) -> None:
+def _content(connection: Receives, event: events.Content) -> None:
     carrier: StreamCarrier | None = event.stream.owner
     if carrier is None:  # the stream was reset meanwhile, which gave back what had come
         return
@@ -117,7 +133,7 @@ def _content(connection: Connection, event: events.Content) -> None:
     carrier.receive(event.data, event.end)
 
 
-def _trailers(connection: Connection, event: events.Trailers) -> None:
+def _trailers(connection: Receives, event: events.Trailers) -> None:
     carrier: StreamCarrier | None = event.stream.owner
     if carrier is None or carrier.exchange is None:
         return
@@ -129,7 +145,7 @@ def _trailers(connection: Connection, event: events.Trailers) -> None:
         carrier.receive(b"", True)
 
 
-def _reset(connection: Connection, event: events.Reset) -> None:
+def _reset(connection: Receives, event: events.Reset) -> None:
     carrier: StreamCarrier | None = event.stream.owner
     if event.local:
         connection.context.recorder.refused(event.reason)
@@ -138,28 +154,28 @@ def _reset(connection: Connection, event: events.Reset) -> None:
     connection.ended(connection.context.clock())
 
 
-def _drained(connection: Connection, event: events.Drained) -> None:
+def _drained(connection: Receives, event: events.Drained) -> None:
     carrier: StreamCarrier | None = event.stream.owner
     if carrier is not None:
         carrier.drained()
 
 
-def _refused(connection: Connection, event: events.Refused) -> None:
+def _refused(connection: Receives, event: events.Refused) -> None:
     connection.context.recorder.refused(event.reason)
 
 
-def _settled(connection: Connection, event: events.SettingsAcknowledged) -> None:
+def _settled(connection: Receives, event: events.SettingsAcknowledged) -> None:
     connection.is_settled = True
 
 
-def _pong(connection: Connection, event: events.Pong) -> None:
+def _pong(connection: Receives, event: events.Pong) -> None:
     if event.opaque == watch.ALIVE:
         watch.lives(connection)
     elif connection.drains and event.opaque == DRAIN:
         connection.take_no_more()
 
 
-def _failed(connection: Connection, event: events.Failed) -> None:
+def _failed(connection: Receives, event: events.Failed) -> None:
     """The client broke a rule of the connection, or a limit: cut it, count it by kind, say it once."""
     connection.context.recorder.refused(event.reason)
     if event.code == ENHANCE_YOUR_CALM:
@@ -167,11 +183,11 @@ def _failed(connection: Connection, event: events.Failed) -> None:
     connection.end_streams("BadRequest", event.reason)
 
 
-def _nothing(connection: Connection, event: Event) -> None:
+def _nothing(connection: Receives, event: Event) -> None:
     """Of no meaning to a server's carrier."""
 
 
-HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
+HANDLERS: dict[type, Callable[[Receives, Any], None]] = {
     events.Request: _request,
     events.Content: _content,
     events.Drained: _drained,

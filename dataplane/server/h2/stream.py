@@ -7,7 +7,7 @@ and what ends all streams at once, is the connection's (`connection`, `watch`).
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h2.errors import CANCEL, CONNECT_ERROR, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR
@@ -20,9 +20,10 @@ from dataplane.proxy.tunnel import ACCEPT
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
+    from dataplane.http.h2.connection import Connection as Codec
     from dataplane.http.h2.streams import Stream
+    from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
-    from dataplane.server.h2.connection import Connection
 
 log = logging.getLogger("dataplane.server")
 
@@ -38,6 +39,34 @@ _CODES = {
     "UpstreamTimeout": CANCEL,
 }
 """Reason code of a broken off answer -> error code of the RST_STREAM; others are INTERNAL_ERROR (RFC 9113 7)."""
+
+
+class Carries(Protocol):
+    """Whose stream it is (`connection.Connection`)."""
+
+    context: Context
+    codec: Codec
+    broken: list[StreamCarrier]
+    """Whose answers could not be said: their exchanges end when the connection is woken."""
+    is_gathered: bool
+    """Its flush is asked for."""
+    is_blocked: bool
+    """The transport takes no more."""
+
+    def arm(self, moment: float) -> None:
+        """Be woken at `moment`, unless that is going to happen earlier anyway."""
+
+    def drain(self) -> None:
+        """Take no more streams, end when the present ones have (RFC 9113 6.8)."""
+
+    def ended(self, now: float) -> None:
+        """A stream, or its exchange, has ended."""
+
+    def gave(self, size: int) -> None:
+        """Content was given to the codec."""
+
+    def write_soon(self) -> None:
+        """The codec has something to write, it may be; at the end of the turn it is."""
 
 
 class StreamCarrier:
@@ -66,7 +95,7 @@ class StreamCarrier:
         "upgrade",
     )
 
-    def __init__(self, connection: Connection, stream: Stream) -> None:
+    def __init__(self, connection: Carries, stream: Stream) -> None:
         self.connection = connection
         self.stream = stream
         self.exchange: ActiveExchange | None = None
@@ -124,7 +153,7 @@ class StreamCarrier:
         if not self.broken:
             self._give(self.connection, data, end)
 
-    def _give(self, connection: Connection, data: bytes, end: bool) -> None:
+    def _give(self, connection: Carries, data: bytes, end: bool) -> None:
         waiting = connection.codec.send_content(self.stream, data, end)
         connection.gave(len(data))
         if waiting and not end and not self.is_blocked:

@@ -6,25 +6,64 @@ One moment is remembered for all of them; when it comes each is looked at, and t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.http.connection_rules import PING_TIMEOUT
 from dataplane.http.h2.errors import CANCEL, NO_ERROR, SETTINGS_TIMEOUT
 from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.proxy.request_body import BUFFER, UPSTREAM
+from dataplane.server.h2.stream import Carries, StreamCarrier
 
 if TYPE_CHECKING:
+    from dataplane.http.connection_rules import ConnectionRules
     from dataplane.http.h2.streams import Stream
     from dataplane.proxy.exchange import ActiveExchange
-    from dataplane.server.h2.connection import Connection
-    from dataplane.server.h2.stream import StreamCarrier
-
 
 ALIVE = b"gw-alive"
 """The PING by which a client is asked whether it lives."""
 
 
-def begin(connection: Connection, now: float) -> None:
+class Watched(Carries, Protocol):
+    """Who waits (`connection.Connection`)."""
+
+    transport: Any
+    rules: ConnectionRules
+    is_settled: bool
+    """The client's preface and SETTINGS have come, and its acknowledgement of ours."""
+    due: float
+    """When it is woken next."""
+    head_due: float
+    """When a frame, or a header block, that has begun has to be here."""
+    blocked_due: float
+    """When a client that reads nothing has had its time."""
+    end_due: float
+    """When the next step towards the end is taken, unless the client takes it."""
+    idle_since: float
+    """When the last stream ended."""
+    expires: float
+    """When it takes no further streams (`maxConnectionDuration`)."""
+    ping_due: float
+    pong_due: float
+    """When the client is asked whether it lives, and when it has to have answered."""
+
+    @property
+    def is_ending(self) -> bool:
+        """All is said."""
+
+    def end_broken(self) -> None:
+        """End the exchanges of answers that could not be said."""
+
+    def end_streams(self, reason: str, detail: str = "") -> None:
+        """All exchanges are lost, also those that have not started."""
+
+    def hang_up(self) -> None:
+        """All is said: close so that it arrives."""
+
+    def take_no_more(self) -> None:
+        """The second half of a drain."""
+
+
+def begin(connection: Watched, now: float) -> None:
     """What the bind says of the time of a connection holds from now on."""
     rules = connection.rules
     if rules.max_duration is not None:
@@ -35,7 +74,7 @@ def begin(connection: Connection, now: float) -> None:
         connection.arm(connection.ping_due)
 
 
-def wake(connection: Connection, now: float) -> None:
+def wake(connection: Watched, now: float) -> None:
     """A moment is here that was asked for."""
     if now + STEP < connection.due:  # asked for before an earlier moment was, or closed meanwhile
         return
@@ -59,14 +98,14 @@ def wake(connection: Connection, now: float) -> None:
         _look(connection, now)
 
 
-def _ask(connection: Connection, now: float) -> None:
+def _ask(connection: Watched, now: float) -> None:
     """Send a PING; the next one follows an interval after its answer is here, or is due."""
     connection.codec.ping(ALIVE)
     connection.ping_due = NEVER
     connection.pong_due = now + (connection.rules.ping_timeout or PING_TIMEOUT)
 
 
-def lives(connection: Connection) -> None:
+def lives(connection: Watched) -> None:
     """The client has answered."""
     if connection.pong_due < NEVER:
         connection.pong_due = NEVER
@@ -74,7 +113,7 @@ def lives(connection: Connection) -> None:
         connection.arm(connection.ping_due)
 
 
-def _end(connection: Connection) -> None:
+def _end(connection: Watched) -> None:
     """The client has not taken the step that an end waits for."""
     if connection.is_ending:
         connection.transport.abort()
@@ -83,7 +122,7 @@ def _end(connection: Connection) -> None:
         _look(connection, connection.context.clock())
 
 
-def _late(connection: Connection) -> None:
+def _late(connection: Watched) -> None:
     """A head, or the beginning of the connection, did not come in time."""
     if connection.is_settled:
         _give_up(connection, "RequestTimeout", NO_ERROR)
@@ -93,14 +132,14 @@ def _late(connection: Connection) -> None:
         connection.transport.abort()
 
 
-def _give_up(connection: Connection, reason: str, code: int) -> None:
+def _give_up(connection: Watched, reason: str, code: int) -> None:
     connection.context.recorder.refused(reason)
     connection.end_streams("RequestTimeout")
     connection.codec.goaway(code, reason.encode())
     connection.hang_up()
 
 
-def _look(connection: Connection, now: float) -> None:
+def _look(connection: Watched, now: float) -> None:
     """At each exchange; when there is none, at how long that has been so."""
     if connection.broken:
         connection.end_broken()
@@ -123,7 +162,7 @@ def _look(connection: Connection, now: float) -> None:
     connection.arm(min(due, now + connection.context.limits.idle_timeout))
 
 
-def _look_at(connection: Connection, stream: Stream, carrier: StreamCarrier, now: float) -> float:
+def _look_at(connection: Watched, stream: Stream, carrier: StreamCarrier, now: float) -> float:
     """Whether a stream may go on; when to look at it again."""
     x = carrier.exchange
     if x is None:  # it has to send what the client's window did not take
@@ -152,14 +191,14 @@ def _stands_still(carrier: StreamCarrier, x: ActiveExchange, now: float) -> bool
     return waits and carrier.progress == x.body_bytes + x.response_bytes
 
 
-def _cut(connection: Connection, carrier: StreamCarrier, reason: str) -> None:
+def _cut(connection: Watched, carrier: StreamCarrier, reason: str) -> None:
     """End a stream that will not end by itself."""
     connection.codec.reset(carrier.stream, CANCEL)
     carrier.gone(reason)
     connection.ended(connection.context.clock())
 
 
-def look_for_halves(connection: Connection, is_same: bool) -> None:
+def look_for_halves(connection: Watched, is_same: bool) -> None:
     """After each read: a frame that has begun has the time of a head to become whole. `is_same`: no frame was read, so
     what has begun has begun before."""
     if not connection.is_settled:  # the time of the beginning runs

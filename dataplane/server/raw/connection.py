@@ -18,7 +18,8 @@ from dataplane.server.peers import peer_of
 from dataplane.server.raw import loops
 from dataplane.server.raw.routing import FAILURES, Goal, goal
 from dataplane.telemetry.connections import ConnectionRecord
-from dataplane.upstream.raw import RawEnd, RawLease
+from dataplane.upstream.raw import RawLease
+from dataplane.upstream.raw_end import RawEnd
 
 if TYPE_CHECKING:
     from dataplane.server.plan import ConnectionPlan
@@ -236,7 +237,7 @@ class RawConnection:
         if self._up is not None:
             self._up.transport.resume_reading()
 
-    # --- from the endpoint (`upstream.raw.Holder`)
+    # --- from the endpoint (`upstream.raw_end.Holder`)
 
     def raw_ready(self, end: RawEnd) -> None:
         self._up = end

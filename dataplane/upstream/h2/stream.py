@@ -5,7 +5,7 @@ It translates between the codec's calls and events and its consumer; which bytes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.http.h2.errors import CANCEL
@@ -16,13 +16,39 @@ from dataplane.upstream.h2 import heads
 if TYPE_CHECKING:
     from dataplane.carriers import Consumer, Sleeper
     from dataplane.http.h2 import events
+    from dataplane.http.h2.connection import Connection
     from dataplane.http.h2.streams import Stream
-    from dataplane.upstream.h2.connection import SharedConnection
+    from dataplane.http.messages import ResponseHead
+    from dataplane.upstream.endpoint import Pool
 
 CONNECT_NOT_ALLOWED = "it does not allow extended CONNECT (RFC 8441), which an upgrade needs over HTTP/2"
 LENT = -1
 SEVERAL_PROTOCOLS = "an upgrade to one of several protocols cannot be sent over HTTP/2"
 CONTENT_BEFORE_TUNNEL = "an upgrade with content cannot be sent over HTTP/2"
+
+
+class Lender(Protocol):
+    """Whose stream it is (`connection.SharedConnection`)."""
+
+    endpoint: Pool
+    codec: Connection
+    scheme: bytes
+    reserved: int
+    """Streams that were lent and have not begun."""
+    received: int
+    """Pieces read."""
+    is_scheduled: bool
+    """It writes at the end of this turn."""
+
+    @property
+    def is_open(self) -> bool:
+        """Streams may be begun."""
+
+    def touch(self, size: int = 0) -> None:
+        """There may be something to write, of which `size` bytes are content."""
+
+    def translated(self, head: events.ResponseHead, end: bool, to_head: bool) -> ResponseHead:
+        """As `heads.response_head`."""
 
 
 class SharedStream:
@@ -32,7 +58,7 @@ class SharedStream:
 
     is_shared = True
 
-    def __init__(self, connection: SharedConnection) -> None:
+    def __init__(self, connection: Lender) -> None:
         self.connection = connection
         self.consumer: Consumer | None = None
         self.stream: Stream | None = None

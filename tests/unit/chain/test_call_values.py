@@ -8,7 +8,7 @@ from dataplane.chain import replies
 from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.chain.filter import WHOLE, Filter, Origin
 from dataplane.chain.reply import Reply
-from dataplane.filters.ext_auth.answer import Verdict
+from dataplane.filters.steps.ext_auth.answer import Verdict
 from dataplane.http.heads import Head
 
 

@@ -10,7 +10,7 @@ from dataplane.chain import network
 from dataplane.chain.filter import Env, Origin, Refused
 from dataplane.chain.network import NetworkGate
 from dataplane.chain.rules import Rule
-from dataplane.filters import network_authorization
+from dataplane.filters.frontend import network_authorization
 from dataplane.http.messages import Peer
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2

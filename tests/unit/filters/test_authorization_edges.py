@@ -7,7 +7,7 @@ import pytest
 from dataplane.chain.filter import Env, Filter, Origin
 from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
-from dataplane.filters import authorization
+from dataplane.filters.steps import authorization
 from dataplane.http.body import BodyBuffer
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.memory_proxy import Pending

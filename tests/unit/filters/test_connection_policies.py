@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import frontend_http, frontend_tcp, proxy_protocol
+from dataplane.filters.frontend import frontend_http, frontend_tcp, proxy_protocol
 from dataplane.http.connection_rules import ConnectionRules, strictest
 from dataplane.net.keepalive import Keepalive
 from dataplane.net.proxy_header import V1, V2

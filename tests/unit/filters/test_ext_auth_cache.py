@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dataplane.filters.ext_auth.answer import Verdict
-from dataplane.filters.ext_auth.cache import ENTRIES, LONG, Cache, key_of
+from dataplane.filters.steps.ext_auth.answer import Verdict
+from dataplane.filters.steps.ext_auth.cache import ENTRIES, LONG, Cache, key_of
 from gatewright.cel.errors import Fault
 from gatewright.cel.program import Program
 from gatewright.cel.values import Redacted, Uint

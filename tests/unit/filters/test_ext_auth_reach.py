@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.calls import CallFailed
-from dataplane.filters.ext_auth.reach import Reach, hint
+from dataplane.filters.steps.ext_auth.reach import Reach, hint
 from dataplane.link.buckets import Buckets
 
 REFUSED = CallFailed("connect", "connection refused")

@@ -12,20 +12,20 @@ import pytest
 from dataplane.chain.filter import WHOLE, Env, Filter, Origin, Refused
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
-from dataplane.filters import (
+from dataplane.filters.frontend import frontend_http
+from dataplane.filters.steps import (
     authorization,
     buffer,
     cors,
     ext_auth,
     ext_proc,
-    frontend_http,
     rate_limit,
     request_redirect,
     transformation,
 )
-from dataplane.filters.ext_auth.answer import Answered
-from dataplane.filters.ext_auth.cache import KEEPABLE
-from dataplane.filters.jwt_authentication import PAUSES
+from dataplane.filters.steps.ext_auth.answer import Answered
+from dataplane.filters.steps.ext_auth.cache import KEEPABLE
+from dataplane.filters.steps.jwt_authentication import PAUSES
 from dataplane.http.connection_rules import FRAME_SIZES
 from dataplane.http.heads import Head
 from dataplane.http.rules import HttpRules

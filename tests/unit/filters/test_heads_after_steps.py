@@ -9,7 +9,7 @@ import pytest
 
 from dataplane.chain.filter import Env
 from dataplane.exchange import Exchange
-from dataplane.filters import transformation
+from dataplane.filters.steps import transformation
 from dataplane.http.heads import Head
 from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.policy_run import PolicyRun

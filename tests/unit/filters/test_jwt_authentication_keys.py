@@ -12,7 +12,7 @@ import pytest
 from dataplane.chain.filter import Env, Filter, Refused
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
-from dataplane.filters import jwt_authentication
+from dataplane.filters.steps import jwt_authentication
 from dataplane.table.carryover import Carryover
 from gatewright.wire.v1 import authentication_pb2
 from tests.fakes.calls import FakeCalls, answered, failed

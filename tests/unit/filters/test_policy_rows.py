@@ -34,7 +34,7 @@ def test_what_guards_refuses_where_it_cannot_be_built() -> None:
     ]
 
 
-def test_a_policy_of_a_listener_that_refuses_says_what_is_in_its_place() -> None:
+def test_a_policy_of_a_listener_or_a_kind_of_backends_that_refuses_says_what_is_in_its_place() -> None:
     for row in ROWS:
         assert (row.closed is not None) == (row.kind in (FRONTEND, OF_KIND) and row.refuses), row.name
         assert (row.merged is not None) == (row.kind == OF_KIND), row.name

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.chain.filter import Env, Refused
-from dataplane.filters import retry as policy
+from dataplane.filters.settings import retry as policy
 from dataplane.table.plans import Retry
 from dataplane.upstream.endpoint import Endpoint
 from gatewright.wire.v1 import traffic_pb2

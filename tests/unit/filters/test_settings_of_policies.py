@@ -8,19 +8,17 @@ from typing import Any
 import pytest
 
 from dataplane.chain.filter import Env, Filter, Refused
-from dataplane.filters import (
-    access_log,
+from dataplane.filters.frontend import access_log, frontend_tls, limits
+from dataplane.filters.settings import (
     backend_http,
     backend_limits,
     backend_tcp,
-    direct_response,
-    frontend_tls,
     health,
-    limits,
     request_mirror,
     retry,
     timeouts,
 )
+from dataplane.filters.steps import direct_response
 from dataplane.net.keepalive import Keepalive
 from dataplane.table.limits import LimitsPlan
 from dataplane.table.plans import Mirror, Timeouts

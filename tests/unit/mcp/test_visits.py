@@ -177,7 +177,7 @@ class Endpoint:
             mcp_memory=self.memory,
             make_future=asyncio.get_running_loop().create_future,
             spawn=self.work,
-            recorder=SimpleNamespace(mcp_request=lambda *each: self.counted.append(each)),
+            recorder=SimpleNamespace(count=lambda _metric, *each: self.counted.append(each)),
         )
         self.policies: Any = SimpleNamespace(
             rules=(),

@@ -15,7 +15,7 @@ from dataplane.filters.registry import ROWS
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, Peer, ResponseHead
 from dataplane.proxy.exchange import ActiveExchange
-from dataplane.upstream.lease import Lease
+from dataplane.upstream.endpoint import Lease
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
 
 OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN, True)

@@ -11,7 +11,7 @@ import pytest
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.exchange import Exchange
-from dataplane.filters import access_log as policy
+from dataplane.filters.frontend import access_log as policy
 from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.log_fields import FIELDS, writers

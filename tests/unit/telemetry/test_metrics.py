@@ -9,7 +9,8 @@ import pytest
 
 from dataplane.link.shared import Region
 from dataplane.telemetry import metrics
-from dataplane.telemetry.metrics import BUCKETS, COUNT, METRICS, OVERFLOW, SECTIONS, SUM, Metrics, read_region
+from dataplane.telemetry.metric import BUCKETS, COUNT, SUM
+from dataplane.telemetry.metrics import METRICS, OVERFLOW, SECTIONS, Metrics, read_region
 
 pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
 

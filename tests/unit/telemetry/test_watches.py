@@ -11,7 +11,8 @@ from itertools import pairwise
 import pytest
 
 from dataplane.telemetry import watches
-from dataplane.telemetry.metrics import COUNT, SUM, Metrics
+from dataplane.telemetry.metric import COUNT, SUM
+from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.watches import FILES_STEPS, Watches
 
 

@@ -17,7 +17,7 @@ from dataplane.upstream.connector import SESSION_TIME, SWEEP, Connector
 from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.limits import IDLE_TIMEOUT
 from dataplane.upstream.own_pages import OwnPages
-from dataplane.upstream.raw import RawEnd
+from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client, Transport
 from tests.fakes.leases import Many, Up
 from tests.unit.upstream.test_connector import Count

@@ -10,8 +10,9 @@ import pytest
 
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.http.messages import Peer
+from dataplane.upstream.connecting import not_connected, settle
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.lease import MAX_RESENT, Leases, answered, not_connected, release, settle, uncount
+from dataplane.upstream.lease import MAX_RESENT, Leases, answered, release, uncount
 from dataplane.upstream.limits import Quota
 from dataplane.upstream.race import DELAY
 from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client, Tls, Transport

@@ -12,7 +12,8 @@ from dataplane.link.loads import Loads
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.gate import Gate
 from dataplane.upstream.limits import Quota
-from dataplane.upstream.raw import MAX_CONNECTS, RawEnd, RawLease
+from dataplane.upstream.raw import MAX_CONNECTS, RawLease
+from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client, Transport
 from tests.fakes.leases import Many, Opening
 

@@ -7,17 +7,10 @@ from typing import Any
 
 import pytest
 
+from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.race import DELAY
-from dataplane.upstream.shared import (
-    EXPECTED,
-    MAX_CONNECTIONS,
-    MAX_WAITING,
-    QUIET,
-    SPEAKS_HTTP1,
-    WAIT,
-    SharedConnections,
-)
+from dataplane.upstream.shared import EXPECTED, MAX_CONNECTIONS, MAX_WAITING, QUIET, WAIT, SharedConnections
 from tests.fakes.leases import Holder, Many, Opening, Up
 
 NAME = "192.0.2.1:80"

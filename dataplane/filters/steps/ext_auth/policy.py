@@ -15,10 +15,19 @@ from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import Env, Filter, Refused, RequestHook
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
-from dataplane.filters.ext_auth.answer import FAILED, Reading, Verdict
-from dataplane.filters.ext_auth.cache import ENTRIES, KEEPABLE, Cache, Key, KeyOf, TimeToLive, key_of, time_to_live
-from dataplane.filters.ext_auth.question import NoQuestion, Question
-from dataplane.filters.ext_auth.reach import Reach
+from dataplane.filters.steps.ext_auth.answer import FAILED, Reading, Verdict
+from dataplane.filters.steps.ext_auth.cache import (
+    ENTRIES,
+    KEEPABLE,
+    Cache,
+    Key,
+    KeyOf,
+    TimeToLive,
+    key_of,
+    time_to_live,
+)
+from dataplane.filters.steps.ext_auth.question import NoQuestion, Question
+from dataplane.filters.steps.ext_auth.reach import Reach
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:

@@ -5,6 +5,6 @@
 (`Env.calls`).
 """
 
-from dataplane.filters.ext_auth.policy import build
+from dataplane.filters.steps.ext_auth.policy import build
 
 __all__ = ["build"]

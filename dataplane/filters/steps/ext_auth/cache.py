@@ -19,7 +19,7 @@ from gatewright.cel.values import Duration, Redacted, Timestamp, Uint
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
-    from dataplane.filters.ext_auth.answer import Verdict
+    from dataplane.filters.steps.ext_auth.answer import Verdict
     from gatewright.cel.program import Program
 
 ENTRIES: Final = 10_000

@@ -15,7 +15,7 @@ from dataplane.chain.filter import Refused
 from dataplane.chain.header_edits import header_name
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
-from dataplane.filters.ext_auth.question import lines, location
+from dataplane.filters.steps.ext_auth.question import lines, location
 from dataplane.http.heads import twin_of_lines
 from dataplane.variables import Variables
 from gatewright.cel.errors import CelError

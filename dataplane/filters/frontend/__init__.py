@@ -1,0 +1,1 @@
+"""Policies of listeners and Gateways: connections, heads, access log, limits (`registry`)."""

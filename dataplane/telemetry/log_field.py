@@ -1,0 +1,60 @@
+"""A row of the tables of log fields: its name, where it comes from, its value; and how both formats write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dataplane.telemetry.log_values import bare, quoted
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+Value = Callable[["Exchange", float], "str | int | None"]
+"""Of an exchange that ended, that many seconds after its head was read. None: it has none."""
+Write = Callable[["Exchange", float], str]
+"""What writes fields of one, with a separator before each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A row. `what`: where the value comes from, for people."""
+
+    name: str
+    what: str
+    value: Value
+    is_prose: bool = False
+    """Text for people: quoted in text lines whatever it is."""
+    absent: str = ""
+    """What stands in a text line for an empty text."""
+
+    def text(self, x: Exchange, took: float) -> str:
+        """Its part of a text line."""
+        value = self.value(x, took)
+        if value is None:
+            return ""
+        if isinstance(value, int):
+            return f" {self.name}={value}"
+        return f" {self.name}={quoted(value) if self.is_prose else bare(value) if value else self.absent}"
+
+    def json(self, x: Exchange, took: float) -> str:
+        """Its part of a JSON line."""
+        value = self.value(x, took)
+        if value is None:
+            return ""
+        return f',"{self.name}":{value if isinstance(value, int) else quoted(value)}'
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fields about one protocol, in the order of a line. `applies`: whether an exchange has some of them."""
+
+    applies: Callable[[Exchange], bool]
+    fields: tuple[Field, ...]
+
+    def text(self, x: Exchange) -> str:
+        return "".join([field.text(x, 0.0) for field in self.fields])
+
+    def json(self, x: Exchange) -> str:
+        return "".join([field.json(x, 0.0) for field in self.fields])

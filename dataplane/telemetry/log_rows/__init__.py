@@ -1,0 +1,1 @@
+"""Log fields that come with kinds of backends: a module of each, collected in `registry`."""

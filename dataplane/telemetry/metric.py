@@ -1,0 +1,51 @@
+"""A row of the tables of metrics: its name, its labels, and the room that its series need."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Literal
+
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 80.0)
+"""Upper bounds in seconds of all histograms; what is above the last has a slot of its own."""
+
+SUM = len(BUCKETS) + 1
+"""Slot of a histogram's sum in microseconds, counted from its base; its count follows."""
+COUNT = SUM + 1
+HISTOGRAM_SLOTS = COUNT + 1
+
+LABEL_BYTES = 128
+"""What is longer is cut."""
+
+ENTRY = struct.Struct("<IHHI")
+"""What stands before each name in the directory (`metrics`)."""
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A row of the table. `name` without prefix; `limit`: most series a worker keeps of it (0: it has no labels)."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    limit: int = 0
+    combine: Literal["sum", "max"] = "sum"
+    """How the workers' values become the proxy's."""
+
+    @property
+    def width(self) -> int:
+        return HISTOGRAM_SLOTS if self.kind == "histogram" else 1
+
+    @property
+    def room(self) -> int:
+        """Slots that all its series can need, the overflow series among them."""
+        return (self.limit + 1) * self.width
+
+    @property
+    def directory_room(self) -> int:
+        """Bytes of the directory that all its series can need."""
+        entry = ENTRY.size + len(self.name) + len(self.labels) * (LABEL_BYTES + 1)
+        return (self.limit + 1) * entry

@@ -1,0 +1,9 @@
+"""The metrics of all kinds of backends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dataplane.telemetry.metric_rows import a2a, mcp
+
+ROWS: Final = (*a2a.ROWS, *mcp.ROWS)
