@@ -101,10 +101,10 @@ class _Log:
 
     def _planned(self, x: Any, seconds: float) -> None:
         """What a client wrote stays within its field, and no field is there twice."""
-        text = access_log._planned_text(PLAN, "now", x, seconds)
+        text = access_log._planned_text(PLAN, "now", x, seconds, GROUPS)
         require(text.count("\n") == 1 and text[:-1].replace("\t", " ").isprintable() and text.isascii(), text)
         require(not _FIELD.sub("", text.rpartition("\t")[2]).strip(), text)
-        pairs = json.loads(access_log._planned_json(PLAN, "now", x, seconds), object_pairs_hook=list)
+        pairs = json.loads(access_log._planned_json(PLAN, "now", x, seconds, GROUPS), object_pairs_hook=list)
         names = [name for name, _ in pairs]
         require(len(set(names)) == len(names), str(names))
 

@@ -24,6 +24,7 @@ from gatewright.api.standalone.backends import FileBackend, FileRouteBackend, po
 from gatewright.api.standalone.config import Config
 from gatewright.api.standalone.form import file_form
 from gatewright.api.standalone.matches import FileMatch
+from gatewright.api.standalone.own_ports import Hop, leading_back, own_port
 from gatewright.api.standalone.policies import RoutePolicies
 from gatewright.api.standalone.references import NamesBackend
 from gatewright.api.traffic.traffic import Traffic
@@ -243,6 +244,22 @@ class StandaloneFile(RuledModel):
                 yield Broken((*place.path, "name"), f'"{place.name}" must be unique in the file')
             routes.add(place.name)
         yield from self._names_hold()
+        for hop in leading_back(self._hops()):
+            yield Broken(hop.path, f"leads back to port {hop.begins[1]}, where it came from")
+
+    def _hops(self) -> Iterator[Hop]:
+        """Backends of TCP and UDP routes that are binds of this file. TLS, which says its route by name at each bind
+        anew, is followed when it is connected."""
+        known = {backend.name: backend.host for backend in self.backends}
+        binds = [(bind.port, bind.addresses) for bind in self.binds]
+        for place in self.stream_routes():
+            transport = place.listener.listener.protocol
+            for index, backend in enumerate(place.route.backends):
+                host = known.get(backend.backend) if backend.backend is not None else backend.host
+                port = own_port(host, binds) if host is not None and backend.weight else None
+                if port is not None and transport in ("TCP", "UDP"):
+                    begins = transport, place.listener.bind.port
+                    yield Hop((*place.path, "backends", index), begins, (transport, port))
 
     def _names_hold(self) -> Iterator[Broken]:
         """Who names a backend names one that exists, with policies that fit it."""
