@@ -69,10 +69,10 @@ class App:
         """Of a folder."""
         if isinstance(settings.source, Cluster):
             knows_proxies = settings.security.service_accounts
-            unwritten = self.pipeline.program.unwritten
+            program = self.pipeline.program
             self.cluster = kube.ClusterSide(
                 settings.source,
-                unwritten,
+                kube.Unwritten(program.unwritten, program.class_finalizers),
                 name,
                 self.pipeline.fleet,
                 knows_proxies=knows_proxies,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from controlplane.deploy.names import object_name
 from controlplane.deploy.request import CONTROLLER, Defaults
@@ -21,6 +21,7 @@ from controlplane.kube import lease as leases
 from controlplane.kube.access import Access, ApiError, NoCluster, opened
 from controlplane.kube.authority_secret import AuthoritySecret
 from controlplane.kube.deployer import Deployer, IsElsewhere, Report
+from controlplane.kube.finalizers import FinalizerWriter
 from controlplane.kube.leadership import Leadership
 from controlplane.kube.reviews import TokenReviews
 from controlplane.kube.source import ClusterSource
@@ -28,6 +29,7 @@ from controlplane.kube.spaces import Spaces
 from controlplane.kube.statuses import StatusWriter
 from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
+from controlplane.translate.class_finalizers import FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.statuses import StatusKey, StatusWrite
 from controlplane.translate.wanted import Provisioner, Wanted
@@ -82,6 +84,14 @@ class Provisioning:
     """Set when everything has been read."""
 
 
+class Unwritten(NamedTuple):
+    """What differs from what is written in the cluster."""
+
+    statuses: Feed[StatusKey, StatusWrite]
+    finalizers: Feed[ObjectKey, FinalizerWrite]
+    """Of GatewayClasses."""
+
+
 class ClusterSide:
     """As a `Source`, and the writer of statuses beside it.
 
@@ -93,7 +103,7 @@ class ClusterSide:
     def __init__(
         self,
         cluster: Cluster,
-        unwritten: Feed[StatusKey, StatusWrite],
+        unwritten: Unwritten,
         name: str,
         fleet: Fleet,
         *,
@@ -125,6 +135,7 @@ class ClusterSide:
         self.deployer: Deployer | None = None
         self.source: ClusterSource | None = None
         self.writer: StatusWriter | None = None
+        self._finalizer_writer: FinalizerWriter | None = None
         self.leadership: Leadership | None = None
         self._access: Access | None = None
 
@@ -141,6 +152,7 @@ class ClusterSide:
         clock = asyncio.get_running_loop().time
         self.source = ClusterSource(access, spaces=self._spaces)
         self.writer = StatusWriter(access, self.source.version_of, clock, random.random, self._age)
+        self._finalizer_writer = FinalizerWriter(access, self.source.version_of, clock, random.random)
         self.leadership = Leadership(access, access.namespace, self._name, clock)
         log.info("reading %s at %s", self._cluster, access.host)
         if self.issuer is not None:
@@ -229,24 +241,27 @@ class ClusterSide:
 
     async def _act(self) -> None:
         """What the controller that leads does."""
-        assert self.writer is not None
-        if self.deployer is None or self._provisioning is None:
-            await self.writer.run(self._unwritten)
-            return
-        # Statuses have addresses and failures: none is written before these are known.
-        await self.deployer.listed()
-        await self._provisioning.ready.wait()
+        assert self.writer is not None and self._finalizer_writer is not None
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.deployer.lead())
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST_LOOK):
-                    await self.deployer.looked.wait()
-            group.create_task(self.writer.run(self._unwritten))
+            if not self._spaces.is_selective:  # else it cannot be known that no Gateway names a class
+                group.create_task(self._finalizer_writer.run(self._unwritten.finalizers))
+            if self.deployer is not None and self._provisioning is not None:
+                await self._deploy(group, self.deployer, self._provisioning)
+            group.create_task(self.writer.run(self._unwritten.statuses))
+
+    async def _deploy(self, group: asyncio.TaskGroup, deployer: Deployer, wanted: Provisioning) -> None:
+        """Statuses have addresses and failures: none is written before these are known."""
+        await deployer.listed()
+        await wanted.ready.wait()
+        group.create_task(deployer.lead())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_LOOK):
+                await deployer.looked.wait()
 
     def problems(self) -> Sequence[Problem]:
         """As `Source` has it."""
         found = list(self.source.problems()) if self.source is not None else []
-        parts = (self.leadership, self._authority, self._teller)
+        parts = (self.leadership, self._authority, self._teller, self._finalizer_writer)
         troubled = [each.trouble for each in parts if each is not None and each.trouble]
         if self.deployer is not None:
             troubled += [f"made for Gateways: {each}" for each in self.deployer.problems()]

@@ -41,6 +41,8 @@ class ClassView:
     refused: Condition | None = None
     vanished: frozenset[ObjectKey] | None = None
     """The Gateways that it had when its object went; None: it is there."""
+    is_known: bool = True
+    """False: it was gone when we came, so that nobody knows its parameters."""
 
     def has(self, gateway: ObjectKey) -> bool:
         """Whether a Gateway that names it is one of its own."""
@@ -117,13 +119,22 @@ def plan(
         allows_sets=gateway.spec.allowed_listeners is not None,
         client_certificate=_client_certificate(key, gateway, lookups),
         insecure=listener_tls.insecure(list(map(validation, _ports(frontend)))),
-        orphaned="" if gateway_class.vanished is None else _ORPHANED.format(gateway.spec.gateway_class_name),
+        orphaned=_orphaned(gateway, gateway_class),
+        is_class_known=gateway_class.is_known,
     )
 
 
 _ORPHANED: Final = (
     "GatewayClass {} is gone; this Gateway goes on as if it were there: create the class again, or delete the Gateway"
 )
+_UNKNOWN: Final = "what was made for it is not changed meanwhile, because nobody knows the parameters of the class"
+
+
+def _orphaned(gateway: Gateway, gateway_class: ClassView) -> str:
+    if gateway_class.vanished is None:
+        return ""
+    said = _ORPHANED.format(gateway.spec.gateway_class_name)
+    return said if gateway_class.is_known else f"{said}; {_UNKNOWN}"
 
 
 def _client_certificate(key: ObjectKey, gateway: Gateway, lookups: Lookups) -> ObjectKey | Condition | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from controlplane.derive import Collection, Graph
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
+from controlplane.translate.collections.finalizers import ClassFinalizers
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.outcomes import Outcomes
@@ -69,6 +70,8 @@ class Collections:
 
         of_wanted = WantedObjects(graph, inputs, gateways)
         self.wanted = of_wanted.objects
+
+        self.class_finalizers = ClassFinalizers(graph, inputs, gateways).writes
 
         of_gateways = GatewayStatuses(graph, inputs, views, gateways, routes, of_wanted)
         self.statuses: dict[str, Collection[ObjectKey, StatusBody]] = {

@@ -223,6 +223,8 @@ class GatewayPlan:
     """Present only when it serves clients whose certificates are not valid."""
     orphaned: str = ""
     """What is said of a Gateway that goes on without its class."""
+    is_class_known: bool = True
+    """False: its parameters are not, because it is gone."""
 
     def serves(self, listener: ListenerPlan) -> bool:
         return self.refused is None and listener.served

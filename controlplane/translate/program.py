@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from controlplane.derive import AnyChange, Change, Feed, Outlet, TransformError
 from controlplane.facts import Fact
+from controlplane.translate.class_finalizers import FinalizerWrite
 from controlplane.translate.conditions import HOUR, StatusBody, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.graph import Collections
@@ -58,12 +59,15 @@ class Program:
         """What proxies should have."""
         self.wanted: Outlet[ObjectKey, Wanted] = Outlet()
         """What should exist, by Gateway."""
+        self.class_finalizers: Outlet[ObjectKey, FinalizerWrite] = Outlet()
+        """Of classes of ours that have others than they should, where their source gives versions."""
         self._changed: list[Change[ResourceKey, bytes]] = []
         inputs = self._collections.inputs
         self._statuses = Statuses(self._collections.statuses, inputs.by_kind, inputs.invalid)
         for outputs in self._collections.resources:
             outputs.subscribe(self._note_resources)
         self._collections.wanted.subscribe(self.wanted.put)
+        self._collections.class_finalizers.subscribe(self.class_finalizers.put)
 
     def apply(self, facts: Iterable[Fact]) -> None:
         """Take a batch of facts. Kinds that nothing reads are passed over."""

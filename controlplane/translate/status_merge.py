@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from controlplane.translate import claims
 from controlplane.translate.conditions import ENTRY_IDENTITIES, KEEP, Keeps, StatusBody
 from gatewright.api.schema.names import CONTROLLER_NAME
 
@@ -31,12 +32,18 @@ OWN_TYPES: Final = frozenset(
         "Programmed",
         "ResolvedRefs",
         "SupportedVersion",
+        claims.TYPE,
     }
 )
 """Condition types that this controller writes, wherever."""
 
 MOST_ENTRIES: Final = {"parents": 32, "ancestors": 16}
 """As Gateway API's CRDs say. Others' entries are not driven out."""
+_OURS_ALONE: Final = {
+    **dict.fromkeys(MOST_ENTRIES, ("controllerName", CONTROLLER_NAME)),
+    "conditions": ("type", claims.TYPE),
+}
+"""By list: a field of its entries, and the value that only ours have."""
 MOST_CONDITIONS: Final = 8
 """The same. Here ours come first: a status that cannot be written says nothing at all."""
 
@@ -123,14 +130,14 @@ def _woven(own: Sequence[Json], before: Sequence[Json], is_foreign: Callable[[Js
 
 
 def _withdrawn(previous: Json | None) -> StatusBody | None:
-    """Of an object that concerns us no longer: its status without our entries, if there are any."""
-    shared = {field: _entries(previous or {}, field) for field in MOST_ENTRIES}
-    left = {
-        field: [each for each in entries if each.get("controllerName") != CONTROLLER_NAME]
-        for field, entries in shared.items()
-    }
-    changed = {field: entries for field, entries in left.items() if len(entries) < len(shared[field])}
-    return {**(previous or {}), **changed} if changed else None
+    """Of an object that concerns us no longer: its status without what is ours alone, if there is any."""
+    status, changed = previous or {}, {}
+    for field, (name, value) in _OURS_ALONE.items():
+        entries = _entries(status, field)
+        left = [each for each in entries if each.get(name) != value]
+        if len(left) < len(entries):
+            changed[field] = left
+    return {**status, **changed} if changed else None
 
 
 def _entries(status: Json, field: str) -> list[Json]:

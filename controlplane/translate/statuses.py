@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from controlplane.derive import Change, Collection, Outlet
 from controlplane.facts import Fact, Invalid, Previous
+from controlplane.translate import claims
 from controlplane.translate import invalid as invalid_objects
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey
@@ -73,7 +74,7 @@ class Statuses:
         present, unwritten = self.changes.present(), self.unwritten.present()
         for place in sorted(touched):
             old, previous = present.get(place), self._previous.get(place)
-            new = merged(self._of(place), old, previous.status if previous is not None else None, now)
+            new = merged(self._said_of(place, previous), old, previous.status if previous is not None else None, now)
             write = None if new is None or previous is None else _write(new, previous)
             if new != old:
                 changes.append(Change(place, old, new))
@@ -82,6 +83,16 @@ class Statuses:
             yield
         self.changes.put(changes)
         self.unwritten.put(writes)
+
+    def _said_of(self, place: StatusKey, previous: Previous | None) -> StatusBody | None:
+        """Where it is kept, a Gateway's says whose it is: for those who come when its class is gone."""
+        body = self._of(place)
+        if place[0] != "Gateway" or body is None or previous is None:
+            return body
+        gateway = self._objects["Gateway"].get(ObjectKey(*place[1:]))
+        assert gateway is not None, "there is nothing to say of an object that is gone"
+        claim = claims.condition(gateway.spec.gateway_class_name).rendered(gateway.metadata.generation)
+        return {**body, "conditions": [*body["conditions"], claim]}
 
     def _of(self, place: StatusKey) -> StatusBody | None:
         kind, namespace, name = place

@@ -69,9 +69,9 @@ Layers = Iterable[Layer | Condition | None]
 
 
 def rendering(plan: GatewayPlan, gateway: Gateway, layers: Layers, provisioner: Provisioner) -> Rendering:
-    """Nothing changes while a Gateway is not accepted, or its parameters cannot be used: what runs goes on."""
+    """Nothing changes while a Gateway is not accepted, or its parameters cannot be used or known: what runs goes on."""
     kept = Wanted(gateway.metadata.uid, as_it_is=True)
-    if plan.refused is not None:
+    if plan.refused is not None or not plan.is_class_known:
         return Rendering(kept)
     found: list[Layer] = []
     for layer in layers:

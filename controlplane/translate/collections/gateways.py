@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.derive import Collection, Context, Graph, Selecting
-from controlplane.translate import gateways, namespaces
+from controlplane.translate import claims, gateways, namespaces
 from controlplane.translate.attachment import ParentPlan
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
@@ -85,14 +85,25 @@ class Gateways:
         )
 
     def _plan(self, context: Context, key: ObjectKey, gateway: Gateway) -> GatewayPlan | None:
-        view = context.fetch(self.classes, ObjectKey("", gateway.spec.gateway_class_name))
-        if view is None or not view.has(key):
+        view = self._class_of(context, key, gateway)
+        if view is None:
             return None
         sets = [plan for _, plan in context.fetch_index(self._sets, key)]
         refused = self._inputs.refused(context, "Gateway", key)
         if refused is not None:
             return gateways.unread_plan(key, refused, sets)
         return gateways.plan(key, gateway, view, sets, self._known(context), self._lookups(context))
+
+    def _class_of(self, context: Context, key: ObjectKey, gateway: Gateway) -> ClassView | None:
+        """None: it has none of ours. Of a class that is not there whoever was there before us said which had it."""
+        name = gateway.spec.gateway_class_name
+        view = context.fetch(self.classes, ObjectKey("", name))
+        if view is not None and view.has(key):
+            return view
+        is_there = view is None and context.fetch(self._inputs.gateway_classes, ObjectKey("", name)) is not None
+        if is_there or not claims.is_claimed(name, context.fetch(self._inputs.claims, key)):
+            return None
+        return view or ClassView(vanished=frozenset({key}), is_known=False)
 
     def _set_plan(self, context: Context, key: ObjectKey, item: ListenerSet) -> SetPlan | None:
         refused = self._inputs.refused(context, "ListenerSet", key)

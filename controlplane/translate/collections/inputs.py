@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
 from controlplane.derive import AnyChange, Context, Graph, Source
 from controlplane.facts import Fact, Invalid
-from controlplane.translate import invalid
+from controlplane.translate import claims, invalid
 from controlplane.translate.conditions import Condition
 from controlplane.translate.fleet import FleetView, RefusalKey
 from controlplane.translate.gateways import is_ours
@@ -63,6 +63,9 @@ class Inputs:
         class may go by accident (with an example that had it, with the definition of its kind), and takes all its
         Gateways along; one that is meant to end gets another `controllerName`."""
 
+        self.claims: Source[ObjectKey, str] = graph.source("claims")
+        """What the written statuses of Gateways say of whose they were (`claims`)."""
+
         self.hours: Source[str, int] = graph.source("hours")
         """Under "": whole hours since the epoch, for what is said of times to come."""
         self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
@@ -76,15 +79,23 @@ class Inputs:
 
     def changes(self, facts: Iterable[Fact]) -> Iterator[AnyChange]:
         """What facts change in the sources; kinds that nothing reads are passed over."""
+        classes: dict[ObjectKey, str] = {}
+        """Of the Gateways among them; "": none, the Gateway is gone."""
+        seen: set[ObjectKey] = set()
         for fact in facts:
             source = self.by_kind.get(fact.key.kind)
             if source is not None:
                 key = ObjectKey(fact.key.namespace, fact.key.name)
                 if source is self.gateway_classes:
+                    seen.add(key)
                     yield from self._class(key, fact)
                 else:
                     yield source, key, fact.acts
+                if source is self.gateways:
+                    classes[key] = fact.acts.spec.gateway_class_name if isinstance(fact.acts, Gateway) else ""
+                    yield self.claims, key, claims.claimed(fact.previous.status) if fact.previous is not None else None
                 yield self.invalid, fact.key, fact.invalid
+        yield from self._left(classes, seen)
 
     def _class(self, key: ObjectKey, fact: Fact) -> Iterator[AnyChange]:
         known = self.gateway_classes.get(key)
@@ -93,6 +104,18 @@ class Inputs:
             yield self.vanished, key, None
             return
         users = frozenset(name for name, each in self.gateways.items() if each.spec.gateway_class_name == key.name)
+        yield from self._users(key, users)
+
+    def _left(self, classes: Mapping[ObjectKey, str], seen: Set[ObjectKey]) -> Iterator[AnyChange]:
+        """Gateways that go, or name another class, are none of a vanished one any more, also when they name it again.
+        `seen`: classes of which there is news."""
+        for key, users in self.vanished.items():
+            left = frozenset(each for each in users if classes.get(each, key.name) == key.name)
+            if len(left) < len(users) and key not in seen:
+                yield from self._users(key, left)
+
+    def _users(self, key: ObjectKey, users: frozenset[ObjectKey]) -> Iterator[AnyChange]:
+        """Of a vanished class, which is forgotten with the last of them."""
         yield self.vanished, key, users or None
         if not users:
             yield self.gateway_classes, key, None

@@ -36,6 +36,7 @@ class ObjectMeta(Model):
     generation: Integer = 0
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] = ()
     uid: str = ""
     resource_version: str = ""
 

@@ -11,9 +11,8 @@ import pytest
 from controlplane.derive.feed import Outlet
 from controlplane.kube import cluster
 from controlplane.kube import lease as leases
-from controlplane.kube.cluster import ClusterSide
+from controlplane.kube.cluster import ClusterSide, Unwritten
 from controlplane.settings import Cluster
-from controlplane.translate.statuses import StatusKey, StatusWrite
 from controlplane.xds import Fleet
 from tests.fakes.api_server import ApiServer
 from tests.unit.kube.test_cluster_source import SERVICES, Sink, service
@@ -39,8 +38,7 @@ async def test_it_is_read_and_written_by_who_leads(monkeypatch: pytest.MonkeyPat
         return server
 
     monkeypatch.setattr(cluster, "opened", opened)
-    outlet: Outlet[StatusKey, StatusWrite] = Outlet()
-    side, sink = ClusterSide(Cluster(), outlet, "me", Fleet(time.time)), Sink()
+    side, sink = ClusterSide(Cluster(), Unwritten(Outlet(), Outlet()), "me", Fleet(time.time)), Sink()
     await side.open()
     running = asyncio.create_task(side.run(sink))
     try:
