@@ -20,12 +20,12 @@ class FinalizerWrite(NamedTuple):
     resource_version: str
 
 
-def write(item: GatewayClass, *, in_use: bool) -> FinalizerWrite | None:
-    """None: it is as it should be, or has to stay as it is. Of a class that is being deleted the API server takes no
-    finalizer that is new; a source that gives no versions keeps none."""
+def wanted(item: GatewayClass, *, in_use: bool) -> tuple[str, ...] | None:
+    """All that it should have. None: it has them, or has to stay as it is, because the API server takes no new ones of
+    a class that is being deleted."""
     metadata = item.metadata
     others = tuple(each for each in metadata.finalizers if each != FINALIZER)
     is_there = len(others) < len(metadata.finalizers)
-    if is_there is in_use or not metadata.resource_version or (in_use and metadata.deletion_timestamp):
+    if is_there is in_use or (in_use and metadata.deletion_timestamp):
         return None
-    return FinalizerWrite((*metadata.finalizers, FINALIZER) if in_use else others, metadata.resource_version)
+    return (*metadata.finalizers, FINALIZER) if in_use else others

@@ -74,7 +74,9 @@ def get(server: ApiServer, path: str) -> Json:
 
 
 def conditions(status: Json | None) -> dict[str, str]:
-    return {row["type"]: row["status"] for row in (status or {}).get("conditions") or ()}
+    """Of the types that Gateway API has; those with a domain of their own are left out."""
+    rows = (status or {}).get("conditions") or ()
+    return {row["type"]: row["status"] for row in rows if "/" not in row["type"]}
 
 
 def of_route(server: ApiServer, name: str) -> dict[str, str]:

@@ -112,11 +112,13 @@ class ApiServer:
         return {**beside, **json.loads(json.dumps(body))}
 
     def _patched(self, known: Json, patch: list[Json]) -> Json:
-        precondition, status = patch
+        precondition, content = patch
         assert (precondition["op"], precondition["path"]) == ("replace", "/metadata/resourceVersion")
-        assert (status["op"], status["path"]) == ("add", "/status")
+        assert (content["op"], content["path"]) in (("add", "/status"), ("add", "/metadata/finalizers"))
         self._check(known, precondition["value"])
-        return {**known, "status": status["value"]}
+        if content["path"] == "/status":
+            return {**known, "status": content["value"]}
+        return {**known, "metadata": {**known["metadata"], "finalizers": content["value"]}}
 
     def _listed(self, path: str) -> tuple[str, str]:
         """The path of a kind, and the namespace in which it is listed; "": everywhere."""

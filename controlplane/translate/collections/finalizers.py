@@ -15,13 +15,16 @@ class ClassFinalizers:
     """Of classes of ours."""
 
     def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways) -> None:
-        self._classes = inputs.gateway_classes
+        self._inputs = inputs
         self._users = inputs.gateways.index("class", lambda _, each: [each.spec.gateway_class_name])
         self.writes = graph.map("finalizers of classes", gateways.classes, self._write)
 
     def _write(self, context: Context, key: ObjectKey, view: ClassView) -> FinalizerWrite | None:
-        """None as well of one that is not there, or cannot be read: what is known of it is not the newest."""
-        item = context.fetch(self._classes, key)
+        """None as well of one that is not there, or cannot be read: what is known of it is not the newest. A source
+        that gives no versions keeps no finalizers."""
+        item = context.fetch(self._inputs.gateway_classes, key)
         if item is None or view.vanished is not None or view.refused is not None:
             return None
-        return class_finalizers.write(item, in_use=context.count(self._users, key.name) > 0)
+        found = class_finalizers.wanted(item, in_use=context.count(self._users, key.name) > 0)
+        version = context.fetch(self._inputs.class_versions, key) if found is not None else None
+        return FinalizerWrite(found, version) if found is not None and version else None

@@ -66,6 +66,9 @@ class Inputs:
         self.claims: Source[ObjectKey, str] = graph.source("claims")
         """What the written statuses of Gateways say of whose they were (`claims`)."""
 
+        self.class_versions: Source[ObjectKey, str] = graph.source("versions of classes")
+        """Of the objects, each write makes another, where their source gives them."""
+
         self.hours: Source[str, int] = graph.source("hours")
         """Under "": whole hours since the epoch, for what is said of times to come."""
         self.fleet: Source[ObjectKey, FleetView] = graph.source("fleet")
@@ -83,18 +86,20 @@ class Inputs:
         """Of the Gateways among them; "": none, the Gateway is gone."""
         seen: set[ObjectKey] = set()
         for fact in facts:
-            source = self.by_kind.get(fact.key.kind)
-            if source is not None:
-                key = ObjectKey(fact.key.namespace, fact.key.name)
-                if source is self.gateway_classes:
-                    seen.add(key)
-                    yield from self._class(key, fact)
-                else:
-                    yield source, key, fact.acts
-                if source is self.gateways:
-                    classes[key] = fact.acts.spec.gateway_class_name if isinstance(fact.acts, Gateway) else ""
-                    yield self.claims, key, claims.claimed(fact.previous.status) if fact.previous is not None else None
-                yield self.invalid, fact.key, fact.invalid
+            source, previous = self.by_kind.get(fact.key.kind), fact.previous
+            if source is None:
+                continue
+            key = ObjectKey(fact.key.namespace, fact.key.name)
+            yield self.invalid, fact.key, fact.invalid
+            if source is self.gateway_classes:
+                seen.add(key)
+                yield self.class_versions, key, previous.resource_version if previous is not None else None
+                yield from self._class(key, fact)
+                continue
+            yield source, key, fact.acts
+            if source is self.gateways:
+                classes[key] = fact.acts.spec.gateway_class_name if isinstance(fact.acts, Gateway) else ""
+                yield self.claims, key, claims.claimed(previous.status) if previous is not None else None
         yield from self._left(classes, seen)
 
     def _class(self, key: ObjectKey, fact: Fact) -> Iterator[AnyChange]:

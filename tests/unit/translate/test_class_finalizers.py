@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.facts import Fact, gone
+from controlplane.facts import Fact, Previous, gone
 from controlplane.translate.class_finalizers import FINALIZER, FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.schema import metadata as api
@@ -28,11 +28,11 @@ def gateway_class(*finalizers: str, version: str = "1", controller: str = "gatew
         objects(f"""
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
-metadata: {{name: {NAME}, resourceVersion: "{version}", finalizers: [{", ".join(finalizers)}]}}
+metadata: {{name: {NAME}, finalizers: [{", ".join(finalizers)}]}}
 spec: {{controllerName: {controller}}}
 """)
     )
-    return found
+    return replace(found, previous=Previous({}, version) if version else None)
 
 
 def deleted(fact: Fact) -> Fact:
