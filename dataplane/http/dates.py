@@ -4,8 +4,8 @@ adds it, with the moment at which it came.
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
-from time import gmtime, strftime, time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ def is_dated(low: bytes) -> bool:
 
 def line() -> bytes:
     """A header line with the present time; made once a second."""
-    return _line(int(time()))
+    return _line(int(time.time()))
 
 
 def dated(head: ResponseHead) -> bytes:
     """The block of a head that came now without the field, with it. Equal responses share their head, which remembers
     this block for a second."""
-    now = time()
+    now = time.time()
     if not head.dated_from <= now < head.dated_until:  # a clock may be set back
         second = int(now)
         head.dated_from, head.dated_until = float(second), second + 1.0
@@ -36,4 +36,4 @@ def dated(head: ResponseHead) -> bytes:
 @lru_cache(2)
 def _line(now: int) -> bytes:
     """RFC 9110 5.6.7. English names: nothing here asks for the locale of its user."""
-    return strftime("date: %a, %d %b %Y %H:%M:%S GMT\r\n", gmtime(now)).encode()
+    return time.strftime("date: %a, %d %b %Y %H:%M:%S GMT\r\n", time.gmtime(now)).encode()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from email.utils import parsedate_to_datetime
-from time import time
+from time import gmtime, strftime, time
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,7 +95,8 @@ def test_equal_responses_get_the_date_of_each(monkeypatch: pytest.MonkeyPatch) -
     client = proxy.connect()
     got = []
     for now, value in ((0.0, b"1"), (0.9, b"1"), (1.0, b"1"), (86400.5, b"22"), (86400.6, b"333"), (3.0, b"333")):
-        monkeypatch.setattr("dataplane.http.dates.time", lambda now=now: now)
+        clock = SimpleNamespace(time=lambda now=now: now, strftime=strftime, gmtime=gmtime)
+        monkeypatch.setattr("dataplane.http.dates.time", clock)
         client.send(GET)
         proxy.upstream.send(OK.replace(b"X-A: 1", b"X-A: " + value))
         answer = client.take()

@@ -23,7 +23,7 @@ ALLOWED = {
     ("dataplane/proxy/context.py", 1): "sessions of MCP clients are dated (`Context.wall_clock`)",
     ("dataplane/table/security.py", 1): "OCSP responses are dated",
     ("dataplane/tls/contexts.py", 1): "the same, when one is presented",
-    ("dataplane/proxy/own_answers.py", 1): "the date header of our own answers (RFC 9110, 6.6.1)",
+    ("dataplane/http/dates.py", 2): "the date header of our own answers, and of others without one (RFC 9110, 6.6.1)",
     ("controlplane/app.py", 1): "when the controller was started, shown to people",
     ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
     ("controlplane/pipeline.py", 3): "when an object was read, and a proxy acknowledged or refused; lastTransitionTime",

@@ -102,7 +102,9 @@ async def test_a_status_that_is_written_runs_no_transform_and_is_then_written() 
         before = program.runs()
         for place, write in dict(program.unwritten.present()).items():
             await made.server.write_status(ObjectKey(*place), write.body)
-        assert not program.unwritten.present() and program.runs() == before
+        assert not program.unwritten.present()
+        once = before["finalizers of classes"] + 1  # which are for the version of the class that was read
+        assert program.runs() == {**before, "finalizers of classes": once}
         await made.server.write(ROUTE.replace("name: gw", "name: gw, sectionName: absent"))
         assert set(program.unwritten.present()) == {KEY, GATEWAY_KEY}  # which counts one route less
 

@@ -182,6 +182,8 @@ def test_who_may_not_make_proxies_writes_statuses_alone(capsys: pytest.CaptureFi
     found = {each["metadata"]["name"]: each for each in documents_ if each["kind"] == "ClusterRole"}
     for _, resource, verb in rights(found["gatewright-controller"]):
         allowed = ("patch",) if resource.endswith("/status") else ("list", "watch")
+        if resource == "gatewayclasses":
+            allowed = ("list", "watch", "patch")  # the finalizer of those in use
         assert verb in (("create",) if resource == "tokenreviews" else allowed)
     assert not {"list", "watch"} & {verb for _, _, verb in rights(found["gatewright-provisioner"])}
 
@@ -202,6 +204,7 @@ def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixt
         *(each for each in read if each[1] != "inferencepools"),
         *provisioned,
         ("gateway.networking.k8s.io", "gateways/finalizers", "update"),
+        ("gateway.networking.k8s.io", "gatewayclasses", "patch"),  # the finalizer of those in use
         ("authentication.k8s.io", "tokenreviews", "create"),
     }
     assert {verb for _, resource, verb in granted if resource.endswith("/status")} == {"patch"}

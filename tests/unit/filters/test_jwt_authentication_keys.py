@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -43,7 +43,11 @@ class Proxy:
             carryover=Carryover(),
             spawn=self._spawn,
             make_future=lambda: asyncio.get_running_loop().create_future(),
+            call_at=self._call_at,
         )
+
+    def _call_at(self, moment: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(moment - self.now, call)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self.tasks.append(asyncio.create_task(work))

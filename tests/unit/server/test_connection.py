@@ -582,7 +582,7 @@ class TestTheGeneralPath:
         client.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nWi")
         client.send(b"ki\r\n5\r\npedia\r\n0\r\nX-T: 1\r\n\r\n")
         assert seen == [b"Wikipedia"]
-        assert proxy.upstream.received.endswith(b"\r\n\r\n9\r\nWikipedia\r\n0\r\n\r\n")
+        assert proxy.upstream.received.endswith(b"\r\n\r\n9\r\nWikipedia\r\n0\r\nX-T: 1\r\n\r\n")
 
     def test_a_client_that_leaves_meanwhile_leaves_nothing_behind(self) -> None:
         pending = Pending()

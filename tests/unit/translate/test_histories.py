@@ -209,7 +209,8 @@ VARIANTS: list[Edit] = [
 ]
 START = list({(kind, key): (kind, key, model) for kind, key, model in reversed(VARIANTS)}.values())
 """The first variant of each object: from here most edits have consequences."""
-REMOVALS = [(kind, key, None) for kind, key, _ in VARIANTS]
+REMOVALS = [(kind, key, None) for kind, key, _ in VARIANTS if kind != "GatewayClass"]
+"""Not of classes: Gateways outlive theirs, which a fresh start learns from written statuses (test_class_claims)."""
 
 NAMES = ["a/one", "a/two"]
 REFUSALS = st.dictionaries(
