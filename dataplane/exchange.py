@@ -90,6 +90,7 @@ class Exchange(Variables):
         "listener",
         "method",
         "mirroring",
+        "outgoing",
         "path",
         "paused",
         "peer",
