@@ -105,8 +105,8 @@ class Sending(ABC):
         """Finish the head, get a connection and send; any of these may have to wait. Seconds: until the head of the
         answer, and until its end; `http.requestTimeout` of the backend takes the place of the first, and what is after
         the head keeps the time that it has."""
-        found = within(self.plan, head_within)
-        self.head_by = self.started + found
+        head_within = min(head_within, whole_within)
+        self.head_by = self.started + within(self.plan, head_within)
         self.whole_by = _NEVER if whole_within == _NEVER else self.head_by + max(0.0, whole_within - head_within)
         if self.plan.finishers is None:
             self.calls.leases.begin(self, self.plan)

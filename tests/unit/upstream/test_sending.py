@@ -95,6 +95,14 @@ def test_the_backend_s_own_time_counts_before_the_call_s(of_backend: float | Non
     assert call.heard == [("timeout", f"192.0.2.1:80 gave no answer within {seconds:g} s")]
 
 
+def test_the_head_has_no_more_time_than_the_whole() -> None:
+    world = World()
+    call = world.call(whole=0.5)
+    assert world.woken == [0.5]
+    call.wake(100.5)
+    assert call.heard[0][0] == "timeout"
+
+
 @pytest.mark.parametrize(("of_backend", "whole"), [(None, 5.0), (0.5, 3.5), (30.0, 33.0)])
 def test_what_is_after_the_head_keeps_its_time(of_backend: float | None, whole: float) -> None:
     world = World()
