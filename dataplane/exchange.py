@@ -92,6 +92,7 @@ class Exchange(Variables):
         "listener",
         "method",
         "mirroring",
+        "outgoing",
         "path",
         "paused",
         "peer",

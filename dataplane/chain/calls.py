@@ -1,5 +1,5 @@
-"""What a policy may ask of the network: one HTTP request to a backend of the configuration, with its answer whole or,
-where content flows both ways, in parts.
+"""What a policy, or a backend that ends requests itself, may ask of the network: one HTTP request to a backend of the
+configuration. Every call begins here, with one rule of deadlines and one of levels.
 
 The contract. The real one is `upstream/calls`, which goes through the same endpoints, pools and deadlines as requests
 of clients; tests use `tests/fakes/calls`. Policies open no sockets.
@@ -8,17 +8,25 @@ of clients; tests use `tests/fakes/calls`. Policies open no sockets.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.http.heads import Head
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.carriers import Endpoint
     from dataplane.exchange import Exchange
+
+FOR_EVER: Final = float("inf")
+MAX_ANSWER: Final = 1024 * 1024
+"""Bytes of the answer's body, where a policy does not say other."""
 
 
 class CallFailed(Exception):
     """There is no answer. `cause`: `unresolved` (no such backend, or no endpoint), `connect`, `timeout`, `lost` (the
-    connection broke), `invalid` (not HTTP), `too_large`. The text is for the log and names no secret."""
+    connection broke), `invalid` (not HTTP), `too_large`, `unfinished` (it was not sent: its credentials cannot be had).
+    The text is for the log and names no secret."""
 
     def __init__(self, cause: str, text: str) -> None:
         super().__init__(text)
@@ -47,15 +55,20 @@ class CallAnswer:
     body: bytes = field(repr=False)
 
 
-class CallStream(Protocol):
-    """A call whose content passes in parts, both ways at once: one sends while another receives.
+class Call(Protocol):
+    """One call under way. Its request may pass in parts, and its answer is taken whole (`whole`), in parts (`receive`),
+    or as it comes (`pour`). Of both ways at once, one sends while another receives.
 
     Memory is bounded: `send` waits while the endpoint takes no more, and what nobody receives stops the endpoint. Who
-    opened it ends it by `cancel`, in a `finally`.
+    opened it ends it by `cancel`, in a `finally`; `whole` does that itself.
     """
 
     trailers: bytes
-    """Trailer lines of the answer, once `receive` has answered b""."""
+    """Trailer lines of the answer, once it has ended."""
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Who is asked; None: not known yet."""
 
     async def send(self, data: bytes, end: bool = False) -> None:
         """More content of the request; `end`: the last. Raises `CallFailed`, also when the answer ended before."""
@@ -65,24 +78,59 @@ class CallStream(Protocol):
 
     async def head(self) -> CallAnswer:
         """Status and header lines of the final response, as an answer without body. Raises `CallFailed`."""
+        ...
 
     async def receive(self) -> bytes:
         """The next part of the answer's content; b"": it has ended. Raises `CallFailed` when it breaks off."""
+        ...
+
+    async def whole(self, most: int) -> CallAnswer:
+        """The answer with all of its content, of at most `most` bytes. Raises `CallFailed`. Whoever is cancelled in it
+        gives the call up."""
+        ...
+
+    async def pour(self, taker: Callable[[bytes], None]) -> None:
+        """Give the rest of the answer to `taker`, in the callback that brings it: no turn of the loop, nothing is held.
+        Who takes no more says so with `hold`. Raises `CallFailed`."""
+
+    def hold(self, held: bool) -> None:
+        """Stop whoever answers, or let them go on."""
 
     def cancel(self) -> None:
         """Give the call up. Who waits in it gets `CallFailed` ("lost"). No error when it is over."""
 
 
-class Calls(Protocol):
-    def seconds(self, backend: str, seconds: float, x: Exchange | None = None) -> float:
-        """How long a call may take for which its policy has `seconds`: `http.requestTimeout` of the Backend with this
-        key, or of what is above it, replaces them. `x`: as `http`."""
-        ...
+class Plan(Protocol):
+    """Of a backend, as calls need it (`table/plans.BackendPlan`)."""
 
-    def stream(self, backend: str, request: CallRequest, seconds: float, x: Exchange | None = None) -> CallStream:
-        """Begin a call to an endpoint of the Backend with this key. `request.body` is the first of the content, of
-        which more may follow. `seconds`: until the head of the answer; what is after it is its caller's to bound.
-        `x`: as `http`."""
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def request_timeout(self) -> float | None: ...
+
+
+class Calls(Protocol):
+    def plan(self, backend: str, x: Exchange | None = None) -> Any:  # Any: a BackendPlan; types above this package
+        """The Backend with this key, as it is to be called. `x`: for whose sake; policies of its route, listener and
+        Gateway say how the backend is connected to, where that does not say it. None: those of the Gateway alone
+        (`upstream/calls/levels`). Raises `CallFailed`."""
+
+    def open(
+        self,
+        plan: Any,  # as `plan` answers
+        request: CallRequest,
+        *,
+        x: Exchange | None,
+        head_within: float,
+        whole_within: float = FOR_EVER,
+        idempotent: bool = False,
+        sends_more: bool = False,
+    ) -> Call:
+        """Begin a call. `head_within`: seconds until the head of the answer, connecting too, in place of which
+        `http.requestTimeout` of the backend counts (`within`); `whole_within`: until its end. `idempotent`: it may come
+        twice, whatever its method, and does where an idle connection turns out to be closed. `sends_more`:
+        `request.body` is the first of the content, which `send` and `end` go on with. `x`: whose request it is for."""
         ...
 
     async def http(
@@ -90,14 +138,14 @@ class Calls(Protocol):
         backend: str,
         request: CallRequest,
         seconds: float,
-        max_body: int = 1024 * 1024,
+        max_body: int = MAX_ANSWER,
         x: Exchange | None = None,
     ) -> CallAnswer:
-        """Send a request to an endpoint of the Backend with this key and await the answer.
-
-        `seconds`: for all of it, connecting too; a GET that went out on a stale idle connection is sent once more.
-        `max_body`: bytes of the answer's body. `x`: for whose sake it is; policies of its route, listener and Gateway
-        say how the backend is spoken to, where that does not say it. None: those of the Gateway alone. Raises
-        `CallFailed`; cancelling it gives the connection up.
-        """
+        """All of it: `plan`, `open`, `Call.whole`. `seconds`: for the whole; `max_body`: bytes of the answer's body.
+        Raises `CallFailed`; cancelling it gives the connection up."""
         ...
+
+
+def within(plan: Plan, seconds: float) -> float:
+    """How long a server has to begin its answer, where the caller says `seconds` (decisions, Callouts)."""
+    return seconds if plan.request_timeout is None else plan.request_timeout

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.chain import expressions, grpc_unary
+from dataplane.chain import expressions
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.filter import Env, Refused
+from dataplane.chain.grpc import StatusError, unary
 from dataplane.http import grpc
 from dataplane.mcp import guardrails
 from dataplane.mcp.guardrails import REQUEST, Processor
@@ -42,7 +43,7 @@ _PHASES: Final = {
 class Guardrails:
     """The processors of one policy, and who asks them."""
 
-    __slots__ = ("_env", "_names", "processors")
+    __slots__ = ("_calls", "_names", "processors")
 
     def __init__(self, config: mcp_pb2.McpGuardrails, env: Env) -> None:
         """Raises `Refused`."""
@@ -51,7 +52,7 @@ class Guardrails:
         if not config.processors:
             raise Refused("guardrails.processors: none")
         self.processors = tuple(_processor(index, each) for index, each in enumerate(config.processors))
-        self._env = env
+        self._calls = env.calls
         self._names: dict[str, str] = {}
         """By key of a backend: the name that its server knows the service by."""
 
@@ -60,10 +61,10 @@ class Guardrails:
         known = self._names.get(processor.backend)
         for name in (known,) if known is not None else SERVICES:
             try:
-                answer = await grpc_unary.unary(
-                    self._env, x, processor.backend, f"/{name}/{_METHODS[phase]}", message, SECONDS, MAX_ANSWER
+                answer = await unary(
+                    self._calls, x, processor.backend, f"/{name}/{_METHODS[phase]}", message, SECONDS, MAX_ANSWER
                 )
-            except grpc_unary.StatusError as error:
+            except StatusError as error:
                 if error.status == grpc.UNIMPLEMENTED and known is None and name == SERVICES[0]:
                     continue
                 raise Failed(str(error)) from None

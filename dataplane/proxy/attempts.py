@@ -19,6 +19,7 @@ from dataplane.proxy.responses import TARGET, UPSTREAM
 from dataplane.proxy.waiting import Steps, interrupted
 from dataplane.table.plans import GRPC_ROUTE
 from dataplane.upstream import lease
+from dataplane.upstream.outgoing import RETRY_HEADER
 from dataplane.upstream.settings import NO_SETTINGS
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
     policy = x.policies.retry
     if policy is not None:
         x.retries = retries.granted(x, policy)
-        x.request.remove(outgoing.RETRY_HEADER)  # a client's own must not pass for ours
+        x.request.remove(RETRY_HEADER)  # a client's own must not pass for ours
     copies = None
     if x.policies.mirrors:
         copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.mirroring
@@ -103,38 +104,44 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
         copies.send(b"")
 
 
-def attempt(x: ActiveExchange, context: Context) -> None:
-    """One try: get a carrier, of the backend's kind, and send on it."""
+def attempt(x: ActiveExchange, context: Context, is_finished: bool = False) -> None:
+    """One try: get a carrier, of the backend's kind, and send on it. `is_finished`: by the backend's finishers."""
     backend = x.table.backends.get(x.target_plan.backend)
     if backend is None:
         x.reply(made("InvalidBackend", x.target_plan.backend))
         return
-    policies = x.policies
-    if policies.backend is not NO_SETTINGS or x.plan.http_version:
-        backend = backend.under(policies.backend, x.plan.http_version)
-    if policies.rules is not None:
-        backend = backend.guarded(policies.rules)
+    policies, version = x.policies, x.plan.http_version
+    if policies.backend is not NO_SETTINGS or policies.rules is not None or version:
+        backend = backend.beneath(policies.backend, policies.rules, version)
     x.backend_plan = backend
     if backend.application:
         refused = layers.refusal(x)
         if refused is not None:
             x.reply(refused)
             return
+    if backend.finishers is not None and not is_finished:
+        outgoing.finish(x, context, _attempt_finished)
+        return
     if policies.timeouts.backend_request is not None or backend.request_timeout is not None:
         limit(x, context)
     leases = context.leases
     leases.backends[backend.kind].begin(x, backend, leases)  # as `leases.begin`
 
 
+def _attempt_finished(x: ActiveExchange, context: Context) -> None:
+    attempt(x, context, True)
+
+
 def lease_ready(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.endpoint.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
     plan = x.backend_plan
-    if plan.application or x.grpc is not None:
+    if plan.application or x.grpc is not None or plan.finishers is not None:
         up = layers.over(x, up)
     if not x.has_body:
         x.resendable = b""
         mode = x.policies.host_rewrite
-        if x.retries is None and not (plan.renames if mode is None else mode):  # as in `_block`: most requests
+        if x.retries is None and plan.finishers is None and not (plan.renames if mode is None else mode):
+            # as in `_block`: most requests
             up.begin(x, x.request.block, b"", True)
         else:
             up.begin(x, _block(x), b"", True)
@@ -147,7 +154,7 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
 def lease_again(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.endpoint.Lease.lease_again`."""
     assert x.resendable is not None  # else it would not be sent again
-    if x.backend_plan.application or x.grpc is not None:
+    if x.backend_plan.application or x.grpc is not None or x.backend_plan.finishers is not None:
         up = layers.over(x, up)
     if x.has_body:
         _send(x, up, x.resendable, True)
@@ -164,9 +171,11 @@ def _send(x: ActiveExchange, up: Upstream, data: bytes, done: bool) -> None:
 
 def _block(x: ActiveExchange) -> bytes:
     """The header lines to send."""
-    mode, kept = x.policies.host_rewrite, x.retries
-    if (x.backend_plan.renames if mode is None else mode) or (kept is not None and kept.tries):
-        return outgoing.block(x, x.backend_plan, 0 if kept is None else kept.tries)
+    mode, kept, plan = x.policies.host_rewrite, x.retries, x.backend_plan
+    if plan.finishers is not None:
+        return x.outgoing.head.block
+    if (plan.renames if mode is None else mode) or (kept is not None and kept.tries):
+        return outgoing.lines(x, plan, 0 if kept is None else kept.tries)
     return x.request.block
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dataplane.table.table import Table
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.limits import Tally
+    from dataplane.upstream.outgoing import Outgoing
 
 log = logging.getLogger("dataplane.proxy")
 
@@ -65,6 +66,7 @@ class ActiveExchange(Exchange):
     endpoint: Endpoint | None
     up: Upstream | None
     counted: Tally | None
+    outgoing: Outgoing  # the present try, where its backend has finishers; else not there
     retries: Retries | None
     body_copy: BodyCopy | None
     mirroring: Mirroring | None

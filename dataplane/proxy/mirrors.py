@@ -9,20 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.http.messages import UNKNOWN
-from dataplane.http.statuses import SWITCHING
 from dataplane.proxy import outgoing
-from dataplane.upstream import lease
+from dataplane.upstream.calls.sending import Sending
+from dataplane.upstream.outgoing import Edits, edited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dataplane.carriers import Upstream
+    from dataplane.chain.calls import CallFailed
     from dataplane.http.messages import ResponseHead
     from dataplane.proxy.context import Context, InFlight
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import BackendPlan
-    from dataplane.upstream.endpoint import Endpoint
-    from dataplane.upstream.limits import Tally
 
 MAX_IN_FLIGHT = 256
 """Copies of one worker that are under way at once; what comes on top is not mirrored."""
@@ -79,7 +78,7 @@ class Mirroring:
         self.is_grpc = x.length != 0 and x.is_grpc
         self.never_indexed = x.never_indexed
         self.backends = backends
-        self.blocks = [b"" if backend is None else outgoing.block(x, backend) for backend in backends]
+        self.blocks = [b"" if backend is None else outgoing.lines(x, backend) for backend in backends]
 
     def send(self, body: bytes, trailers: bytes = b"") -> None:
         """The body is whole: send the copies."""
@@ -90,7 +89,7 @@ class Mirroring:
             elif not _has_room(self.context.mirrors, len(body)):
                 self.context.recorder.mirrored("busy")
             else:
-                lines = outgoing.with_length(block, len(body)) if is_other else block
+                lines = edited(block, Edits(length=len(body))) if is_other else block
                 _Copy(self, backend, lines, body, trailers).start()
 
     def skip(self, outcome: str) -> None:
@@ -99,106 +98,47 @@ class Mirroring:
             self.context.recorder.mirrored(outcome)
 
 
-class _Copy:
-    """One copy, from the choice of an endpoint to the end of the answer: holder of a lease, consumer of its answer."""
+class _Copy(Sending):
+    """One copy, from the choice of an endpoint to the end of the answer, of which nobody wants more than that."""
 
-    __slots__ = (
-        "__weakref__",
-        "attempt",
-        "backend",
-        "block",
-        "body",
-        "client",
-        "context",
-        "counted",
-        "ended",
-        "endpoint",
-        "is_answered",
-        "is_grpc",
-        "lease",
-        "leased",
-        "left",
-        "length",
-        "method",
-        "never_indexed",
-        "scheme",
-        "size",
-        "target",
-        "trailers",
-        "up",
-        "version",
-    )
-    upgrade = b""
-    takes_trailers = False
-    retries = None
+    __slots__ = ("_is_grpc", "client", "context", "left", "never_indexed", "scheme", "size", "trailers", "version")
 
     def __init__(self, request: Mirroring, backend: BackendPlan, block: bytes, body: bytes, trailers: bytes) -> None:
         self.context = request.context
-        self.method = request.method
-        self.target = request.target
+        length = UNKNOWN if request.length < 0 else len(body)
+        super().__init__(request.context.calls, backend, request.method, request.target, block, body, length)
         self.version = request.version
         self.scheme = request.scheme
         self.client = request.client
-        self.is_grpc = request.is_grpc
+        self._is_grpc = request.is_grpc
         self.never_indexed = request.never_indexed
-        self.length = UNKNOWN if request.length < 0 else len(body)
-        self.backend = backend
-        self.block = block
-        self.body = body
         self.trailers = trailers
         self.size = len(block) + len(body) + len(trailers)
         self.left = MAX_ANSWER
-        self.ended = self.is_answered = False
-        self.endpoint: Endpoint | None = None
-        self.up: Upstream | None = None
-        self.leased = False
-        self.counted: Tally | None = None
-        self.lease = self.attempt = 0
+
+    @property
+    def is_grpc(self) -> bool:
+        return self._is_grpc
 
     def start(self) -> None:
         flight = self.context.mirrors
         flight.count += 1
         flight.bytes += self.size
-        limit = self.backend.request_timeout
-        self.context.deadlines.wake_at(self.context.clock() + (SECONDS if limit is None else limit), self)
-        self.context.leases.begin(self, self.backend)
-
-    def wake(self, now: float) -> None:
-        """The time is over."""
-        if not self.ended and not self.is_answered and self.up is not None:
-            self.context.leases.failed(self.backend, self.endpoint)
-        self._end("timeout")
-
-    # --- its lease
+        self.begin(SECONDS, SECONDS, None)
 
     def lease_ready(self, up: Upstream) -> None:
         up.begin(self, self.block, self.body, not self.trailers)
         if self.trailers:
             up.trailers(self.trailers)
 
-    lease_again = lease_ready
-
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
-        if cause == "connect":
-            self.context.leases.failed(self.backend, self.endpoint)
-        self._end(cause if cause in _OUTCOMES else "unresolved")
-
-    # --- its answer
-
-    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
-        """Nothing of the response goes on."""
-
-    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        if self.endpoint is not None:
-            lease.answered(self.backend, self.endpoint, head)
-        self.is_answered = True
-        if head.status == SWITCHING:
-            self._end("")
+        if cause == "limit":
+            self._end("limit")
         else:
-            self.upstream_content(first, end)
+            super().lease_failed(cause, detail, others)
 
-    def upstream_interim(self, head: ResponseHead) -> None:
-        """A 1xx says nothing to whom the response says nothing."""
+    def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        self.upstream_content(first, end)
 
     def upstream_content(self, data: bytes, end: bool) -> None:
         self.left -= len(data)
@@ -210,25 +150,14 @@ class _Copy:
     def upstream_trailers(self, lines: bytes) -> None:
         self.upstream_content(b"", True)
 
-    def upstream_lost(self, cause: str, stale: bool) -> None:
-        if not self.context.leases.lost(self, self.backend, cause, stale, True):
-            if not self.is_answered:
-                self.context.leases.failed(self.backend, self.endpoint)
-            self._end(cause)
-
-    def upstream_blocked(self) -> None:
-        """The request was written as one piece: there is no more to hold back."""
-
-    def upstream_drained(self) -> None:
-        """See `upstream_blocked`."""
+    def fail(self, error: CallFailed) -> None:
+        self._end(error.cause)
 
     def _end(self, cause: str) -> None:
         """`cause` is "" when the answer was as whole as anybody wants it, and else why it was not."""
-        if self.ended:
+        if self.is_over:
             return
-        self.ended = True
-        lease.release(self)
-        lease.uncount(self)
+        self.over()
         flight = self.context.mirrors
         flight.count -= 1
         flight.bytes -= self.size
@@ -236,5 +165,12 @@ class _Copy:
         self.context.recorder.mirrored(_OUTCOMES.get(cause, "lost"))
 
 
-_OUTCOMES = {"": "sent", "unresolved": "unresolved", "connect": "connect", "timeout": "timeout", "limit": "busy"}
+_OUTCOMES = {
+    "": "sent",
+    "unresolved": "unresolved",
+    "connect": "connect",
+    "timeout": "timeout",
+    "limit": "busy",
+    "unfinished": "unfinished",
+}
 """By cause; any other is a connection that broke or an answer that was none."""

@@ -1,29 +1,32 @@
-"""The header block that one attempt sends, where it is not the request's own: the destination's host, a retry's number.
-
-Edits of bytes at the moment of sending; the request stays as the steps left it, for expressions and the log.
+"""How a try of a request is sent: to which plan of its backend, with which lines (`upstream/outgoing` makes them), and
+finished by that backend's finishers. The request stays as the steps left it, for expressions and the log.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.http.heads import Head
+from dataplane.chain.replies import made
+from dataplane.http.body import NoRoom, TooLarge
+from dataplane.http.rules import WHOLE_BODY
+from dataplane.proxy.waiting import Steps
+from dataplane.upstream.calls import levels
+from dataplane.upstream.outgoing import KEPT, Edits, Outgoing, Unfinished, edited
+from dataplane.upstream.outgoing import finish as finish_all
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from dataplane.chain.reply import Reply
+    from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import BackendPlan
-
-RETRY_HEADER = b"x-retry-attempt"
 
 
 def backend_of(x: ActiveExchange, key: str) -> BackendPlan | None:
     """The backend of this key, as the policies of the route want it spoken to; None: it is not known."""
-    backend = x.table.backends.get(key)
-    if backend is None:
-        return None
-    rules = x.policies.rules
-    backend = backend.under(x.policies.backend, x.plan.http_version)
-    return backend if rules is None else backend.guarded(rules)
+    found: BackendPlan | None = levels.plan_of(x.table.backends, key, x.policies, x.plan.http_version)
+    return found
 
 
 def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:
@@ -35,24 +38,52 @@ def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:
     return backend.authority if (backend.renames if mode is None else mode) and not x.host_set else b""
 
 
-def block(x: ActiveExchange, backend: BackendPlan, tries: int = 0) -> bytes:
-    """The headers to send to `backend`; `tries`: how many tries there were before this one."""
-    head = x.request
-    host = authority(x, backend)
-    lines = with_host(head.block, head.low, host) if host else head.block
-    return lines + b"%b: %d\r\n" % (RETRY_HEADER, tries) if tries else lines
+def lines(x: ActiveExchange, backend: BackendPlan, tries: int = 0, length: int = KEPT) -> bytes:
+    """The header lines for `backend`; `tries`: how many tries there were before this one."""
+    return edited(x.request.block, Edits(authority(x, backend), length, tries))
 
 
-def with_length(lines: bytes, size: int) -> bytes:
-    """A block for a body of `size` bytes."""
-    head = Head(lines)
-    head.set(b"content-length", b"%d" % size)
-    return head.block
+def finish(x: ActiveExchange, context: Context, then: Callable[[ActiveExchange, Context], None]) -> None:
+    """Make `x.outgoing` of the try that begins, and have it finished; then `then`, or the answer that says why not. Its
+    time is the request's: the try's own begins behind it."""
+    backend, tries = x.backend_plan, 0 if x.retries is None else x.retries.tries
+    out = x.outgoing = Outgoing(
+        x.method, x.target, lines(x, backend, tries), None if x.has_body else b"", backend, x, tries
+    )
+    waits: Awaitable[None] | None
+    if out.body is None and any(each.needs_body for each in backend.finishers or ()):
+        waits = _with_body(x, out)
+    else:
+        try:
+            waits = finish_all(out)
+        except Unfinished as error:
+            x.reply(made(error.reason, str(error)))
+            return
+    if waits is None:
+        then(x, context)
+    else:
+        Steps(x, _outcome(waits), then).begin()
 
 
-def with_host(lines: bytes, low: bytes, host: bytes) -> bytes:
-    """A block with `host` as the value of its Host header, of which it has one or none (RFC 9112 3.2)."""
-    start = low.find(b"\r\nhost:")
-    if start < 0:
-        return b"\r\nhost: %b%b" % (host, lines)
-    return b"%b\r\nhost: %b%b" % (lines[:start], host, lines[low.find(b"\r\n", start + 2) :])
+async def _with_body(x: ActiveExchange, out: Outgoing) -> None:
+    """The body is read whole by the first try; another one has it from the copy that was kept."""
+    copy = x.body_copy
+    if x.buffer is not None:
+        out.body = await x.buffer.whole(x.may_hold(WHOLE_BODY))
+    elif copy is not None and x.request_done and not copy.too_large:
+        out.body = copy.whole()
+    waits = finish_all(out)
+    if waits is not None:
+        await waits
+
+
+async def _outcome(waits: Awaitable[None]) -> Reply | None:
+    try:
+        await waits
+    except Unfinished as error:
+        return made(error.reason, str(error))
+    except TooLarge:
+        return made("BodyTooLarge")
+    except NoRoom:
+        return made("TooManyBodies")
+    return None

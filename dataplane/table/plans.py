@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dataplane.upstream.guards import Guard, Rules
     from dataplane.upstream.health import Health
     from dataplane.upstream.limits import Limits, Quota
+    from dataplane.upstream.outgoing import Finisher
     from dataplane.upstream.parts import Part
 
 
@@ -261,6 +262,9 @@ class BackendPlan:
     """What policies say for its sake; `kind` is then "guarded"."""
     guard: Guard | None = None
     """Who carries out `rules`, from the first request on (`upstream/lease.Leases.guard`)."""
+    finishers: tuple[Finisher, ...] | None = None
+    """Who finishes each request that is sent to it (`upstream/outgoing`): what is attached to the backend itself, in
+    the order of the table there. None: nobody. Never of a backend that only has parts: they have their own."""
     far: tuple[Endpoint, ...] = ()
     """Endpoints that are for proxies of other zones: for when all of `endpoints` are evicted."""
     own: Settings = NO_SETTINGS

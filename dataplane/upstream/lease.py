@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Lease as Lease  # noqa: PLC0414 (given on: kinds of backends know no endpoint)
     from dataplane.upstream.guards import Guard, Guards, Rules
     from dataplane.upstream.opening import Connects, Dials
+    from dataplane.upstream.outgoing import Finisher
     from dataplane.upstream.settings import Transport
 
 MAX_RESENT = 2
@@ -52,8 +53,14 @@ class BackendPlan(Protocol):
     """What policies say for its sake (`upstream/guards`); `kind` is then "guarded"."""
     of_kind: object
     """What its kind has made of it (`kinds.Kind.plan`); None: it only forwards."""
+    authority: bytes
+    """Its own name, for the Host header; b"": it has none."""
     guard: Guard | None
     """Who carries out `rules`; None: there are none, or no request has come yet."""
+
+    @property
+    def finishers(self) -> Sequence[Finisher] | None:
+        """Who finishes what is sent to it (`upstream/outgoing`); None: nobody."""
 
     @property
     def endpoints(self) -> Sequence[Endpoint]: ...

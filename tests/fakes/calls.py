@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
+from dataplane.chain.calls import FOR_EVER, MAX_ANSWER, CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head, is_name, is_value
 from dataplane.proxy.waiting import StepFuture
 from tests.fakes.memory_proxy import Pending
@@ -24,7 +24,7 @@ from tests.fakes.memory_proxy import Pending
 Outcome = CallAnswer | CallFailed
 Handler = Callable[[CallRequest], Outcome]
 
-CAUSES = frozenset(("unresolved", "connect", "timeout", "lost", "invalid", "too_large"))
+CAUSES = frozenset(("unresolved", "connect", "timeout", "lost", "invalid", "too_large", "unfinished"))
 OURS = frozenset((b"host", b"content-length", b"transfer-encoding", b"connection"))
 """What only `Calls` itself writes."""
 
@@ -111,9 +111,22 @@ class FakeCalls:
             raise CallFailed("too_large", "the answer is too large")
         return CallAnswer(outcome.status, Head(outcome.head.block), outcome.body)
 
-    def stream(self, backend: str, request: CallRequest, seconds: float, x: Any = None) -> FakeStream:
+    def plan(self, backend: str, x: Any = None) -> FakePlan:
+        return FakePlan(backend)
+
+    def open(
+        self,
+        plan: FakePlan,
+        request: CallRequest,
+        *,
+        x: Any,
+        head_within: float,
+        whole_within: float = FOR_EVER,
+        idempotent: bool = False,
+        sends_more: bool = False,
+    ) -> FakeCall:
         """A call whose answer is the outcome's, asked for with all that was sent by its end."""
-        return FakeStream(self, backend, request, seconds)
+        return FakeCall(self, plan.key, request, min(head_within, whole_within), sends_more)
 
     async def _held(self) -> None:
         future = _future()
@@ -127,15 +140,25 @@ class FakeCalls:
             raise
 
 
-class FakeStream:
-    """A call in parts: its answer comes when the request has ended."""
+@dataclass(frozen=True)
+class FakePlan:
+    key: str
+    request_timeout: float | None = None
 
-    def __init__(self, calls: FakeCalls, backend: str, request: CallRequest, seconds: float) -> None:
+
+class FakeCall:
+    """A call: its answer comes when the request has ended."""
+
+    endpoint = None
+
+    def __init__(
+        self, calls: FakeCalls, backend: str, request: CallRequest, seconds: float, sends_more: bool = False
+    ) -> None:
         self.trailers = b""
         self._calls, self._backend, self._request, self._seconds = calls, backend, request, seconds
         self._sent = [request.body]
         self._answer: CallAnswer | None = None
-        self._is_ended = self._is_read = False
+        self._is_read, self._is_ended = False, not sends_more
 
     async def send(self, data: bytes, end: bool = False) -> None:
         assert not self._is_ended, "sent behind the end"
@@ -146,18 +169,33 @@ class FakeStream:
         await self.send(b"", True)
 
     async def head(self) -> CallAnswer:
-        assert self._is_ended, "asked for an answer before the end: nobody would give it"
-        if self._answer is None:
-            made, asked = b"".join(self._sent), self._request
-            whole = CallRequest(asked.method, asked.target, asked.authority, asked.headers, made)
-            self._answer = await self._calls.http(self._backend, whole, self._seconds)
+        await self._ask(MAX_ANSWER)
+        assert self._answer is not None
         return CallAnswer(self._answer.status, self._answer.head, b"")
 
     async def receive(self) -> bytes:
-        await self.head()
+        await self._ask(MAX_ANSWER)
         assert self._answer is not None
         body, self._is_read = b"" if self._is_read else self._answer.body, True
         return body
+
+    async def whole(self, most: int) -> CallAnswer:
+        await self._ask(most)
+        assert self._answer is not None
+        return self._answer
+
+    async def pour(self, taker: Callable[[bytes], None]) -> None:
+        taker(await self.receive())
+
+    async def _ask(self, most: int) -> None:
+        assert self._is_ended, "asked for an answer before the end: nobody would give it"
+        if self._answer is None:
+            asked = self._request
+            whole = CallRequest(asked.method, asked.target, asked.authority, asked.headers, b"".join(self._sent))
+            self._answer = await self._calls.http(self._backend, whole, self._seconds, most)
+
+    def hold(self, held: bool) -> None:
+        """Nothing comes by itself."""
 
     def cancel(self) -> None:
         self._is_ended = True

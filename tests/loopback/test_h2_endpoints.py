@@ -10,9 +10,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from dataplane.chain.calls import CallFailed, CallRequest, CallStream
+from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.h2.settings import Settings
-from dataplane.upstream.calls import HttpCalls
+from dataplane.upstream.calls import Call, HttpCalls
 from tests.fakes.h2_peer import echo_server
 from tests.fakes.socket_proxy import SocketProxy, serving
 from tests.harness.patience import PATIENCE
@@ -140,6 +140,10 @@ def calls_of(proxy: SocketProxy) -> HttpCalls:
     )
 
 
+def streamed(calls: HttpCalls, request: CallRequest) -> Call:
+    return calls.open(calls.plan(FAR), request, x=None, head_within=PATIENCE, sends_more=True)
+
+
 def call(method: str, body: bytes = b"") -> CallRequest:
     target, headers = f"/test.Echo/{method}".encode(), b"content-type: application/grpc\r\n"
     return CallRequest(b"POST", target, headers=headers, body=body)
@@ -148,7 +152,7 @@ def call(method: str, body: bytes = b"") -> CallRequest:
 class Messages:
     """gRPC messages out of the parts of an answer."""
 
-    def __init__(self, stream: CallStream) -> None:
+    def __init__(self, stream: Call) -> None:
         self.stream, self.rest = stream, b""
 
     async def __anext__(self) -> bytes:
@@ -176,7 +180,7 @@ async def test_unary_calls(said: bool) -> None:
                 octets = message(b"x" * size)
                 answer = await calls.http(FAR, call("Say", octets), PATIENCE, 4_000_000)
                 assert (answer.status, answer.body) == (200, octets)
-            stream = calls.stream(FAR, call("Say", message(b"fail")), PATIENCE)
+            stream = streamed(calls, call("Say", message(b"fail")))
             await stream.end()
             head = await stream.head()
             assert await stream.receive() == b""
@@ -188,7 +192,7 @@ async def test_unary_calls(said: bool) -> None:
 async def test_a_conversation_of_many_messages() -> None:
     """Ten thousand each way, both at once; then one that is cancelled midway."""
     async with grpc_server() as port, serving(file(port)) as proxy:
-        stream = calls_of(proxy).stream(FAR, call("Talk"), PATIENCE)
+        stream = streamed(calls_of(proxy), call("Talk"))
 
         async def speak() -> None:
             for number in range(10_000):
@@ -202,7 +206,7 @@ async def test_a_conversation_of_many_messages() -> None:
         assert heard == [b"SAY %d " % number + b"S" * 50 for number in range(10_000)]
         assert b"grpc-status: 0\r\n" in stream.trailers
 
-        other = calls_of(proxy).stream(FAR, call("Talk"), PATIENCE)
+        other = streamed(calls_of(proxy), call("Talk"))
         await other.send(message(b"a"))
         assert await anext(Messages(other)) == b"A"
         other.cancel()

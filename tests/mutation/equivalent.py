@@ -640,8 +640,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",
     (
         "dataplane/proxy/mirrors.py",
-        'self.blocks = [b"" if backend is None else outgoing.block(x, backend) for backend in backends]',
-        "self.blocks = [b'x' if backend is None else outgoing.block(x, backend) for backend in backends]",
+        'self.blocks = [b"" if backend is None else outgoing.lines(x, backend) for backend in backends]',
+        "self.blocks = [b'x' if backend is None else outgoing.lines(x, backend) for backend in backends]",
     ): "nothing is sent to a backend that is not there",
     (
         "dataplane/proxy/mirrors.py",

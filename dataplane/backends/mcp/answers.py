@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from dataplane.backends.mcp.calls import FOR_EVER
-from dataplane.chain.calls import CallFailed
+from dataplane.chain.calls import FOR_EVER, CallFailed
 from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Beyond, Malformed, Message
@@ -67,7 +66,7 @@ class Answering(Protocol):
         ...
 
     async def receive(self) -> bytes:
-        """As `chain.calls.CallStream`."""
+        """As `chain.calls.Call`."""
         ...
 
     def cancel(self) -> None: ...

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.backends.mcp import serving
-from dataplane.backends.mcp.calls import TargetCall
 from dataplane.chain.replies import made
 from dataplane.http.dates import is_dated
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.http.rules import WHOLE_BODY
+from dataplane.upstream.calls import Call
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.answers import Answering
@@ -52,7 +52,7 @@ class Outlet:
         self.keep_alive: float | None = None
         """Seconds of silence on a stream of events after which it gets a sign of life; None: none."""
         self._signs: KeepAlive | None = None
-        self._poured: TargetCall | None = None
+        self._poured: Call | None = None
         """Whose answer is given as it comes."""
 
     # --- the request (`carriers.Upstream`)
@@ -183,7 +183,7 @@ class Outlet:
     async def pour(self, call: Answering) -> None:
         """Give what is left of an answer. Raises `CallFailed`."""
         await self.ready()
-        if not isinstance(call, TargetCall):
+        if not isinstance(call, Call):
             await give_all(self, call)
             return
         self._poured = call

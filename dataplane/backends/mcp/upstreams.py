@@ -11,7 +11,7 @@ import msgspec
 from dataplane.backends.mcp import arranging, calls
 from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed, unreadable
 from dataplane.backends.mcp.visit import SESSION, Visit
-from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
 from dataplane.mcp import introduction, messages
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
@@ -55,7 +55,7 @@ class Upstreams:
             return fresh
         return self.visit.x.context.mcp_memory.renewed(session.number, target) or session.of(target)
 
-    async def post(self, target: TargetPlan, body: bytes, seconds: float = calls.FOR_EVER) -> Opened:
+    async def post(self, target: TargetPlan, body: bytes, seconds: float = FOR_EVER) -> Opened:
         """Send a message within the session. Raises `TargetFailed`."""
         return await self._within(target, b"POST", body, _TAKES + _JSON, seconds)
 
@@ -64,7 +64,7 @@ class Upstreams:
         lines = b"accept: text/event-stream\r\n"
         if last_event:
             lines += b"last-event-id: %b\r\n" % last_event
-        return await self._within(target, b"GET", b"", lines, calls.FOR_EVER)
+        return await self._within(target, b"GET", b"", lines, FOR_EVER)
 
     async def answer(self, target: TargetPlan, known: UpstreamSession, body: bytes) -> Opened:
         """Send an answer of the client to a request of a server, within the session that the server asked in. Raises

@@ -9,6 +9,7 @@ from dataplane.http.grpc import WEB
 from dataplane.proxy.layers import a2a
 from dataplane.proxy.layers.a2a import AgentCall
 from dataplane.proxy.layers.grpc_web import WebCall
+from dataplane.proxy.layers.layer import Layer
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
@@ -35,7 +36,19 @@ def _is_for_agent(x: ActiveExchange, up: Upstream) -> bool:
     return x.backend_plan.application == a2a.APPLICATION
 
 
+def _is_elsewhere(x: ActiveExchange, up: Upstream) -> bool:
+    """A finisher of the backend has changed the target, for the endpoint alone: the log has the request's."""
+    return x.backend_plan.finishers is not None and x.outgoing.target != x.target
+
+
+def _elsewhere(x: ActiveExchange, up: Upstream) -> Layer:
+    layer = Layer(x, up)
+    layer.target = x.outgoing.target
+    return layer
+
+
 LAYERS: Final = (
+    LayerRow("what is finished leaves as it is", _is_elsewhere, _elsewhere),
     LayerRow("the agent's own words are read, not those of a translation", _is_for_agent, AgentCall, a2a.refuses),
     LayerRow("what leaves is gRPC's, whatever else reads the call", _is_web_call, WebCall),
 )

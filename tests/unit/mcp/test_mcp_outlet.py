@@ -13,10 +13,9 @@ import pytest
 
 from dataplane.backends.mcp import answers, calls, outlet, relay, serving
 from dataplane.backends.mcp.answers import AnswerRefused, Answers, Deadline, Opened, TargetFailed
-from dataplane.backends.mcp.calls import TargetCall
 from dataplane.backends.mcp.outlet import Outlet
 from dataplane.backends.mcp.relay import Rewrite
-from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
+from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed, CallRequest
 from dataplane.http.body import Room
 from dataplane.http.heads import Head
 from dataplane.http.messages import ResponseHead
@@ -25,7 +24,8 @@ from dataplane.mcp import names
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.plans import TargetPlan
 from dataplane.table.plans import at_socket
-from dataplane.upstream.call_streams import BUFFER
+from dataplane.upstream.calls import Call, HttpCalls
+from dataplane.upstream.calls.call import BUFFER
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.settings import NO_SETTINGS, Settings
 
@@ -256,11 +256,11 @@ class Up:
         self.did.append("reset")
 
 
-def call() -> tuple[TargetCall, Up]:
+def call() -> tuple[Call, Up]:
     """One whose answer has begun."""
     services: Any = SimpleNamespace(clock=lambda: 0.0, make_future=asyncio.get_running_loop().create_future)
-    plan: Any = SimpleNamespace(key="b")
-    made = TargetCall(services, plan, CallRequest(b"GET", b"/"), 1.0)
+    plan: Any = SimpleNamespace(key="b", authority=b"server")
+    made = Call(services, plan, CallRequest(b"GET", b"/"))
     up: Any = Up()
     made.up = up
     return made, up
@@ -493,18 +493,17 @@ def test_lines_of_a_client_that_go_on(name: str) -> None:
     assert calls.passing(head) == b"a: 1\r\n" + (b"" if name in OWN_LINES else line)
 
 
-@pytest.mark.parametrize("seconds", [2.5, calls.FOR_EVER])
+@pytest.mark.parametrize("seconds", [2.5, FOR_EVER])
 async def test_a_call_begins_with_its_whole_content(seconds: float) -> None:
     begun: list[Any] = []
     leases = SimpleNamespace(begin=lambda holder, plan: begun.append((holder, plan)))
-    services = SimpleNamespace(
-        clock=lambda: 100.0, leases=leases, wake_at=lambda at, whom: begun.append((at, whom)), make_future=None
-    )
+    given: Any = (None, leases, lambda at, whom: begun.append((at, whom)), None, lambda: 100.0)
+    services = HttpCalls(*given)
     x: Any = SimpleNamespace(context=SimpleNamespace(calls=services))
-    plan: Any = SimpleNamespace(key="b", authority=b"server", host_rewrite=False, port=0)
+    plan: Any = SimpleNamespace(key="b", authority=b"server", request_timeout=None, finishers=None)
     request = CallRequest(b"POST", b"/mcp", b"server", b"x: 1\r\n", b"body")
     made = calls.call(x, plan, request, seconds, True)
-    assert (made.is_idempotent, made.length, made.seconds) == (True, 4, seconds)
+    assert (made.is_idempotent, made.length, made.head_by) == (True, 4, 100.0 + seconds)
     assert begun == [(made, plan), *([(102.5, made)] if seconds == 2.5 else [])]
     assert calls.call(x, plan, request).is_idempotent is False
     taken: list[Any] = []
@@ -523,7 +522,7 @@ JSON, STREAM = b"content-type: application/json\r\n", b"content-type: Text/Event
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
 
-def opened(*parts: bytes | Exception, lines: bytes = JSON, status: int = 200, until: float = calls.FOR_EVER) -> Opened:
+def opened(*parts: bytes | Exception, lines: bytes = JSON, status: int = 200, until: float = FOR_EVER) -> Opened:
     return Opened(Parts(*parts), CallAnswer(status, Head(b"\r\n" + lines), b""), "one", until)
 
 

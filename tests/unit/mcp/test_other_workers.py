@@ -122,7 +122,7 @@ async def test_connections_are_kept_to_a_bounded_number_of_workers(
 
 
 class Asked:
-    """`calls.TargetCall` of the one that asks, `local_http.Connection` of the one that answers."""
+    """`chain.calls.Call` of the one that asks, `local_http.Connection` of the one that answers."""
 
     def __init__(self, other: Holder, request: CallRequest) -> None:
         self.is_given_up = False

@@ -75,7 +75,7 @@ Server = Callable[[Json, CallRequest], "Answer | CallFailed"]
 
 
 class Call:
-    """`calls.TargetCall` to one of the servers."""
+    """`chain.calls.Call` to one of the servers."""
 
     def __init__(self, target: str, request: CallRequest, seconds: float, found: Answer | CallFailed) -> None:
         self.target, self.request, self.seconds, self._found = target, request, seconds, found

@@ -13,6 +13,7 @@ from dataplane.proxy import mirrors
 from dataplane.proxy.context import InFlight
 from dataplane.proxy.mirrors import MAX_ANSWER, MAX_BYTES, MAX_IN_FLIGHT, SECONDS
 from dataplane.table.plans import Mirror
+from dataplane.upstream.endpoint import Endpoint
 
 HOST = b"\r\nhost: a\r\n"
 LINES = HOST + b"content-length: 4\r\n"
@@ -23,14 +24,16 @@ OK = ResponseHead(200, b"HTTP/1.1 200 OK", b"\r\n", b"\r\n", UNKNOWN, True)
 class Backend:
     """A plan, as far as it is read."""
 
+    key = "b"
     renames = False
     authority = b""
+    finishers = None
 
     def __init__(self, request_timeout: float | None = None, guard: Any = None) -> None:
         self.request_timeout = request_timeout
         self.guard = guard
 
-    def under(self, *_given: object) -> Backend:
+    def beneath(self, *_given: object) -> Backend:
         return self
 
 
@@ -48,12 +51,15 @@ class World:
         self.draw = draw
         self.mirrors = InFlight()
         self.recorder = SimpleNamespace(mirrored=self.outcomes.append)
-        self.deadlines = SimpleNamespace(wake_at=lambda moment, who: self.sleepers.append((moment, who)))
+        self.calls = self
         self.leases = SimpleNamespace(
             begin=lambda holder, plan: self.begun.append(holder),
             failed=lambda plan, endpoint: self.failures.append(endpoint),
             lost=self.lost,
         )
+
+    def wake_at(self, moment: float, who: Any) -> None:
+        self.sleepers.append((moment, who))
 
     def clock(self) -> float:
         return 50.0
@@ -62,7 +68,7 @@ class World:
         self.draws += 1
         return self.draw
 
-    def lost(self, holder: Any, plan: Any, *rest: Any) -> bool:
+    def lost(self, holder: Any, plan: Any, *rest: Any, is_idempotent: bool) -> bool:
         self.lost_as.append(rest)
         return self.again
 
@@ -134,7 +140,7 @@ def test_each_mirror_that_is_not_there_is_counted() -> None:
     assert world.outcomes == ["unresolved", "unresolved"] and len(world.begun) == 1
     drawn.skip("too_large")
     assert world.outcomes[2:] == ["too_large"] * 3
-    world.begun[0].wake(0.0)
+    world.begun[0].wake(60.0)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,7 @@ def test_no_more_are_under_way_than_may_be(count: int, size: int, is_sent: bool)
     world.drawn().send(b"body")
     assert len(world.begun) == is_sent and world.outcomes == ([] if is_sent else ["busy"])
     for copy in world.begun:
-        copy.wake(0.0)
+        copy.wake(60.0)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +178,7 @@ def test_a_copy_has_the_length_of_its_body(announced: int, length: int, block: b
     assert sorted(copy.block.split(b"\r\n")) == sorted(block.split(b"\r\n"))
     assert copy.is_grpc == (announced != 0)
     assert (copy.attempt, copy.leased, copy.counted, copy.takes_trailers, copy.upgrade, copy.retries) == (
-        0, False, None, False, b"", None
+        0, False, None, False, b"", copy
     )  # fmt: skip
 
 
@@ -189,14 +195,14 @@ def test_a_copy_has_a_time(limit: float | None, due: float) -> None:
 
 
 def reached(copy: Any) -> Carrier:
-    copy.up, copy.endpoint = Carrier(), "endpoint"
+    copy.up, copy.endpoint = Carrier(), Endpoint("192.0.2.1", 80)
     carrier: Carrier = copy.up
     return carrier
 
 
 def answered(copy: Any) -> Carrier:
     """Its head is here; the endpoint says nothing of its health by it."""
-    copy.up, copy.endpoint = Carrier(), SimpleNamespace(health=1.0)
+    copy.up, copy.endpoint = Carrier(), Endpoint("192.0.2.1", 80)
     carrier: Carrier = copy.up
     copy.upstream_head(OK, b"", False)
     return carrier
@@ -213,8 +219,8 @@ ENDS: dict[str, tuple[Any, str, bool]] = {
     "no more at this time": (lambda copy: copy.lease_failed("limit", ""), "busy", False),
     "an answer": (lambda copy: (answered(copy), copy.upstream_content(b"a", True)), "sent", False),
     "an answer with trailers": (lambda copy: (answered(copy), copy.upstream_trailers(b"")), "sent", False),
-    "an answer in one piece": (lambda copy: copy.upstream_head(OK, b"a", True), "sent", False),
-    "another protocol": (lambda copy: copy.upstream_head(SWITCH, b"", False), "sent", False),
+    "an answer in one piece": (lambda copy: (reached(copy), copy.upstream_head(OK, b"a", True)), "sent", False),
+    "another protocol": (lambda copy: (reached(copy), copy.upstream_head(SWITCH, b"", False)), "lost", False),
     "a connection that broke": (lambda copy: (reached(copy), copy.upstream_lost("reset", False)), "lost", True),
     "an answer that broke": (lambda copy: (answered(copy), copy.upstream_lost("reset", False)), "lost", False),
 }
@@ -227,7 +233,7 @@ def test_each_end_counts_once_and_leaves_nothing(end: str) -> None:
     what, outcome, has_failed = ENDS[end]
     what(copy)
     assert world.outcomes == [outcome] and bool(world.failures) == has_failed
-    assert (world.mirrors.count, world.mirrors.bytes, copy.body, copy.ended) == (0, 0, b"", True)
+    assert (world.mirrors.count, world.mirrors.bytes, copy.body, copy.is_over) == (0, 0, b"", True)
     copy.wake(70.0)
     copy.upstream_content(b"", True)
     assert world.outcomes == [outcome] and world.mirrors.count == 0
@@ -240,7 +246,7 @@ def test_so_much_of_an_answer_is_read(size: int, is_over: bool) -> None:
     answered(copy)
     carrier = copy.up
     copy.upstream_content(b"a" * size, False)
-    assert copy.ended == is_over and carrier.told == (["reset"] if is_over else [])
+    assert copy.is_over == is_over and carrier.told == (["reset"] if is_over else [])
     copy.wake(60.0)
 
 
@@ -259,7 +265,7 @@ def test_a_copy_that_is_sent_again_goes_on() -> None:
     copy = world.copy()
     reached(copy)
     copy.upstream_lost("closed", True)
-    assert world.lost_as == [("closed", True, True)] and world.outcomes == [] and not copy.ended
+    assert world.lost_as == [("closed", True, True)] and world.outcomes == [] and not copy.is_over
     assert world.failures == []
     copy.wake(60.0)
 
@@ -288,5 +294,5 @@ def test_a_copy_asks_for_a_carrier_as_any_request() -> None:
         assert getattr(copy, name)() is None
     copy.upstream_interim(OK)
     copy.upstream_never_indexed(frozenset((b"x-a",)))
-    assert copy.never_indexed == NO_NAMES and not copy.is_answered
+    assert copy.never_indexed == NO_NAMES and copy.head_of_answer is None
     copy.wake(60.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.chain.calls import CallFailed, CallRequest, CallStream
+from dataplane.chain.calls import Call, CallFailed, CallRequest
 from dataplane.http.h2 import errors
 from dataplane.http.h2.settings import Settings
 from dataplane.upstream.versions import HTTP1, HTTP2
@@ -41,9 +41,13 @@ class Doing:
         return self.result
 
 
-def begun(settings: Settings | None = None, request: CallRequest = CALL) -> tuple[World, CallStream, Endpoint2]:
+def streamed(world: World, request: CallRequest = CALL) -> Call:
+    return world.calls.open(world.calls.plan(TCP), request, x=None, head_within=2.0, sends_more=True)
+
+
+def begun(settings: Settings | None = None, request: CallRequest = CALL) -> tuple[World, Call, Endpoint2]:
     world = World()
-    call = world.calls.stream(TCP, request, 2.0)
+    call = streamed(world, request)
     return world, call, Endpoint2(world.up, settings or Settings())
 
 
@@ -158,14 +162,15 @@ def test_a_refused_call_is_sent_again_unless_content_left() -> None:
 
 def test_a_backend_that_is_not_known() -> None:
     world = World()
-    head = Doing(world.calls.stream("backend/none", CALL, 2.0).head())
-    assert head.error is not None and head.error.cause == "unresolved"
+    with pytest.raises(CallFailed, match="backend/none is not known") as raised:
+        world.calls.plan("backend/none")
+    assert raised.value.cause == "unresolved"
 
 
 def test_sending_waits_for_the_connection() -> None:
     world = World()
     world.connector.hold = True
-    call = world.calls.stream(TCP, CALL, 2.0)
+    call = streamed(world)
     sending = Doing(call.send(b"first"))
     assert not sending.done
     world.connector.hold = False
@@ -178,7 +183,7 @@ def test_sending_waits_for_the_connection() -> None:
 def test_nobody_can_connect() -> None:
     world = World()
     world.connector.refuse = "no route"
-    call = world.calls.stream(TCP, CALL, 2.0)
+    call = streamed(world)
     for doing in (Doing(call.send(b"x")), Doing(call.head()), Doing(call.receive())):
         assert doing.error is not None and doing.error.cause == "connect"
 
@@ -187,7 +192,7 @@ def test_over_http1() -> None:
     """The same call to a backend that is to be spoken to in HTTP/1.1: chunks, and trailers both ways."""
     world = World()
     world.plans[TCP] = replace(world.plans[TCP], version=HTTP1)
-    call = world.calls.stream(TCP, CALL, 2.0)
+    call = streamed(world)
     Doing(call.send(b"one")).value()
     Doing(call.end(b"x-sum: 1\r\n")).value()
     assert world.up.received.endswith(b"transfer-encoding: chunked\r\n\r\n3\r\none\r\n0\r\nx-sum: 1\r\n\r\n")
@@ -279,7 +284,7 @@ def test_an_answer_that_fails_leaves_nothing_to_receive() -> None:
 def test_the_endpoint_is_stopped_at_64_kib_and_goes_on_below() -> None:
     world = World()
     world.plans[TCP] = replace(world.plans[TCP], version=HTTP1)
-    call = world.calls.stream(TCP, CALL, 2.0)
+    call = streamed(world)
     world.up.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n" + b"x" * 65_535)
     assert world.up.reading
     world.up.answer(b"x")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.legacy.reached import PEER_SECONDS, Gone
-from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
 
 if TYPE_CHECKING:
-    from dataplane.backends.mcp.calls import TargetCall
     from dataplane.backends.mcp.legacy.client_streams import ClientStream
     from dataplane.backends.mcp.typing import McpExchange
     from dataplane.chain.calls import CallAnswer
     from dataplane.table.plans import BackendPlan
+    from dataplane.upstream.calls import Call
 
 SESSION: Final = b"x-session"
 _OK: Final = 200
@@ -84,13 +84,13 @@ class NearMail:
 class FarMail:
     """`call`: open as long as the client is there, and counted by its worker."""
 
-    def __init__(self, x: McpExchange, peer: BackendPlan, path: bytes, call: TargetCall, session: str) -> None:
+    def __init__(self, x: McpExchange, peer: BackendPlan, path: bytes, call: Call, session: str) -> None:
         self.session = session
         self._x, self._peer, self._path, self._call = x, peer, path, call
         self._has_left = False
 
     async def give(self, text: bytes) -> None:
-        await self._send(b"POST", b"", text, calls.FOR_EVER)
+        await self._send(b"POST", b"", text, FOR_EVER)
 
     async def begin_session(self, text: str) -> None:
         await self._send(b"PUT", b"/session", text.encode())
@@ -117,9 +117,7 @@ class FarMail:
         self._call.cancel()
 
 
-async def asked(
-    x: McpExchange, peer: BackendPlan, request: CallRequest, seconds: float
-) -> tuple[TargetCall, CallAnswer]:
+async def asked(x: McpExchange, peer: BackendPlan, request: CallRequest, seconds: float) -> tuple[Call, CallAnswer]:
     """Raises `Gone`, also where the worker is."""
     call = calls.call(x, peer, request, seconds)
     try:

@@ -16,12 +16,12 @@ from dataplane.mcp.messages import INVALID_REQUEST, Malformed, Message
 from dataplane.mcp.plans import LARGEST_ANSWER
 
 if TYPE_CHECKING:
-    from dataplane.backends.mcp.calls import TargetCall
     from dataplane.backends.mcp.legacy.server_streams import ServerStream
     from dataplane.backends.mcp.typing import McpExchange
     from dataplane.chain.calls import CallAnswer
     from dataplane.mcp.hearing import Hearing
     from dataplane.table.plans import BackendPlan
+    from dataplane.upstream.calls import Call
 
 ENDPOINT: Final = b"x-endpoint"
 LAST: Final = b"last"
@@ -133,7 +133,7 @@ class Far:
         call, _ = await self._send(b"DELETE", b"")
         call.cancel()
 
-    async def _send(self, method: bytes, body: bytes) -> tuple[TargetCall, CallAnswer]:
+    async def _send(self, method: bytes, body: bytes) -> tuple[Call, CallAnswer]:
         call = calls.call(self._x, self._peer, CallRequest(method, self._path, b"", b"", body), PEER_SECONDS)
         try:
             answer = await call.head()
@@ -162,7 +162,7 @@ def _refused(status: int) -> Exception:
 
 
 class _FarHeard:
-    def __init__(self, call: TargetCall, endpoint: bytes) -> None:
+    def __init__(self, call: Call, endpoint: bytes) -> None:
         self.endpoint = endpoint
         self._call = call
         self._reader = EventReader(LARGEST_ANSWER)  # what the other worker has read, by its own bound

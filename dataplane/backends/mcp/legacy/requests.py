@@ -13,7 +13,7 @@ from dataplane.backends.mcp.answers import Labelled, Opened, TargetFailed
 from dataplane.backends.mcp.legacy import server_streams
 from dataplane.backends.mcp.legacy.reached import PEER_SECONDS, Far, Gone, Heard, Near, Reached
 from dataplane.backends.mcp.visit import SESSION
-from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
+from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
 from dataplane.mcp import messages
@@ -24,11 +24,11 @@ from gatewright.kept_errors import again, kept
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.backends.mcp.calls import TargetCall
     from dataplane.backends.mcp.visit import Visit
     from dataplane.mcp.messages import Message
     from dataplane.mcp.plans import TargetPlan
     from dataplane.table.plans import BackendPlan
+    from dataplane.upstream.calls import Call
 
 NOT_FOUND: Final = 404
 _JSON: Final = b"\r\ncontent-type: application/json\r\n"
@@ -181,7 +181,7 @@ class _Sent:
         self.endpoint = endpoint
         self.failed = failed
         self.lines = lines
-        self.call: TargetCall | None = None
+        self.call: Call | None = None
         self.refused: CallAnswer | None = None
         self.problem: CallFailed | None = None
         self._pinned = pinned if endpoint is None else endpoint.label
@@ -208,7 +208,7 @@ class _Sent:
 
     def limit(self, visit: Visit, leave: Callable[[], None], seconds: float) -> None:
         """Call `leave` when nothing was said in time."""
-        if seconds != calls.FOR_EVER:
+        if seconds != FOR_EVER:
             self._late = _Late(self, leave, seconds)
             calls_of = visit.x.context.calls
             calls_of.wake_at(calls_of.clock() + seconds, self._late)

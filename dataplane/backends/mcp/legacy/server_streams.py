@@ -23,11 +23,11 @@ from dataplane.mcp.hearing import Hearing, Signal
 from dataplane.mcp.messages import Message
 
 if TYPE_CHECKING:
-    from dataplane.backends.mcp.calls import TargetCall
     from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.backends.mcp.visit import Visit
     from dataplane.mcp.plans import TargetPlan
     from dataplane.table.plans import BackendPlan
+    from dataplane.upstream.calls import Call
 
 log = logging.getLogger("dataplane.mcp")
 
@@ -39,9 +39,7 @@ class ServerStream:
     """`call` has begun to answer; `origin`: scheme and authority that it was asked by; `number`: of the client's
     session, b"": it has none."""
 
-    def __init__(
-        self, holder: Holder, call: TargetCall, target: TargetPlan, origin: tuple[str, str], number: bytes
-    ) -> None:
+    def __init__(self, holder: Holder, call: Call, target: TargetPlan, origin: tuple[str, str], number: bytes) -> None:
         self.of = number, target.name
         self.id = secrets.token_hex(16)
         self.call = call
@@ -185,7 +183,7 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
         raise TargetFailed(target.name, str(error)) from None
 
 
-async def _held(visit: Visit, target: TargetPlan, call: TargetCall, origin: tuple[str, str]) -> ServerStream | Opened:
+async def _held(visit: Visit, target: TargetPlan, call: Call, origin: tuple[str, str]) -> ServerStream | Opened:
     answer = await call.head()
     if answer.status != _OK:
         return Opened(call, answer, target.name)

@@ -1,4 +1,4 @@
-"""What every call of a policy does while it is under way: where it goes, what fails it, and what that says of whom."""
+"""What is sent by ourselves, while it is under way: where it goes, what fails it, and what that says of whom."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ import pytest
 
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.upstream.asking import MAX_CONNECTS, Asking, block_of
+from dataplane.upstream import outgoing
+from dataplane.upstream.calls.sending import MAX_CONNECTS, Sending
 from dataplane.upstream.endpoint import Endpoint
 
 
-class Call(Asking):
+class Call(Sending):
     """One that notes what becomes of it."""
 
     def __init__(self, world: World, request: CallRequest) -> None:
         calls: Any = world
-        super().__init__(calls, "backend/a", request, 2.0, len(request.body))
+        body = request.body
+        super().__init__(calls, world.plan, request.method, request.target, b"\r\n", body, len(body))
         self.heard: list[Any] = []
+        self.is_idempotent = False
+
+    @property
+    def is_grpc(self) -> bool:
+        return False
 
     def lease_ready(self, up: Any) -> None:
         self.heard.append(up)
@@ -47,8 +54,8 @@ class World:
         self.failed: list[Any] = []
         self.lost: list[tuple[Any, ...]] = []
         self.is_sent_again = False
-        self.plan = SimpleNamespace(request_timeout=None, guard=None, **plan)
-        self.known = {"backend/a": self.plan}
+        self.plan = SimpleNamespace(key="backend/a", request_timeout=None, guard=None, finishers=None, **plan)
+        self.woken: list[float] = []
         self.leases = SimpleNamespace(
             begin=lambda holder, plan: self.begun.append(plan),
             failed=lambda plan, endpoint: self.failed.append((plan, endpoint)),
@@ -62,12 +69,12 @@ class World:
     def clock(self) -> float:
         return self.now
 
-    def table(self) -> Any:
-        return SimpleNamespace(backends=self.known)
+    def wake_at(self, moment: float, whom: Any) -> None:
+        self.woken.append(moment - self.now)
 
-    def call(self, request: CallRequest | None = None) -> Call:
+    def call(self, request: CallRequest | None = None, whole: float = 2.0) -> Call:
         made = Call(self, request or CallRequest(b"GET", b"/", b"a"))
-        made.begin()
+        made.begin(2.0, whole, None)
         made.endpoint = self.endpoint
         return made
 
@@ -76,30 +83,38 @@ def head(status: int) -> Any:
     return SimpleNamespace(status=status)
 
 
-def test_a_backend_that_is_not_known() -> None:
-    world = World()
-    world.known.clear()
-    assert world.call().heard == [("unresolved", "backend/a is not known")] and world.begun == []
-
-
 @pytest.mark.parametrize(("of_backend", "seconds"), [(None, 2.0), (0.5, 0.5), (30.0, 30.0)])
 def test_the_backend_s_own_time_counts_before_the_call_s(of_backend: float | None, seconds: float) -> None:
     world = World()
     world.plan.request_timeout = of_backend
     call = world.call()
-    assert call.seconds == seconds and world.begun == [world.plan]
-    assert str(call.too_late()) == f"192.0.2.1:80 gave no answer within {seconds:g} s"
+    assert world.woken == [seconds] and world.begun == [world.plan]
+    call.wake(100.0 + seconds - 0.001)
+    assert call.heard == []
+    call.wake(100.0 + seconds)
+    assert call.heard == [("timeout", f"192.0.2.1:80 gave no answer within {seconds:g} s")]
 
 
-def test_what_policies_above_say_counts() -> None:
+def test_the_head_has_no_more_time_than_the_whole() -> None:
     world = World()
-    beneath = SimpleNamespace(request_timeout=7.0)
-    world.plan.beneath = lambda *said: beneath if said == ("settings", "rules") else None
-    call = Call(world, CallRequest(b"GET", b"/", b"a"))
-    inherited: Any = SimpleNamespace(backend="settings", rules="rules")
-    call.inherited = inherited
-    call.begin()
-    assert world.begun == [beneath] and call.seconds == 7.0
+    call = world.call(whole=0.5)
+    assert world.woken == [0.5]
+    call.wake(100.5)
+    assert call.heard[0][0] == "timeout"
+
+
+@pytest.mark.parametrize(("of_backend", "whole"), [(None, 5.0), (0.5, 3.5), (30.0, 33.0)])
+def test_what_is_after_the_head_keeps_its_time(of_backend: float | None, whole: float) -> None:
+    world = World()
+    world.plan.request_timeout = of_backend
+    call = world.call(whole=5.0)
+    call.upstream_head(head(200), b"", False)
+    call.heard.clear()
+    assert world.woken[1:] == [pytest.approx(whole)]
+    call.wake(100.0 + whole - 0.001)
+    assert call.heard == []
+    call.wake(100.0 + whole + 0.001)
+    assert call.heard == [("timeout", f"192.0.2.1:80 gave no answer within {whole:g} s")] and not world.failed
 
 
 @pytest.mark.parametrize(
@@ -193,22 +208,16 @@ def test_one_that_is_late_is_held_against_whom_it_was_sent_to(has_up: bool, has_
     call.up = up
     if has_head:
         call.upstream_head(head(200), b"", False)
-    error = call.too_late()
-    assert (error.cause, world.failed) == ("timeout", [(world.plan, world.endpoint)] if is_judged else [])
+    call.heard.clear()
+    call.wake(200.0)
+    assert call.heard[0][0] == "timeout"
+    assert world.failed == ([(world.plan, world.endpoint)] if is_judged else [])
 
 
 def test_before_there_is_an_endpoint_messages_name_the_backend() -> None:
     call = World().call()
     call.endpoint = None
     assert call.where() == "backend/a"
-
-
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [(b"", False), (b"Content-Type: application/grpc\r\n", True), (b"content-type: text/plain\r\n", False)],
-)
-def test_which_calls_are_grpc(headers: bytes, expected: bool) -> None:
-    assert World().call(CallRequest(b"POST", b"/", b"a", headers)).is_grpc is expected
 
 
 @pytest.mark.parametrize(
@@ -233,5 +242,5 @@ def test_the_header_lines(
     method: bytes, length: int, line: bytes, asked: bytes, of_backend: bytes, host: bytes
 ) -> None:
     request = CallRequest(method, b"/", asked, b"x-a: 1\r\n")
-    backend = SimpleNamespace(authority=of_backend)
-    assert block_of(request, backend, length) == b"\r\nhost: " + host + b"\r\n" + line + b"x-a: 1\r\n"
+    backend: Any = SimpleNamespace(authority=of_backend)
+    assert outgoing.of_call(request, backend, length) == b"\r\nhost: " + host + b"\r\n" + line + b"x-a: 1\r\n"

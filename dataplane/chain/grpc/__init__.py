@@ -1,0 +1,11 @@
+"""gRPC as a client speaks it, over calls (`chain.calls.Call`). Messages are bytes: who calls knows their types.
+
+Source: gRPC's document PROTOCOL-HTTP2.
+"""
+
+from dataplane.chain.grpc.opening import opened
+from dataplane.chain.grpc.status import StatusError
+from dataplane.chain.grpc.stream import Stream
+from dataplane.chain.grpc.unary import unary
+
+__all__ = ["StatusError", "Stream", "opened", "unary"]

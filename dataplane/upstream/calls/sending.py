@@ -1,0 +1,243 @@
+"""What is sent by ourselves, on its way: what a `Call` and a copy for a mirror have in common. Begin, deadline, the way
+to an endpoint, losses; what becomes of the answer is the subclass's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from dataplane.carriers import REFUSED, UNSENT
+from dataplane.chain.calls import CallFailed, within
+from dataplane.http.messages import NO_NAMES
+from dataplane.http.statuses import SWITCHING
+from dataplane.upstream import balance, lease, outgoing
+
+if TYPE_CHECKING:
+    from dataplane.carriers import Upstream
+    from dataplane.exchange import Exchange
+    from dataplane.http.messages import Peer, ResponseHead
+    from dataplane.upstream.calls.service import HttpCalls
+    from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.limits import Tally
+
+MAX_CONNECTS: Final = 3
+"""Endpoints that are tried to connect to: nothing was sent to the ones before."""
+
+
+class Sending(ABC):
+    """Holder of a lease, consumer of its answer, woken at its deadlines; and itself knows where it went
+    (`Lease.retries`)."""
+
+    __slots__ = (
+        "__weakref__",
+        "attempt",
+        "block",
+        "body",
+        "calls",
+        "counted",
+        "endpoint",
+        "finishing",
+        "head_by",
+        "head_of_answer",
+        "is_over",
+        "is_repeatable",
+        "lease",
+        "leased",
+        "length",
+        "method",
+        "plan",
+        "started",
+        "target",
+        "tried",
+        "up",
+        "whole_by",
+    )
+    upgrade = b""
+    version = b"HTTP/1.1"
+    scheme = b"http"
+    client: Peer | None = None
+    takes_trailers = False
+    never_indexed = NO_NAMES
+    is_idempotent = False
+    """It may come twice, whatever its method is."""
+
+    def __init__(
+        self, calls: HttpCalls, plan: Any, method: bytes, target: bytes, block: bytes, body: bytes, length: int
+    ) -> None:
+        """`plan`: a BackendPlan. `block`: all header lines; `length`: of the content, of which `body` is the first."""
+        self.calls = calls
+        self.plan = plan
+        self.method = method
+        self.target = target
+        self.block = block
+        self.body = body
+        self.length = length
+        self.head_by = self.whole_by = _NEVER
+        self.started = calls.clock()
+        self.endpoint: Endpoint | None = None
+        self.up: Upstream | None = None
+        self.leased = False
+        self.counted: Tally | None = None
+        self.lease = self.attempt = 0
+        self.tried: list[Endpoint] = []
+        """Endpoints that could not be connected to, or are asked now."""
+        self.head_of_answer: ResponseHead | None = None
+        self.is_repeatable = True
+        """All of the request is still here."""
+        self.is_over = False
+        """Its answer is here whole, or it has failed."""
+        self.finishing: outgoing.Finishing | None = None
+        """Finishers that wait."""
+
+    @property
+    def retries(self) -> Self:
+        """As `Lease.retries`."""
+        return self
+
+    @property
+    @abstractmethod
+    def is_grpc(self) -> bool: ...
+
+    # --- the beginning, and its time
+
+    def begin(self, head_within: float, whole_within: float, x: Exchange | None) -> None:
+        """Finish the head, get a connection and send; any of these may have to wait. Seconds: until the head of the
+        answer, and until its end; `http.requestTimeout` of the backend takes the place of the first, and what is after
+        the head keeps the time that it has."""
+        head_within = min(head_within, whole_within)
+        self.head_by = self.started + within(self.plan, head_within)
+        self.whole_by = _NEVER if whole_within == _NEVER else self.head_by + max(0.0, whole_within - head_within)
+        if self.plan.finishers is None:
+            self.calls.leases.begin(self, self.plan)
+        else:
+            self._finish(x)
+        if not self.is_over and self.head_by != _NEVER:
+            self.calls.wake_at(self.head_by, self)
+
+    def _finish(self, x: Exchange | None) -> None:
+        body = self.body if self.length >= 0 else None
+        out = outgoing.Outgoing(self.method, self.target, self.block, body, self.plan, x, 0)
+        self.finishing = outgoing.Finishing(out, self._finished)
+        self.finishing.begin()
+
+    def _finished(self, out: outgoing.Outgoing, error: outgoing.Unfinished | None) -> None:
+        self.finishing = None
+        if self.is_over:
+            return
+        if error is not None:
+            self.fail(CallFailed("unfinished", f"{self.plan.key}: {error}"))
+            return
+        self.target, self.block = out.target, out.head.block
+        self.calls.leases.begin(self, self.plan)
+
+    def wake(self, now: float) -> None:
+        """A deadline, or one that is met."""
+        if not self.is_over and (now >= self.whole_by or (self.head_of_answer is None and now >= self.head_by)):
+            self.fail(self._too_late())
+
+    def _too_late(self) -> CallFailed:
+        if self.head_of_answer is None and self.up is not None:
+            self.calls.leases.failed(self.plan, self.endpoint)
+        due = self.head_by if self.head_of_answer is None else self.whole_by
+        return CallFailed("timeout", f"{self.where()} gave no answer within {due - self.started:g} s")
+
+    # --- its lease
+
+    @abstractmethod
+    def lease_ready(self, up: Upstream) -> None: ...
+
+    def lease_again(self, up: Upstream) -> None:
+        self.lease_ready(up)
+
+    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
+        """Another endpoint, where there is one: a name may have an address that nobody listens on."""
+        if cause == "connect":
+            self.calls.leases.failed(self.plan, self.endpoint)
+            if others and len(self.tried) < MAX_CONNECTS:
+                self.calls.leases.begin(self, self.plan)
+                return
+        self.fail(_FAILURES[cause](self.plan.key, detail))
+
+    # --- its answer
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:  # noqa: B027  nothing
+        """What we ask for ourselves is not passed on."""
+
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        if end:
+            self.up = None
+        assert self.endpoint is not None  # it was sent there
+        balance.observe(self.endpoint, self.calls.clock() - self.started)
+        lease.answered(self.plan, self.endpoint, head)
+        if head.status == SWITCHING:
+            self.fail(CallFailed("invalid", f"{self.where()} switched protocols"))
+            return
+        self.head_of_answer = head
+        if self.whole_by != _NEVER and self.whole_by > self.head_by:
+            self.calls.wake_at(self.whole_by, self)
+        self.answered(head, first, end)
+
+    @abstractmethod
+    def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        """The final head is here, with some of the content."""
+
+    def upstream_interim(self, head: ResponseHead) -> None:  # noqa: B027  nothing
+        """1xx: the final response is still to come."""
+
+    @abstractmethod
+    def upstream_content(self, data: bytes, end: bool) -> None: ...
+
+    @abstractmethod
+    def upstream_trailers(self, lines: bytes) -> None: ...
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        leases, is_answered = self.calls.leases, self.head_of_answer is not None
+        if not is_answered and leases.lost(
+            self, self.plan, cause, stale, self.is_repeatable, is_idempotent=self.is_idempotent
+        ):
+            return
+        if not is_answered:
+            leases.failed(self.plan, self.endpoint)
+        if cause in _BROKEN:
+            self.fail(CallFailed("lost", f"{self.where()}: connection {cause}"))
+        else:
+            self.fail(CallFailed("invalid", f"{self.where()}: {cause}"))
+
+    def upstream_blocked(self) -> None:  # noqa: B027  nothing, unless more than one piece is sent
+        """The request is written already; nothing to hold back."""
+
+    def upstream_drained(self) -> None:  # noqa: B027  as above
+        """See `upstream_blocked`."""
+
+    # --- the end
+
+    @abstractmethod
+    def fail(self, error: CallFailed) -> None:
+        """It ends without the whole of its answer."""
+
+    def over(self) -> None:
+        """Nothing of it stays behind."""
+        self.is_over = True
+        if self.finishing is not None:
+            self.finishing.cancel()
+            self.finishing = None
+        lease.release(self)
+        lease.uncount(self)
+
+    def where(self) -> str:
+        """For messages: the endpoint, or the backend while there is none."""
+        key: str = self.plan.key
+        return key if self.endpoint is None else self.endpoint.label
+
+
+_NEVER: Final = float("inf")
+_BROKEN: Final = frozenset(("closed", "reset", UNSENT, REFUSED))
+_FAILURES: Final = {
+    "connect": lambda key, detail: CallFailed("connect", detail),
+    "limit": lambda key, detail: CallFailed("connect", detail),
+    "refused": lambda key, detail: CallFailed("unresolved", detail),
+    "dns": lambda key, detail: CallFailed("unresolved", f"{key}: its name cannot be resolved"),
+    "endpoints": lambda key, detail: CallFailed("unresolved", f"{key}: it has no endpoints"),
+}
+"""By cause of `Lease.lease_failed`."""

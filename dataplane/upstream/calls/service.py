@@ -1,0 +1,76 @@
+"""The real `chain.calls.Calls`: requests of ours over the endpoints and pools that clients' requests use.
+
+A worker has one and hands it to the builders of policies. A call costs one object and a Future; its deadlines are
+looks of the coarse sweep, its answer is framed by the carrier whose consumer it is. It follows no redirects, keeps no
+answers, and knows nothing of what is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dataplane.chain.calls import FOR_EVER, MAX_ANSWER, CallAnswer, CallFailed, CallRequest
+from dataplane.upstream.calls import levels
+from dataplane.upstream.calls.call import Call
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.upstream.lease import BackendPlan, Leases
+
+
+class HttpCalls:
+    """`table()`: the one that serves now; a call has no exchange to pin one. `wake_at(moment, sleeper)`: of
+    `proxy/deadlines`. `make_future()`: the loop's. `clock`: monotonic seconds."""
+
+    __slots__ = ("clock", "leases", "make_future", "table", "wake_at")
+
+    def __init__(
+        self,
+        table: Callable[[], levels.Table],
+        leases: Leases,
+        wake_at: Callable[[float, Any], None],
+        make_future: Callable[[], Any],
+        clock: Callable[[], float],
+    ) -> None:
+        self.table = table
+        self.leases = leases
+        self.wake_at = wake_at
+        self.make_future = make_future
+        self.clock = clock
+
+    def plan(self, backend: str, x: Exchange | None = None) -> BackendPlan:
+        """As `chain.calls.Calls.plan`."""
+        table = self.table()
+        plan: BackendPlan | None = levels.plan_of(table.backends, backend, levels.inherited(table, x))
+        if plan is None:
+            raise CallFailed("unresolved", f"{backend} is not known")
+        return plan
+
+    def open(
+        self,
+        plan: BackendPlan,
+        request: CallRequest,
+        *,
+        x: Exchange | None,
+        head_within: float,
+        whole_within: float = FOR_EVER,
+        idempotent: bool = False,
+        sends_more: bool = False,
+    ) -> Call:
+        """As `chain.calls.Calls.open`."""
+        call = Call(self, plan, request, idempotent, sends_more)
+        call.begin(head_within, whole_within, x)
+        return call
+
+    async def http(
+        self,
+        backend: str,
+        request: CallRequest,
+        seconds: float,
+        max_body: int = MAX_ANSWER,
+        x: Exchange | None = None,
+    ) -> CallAnswer:
+        """As `chain.calls.Calls.http`."""
+        plan = self.plan(backend, x)
+        return await self.open(plan, request, x=x, head_within=seconds, whole_within=seconds).whole(max_body)

@@ -1,0 +1,216 @@
+"""The last mile: the header lines that are sent, made here alone, for requests, calls of ours and copies for mirrors.
+
+Two tables, in this order. `EDITS` changes bytes and knows the destination: most requests need none of it. Then the
+backend's own finishers (`BackendPlan.finishers`, None for most): they see all that is sent, may wait, and go last
+because a signature covers what is before it. The request itself stays as the steps left it, for expressions, the log
+and another try: each try is finished anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from dataplane.http.heads import Head
+
+if TYPE_CHECKING:
+    from dataplane.chain.calls import CallRequest
+    from dataplane.exchange import Exchange
+    from dataplane.upstream.lease import BackendPlan
+
+RETRY_HEADER: Final = b"x-retry-attempt"
+KEPT: Final = -1
+"""The length that is announced stays, or there is none."""
+BODILESS: Final = frozenset((b"GET", b"HEAD", b"DELETE", b"OPTIONS", b"TRACE"))
+"""Methods whose empty body need not be announced (RFC 9110 8.6)."""
+
+
+class Edits(NamedTuple):
+    """What differs from the lines of the request."""
+
+    host: bytes = b""
+    """b"": it stays."""
+    length: int = KEPT
+    """Bytes of content."""
+    tries: int = 0
+    """How many there were before this one."""
+
+
+class Edit(NamedTuple):
+    name: str
+    why: str
+    """Of its place in the order."""
+    lines: Callable[[bytes, Edits], bytes]
+
+
+def _length(lines: bytes, edits: Edits) -> bytes:
+    return lines if edits.length < 0 else _with(lines, b"content-length", b"%d" % edits.length)
+
+
+def _host(lines: bytes, edits: Edits) -> bytes:
+    return _with(lines, b"host", edits.host) if edits.host else lines
+
+
+def _tries(lines: bytes, edits: Edits) -> bytes:
+    return lines + b"%b: %d\r\n" % (RETRY_HEADER, edits.tries) if edits.tries else lines
+
+
+EDITS: Final = (
+    Edit("length", "before the host, which is to be the first line (RFC 9110 7.2)", _length),
+    Edit("host", "the name that requests are signed for", _host),
+    Edit("attempt", "ours: no step and no client writes it", _tries),
+)
+"""The backendRef's header filters ran before, as steps of the request: what they write is in its lines."""
+
+
+def edited(lines: bytes, edits: Edits) -> bytes:
+    for edit in EDITS:
+        lines = edit.lines(lines, edits)
+    return lines
+
+
+def _with(lines: bytes, name: bytes, value: bytes) -> bytes:
+    """Lines with this value of a header of which there is one or none (RFC 9112 3.2, 6.2). The first line, if it is
+    new."""
+    low = lines.lower()
+    start = low.find(b"\r\n%b:" % name)
+    if start < 0:
+        return b"\r\n%b: %b%b" % (name, value, lines)
+    return b"%b\r\n%b: %b%b" % (lines[:start], name, value, lines[low.find(b"\r\n", start + 2) :])
+
+
+def of_call(request: CallRequest, plan: BackendPlan, length: int) -> bytes:
+    """The lines of a call, for content of `length` bytes (`messages.UNKNOWN`: nobody knows). Host is the backend's own
+    (RFC 9110 7.2) unless the caller has another; a socket has none."""
+    is_said = length > 0 or (length == 0 and request.method not in BODILESS)
+    host = request.authority or plan.authority or b"localhost"
+    line = b"content-length: %d\r\n" % length if is_said else b""  # as `edited`: a call's own lines have neither
+    return b"\r\nhost: %b\r\n%b%b" % (host, line, request.headers)
+
+
+# --- finishers
+
+
+class Unfinished(Exception):
+    """What is to be sent cannot be finished: it is not sent. `reason`: a code of `chain/replies`. The text is for the
+    log and names no secret."""
+
+    def __init__(self, reason: str, text: str = "") -> None:
+        super().__init__(text or reason)
+        self.reason = reason
+
+
+class Outgoing:
+    """What one try sends. Finishers change `head` and `target`. `body`: the whole of it, None where nobody has that;
+    `x`: whose request it is, or for whose sake a call; `attempt`: how many there were before."""
+
+    __slots__ = ("attempt", "body", "head", "method", "plan", "target", "x")
+
+    def __init__(
+        self,
+        method: bytes,
+        target: bytes,
+        lines: bytes,
+        body: bytes | None,
+        plan: BackendPlan,
+        x: Exchange | None,
+        attempt: int,
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.head = Head(lines)
+        self.body = body
+        self.plan = plan
+        self.x = x
+        self.attempt = attempt
+
+    def __repr__(self) -> str:
+        return f"Outgoing({self.plan.key}, try {self.attempt})"  # the rest may be secret
+
+
+class Finisher(Protocol):
+    needs_body: bool
+    """`Outgoing.body` must not be None: it waits for the whole of the request's content."""
+
+    def finish(self, out: Outgoing) -> Awaitable[None] | None:
+        """Finish `out`; None: done at once. It awaits futures of `Env` alone, as steps do, and bounds its own time.
+        Raises `Unfinished`, at once or later: nothing is sent then."""
+
+
+def finish(out: Outgoing) -> Awaitable[None] | None:
+    """All finishers of the backend, in their order; None: done at once. Raises `Unfinished`, at once or later; any
+    other error is a bug of a finisher."""
+    rest = iter(out.plan.finishers or ())
+    for each in rest:
+        waits = _one(each, out)
+        if waits is not None:
+            return _rest(out, waits, rest)
+    return None
+
+
+async def _rest(out: Outgoing, waits: Awaitable[None], rest: Iterator[Finisher]) -> None:
+    await waits
+    for each in rest:
+        more = _one(each, out)
+        if more is not None:
+            await more
+
+
+def _one(each: Finisher, out: Outgoing) -> Awaitable[None] | None:
+    if each.needs_body and out.body is None:
+        raise Unfinished("BackendAuthFailed", "a finisher needs the whole body, which nobody keeps")
+    return each.finish(out)
+
+
+class Finishing:
+    """Finishers run for what has no steps: a call, a copy. What they wait for runs them on; no Task."""
+
+    __slots__ = ("_done", "_out", "_work")
+
+    def __init__(self, out: Outgoing, done: Callable[[Outgoing, Unfinished | None], None]) -> None:
+        self._out = out
+        self._done = done
+        self._work: Generator[Any, None, None] | None = None
+
+    def begin(self) -> None:
+        """`done` may be called before this returns."""
+        try:
+            waits = finish(self._out)
+        except Exception as error:  # as in `_go_on`
+            self._done(self._out, _unfinished(error))
+            return
+        if waits is None:
+            self._done(self._out, None)
+        else:
+            self._work = waits.__await__()
+            self._go_on(None)
+
+    def cancel(self) -> None:
+        """`done` is not called any more; whoever waits is told (GeneratorExit)."""
+        work, self._work = self._work, None
+        if work is not None:
+            work.close()
+
+    def _go_on(self, _: object) -> None:
+        work = self._work
+        if work is None:  # cancelled
+            return
+        try:
+            future = next(work)
+        except StopIteration:
+            self._end(None)
+        except BaseException as error:  # it may be a bug of a finisher, or cancelled: never sent without
+            self._end(_unfinished(error))
+            if not isinstance(error, Exception):
+                raise
+        else:
+            future._asyncio_future_blocking = False  # as a Task says that it has understood
+            future.add_done_callback(self._go_on)
+
+    def _end(self, error: Unfinished | None) -> None:
+        self._work = None
+        self._done(self._out, error)
+
+
+def _unfinished(error: BaseException) -> Unfinished:
+    return error if isinstance(error, Unfinished) else Unfinished("InternalError", repr(error))
