@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from asyncio import CancelledError
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -36,13 +36,15 @@ from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry.access_log import MAX_QUEUED, AccessLog
 from dataplane.telemetry.lines import LineWriter
-from dataplane.telemetry.metrics import Metrics
+from dataplane.telemetry.log_rows.registry import GROUPS
+from dataplane.telemetry.metrics import METRICS, Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Count
 from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
+from dataplane.upstream.kinds import Kind
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import Client
@@ -304,14 +306,20 @@ def _loaded(text: str) -> tuple[Resource, ...]:
 def _changes(text: str, spoken: int) -> Iterator[Change]:
     """`spoken`: as for `MemoryProxy`."""
     for resource in _loaded(text):
-        own = resource.backend.policies if spoken and resource.HasField("backend") else None
-        if own is not None and not any(each.HasField("backend_http") for each in own):
+        if spoken and resource.HasField("backend"):
             resource = Resource.FromString(resource.SerializeToString())
-            resource.backend.policies.add().backend_http.version = spoken
+            own = [each for each in resource.backend.policies if each.HasField("backend_http")]
+            for policy in own or [resource.backend.policies.add()]:
+                policy.backend_http.version = policy.backend_http.version or spoken
         yield Change(RESOURCE_TYPE, resource.key, resource.SerializeToString())
 
 
 class MemoryProxy:
+    kinds: Mapping[str, Kind] = KINDS
+    """Of backends. This and the next two are tables of the product, of which a test may put others in their place."""
+    log_groups = GROUPS
+    metric_rows = METRICS
+
     def __init__(
         self,
         text: str = ROUTES,
@@ -327,13 +335,13 @@ class MemoryProxy:
         self.now = 1000.0
         self._spoken = spoken
         writes = writes or Writes(lambda flush: flush())  # unless told otherwise each write goes out at once
-        self.metrics = Metrics.in_memory()
+        self.metrics = Metrics.in_memory(self.metric_rows)
         recorder = Recorder(self.metrics)
         self.connector = FakeConnector(writes, recorder)
         self.timers: list[tuple[float, Callable[[], None]]] = []
         deadlines = Deadlines(lambda: self.now, lambda at, call: self._call_at(at, call))
         leases = Leases(
-            BACKENDS,
+            {**BACKENDS, **self.kinds},
             self.connector,
             None,  # type: ignore[arg-type]  # tests set `context.resolver`
             lambda: 0.0,
@@ -358,7 +366,7 @@ class MemoryProxy:
             make_future=Pending,
             call_at=self._call_at,
         )
-        self.applier = Applier(rows, env, kinds=KINDS)
+        self.applier = Applier(rows, env, kinds=self.kinds)
         self.lines: list[bytes] = []
         self.clients: list[FakeTransport] = []
         self.tasks: list[Coroutine[Any, Any, None]] = []
@@ -368,7 +376,11 @@ class MemoryProxy:
             deadlines=deadlines,
             leases=leases,
             access_log=AccessLog(
-                self.lines.append, lambda seconds, call: None, clock=lambda: self.now, turns=writes.turns
+                self.lines.append,
+                lambda seconds, call: None,
+                clock=lambda: self.now,
+                turns=writes.turns,
+                groups=self.log_groups,
             ),
             recorder=recorder,
             writes=writes,

@@ -66,7 +66,7 @@ HOMES: Final = {
             "dataplane/proxy/*grpc_calls.py",
             "dataplane/proxy/layers/grpc_web.py",
         ),
-        45,
+        46,
     ),
 }
 """Of gRPC the agent's files are those of its client, which is a library."""
@@ -81,7 +81,12 @@ OTHER_MEANINGS: Final = {
 }
 """Texts outside registries that look like the name of a kind, and what they are."""
 
-CIRCLES: Final = {"dataplane.backends.mcp": 30, "dataplane.proxy": 27, "dataplane.upstream": 3}
+CIRCLES: Final = {
+    "dataplane.backends.mcp": 29,
+    "dataplane.proxy": 27,
+    "dataplane.upstream": 2,
+    "dataplane.upstream.calls": 3,
+}
 """Files of each circle of imports, by what they have in common; no other may be."""
 
 

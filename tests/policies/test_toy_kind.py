@@ -1,0 +1,485 @@
+"""A kind of backend that is only here: two parts with policies of their own, one stream of events made of a call to
+each, a policy, log fields and a metric of its own. The proof that a kind is a package and one row in each table.
+
+A row of `kinds`, of the registry of policies, of log fields and of metrics is all that stands outside of this file. It
+comes under a wire's field that there is (`mcp`, with its policy `backend_mcp`); a real kind adds the messages to the
+wire and their models to the API (docs/architecture.md, "Adding a policy"), and reason codes to `chain/replies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pytest
+
+from dataplane.backends.registry import KINDS
+from dataplane.carriers import Consumer, Upstream
+from dataplane.chain.filter import OF_KIND, STEP, Env, Filter, Refused, Row
+from dataplane.chain.streaming import transforming
+from dataplane.exchange import Exchange
+from dataplane.filters.registry import ROWS
+from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
+from dataplane.http.sse import Event, EventReader, write
+from dataplane.proxy.exchange import ActiveExchange
+from dataplane.telemetry.log_field import Field, Group
+from dataplane.telemetry.log_rows.registry import GROUPS
+from dataplane.telemetry.metric import Metric
+from dataplane.telemetry.metrics import METRICS
+from dataplane.upstream import connecting, kinds, lease
+from dataplane.upstream.endpoint import Endpoint, Lease
+from dataplane.upstream.lease import BackendPlan, Leases
+from dataplane.upstream.limits import Tally
+from dataplane.upstream.parts import Part, plan_of
+from gatewright.wire.v1 import backend_pb2, mcp_pb2
+from tests.carriers import Answer, Carrier, Request, Response, Run
+from tests.carriers.contract import Arrival, Conversation
+from tests.fakes.memory_proxy import MemoryProxy
+
+FIELD, POLICY = "mcp", "backend_mcp"
+"""Fields of the wire's Backend and Policy that it stands in for."""
+
+TEXT = """
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    routes:
+    - name: joined
+      matches: [{path: {type: PathPrefix, value: /joined}}]
+      policies: {headerModifiers: {request: {set: [{name: x-a, value: '1'}]}}, timeouts: {request: 60s}ROUTE}
+      backends:
+      - mcp:
+          targets:
+          - {name: one, static: {host: 127.0.0.1, port: 9000ONE}}
+          - {name: two, static: {host: 127.0.0.2, port: 9000}}
+        policies: {OWN}
+"""
+HEAD = b"\r\ncontent-type: text/event-stream\r\n"
+
+# --- what comes with the kind: log fields, a metric, a policy
+
+EVENTS = "toy_events_total"
+METRIC = Metric(EVENTS, "counter", "Events, by part", ("part",), 8)
+NOTES = "toy"
+
+
+def _events(x: Exchange, took: float) -> int:
+    return cast("dict[str, dict[str, int]]", x.attributes)[NOTES]["events"]
+
+
+GROUP = Group(
+    lambda x: x.attributes is not None and NOTES in x.attributes, (Field("toy.events", "how many were sent", _events),)
+)
+
+
+@dataclass(frozen=True)
+class Most:
+    """The policy: how many events a client gets."""
+
+    events: int
+    refused: str = ""
+
+
+def build(config: mcp_pb2.BackendMcp, env: Env) -> Most:
+    """One number is enough for a toy: that of another setting."""
+    if config.keep_alive_ms % 1000:
+        raise Refused("keepAlive: whole seconds")
+    return Most(config.keep_alive_ms // 1000)
+
+
+ROW = Row(
+    POLICY,
+    build,
+    OF_KIND,
+    "asked by the kind, of each event",
+    refuses=True,
+    merged=lambda policies, best: best,
+    closed=lambda why: Most(0, why),
+)
+
+
+# --- the kind
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`BackendPlan.of_kind`."""
+
+    parts: tuple[Part, ...]
+    most: Most | None
+
+
+class Joining(kinds.Row):
+    """`kinds.Kind`."""
+
+    name, policy = FIELD, POLICY
+
+    def __init__(self) -> None:
+        self.cleaned = 0
+        self.cleanups: list[Any] | None = None
+        """What cleanups wait for; None: they do not."""
+
+    def parts(self, message: backend_pb2.McpBackend) -> Sequence[Part]:
+        return [Part(each.name, each.backend) for each in message.targets]
+
+    def plan(self, message: backend_pb2.McpBackend, parts: Sequence[Part], policies: object) -> Plan:
+        return Plan(tuple(parts), cast("Most | None", policies))
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        assert isinstance(holder, ActiveExchange)
+        made = cast("Plan", plan.of_kind)
+        most = made.most or cast("Most | None", holder.policies.of_kind.get(POLICY))
+        if most is not None and most.refused:
+            holder.lease_failed("refused", f"{plan.key}: {most.refused}")
+            return
+        holder.up = Joined(self, holder, leases, made.parts, most)
+        holder.lease_ready(holder.up)
+
+    async def cleanup(self) -> None:
+        if self.cleanups is not None:
+            self.cleanups.append(self.make_future())
+            await self.cleanups[-1]
+        self.cleaned += 1
+
+    make_future: Callable[[], Any]
+
+
+class PartCall:
+    """The call to one part: `lease.Lease`."""
+
+    method, target, upgrade, length, retries, client = b"GET", b"/part", b"", 0, None, None
+    version, scheme, is_grpc, takes_trailers = b"HTTP/1.1", b"http", False, False
+    never_indexed = NO_NAMES
+    counted: Tally | None = None
+
+    def __init__(self, joined: Joined, part: Part) -> None:
+        self.joined, self.part, self.name = joined, part, part.name.encode()
+        self.endpoint: Endpoint | None = None
+        self.up: Upstream | None = None
+        self.leased, self.lease, self.attempt, self.is_over = False, 0, 0, False
+
+    def begin(self, leases: Leases) -> None:
+        x = self.joined.x
+        plan = plan_of(x.table, self.part, x.policies, leases)
+        if plan.request_timeout is not None:
+            x.context.deadlines.wake_at(x.context.clock() + plan.request_timeout, self)
+        leases.begin(self, plan)
+
+    def wake(self, now: float) -> None:
+        """Its `requestTimeout`."""
+        if not self.is_over and self.leased:
+            lease.release(self)
+            self.joined.event(Event(b"late", self.name))
+            self.ended()
+
+    def lease_ready(self, up: Upstream) -> None:
+        up.begin(self, b"\r\nhost: part\r\n", b"", True)
+
+    lease_again = lease_ready
+
+    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
+        self.upstream_lost(cause, False)
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """Of no use here."""
+
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        connecting.settle(self)
+        self.upstream_content(first, end)
+
+    def upstream_interim(self, head: ResponseHead) -> None:
+        """Of no use here."""
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        if data:
+            self.joined.x.context.recorder.count(EVENTS, self.part.name)
+            self.joined.event(Event(data, self.name))
+        if end:
+            self.ended()
+
+    def ended(self) -> None:
+        self.up, self.is_over = None, True
+        self.joined.changed()
+
+    def upstream_trailers(self, lines: bytes) -> None:
+        self.upstream_content(b"", True)
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        connecting.settle(self)
+        self.joined.cause = cause
+        self.ended()
+
+    def upstream_blocked(self) -> None:
+        """There is no more to send."""
+
+    upstream_drained = upstream_blocked
+
+
+class Joined:
+    """`carriers.Upstream` of one request."""
+
+    def __init__(
+        self, kind: Joining, x: ActiveExchange, leases: Leases, of: tuple[Part, ...], most: Most | None
+    ) -> None:
+        self.kind, self.x, self.leases, self.most = kind, x, leases, most
+        self.parts = [PartCall(self, part) for part in of]
+        self.notes = {"events": 0}
+        x.leave(NOTES, self.notes)
+        self.cause = ""
+        self.is_begun = False
+        self.waiting: Any = None
+        self.consumer: Consumer | None = None
+
+    def begin(self, consumer: Consumer, block: bytes, first: bytes, end: bool) -> None:
+        self.consumer = consumer
+        self.work = self.x.work(self.run())
+
+    async def run(self) -> None:
+        try:
+            for part in self.parts:
+                part.begin(self.leases)
+            while not self.cause and not all(part.is_over for part in self.parts):
+                self.waiting = self.x.context.make_future()
+                await self.waiting
+        finally:
+            for part in self.parts:
+                lease.release(part)
+            await self.kind.cleanup()
+        if self.consumer is not None and self.cause:
+            self.consumer.upstream_lost("reset", False)
+        elif self.consumer is not None:
+            self.consumer.upstream_content(b"", True)
+
+    def changed(self) -> None:
+        if self.waiting is not None and not self.waiting.done():
+            self.waiting.set_result(None)
+
+    def event(self, event: Event) -> None:
+        if self.consumer is None or (self.most is not None and self.notes["events"] >= self.most.events):
+            return
+        self.notes["events"] += 1
+        if self.is_begun:
+            self.consumer.upstream_content(write(event), False)
+        else:
+            self.is_begun = True
+            head = ResponseHead(200, b"HTTP/1.1 200 OK", HEAD, HEAD, UNKNOWN, True)
+            self.consumer.upstream_head(head, write(event), False)
+
+    def content(self, data: bytes, end: bool) -> None:
+        """It has no use for the request's content."""
+
+    def trailers(self, lines: bytes) -> None:
+        """Nor for these."""
+
+    def pause(self) -> None:
+        for part in self.parts:
+            if part.up is not None:
+                part.up.pause()
+
+    def resume(self) -> None:
+        for part in self.parts:
+            if part.up is not None:
+                part.up.resume()
+
+    def reset(self) -> None:
+        self.consumer = None
+        self.work.cancel()
+
+    def discard(self) -> None:
+        self.reset()
+
+
+class World:
+    """A proxy with that kind, and a client that asked it for something."""
+
+    def __init__(
+        self, carrier: Carrier, rows: Sequence[Row] = ROWS, route: str = "", own: str = "", one: str = ""
+    ) -> None:
+        text = TEXT.replace("ROUTE", route).replace("OWN", own).replace("ONE", one)
+        with pytest.MonkeyPatch.context() as tables:
+            self.kind = Joining()
+            tables.setattr(MemoryProxy, "kinds", {**KINDS, FIELD: self.kind})
+            tables.setattr(MemoryProxy, "log_groups", (*GROUPS, GROUP))
+            tables.setattr(MemoryProxy, "metric_rows", (*METRICS, METRIC))
+            self.run: Run = carrier.proxy(text, rows=tuple(ROW if row.name == POLICY else row for row in rows))
+        self.kind.make_future = self.run.memory.context.make_future
+        self.asked: Conversation = self.run.send(Request("GET", "/joined"))
+
+    @property
+    def one(self) -> Arrival:
+        return self.run.arrivals[0]
+
+    @property
+    def two(self) -> Arrival:
+        return self.run.arrivals[1]
+
+    def begin(self) -> tuple[Arrival, Arrival]:
+        for part in (self.one, self.two):
+            part.head(Response(200))
+        return self.one, self.two
+
+    def counted(self) -> dict[tuple[str, ...], int]:
+        """Events by part, as the agent would read them."""
+        found = self.run.memory.metrics.series()
+        return {series.labels: numbers[0] for series, numbers in found if series.metric is METRIC}
+
+
+def events(answer: Answer) -> list[tuple[bytes, bytes]]:
+    return [(event.type, event.data) for event in EventReader().feed(answer.body)]
+
+
+def test_two_answers_are_joined_to_one_stream_of_events(carrier: Carrier) -> None:
+    world = World(carrier)
+    one, two = world.begin()
+    assert {each.endpoint.address for each in (one, two)} == {"127.0.0.1", "127.0.0.2"}
+    one.content(b"a")
+    assert events(world.asked.answer) == [(b"one", b"a")]
+    two.content(b"b")
+    two.end()
+    one.content(b"c\nd")
+    assert not world.asked.answer.ended
+    one.end()
+    assert events(world.asked.answer) == [(b"one", b"a"), (b"two", b"b"), (b"one", b"c\nd")]
+    assert world.asked.answer.ended and world.asked.answer.headers["content-type"] == "text/event-stream"
+    (line,) = world.run.new_lines()
+    assert " http.status=200 " in line and "reason=" not in line and world.kind.cleaned == 1
+    assert " toy.events=3 " in line and world.counted() == {("one",): 2, ("two",): 1}
+
+
+def test_each_part_is_spoken_to_by_its_own_policies_and_those_of_the_whole(carrier: Carrier) -> None:
+    world = World(carrier, own="http: {requestTimeout: 9s}", one=", policies: {http: {requestTimeout: 5s}}")
+    world.run.advance(5.1)
+    assert world.one.is_cancelled and not world.two.is_cancelled
+    assert events(world.asked.answer) == [(b"one", b"late")]
+    world.run.advance(4.0)
+    assert world.two.is_cancelled and world.asked.answer.ended
+    assert events(world.asked.answer) == [(b"one", b"late"), (b"two", b"late")] and world.counted() == {}
+
+
+OF_ROUTE, OF_BACKEND = ", mcp: {keepAlive: 1s}", "mcp: {keepAlive: 2s}"
+
+
+@pytest.mark.parametrize(("route", "own", "most"), [("", "", 3), (OF_ROUTE, "", 1), (OF_ROUTE, OF_BACKEND, 2)])
+def test_its_policy_holds_from_the_route_or_the_backend_itself(
+    route: str, own: str, most: int, carrier: Carrier
+) -> None:
+    world = World(carrier, route=route, own=own)
+    one, two = world.begin()
+    for data in (b"a", b"b", b"c"):
+        one.content(data)
+    for each in (one, two):
+        each.end()
+    assert [data for _, data in events(world.asked.answer)] == [b"a", b"b", b"c"][:most]
+    assert f" toy.events={most} " in world.run.new_lines()[0] and world.asked.answer.ended
+
+
+def test_a_policy_of_its_own_that_cannot_be_built_refuses_what_goes_to_it(carrier: Carrier) -> None:
+    with pytest.raises(AssertionError, match="keepAlive: whole seconds"):
+        World(carrier, own="mcp: {keepAlive: 1500ms}")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_client_that_leaves_ends_both_calls_and_the_line_follows_the_cleanup(begun: bool, carrier: Carrier) -> None:
+    world = World(carrier)
+    world.kind.cleanups = []
+    one, two = world.begin()
+    if begun:
+        one.content(b"a")
+    world.asked.cancel()
+    assert one.is_cancelled and two.is_cancelled
+    (cleanup,) = world.kind.cleanups
+    assert world.kind.cleaned == 0 and world.run.new_lines() == []
+    cleanup.set_result(None)
+    (line,) = world.run.new_lines()
+    assert world.kind.cleaned == 1 and "reason=ClientGone" in line
+    world.run.advance(2.0)
+    assert world.run.new_lines() == []
+
+
+def test_a_cleanup_that_hangs_holds_the_line_up_for_a_second(carrier: Carrier) -> None:
+    world = World(carrier)
+    world.kind.cleanups = []
+    world.asked.cancel()
+    world.run.advance(0.9)
+    assert world.run.new_lines() == []
+    world.run.advance(0.2)
+    assert len(world.run.new_lines()) == 1
+    world.kind.cleanups[0].set_result(None)
+    assert world.run.new_lines() == []
+
+
+def test_a_call_that_breaks_off_ends_the_other(carrier: Carrier) -> None:
+    world = World(carrier)
+    one, two = world.begin()
+    one.content(b"a")
+    one.reset()
+    assert two.is_cancelled and world.asked.answer.reset
+    assert "reason=UpstreamFailed" in world.run.new_lines()[0]
+
+
+def test_a_slow_client_stops_both_calls(carrier: Carrier) -> None:
+    world = World(carrier)
+    one, two = world.begin()
+    world.asked.pause()
+    one.content(bytes(1_000_000))
+    assert not one.is_read and not two.is_read
+    world.asked.resume()
+    assert one.is_read and two.is_read
+    one.end()
+    two.end()
+    assert world.asked.answer.ended and len(world.asked.answer.body) > 1_000_000
+
+
+def test_a_deadline_is_answered_behind_the_cleanup(carrier: Carrier) -> None:
+    world = World(carrier)
+    world.kind.cleanups = []
+    world.run.advance(60.1)
+    assert world.one.is_cancelled and world.two.is_cancelled and world.asked.answer.status is None
+    world.kind.cleanups[0].set_result(None)
+    assert world.asked.answer.status == 504 and len(world.run.new_lines()) == 1
+
+
+def step(made: Filter | Callable[[Env], Filter]) -> tuple[Row, ...]:
+    def build(config: object, env: Env) -> Filter:
+        return made(env) if callable(made) else made
+
+    return tuple(Row(r.name, build, STEP, "test") if r.name == "header_modifiers" else r for r in ROWS)
+
+
+def test_its_events_pass_stages(carrier: Carrier) -> None:
+    def rewriting(x: Exchange) -> Callable[[bytes, bool], bytes]:
+        reader = EventReader()
+        return lambda data, end: b"".join(write(replace(event, data=event.data.upper())) for event in reader.feed(data))
+
+    world = World(carrier, step(Filter("test", response_stream=transforming(rewriting))))
+    for part in world.begin():
+        part.content(b"a")
+        part.end()
+    assert events(world.asked.answer) == [(b"one", b"A"), (b"two", b"A")] and world.asked.answer.ended
+
+
+def test_steps_that_wait_beside_it_are_cancelled_with_it(carrier: Carrier) -> None:
+    cleanups: list[Any] = []
+
+    def waits(env: Env) -> Filter:
+        async def wait(x: Exchange) -> None:
+            try:
+                await env.make_future()
+            finally:
+                cleanups.append(env.make_future())
+                await cleanups[-1]
+
+        return Filter("test", response=wait)
+
+    world = World(carrier, step(waits))
+    world.kind.cleanups = cleanups
+    one, two = world.begin()
+    one.content(b"a")
+    world.asked.cancel()
+    assert one.is_cancelled and two.is_cancelled and len(cleanups) == 2
+    for cleanup in cleanups:
+        assert world.run.new_lines() == []
+        cleanup.set_result(None)
+    assert len(world.run.new_lines()) == 1
