@@ -76,7 +76,7 @@ def play(data: bytes, kind: str, manner: str) -> Played:
         for piece in pieces(data, manner):
             if not upstream.open:
                 break
-            upstream.answer(piece)
+            upstream.send(piece)
         if upstream.open and client.open and client.protocol.exchange is not None:
             upstream.half_close()
         running.check()
