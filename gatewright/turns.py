@@ -11,14 +11,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextvars import ContextVar, Token
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 Clock = Callable[[], float]
 
-_turn: ContextVar[Callable[[], None] | None] = ContextVar("turn", default=None)
-"""What is to be done at a pause, for this thread."""
+
+class _Turn(threading.local):
+    """Of a thread, and not of a context: a task or timer that is made in a turn inherits the context and runs later."""
+
+    over: Callable[[], None] | None = None
+    """What is to be done at a pause."""
+
+
+_turn: Final = _Turn()
 
 
 class OverTurn(BaseException):
@@ -31,7 +37,7 @@ class _Dropped(BaseException):
 
 def pause() -> None:
     """Between two pieces of work. Raises `OverTurn` (`Within`), or lets others go on (`in_turns`), when it is time."""
-    over = _turn.get()
+    over = _turn.over
     if over is not None:
         over()
 
@@ -46,21 +52,18 @@ def paced(items: Iterable[T]) -> Iterator[T]:
 class Within:
     """`with` it, a block may take so long: the next pause after that raises `OverTurn` through it. Not nested."""
 
-    __slots__ = ("_clock", "_seconds", "_token", "_until")
+    __slots__ = ("_clock", "_seconds", "_until")
 
     def __init__(self, seconds: float, clock: Clock) -> None:
         self._seconds, self._clock = seconds, clock
         self._until = 0.0
-        self._token: Token[Callable[[], None] | None] | None = None
 
     def __enter__(self) -> None:
         self._until = self._clock() + self._seconds
-        self._token = _turn.set(self._look)
+        _turn.over = self._look
 
     def __exit__(self, *_error: object) -> None:
-        token, self._token = self._token, None
-        assert token is not None
-        _turn.reset(token)
+        _turn.over = None
 
     def _look(self) -> None:
         if self._clock() >= self._until:
@@ -123,7 +126,7 @@ class _Beside(Generic[T]):
 
     def _run(self) -> None:
         assert self._work is not None
-        _turn.set(self._look)
+        _turn.over = self._look
         try:
             self._outcome.append(self._work())
         except _Dropped:

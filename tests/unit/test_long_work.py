@@ -99,3 +99,16 @@ def test_work_that_is_not_wanted_any_more_ends_at_its_pause() -> None:
 def test_work_that_is_closed_before_it_began_never_begins() -> None:
     generator = turns.in_turns(lambda: pytest.fail("begun"), 0.0, Clock())
     generator.close()
+
+
+async def test_a_task_that_is_made_in_a_turn_has_no_turn_of_its_own() -> None:
+    """Keys of tokens are fetched by such ones."""
+
+    async def later() -> None:
+        pause()
+
+    with Within(0.0, lambda: 0.0):
+        task = asyncio.create_task(later())
+        with pytest.raises(OverTurn):
+            pause()
+    await task
