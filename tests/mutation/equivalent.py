@@ -79,11 +79,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "def _joined(reasons: Sequence[str], of: int = 1) -> str:",
     ): "compared with the number of different reasons, which is 1 or more unless nothing is written",
     (
-        "controlplane/xds/subscription.py",
-        "self._text = 0",
-        "self._text = 1",
-    ): "a sum that seems too much is counted anew, from the names",
-    (
         "controlplane/xds/admission.py",
         'header = headers[0] if headers else ""',
         "header = headers[0] if headers else 'x'",
@@ -250,8 +245,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "set when the connection is made, before anybody looks",
     (
         "dataplane/server/h1/connection.py",
-        "self.progress: tuple[Any, int] = (None, 0)",
-        "self.progress: tuple[Any, int] = (None, 1)",
+        "self.progress: tuple[ActiveExchange | None, int] = (None, 0)",
+        "self.progress: tuple[ActiveExchange | None, int] = (None, 1)",
     ): "None is no exchange, whatever stands beside it",
     (
         "dataplane/server/h2/connection.py",

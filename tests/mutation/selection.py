@@ -131,7 +131,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         *PROXY_PROTOCOL,
     ),
     "dataplane.tls": ("tls", "server", "table", POLICIES, REPRS, *TLS),
-    "gatewright": ("api", "cli", "variables", "files"),
+    "gatewright": ("api", "cli", "variables", "files", "test_long_work.py", "test_orphans.py"),
     "gatewright.api": (
         "api",
         GENERATED_FILES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 
@@ -105,10 +106,10 @@ async def test_a_task_that_is_made_in_a_turn_has_no_turn_of_its_own() -> None:
     """Keys of tokens are fetched by such ones."""
 
     async def later() -> None:
-        pause()
+        turns.pause()
 
-    with Within(0.0, lambda: 0.0):
+    with turns.Within(0.0, lambda: 0.0):
         task = asyncio.create_task(later())
-        with pytest.raises(OverTurn):
-            pause()
+        with pytest.raises(turns.OverTurn):
+            turns.pause()
     await task
