@@ -180,8 +180,8 @@ MUST_FAIL = frozenset(name for name in EVIL if name.startswith(_FATAL)) - {
     "head-too-many-lines",
     "head-space-before-colon",
 }
-"""Behaviours that must be answered 502 (503 where nothing came), because no honest response can be made of them. White space
-before a colon is taken out of a response (RFC 9112 5.1)."""
+"""Behaviours that must be answered 502 (503 where nothing came), because no honest response can be made of them. White
+space before a colon is taken out of a response (RFC 9112 5.1)."""
 
 
 def _evil_script(steps: tuple[Step, ...]):  # type: ignore[no-untyped-def]
