@@ -14,6 +14,7 @@ from dataplane.http.messages import UNKNOWN
 from dataplane.upstream import connecting, outgoing
 from dataplane.upstream.calls.sending import Sending
 from dataplane.upstream.versions import is_grpc
+from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,7 +190,7 @@ class Call(Sending):
 
     def _raise(self) -> None:
         if self._error is not None:
-            raise CallFailed(self._error.cause, str(self._error))
+            raise again(self._error)
 
     # --- as a holder and a consumer
 
