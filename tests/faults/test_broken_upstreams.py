@@ -33,7 +33,7 @@ binds:
 """
 RULE = frames.header(frames.DATA, 0, 0, 1) + b"x"
 """Content of no stream (RFC 9113 6.1)."""
-FLOOD = frames.ping(b"12345678") * 300
+FLOOD = frames.ping(b"12345678") * 1500
 FAULTS = "gatewright_upstream_http2_faults_total"
 
 
