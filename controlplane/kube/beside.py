@@ -65,7 +65,7 @@ class Asks(Protocol):
 
 
 Taken = Callable[[Piece, Fact], Fact]
-"""Is given what an object was decoded to, and answers what is to be told."""
+"""Is given what an object was decoded to, and answers what is to be reported."""
 
 
 @dataclass(eq=False, slots=True)
@@ -75,7 +75,7 @@ class _Job:
     lane: int
     is_under_way: bool = False
     is_known: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when some version that was wanted is told, or none is wanted any more."""
+    """Set when some version that was wanted is reported, or none is wanted any more."""
 
 
 def _namespace(key: ObjectKey) -> str:
@@ -139,7 +139,7 @@ class Beside:
             job.is_known.set()
 
     async def started(self) -> None:
-        """Returns when every object that waits now is told; some of them as not decoded yet (`LONGEST_START`)."""
+        """Returns when every object that waits now is reported; some of them as not decoded yet (`LONGEST_START`)."""
         jobs = [*self._jobs.values()]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_START):

@@ -1,4 +1,4 @@
-"""What a client has arranged in its session with one server, and what a new session in its place has to be told again:
+"""What a client has arranged in its session with one server, and what is repeated to a new session in its place:
 the level of logs and subscriptions (MCP 2025-11-25, "Logging", "Resources"). Pure, but for memory that workers share.
 
 What cannot be known is unknown, never taken for nothing: more than a place holds, what made place for others, and

@@ -186,7 +186,7 @@ class Finishing:
             self._go_on(None)
 
     def cancel(self) -> None:
-        """`done` is not called any more; whoever waits is told (GeneratorExit)."""
+        """`done` is not called any more; whoever waits gets GeneratorExit."""
         work, self._work = self._work, None
         if work is not None:
             work.close()

@@ -159,7 +159,7 @@ def leave(down: Watched, x: ActiveExchange) -> None:
     """The client is gone."""
     down.flush()
     down.transport.abort()
-    if down.exchange is x:  # nobody will tell: the transport was closing
+    if down.exchange is x:  # no event will follow: the transport was closing
         down.exchange = None
         x.downstream_gone("ClientGone")
 
