@@ -28,8 +28,8 @@ def everywhere(_: str) -> bool:
 
 class Known:
     """The objects of one kind, as far as they were reported. `is_read`: whether objects of a namespace are read ("" has
-    those of no namespace). `beside` decodes those that are heavy, and reports what became of them; None: all are decoded
-    at once."""
+    those of no namespace). `beside` decodes those that are heavy, and reports what became of them; None: all are
+    decoded at once."""
 
     def __init__(
         self, info: KindInfo, is_read: Callable[[str], bool] = everywhere, beside: Beside | None = None

@@ -39,7 +39,7 @@ def note(visit: Visit, target: TargetPlan, message: Message, value: str | None) 
 
 
 async def again(upstreams: Upstreams, target: TargetPlan, made: UpstreamSession, hello: Raw, was_there: bool) -> None:
-    """Repeat to a new session what was arranged in the one before. `hello`: how its server answered `initialize`; `was_there`:
+    """Arrange in a new session what the one before had. `hello`: how its server answered `initialize`; `was_there`:
     there was one before. Raises `TargetFailed`, `SessionLost` where something may be lost."""
     session = upstreams.visit.session
     if session is None:
