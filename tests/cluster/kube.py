@@ -160,18 +160,29 @@ class ApiServer:
     def request(
         self, method: str, path: str, body: object = None, content: str = "application/json", seconds: float = PATIENCE
     ) -> Answer:
-        """One request. Raises OSError when the server does not answer."""
+        """One request. Raises OSError when the server does not answer; a kept connection that it closed is replaced."""
+        text = None if body is None else json.dumps(body)
+        kept = self._connection is not None
+        try:
+            return self._answer(method, path, text, content, seconds)
+        except http.client.RemoteDisconnected:
+            if not kept:
+                raise
+            return self._answer(method, path, text, content, seconds)
+
+    def _answer(self, method: str, path: str, text: str | None, content: str, seconds: float) -> Answer:
         if self._connection is None:
             self._connection = self._connected(seconds)
         headers = {**self._authorization(), "Content-Type": content, "Accept": "application/json"}
         try:
-            text = None if body is None else json.dumps(body)
             self._connection.request(method, path, text, headers)
             answer = self._connection.getresponse()
             raw = answer.read()
         except (OSError, http.client.HTTPException) as failure:
             self._connection.close()
             self._connection = None
+            if isinstance(failure, OSError):  # also a connection closed without an answer
+                raise
             raise OSError(str(failure)) from failure
         is_json = "json" in (answer.headers.get("Content-Type") or "")
         return Answer(answer.status, json.loads(raw) if is_json else {"message": raw.decode()})
