@@ -40,7 +40,7 @@ from dataplane.link.loads import Loads
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
-from dataplane.proxy.waiting import StepFuture
+from dataplane.proxy.steps.waiting import StepFuture
 from dataplane.server.protocols import plan_of
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change

@@ -38,7 +38,7 @@ class Work(Protocol):
 
 
 class Tries(Protocol):
-    """What the log reads of a request's tries (`proxy/retries.Retries`)."""
+    """What the log reads of a request's tries (`proxy/attempt/retries.Retries`)."""
 
     given_up: str
 
@@ -176,7 +176,8 @@ class Exchange(Variables):
     expects: bool
     """The client waits for a 100 before it sends its content. This and the next three are set with `has_body` only."""
     inlet: object
-    """Who takes its content in place of the upstream: stages, or whoever drops it (`proxy/request_stages.Inlet`)."""
+    """Who takes its content in place of the upstream: stages, or whoever drops it
+    (`proxy/steps/request_stages.Inlet`)."""
     installing: object
     """The step that made stages last (`chain/filter.Filter`); set only where one does."""
     trailers: bytes
@@ -184,7 +185,7 @@ class Exchange(Variables):
     claimed: int
     """Bytes of the worker's room (`http/body.Room`) that its buffer takes."""
     paused: int
-    """Why the client's content is not read now (bits of `proxy/request_body`)."""
+    """Why the client's content is not read now (bits of `proxy/request/request_body`)."""
     buffer: BodyBuffer | None
     """Content of the request that is kept for a step, or for an upstream that is not connected yet."""
     body: bytes | None
@@ -207,11 +208,11 @@ class Exchange(Variables):
     target_plan: object
     """The chosen Target of `plan`."""
     waiting: object
-    """Steps that wait now (`proxy/waiting.Steps`): they can be cancelled."""
+    """Steps that wait now (`proxy/steps/waiting.Steps`): they can be cancelled."""
     bounds: object
-    """What limits of requests keep of it (`proxy/admission.Bounds`); None: there are none."""
+    """What limits of requests keep of it (`proxy/request/admission.Bounds`); None: there are none."""
     stage: int
-    """How far the descent came (`proxy/responses`)."""
+    """How far the descent came (`proxy/steps/responses`)."""
     stopped: int
     """Index of the step that ended the descent, -1 when none did."""
     host_set: bool
@@ -238,12 +239,13 @@ class Exchange(Variables):
     resendable: bytes | None
     """The content that went upstream with the head, while it is all of it and can be sent again; else None."""
     retries: Tries | None
-    """How often it may be tried again (`proxy/retries.Retries`); None: no policy says so."""
+    """How often it may be tried again (`proxy/attempt/retries.Retries`); None: no policy says so."""
     body_copy: object
-    """The request body as it went upstream (`proxy/replay.BodyCopy`), while another try or a mirror may need it."""
+    """The request body as it went upstream (`proxy/attempt/replay.BodyCopy`), while another try or a mirror may need
+    it."""
     mirroring: object
-    """What mirrors get (`proxy/mirrors.Mirroring`), when it was drawn before the steps of a backend reference; set only
-    where there are both."""
+    """What mirrors get (`proxy/attempt/mirrors.Mirroring`), when it was drawn before the steps of a backend reference;
+    set only where there are both."""
 
     # --- the response
 
@@ -255,10 +257,10 @@ class Exchange(Variables):
     agent_call: AgentCall | None
     """What is known of a call of an A2A agent, once it is on its way there or a policy has read it; None: is none."""
     delayed_response: object
-    """What is not passed on yet of it (`proxy/delayed_responses.DelayedResponse`), because response steps read its
-    body, or wait."""
+    """What is not passed on yet of it (`proxy/response/delayed_responses.DelayedResponse`), because response steps read
+    its body, or wait."""
     tunnel: int
-    """Bits of `proxy/tunnel`: whether this is a tunnel by now, and which side sends no more."""
+    """Bits of `proxy/response/tunnel`: whether this is a tunnel by now, and which side sends no more."""
     response_body: bytes | None
     """The whole response body while response steps run, when one of them reads it and it was not too large. A step that
     makes another one sets it, and `response_body_changed`."""

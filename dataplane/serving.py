@@ -33,8 +33,8 @@ from dataplane.link.shared import Region
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import Deadlines
+from dataplane.proxy.steps.waiting import StepFuture
 from dataplane.proxy.usage import usage
-from dataplane.proxy.waiting import StepFuture
 from dataplane.server import admission
 from dataplane.server.acceptor import Acceptor
 from dataplane.settings import WorkerSettings

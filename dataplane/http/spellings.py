@@ -3,7 +3,7 @@
 A path that is canonical (`http/uri`) may still have slashes in a row, escaped slashes and backslashes, and parameters
 (";" to the end of a segment). Some origins take `/x//admin`, `/x%2Fadmin`, `/x%5Cadmin` and `/admin;a=1` for another
 path, some do not. A listener settles each kind for itself and its origins, or leaves it open: then the path passes
-where every reading leads to the same rule and is allowed, and is refused otherwise (`proxy/entry`,
+where every reading leads to the same rule and is allowed, and is refused otherwise (`proxy/request/entry`,
 `filters/steps/authorization`, `chain/conditional`).
 """
 

@@ -1,5 +1,5 @@
 """Which fields may be trailers, over any carrier: those that come (`h1/chunked`, `h2/rules`) and those that a policy
-gives (`proxy/stages`)."""
+gives (`proxy/steps/stages`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A stream as a connection: asyncio's transport by shape, over whatever carries bytes both ways.
 
-What a CONNECT carries is served so (`proxy/inner`), and so is what passes through a tunnel that we opened. Whatever a
-protocol does with a socket it does with this, TLS and further tunnels included. What comes while the protocol does not
-read is kept; whoever carries it is asked to pause meanwhile, so that is no more than was on its way.
+What a CONNECT carries is served so (`proxy/request/inner`), and so is what passes through a tunnel that we opened.
+Whatever a protocol does with a socket it does with this, TLS and further tunnels included. What comes while the
+protocol does not read is kept; whoever carries it is asked to pause meanwhile, so that is no more than was on its way.
 """
 
 from __future__ import annotations

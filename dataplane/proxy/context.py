@@ -92,7 +92,7 @@ def _request_ids() -> Callable[[], bytes]:
 
 
 class InFlight:
-    """Copies of requests for mirrors that are under way now, and bytes of them (`proxy/mirrors`)."""
+    """Copies of requests for mirrors that are under way now, and bytes of them (`proxy/attempt/mirrors`)."""
 
     __slots__ = ("bytes", "count")
 
@@ -138,7 +138,7 @@ class Context:
     connections: Crowd[Any] = field(init=False)
     """Of clients."""
     admitted: int = 0
-    """Requests in flight, of those that count (`proxy/admission`)."""
+    """Requests in flight, of those that count (`proxy/request/admission`)."""
     shortages: Shortages = field(init=False)
     handshakes: Handshakes = field(init=False)
     """Of clients: when their steps are taken,"""

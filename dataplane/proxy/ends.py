@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.http.messages import NO_NAMES
-from dataplane.proxy import delayed_responses
 from dataplane.proxy.finish import finish
-from dataplane.proxy.request_stages import DROPPING
+from dataplane.proxy.response import delayed_responses
+from dataplane.proxy.steps.request_stages import DROPPING
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:

@@ -12,31 +12,25 @@ from typing import TYPE_CHECKING
 
 from dataplane.carriers import Downstream
 from dataplane.exchange import Exchange
-from dataplane.proxy import (
-    attempts,
-    ends,
-    entry,
-    own_answers,
-    request_body,
-    request_stages,
-    response,
-    response_stages,
-    times,
-)
-from dataplane.proxy.waiting import work as begin_work
+from dataplane.proxy import ends, times
+from dataplane.proxy.attempt import attempts
+from dataplane.proxy.request import entry, request_body
+from dataplane.proxy.response import own_answers, response
+from dataplane.proxy.steps import request_stages, response_stages
+from dataplane.proxy.steps.waiting import work as begin_work
 from dataplane.upstream.versions import is_grpc
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.filter import Filter
-    from dataplane.proxy.admission import Bounds
+    from dataplane.proxy.attempt.mirrors import Mirroring
+    from dataplane.proxy.attempt.replay import BodyCopy
+    from dataplane.proxy.attempt.retries import Retries
     from dataplane.proxy.context import Context
-    from dataplane.proxy.delayed_responses import DelayedResponse
-    from dataplane.proxy.mirrors import Mirroring
-    from dataplane.proxy.replay import BodyCopy
-    from dataplane.proxy.request_stages import Inlet
-    from dataplane.proxy.retries import Retries
-    from dataplane.proxy.waiting import Waits
+    from dataplane.proxy.request.admission import Bounds
+    from dataplane.proxy.response.delayed_responses import DelayedResponse
+    from dataplane.proxy.steps.request_stages import Inlet
+    from dataplane.proxy.steps.waiting import Waits
     from dataplane.table.binds import ListenerPlan
     from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies, Target
     from dataplane.table.table import Table

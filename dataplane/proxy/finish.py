@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from dataplane.proxy import admission, retries
+from dataplane.proxy.attempt import retries
+from dataplane.proxy.request import admission
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.proxy import admission, attempts
+from dataplane.proxy.attempt import attempts
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.request import admission
 
 if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange

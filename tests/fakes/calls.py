@@ -18,7 +18,7 @@ from typing import Any
 
 from dataplane.chain.calls import FOR_EVER, MAX_ANSWER, CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head, is_name, is_value
-from dataplane.proxy.waiting import StepFuture
+from dataplane.proxy.steps.waiting import StepFuture
 from tests.fakes.memory_proxy import Pending
 
 Outcome = CallAnswer | CallFailed

@@ -27,7 +27,7 @@ from dataplane.http.h2.frames import PREFACE
 from dataplane.http.messages import Peer
 from dataplane.link.buckets import Buckets
 from dataplane.net.writes import Writes
-from dataplane.proxy import mirrors, retries
+from dataplane.proxy.attempt import mirrors, retries
 from dataplane.proxy.context import Context, Limits
 from dataplane.proxy.deadlines import STEP, Deadlines
 from dataplane.server import inner

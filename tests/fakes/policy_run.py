@@ -48,7 +48,7 @@ def example(page: Path) -> str:
 
 
 def policies_of(x: Exchange, plan: RoutePlan) -> RoutePolicies:
-    """What the rule's policies come to on the exchange's listener, as `proxy/entry` finds it."""
+    """What the rule's policies come to on the exchange's listener, as `proxy/request/entry` finds it."""
     upper = x.listener.upper
     return plan.policies if upper is None else plan.policies.under[upper.number]
 

@@ -25,10 +25,10 @@ from dataplane.chain.filter import Env, Row
 from dataplane.filters.registry import ROWS
 from dataplane.net import udp
 from dataplane.net.writes import Writes
-from dataplane.proxy import mirrors, retries
+from dataplane.proxy.attempt import mirrors, retries
 from dataplane.proxy.context import Context
 from dataplane.proxy.deadlines import STEP, Deadlines
-from dataplane.proxy.waiting import StepFuture
+from dataplane.proxy.steps.waiting import StepFuture
 from dataplane.server.acceptor import Acceptor
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change

@@ -226,7 +226,7 @@ class TableRun:
         return self.applier.current.table.backends.get(key)
 
     def plan(self, x: Exchange, bind: str = BIND) -> RoutePlan | None:
-        """Route an exchange as `proxy/entry` does."""
+        """Route an exchange as `proxy/request/entry` does."""
         listener = choose(self.bind(bind), x.host)
         x.listener = listener
         return None if listener is None else listener.router.match(x.host, x.path, x)

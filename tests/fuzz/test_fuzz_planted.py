@@ -22,9 +22,11 @@ from dataplane.http import uri
 from dataplane.http.h1 import chunked, request_head, response_head
 from dataplane.http.h2 import frames, receiving, rules
 from dataplane.link import buckets, codec
-from dataplane.proxy import request_body, retries, tunnel
+from dataplane.proxy.attempt import retries
+from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.proxy.exchange import ActiveExchange
-from dataplane.proxy.replay import BodyCopy
+from dataplane.proxy.request import request_body
+from dataplane.proxy.response import tunnel
 from dataplane.server.h1.connection import Connection
 from dataplane.table import routes
 from dataplane.telemetry import log_field, log_values

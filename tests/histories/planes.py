@@ -226,7 +226,7 @@ class Life:
 
 
 def met(current: Current) -> Table:
-    """The table that a request would be answered from, now (`proxy/entry`)."""
+    """The table that a request would be answered from, now (`proxy/request/entry`)."""
     if current.prepared is not None and current.number <= current._committed():
         return current.prepared
     return current.table

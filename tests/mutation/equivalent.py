@@ -394,17 +394,17 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "continue",
     ): "when all that are wanted are found, each proxy that is left is passed over without a look",
     (
-        "dataplane/proxy/request_body.py",
+        "dataplane/proxy/request/request_body.py",
         "x.buffer = BodyBuffer(x.context.make_future, x.pace, None if length < 0 else length)",
         "x.buffer = BodyBuffer(x.context.make_future, x.pace, None if (length <= 0) else length)",
     ): "an announced length is only compared with limits, and 0 is above none",
     (
-        "dataplane/proxy/replay.py",
+        "dataplane/proxy/attempt/replay.py",
         "self, limit: int, room: Room, expected: int = -1, waits: Waits | None = None, retried: bool = True",
         "self, limit: int, room: Room, expected: int = -2, waits: Waits | None = None, retried: bool = True",
     ): "no limit is below any negative number",
     (
-        "dataplane/proxy/replay.py",
+        "dataplane/proxy/attempt/replay.py",
         "if len(self.pieces) > 1:",
         "if (len(self.pieces) >= 1):",
     ): "a single piece joined is itself",
@@ -634,12 +634,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "return Verdict(answer.status, b\"\", b'x', metadata, size)",
     ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",
     (
-        "dataplane/proxy/mirrors.py",
+        "dataplane/proxy/attempt/mirrors.py",
         'self.blocks = [b"" if backend is None else outgoing.lines(x, backend) for backend in backends]',
         "self.blocks = [b'x' if backend is None else outgoing.lines(x, backend) for backend in backends]",
     ): "nothing is sent to a backend that is not there",
     (
-        "dataplane/proxy/mirrors.py",
+        "dataplane/proxy/attempt/mirrors.py",
         'self.upstream_content(b"", True)',
         "self.upstream_content(b'x', True)",
     ): "the answer has ended: how much of it was read is not asked any more",

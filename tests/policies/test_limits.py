@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dataplane import serving
-from dataplane.proxy.admission import LOOKS
+from dataplane.proxy.request.admission import LOOKS
 from gatewright.api.standalone import standalone
 from tests.carriers import Answer, Carrier, Request, Response, Run
 

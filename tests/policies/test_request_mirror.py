@@ -10,8 +10,8 @@ import pytest
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters.settings import request_mirror
-from dataplane.proxy import mirrors
-from dataplane.proxy.replay import BodyCopy
+from dataplane.proxy.attempt import mirrors
+from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.table.plans import Mirror
 from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import policy_pb2, resource_pb2, traffic_pb2

@@ -12,7 +12,7 @@ from dataplane.filters.steps.ext_auth.answer import Verdict
 from dataplane.http.body import Room
 from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record
-from dataplane.proxy.replay import BodyCopy
+from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.settings import Defaults
 from dataplane.table.store import Change, SecretRecord
 from gatewright.api.backend.auth import BackendAuth

@@ -20,7 +20,7 @@ from dataplane.link.channel import Channel
 from dataplane.link.commits import Commits
 from dataplane.link.messages import RESOURCE, Message, Record
 from dataplane.link.shared import Region
-from dataplane.proxy.waiting import StepFuture
+from dataplane.proxy.steps.waiting import StepFuture
 from dataplane.settings import Drain, SessionKey, WorkerSettings
 from dataplane.telemetry import metrics
 from dataplane.telemetry.access_log import INTERVAL

@@ -1,5 +1,5 @@
 """`frontend.connect` (spec 2): what becomes of CONNECT requests. Its value is a `http/connect_rules.ConnectRule`;
-carried out by `proxy/connects`."""
+carried out by `proxy/request/connects`."""
 
 from __future__ import annotations
 

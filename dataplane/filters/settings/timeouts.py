@@ -1,4 +1,4 @@
-"""Timeouts of a route (HTTPRoute `timeouts`, spec 2 Timeouts): a setting, carried out by `proxy/attempts`."""
+"""Timeouts of a route (HTTPRoute `timeouts`, spec 2 Timeouts): a setting, carried out by `proxy/attempt/attempts`."""
 
 from __future__ import annotations
 

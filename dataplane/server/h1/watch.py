@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dataplane.http.heads import Head
 from dataplane.http.lasting import asks_for_stream, is_stream
 from dataplane.proxy.deadlines import NEVER, STEP
-from dataplane.proxy.request_body import BUFFER, UPSTREAM
+from dataplane.proxy.request.request_body import BUFFER, UPSTREAM
 from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUNNELLING, WAIT
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dataplane.http.h2.states import CLOSED, RECEIVING
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.tunnel import ACCEPT
+from dataplane.proxy.response.tunnel import ACCEPT
 
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream

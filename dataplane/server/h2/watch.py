@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dataplane.http.connection_rules import PING_TIMEOUT
 from dataplane.http.h2.errors import CANCEL, NO_ERROR, SETTINGS_TIMEOUT
 from dataplane.proxy.deadlines import NEVER, STEP
-from dataplane.proxy.request_body import BUFFER, UPSTREAM
+from dataplane.proxy.request.request_body import BUFFER, UPSTREAM
 from dataplane.server.h2.stream import Carries, StreamCarrier
 
 if TYPE_CHECKING:

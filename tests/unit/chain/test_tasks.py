@@ -15,7 +15,7 @@ from dataplane.chain.filter import Env, Filter
 from dataplane.chain.reply import Reply
 from dataplane.chain.tasks import in_tasks
 from dataplane.net.turns import Turns
-from dataplane.proxy.waiting import StepFuture, Steps
+from dataplane.proxy.steps.waiting import StepFuture, Steps
 
 STOP = Reply(403, "Stopped")
 

@@ -12,7 +12,7 @@ import bcrypt
 import pytest
 
 from benchmarks.policies import ISSUER, token
-from dataplane.proxy import waiting
+from dataplane.proxy.steps import waiting
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 
 TOKEN, KEYS = token()

@@ -16,11 +16,11 @@ from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
 from dataplane.http.rules import MAX_BUFFER
 from dataplane.link.loads import REQUESTS
-from dataplane.proxy import responses
-from dataplane.proxy.admission import LOOKS
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import ActiveExchange
 from dataplane.proxy.layers.grpc_web import WebCall
+from dataplane.proxy.request.admission import LOOKS
+from dataplane.proxy.steps import responses
 from dataplane.streams import MOST_AHEAD
 from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, Pending

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.proxy.inner import InnerConnection
+from dataplane.proxy.request.inner import InnerConnection
 
 
 class Protocol:

@@ -9,9 +9,9 @@ import pytest
 
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
-from dataplane.proxy import mirrors
+from dataplane.proxy.attempt import mirrors
+from dataplane.proxy.attempt.mirrors import MAX_ANSWER, MAX_BYTES, MAX_IN_FLIGHT, SECONDS
 from dataplane.proxy.context import InFlight
-from dataplane.proxy.mirrors import MAX_ANSWER, MAX_BYTES, MAX_IN_FLIGHT, SECONDS
 from dataplane.table.plans import Mirror
 from dataplane.upstream.endpoint import Endpoint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.http.body import BodyBuffer, Room
-from dataplane.proxy.replay import BodyCopy
+from dataplane.proxy.attempt.replay import BodyCopy
 
 
 class Mirror:

@@ -13,8 +13,8 @@ from dataplane.chain.filter import WHOLE, Filter
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
 from dataplane.http.rules import MAX_BUFFER, HttpRules
-from dataplane.proxy import responses
-from dataplane.proxy.responses import GATEWAY, ROUTE, TARGET, UPSTREAM
+from dataplane.proxy.steps import responses
+from dataplane.proxy.steps.responses import GATEWAY, ROUTE, TARGET, UPSTREAM
 from tests.fakes.memory_proxy import Pending
 
 STOP = Reply(502, "ResponseTooLarge")

@@ -11,9 +11,9 @@ import pytest
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, ResponseHead
-from dataplane.proxy import retries
+from dataplane.proxy.attempt import retries
+from dataplane.proxy.attempt.retries import DRAIN_TIME, Retries
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.retries import DRAIN_TIME, Retries
 from dataplane.table.plans import Retry
 
 FAILED = made("UpstreamFailed", "the endpoint")

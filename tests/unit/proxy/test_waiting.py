@@ -15,7 +15,7 @@ from dataplane.chain.chain import Chain, Waiting
 from dataplane.chain.filter import Filter
 from dataplane.chain.reply import Reply
 from dataplane.net.turns import SHARE, Turns
-from dataplane.proxy import waiting
+from dataplane.proxy.steps import waiting
 from tests.fakes.memory_proxy import Pending
 
 STOP = Reply(403, "Stopped")

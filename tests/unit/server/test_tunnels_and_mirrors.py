@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.proxy.replay import BodyCopy
+from dataplane.proxy.attempt.replay import BodyCopy
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.policy_run import served
 

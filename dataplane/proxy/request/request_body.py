@@ -12,10 +12,12 @@ from dataplane.http.body import BodyBuffer
 from dataplane.http.grpc import UNREAD, Call
 from dataplane.http.heads import lines_without, of_usual_names, twin
 from dataplane.http.rules import KEEP_NAMES
-from dataplane.proxy import admission, grpc_calls, responses
+from dataplane.proxy import grpc_calls
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.request_stages import DROPPING
-from dataplane.proxy.tunnel import client_ended
+from dataplane.proxy.request import admission
+from dataplane.proxy.response.tunnel import client_ended
+from dataplane.proxy.steps import responses
+from dataplane.proxy.steps.request_stages import DROPPING
 
 if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange

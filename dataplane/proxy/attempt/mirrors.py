@@ -1,7 +1,8 @@
 """Copies of requests for other backends (HTTPRequestMirrorFilter): sent beside the request, their answers ignored.
 
-`proxy/attempts` draws which mirrors take a request. A copy goes out when the whole body is known, is bounded in size,
-time and number, and whatever becomes of it shows in a metric only: the request never waits for it, and never fails.
+`proxy/attempt/attempts` draws which mirrors take a request. A copy goes out when the whole body is known, is bounded in
+size, time and number, and whatever becomes of it shows in a metric only: the request never waits for it, and never
+fails.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.http.messages import UNKNOWN
-from dataplane.proxy import outgoing
+from dataplane.proxy.attempt import outgoing
 from dataplane.upstream.calls.sending import Sending
 from dataplane.upstream.outgoing import Edits, edited
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dataplane.chain.replies import made
 from dataplane.http.body import NoRoom, TooLarge
 from dataplane.http.rules import WHOLE_BODY
-from dataplane.proxy.waiting import Steps
+from dataplane.proxy.steps.waiting import Steps
 from dataplane.upstream.calls import levels
 from dataplane.upstream.outgoing import KEPT, Edits, Outgoing, Unfinished, edited
 from dataplane.upstream.outgoing import finish as finish_all

@@ -1,6 +1,6 @@
 """From a request head to its route: pin the table, run the gateway phase, route, run the route's request steps.
 
-Everything here is plain calls; when a step has to wait, `proxy/waiting` takes over and comes back to the same
+Everything here is plain calls; when a step has to wait, `proxy/steps/waiting` takes over and comes back to the same
 functions.
 """
 
@@ -13,9 +13,10 @@ from dataplane.chain.replies import made
 from dataplane.http import upgrades, uri, well_known
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.spellings import REFUSED, settle
-from dataplane.proxy import admission, attempts, connects, hops
-from dataplane.proxy.responses import ROUTE
-from dataplane.proxy.waiting import interrupted
+from dataplane.proxy.attempt import attempts
+from dataplane.proxy.request import admission, connects, hops
+from dataplane.proxy.steps.responses import ROUTE
+from dataplane.proxy.steps.waiting import interrupted
 from dataplane.table.binds import choose
 
 if TYPE_CHECKING:

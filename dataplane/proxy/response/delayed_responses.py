@@ -13,15 +13,17 @@ from dataplane.chain.reply import Reply
 from dataplane.http.body import gather
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.statuses import BODILESS, EMPTY
-from dataplane.proxy import attempts, responses, tunnel
-from dataplane.proxy.waiting import Steps
+from dataplane.proxy.attempt import attempts
+from dataplane.proxy.response import tunnel
+from dataplane.proxy.steps import responses
+from dataplane.proxy.steps.waiting import Steps
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.proxy.context import Context
     from dataplane.proxy.exchange import ActiveExchange
-    from dataplane.proxy.response_stages import ResponseStages
+    from dataplane.proxy.steps.response_stages import ResponseStages
 
 
 class DelayedResponse:

@@ -1,8 +1,8 @@
 """The request body as it went upstream, kept while it may be needed once more: for another try, or for a mirror.
 
-Made by `proxy/attempts` for requests whose policies ask for it; fed by the connection that reads the client, with the
-bytes that it sends on anyway. What is larger than its limit, or finds no room, is not kept at all. It does not frame,
-send or decide.
+Made by `proxy/attempt/attempts` for requests whose policies ask for it; fed by the connection that reads the client,
+with the bytes that it sends on anyway. What is larger than its limit, or finds no room, is not kept at all. It does not
+frame, send or decide.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Waits(Protocol):
-    """Who needs the whole body (`proxy/mirrors.Mirroring`)."""
+    """Who needs the whole body (`proxy/attempt/mirrors.Mirroring`)."""
 
     def send(self, body: bytes, trailers: bytes = b"") -> None:
         """The body is whole, and has these trailers behind it."""

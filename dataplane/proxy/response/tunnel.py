@@ -15,7 +15,7 @@ from dataplane.http.connect_rules import CONNECT, IDLE_TIMEOUT
 from dataplane.http.heads import Head
 from dataplane.http.messages import ResponseHead
 from dataplane.http.statuses import SWITCHING
-from dataplane.proxy import admission
+from dataplane.proxy.request import admission
 
 if TYPE_CHECKING:
     from dataplane.proxy.exchange import ActiveExchange

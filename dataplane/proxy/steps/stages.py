@@ -1,7 +1,8 @@
 """Stages in a row, between the source of content and its sink: the other side of `dataplane/streams`.
 
 A `Place` is where one stage stands: its outlet, and the guard of its laws. What stands at the two ends of the row is
-said by `proxy/request_stages` and `proxy/response_stages`. Nothing here is made for an exchange without stages.
+said by `proxy/steps/request_stages` and `proxy/steps/response_stages`. Nothing here is made for an exchange without
+stages.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from dataplane.http import trailers
-from dataplane.proxy import responses
+from dataplane.proxy.steps import responses
 from dataplane.streams import MOST_AHEAD
 
 if TYPE_CHECKING:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from dataplane.http import dates
 from dataplane.http.heads import Head
 from dataplane.http.statuses import SWITCHING
-from dataplane.proxy import attempts, delayed_responses, grpc_calls, tunnel
+from dataplane.proxy import grpc_calls
+from dataplane.proxy.attempt import attempts
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.response import delayed_responses, tunnel
 from dataplane.upstream import balance, lease
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Another try: whether a request gets one, when, and on which endpoint (HTTPRouteRetry; spec 2 and decisions, Retry).
 
-`proxy/attempts` asks when an attempt failed or a response head came; it sends, this decides. A request without a retry
-policy never comes here.
+`proxy/attempt/attempts` asks when an attempt failed or a response head came; it sends, this decides. A request without
+a retry policy never comes here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataplane.http.body import NoRoom, TooLarge
 from dataplane.http.heads import Head
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.http.statuses import SWITCHING
-from dataplane.proxy import request_body
+from dataplane.proxy.request import request_body
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply

@@ -1,7 +1,7 @@
 """Answers of our own: a refusal, a failure, a step's `Reply` end an exchange in place of an endpoint's response.
 
-Response steps see them as they see any other (`proxy/responses`). Whatever goes wrong here still ends in an answer, or,
-when a part of a response is out already, in a carrier that breaks off. These are methods of the exchange.
+Response steps see them as they see any other (`proxy/steps/responses`). Whatever goes wrong here still ends in an
+answer, or, when a part of a response is out already, in a carrier that breaks off. These are methods of the exchange.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from dataplane.http.body import Gone
 from dataplane.http.connect_rules import CONNECT
 from dataplane.http.heads import Head
 from dataplane.http.statuses import BODILESS
-from dataplane.proxy import delayed_responses, ends, grpc_calls, responses
+from dataplane.proxy import ends, grpc_calls
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.waiting import Steps
+from dataplane.proxy.response import delayed_responses
+from dataplane.proxy.steps import responses
+from dataplane.proxy.steps.waiting import Steps
 from dataplane.upstream import lease
 from dataplane.variables import Unread
 

@@ -14,9 +14,10 @@ from dataplane.http.body import TooLarge, gather
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.http.statuses import BODILESS, RESET_CONTENT, SWITCHING
-from dataplane.proxy import grpc_calls, responses
-from dataplane.proxy.delayed_responses import DelayedResponse
-from dataplane.proxy.stages import Row, strip
+from dataplane.proxy import grpc_calls
+from dataplane.proxy.response.delayed_responses import DelayedResponse
+from dataplane.proxy.steps import responses
+from dataplane.proxy.steps.stages import Row, strip
 from dataplane.streams import DESCRIBED
 from dataplane.upstream import lease
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
     from dataplane.proxy.exchange import ActiveExchange
-    from dataplane.proxy.stages import Place
+    from dataplane.proxy.steps.stages import Place
 
 BUG: Final = "InternalError"
 """Reason of the answer to a bug of ours. No stage sees it: the bug may be a stage's."""

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.replies import made
 from dataplane.http.rules import WHOLE_BODY
-from dataplane.proxy import grpc_calls, mirrors, outgoing, request_body, retries
+from dataplane.proxy import grpc_calls
+from dataplane.proxy.attempt import mirrors, outgoing, retries
+from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.layers import registry as layers
-from dataplane.proxy.replay import BodyCopy
-from dataplane.proxy.responses import TARGET, UPSTREAM
-from dataplane.proxy.waiting import Steps, interrupted
+from dataplane.proxy.request import request_body
+from dataplane.proxy.steps.responses import TARGET, UPSTREAM
+from dataplane.proxy.steps.waiting import Steps, interrupted
 from dataplane.table.plans import GRPC_ROUTE
 from dataplane.upstream import lease
 from dataplane.upstream.outgoing import RETRY_HEADER

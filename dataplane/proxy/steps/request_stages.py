@@ -2,7 +2,7 @@
 
 What has come by the time that a stage is installed goes through it at once, and what comes later as it comes, also
 while request steps wait: they see what left the stages so far. Retries and mirrors keep what left the last one, for
-they stand behind it (`proxy/request_body`).
+they stand behind it (`proxy/request/request_body`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.http.body import BodyBuffer
 from dataplane.http.messages import UNKNOWN
-from dataplane.proxy.stages import Row, strip
+from dataplane.proxy.steps.stages import Row, strip
 from dataplane.streams import DESCRIBED
 
 if TYPE_CHECKING:

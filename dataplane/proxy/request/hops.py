@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.reply import Reply
-from dataplane.proxy import attempts
+from dataplane.proxy.attempt import attempts
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context

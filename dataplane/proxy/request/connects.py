@@ -15,11 +15,13 @@ from dataplane.http import uri
 from dataplane.http.connect_rules import CONNECT, DENY, MAX_DEPTH, TUNNEL, UNUSABLE
 from dataplane.http.heads import Head
 from dataplane.http.messages import Peer
-from dataplane.proxy import admission, attempts, delayed_responses, outgoing, tunnel
+from dataplane.proxy.attempt import attempts, outgoing
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.inner import InnerConnection
-from dataplane.proxy.responses import UPSTREAM
-from dataplane.proxy.tunnel import ESTABLISHED
+from dataplane.proxy.request import admission
+from dataplane.proxy.request.inner import InnerConnection
+from dataplane.proxy.response import delayed_responses, tunnel
+from dataplane.proxy.response.tunnel import ESTABLISHED
+from dataplane.proxy.steps.responses import UPSTREAM
 from dataplane.table.binds import choose
 from dataplane.upstream.tunnels import EndpointTunnel
 
