@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -13,13 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
 from tests.harness.processes import Program, started
 from tests.harness.waiting import until
+from tests.rules.page_commands import commands
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+MARK = "--- the next command"
 MCP = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
@@ -59,6 +63,22 @@ def rpc(method: str, params: Any = None, number: int = 1) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": method, **({} if params is None else {"params": params})}
 
 
+async def curl_lines(name: str, base: str) -> list[str]:
+    """What the page's curl lines print, in one shell. The session of the first one is `$S`, as the page has it."""
+    texts = [each.text for each in commands(EXAMPLES / name / "README.md") if each.text.startswith("curl ")]
+    lines = [
+        text.replace("http://127.0.0.1:3000", base).replace("curl ", "curl -sS --noproxy '*' ", 1) for text in texts
+    ]
+    find = "S=$(printf %s \"$answer\" | tr -d '\\r' | sed -n 's/^[Mm]cp-[Ss]ession-[Ii]d: //p')"
+    script = "".join(
+        f'answer=$({line})\n{find if not number else ":"}\necho "$answer{MARK}"\n' for number, line in enumerate(lines)
+    )
+    process = await asyncio.create_subprocess_exec("bash", "-c", script, stdout=asyncio.subprocess.PIPE)
+    output, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+    return output.decode().split(f"{MARK}\n")[:-1]
+
+
+@pytest.mark.needs("curl")
 async def test_the_mcp_servers(tmp_path: Path) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "curl", "version": "1"}}
     async with example("mcp", tmp_path) as (base, _), httpx2.AsyncClient(timeout=PATIENCE, trust_env=False) as web:
@@ -77,8 +97,13 @@ async def test_the_mcp_servers(tmp_path: Path) -> None:
         assert answer.json()["result"]["content"][0]["text"] == "files: read /etc/motd"
         refused = await answered(web, f"{base}/mcp", rpc("tools/call", {"name": "files_drop"}), **session)
         assert refused.json()["error"]["message"] == "Unknown tool: files_drop"
+        begun, listed, called = await curl_lines("mcp", base)
+        assert re.search(r"^mcp-session-id: \S+", begun, re.MULTILINE | re.IGNORECASE)
+        assert '"files_read"' in listed and '"search_find"' in listed and "files_drop" not in listed
+        assert "files: read /etc/motd" in called
 
 
+@pytest.mark.needs("curl")
 async def test_the_agent(tmp_path: Path) -> None:
     async with (
         example("a2a", tmp_path) as (base, program),
@@ -97,5 +122,9 @@ async def test_the_agent(tmp_path: Path) -> None:
         assert streamed.headers["content-type"].startswith("text/event-stream") and events
         refused = await answered(web, f"{agent}/v1/tasks/task-1:cancel", {})
         assert (refused.status_code, refused.text.strip()) == (403, "authorization failed")
+        described, sent, by_rest, denied = await curl_lines("a2a", base)
+        assert json.loads(described)["url"] == f"{agent}/rpc"
+        assert json.loads(sent)["result"]["status"]["state"] == "completed" and json.loads(by_rest)
+        assert denied.startswith("HTTP/1.1 403 ") and denied.endswith("authorization failed")
         for line in ("a2a.method=message/send a2a.task.id=task-1 a2a.task.state=completed", "a2a.method=tasks/cancel"):
             await until(lambda line=line: line in program.log() + program.out(), program.log)  # type: ignore[misc]

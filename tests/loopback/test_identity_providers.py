@@ -116,7 +116,7 @@ async def test_discovery(issuer: str, keys: str, tmp_path: Path) -> None:
 @pytest.mark.needs("curl")
 @pytest.mark.parametrize(("issuer", "keys"), PROVIDERS.values(), ids=PROVIDERS)
 async def test_the_example_with_the_settings_of_a_provider(issuer: str, keys: str, root: Path, tmp_path: Path) -> None:
-    """The commands of `examples/identity-provider`: its file with an issuer and a host, and who is believed then."""
+    """The commands of `examples/identity-provider` and of `docs/identity-providers.md`."""
     text = (root / "examples/identity-provider/config.yaml").read_text()
     async with provider(issuer, keys, tmp_path) as made, answering() as origin:
         for old, new in (
