@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from gatewright import revisions
 from gatewright.wire.external import discovery_pb2
 
 Request = discovery_pb2.DeltaDiscoveryRequest
@@ -23,7 +24,6 @@ RESOURCE_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE: Final = "type.googleapis.com/gatewright.wire.v1.Endpoint"
 TYPES: Final = (ENDPOINT_TYPE, RESOURCE_TYPE)
 USER_AGENT: Final = "gatewright"
-WIRE_REVISION: Final = 9
 STATE_KEY: Final = "gatewright.state"
 QUESTION: Final = "versions"
 
@@ -122,7 +122,7 @@ class LeanProxy:
         first, second = (Request(type_url=type_url, resource_names_subscribe=["*"]) for type_url in TYPES)
         first.node.id, first.node.cluster = f"{self.gateway}/{self.instance}", self.gateway
         first.node.user_agent_name, first.node.user_agent_version = USER_AGENT, "lean"
-        first.node.metadata["wire_revision"] = WIRE_REVISION
+        first.node.metadata["wire_revision"] = revisions.NEWEST
         if self.state:
             first.node.metadata[STATE_KEY] = self.state
         head = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, END_HEADERS, 1, HEADER_BLOCK)

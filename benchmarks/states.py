@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
+from gatewright import revisions
 from gatewright.wire.v1 import backend_pb2, listener_pb2, policy_pb2, resource_pb2, route_pb2
 
 NAME = "bench"
@@ -128,5 +129,4 @@ def _endpoint_name(number: int) -> str:
 
 
 def _change(key: str, **kind: object) -> Change:
-    resource = resource_pb2.Resource(key=key, revision=1, min_revision=1, **kind)  # type: ignore[arg-type]
-    return Change(RESOURCE_TYPE, key, resource.SerializeToString())
+    return Change(RESOURCE_TYPE, key, revisions.resource(key, **kind).SerializeToString())

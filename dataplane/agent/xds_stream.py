@@ -26,13 +26,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dataplane.link.messages import TYPE_URLS, Record
+from gatewright import revisions
 from gatewright.wire.external import discovery_pb2, node_pb2
 
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 WILDCARD = "*"
 USER_AGENT = "gatewright"
-WIRE_REVISION = 9
-"""The newest revision of `Resource` whose fields this proxy reads: what its workers say (`table/store`)."""
 
 STATE_KEY = "gatewright.state"
 """Of the node's metadata: the claim."""
@@ -247,5 +246,5 @@ def _node(gateway: str, instance: str, version: str) -> node_pb2.Node:
     node = node_pb2.Node(
         id=f"{gateway}/{instance}", cluster=gateway, user_agent_name=USER_AGENT, user_agent_version=version
     )
-    node.metadata["wire_revision"] = WIRE_REVISION
+    node.metadata["wire_revision"] = revisions.NEWEST
     return node

@@ -19,7 +19,6 @@ from dataplane.table.built import Built
 from dataplane.table.intern import Interns, settings_of
 from dataplane.table.plans import NO_KINDS, NO_LISTENER_POLICIES, NO_POLICIES, ListenerPolicies, RoutePolicies
 from dataplane.table.store import (
-    WIRE_REVISION,
     PolicyRecord,
     SecretRecord,
     Store,
@@ -31,6 +30,7 @@ from dataplane.table.swap import Swap
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.kinds import Position
 from dataplane.upstream.settings import NO_SETTINGS, Settings
+from gatewright import revisions
 from gatewright.attach.merge import Attached, merge, split
 from gatewright.attach.parents import Owner
 from gatewright.attach.places import Level, ListenerPosition, Phase, PlaceKey, backend_places, key_of, rule_places
@@ -140,7 +140,7 @@ def _decoded(key: str, value: bytes) -> tuple[policy_pb2.Policy, str]:
         resource = resource_pb2.Resource.FromString(value)
     except DecodeError:
         raise Refused("not a Resource message") from None
-    if resource.WhichOneof("kind") == "policy" and resource.key == key and resource.min_revision > WIRE_REVISION:
+    if resource.WhichOneof("kind") == "policy" and resource.key == key and resource.min_revision > revisions.NEWEST:
         return resource.policy, too_new(resource)
     return decode(key, value).policy, ""
 

@@ -18,6 +18,7 @@ from dataplane.table.parted import LIMIT, Container, PartedDict, grown
 from dataplane.table.plans import RoutePlan
 from dataplane.table.sites import Sites
 from dataplane.upstream.endpoint import Endpoint
+from gatewright import revisions
 from gatewright.attach.merge import Attached
 from gatewright.attach.parents import Owner
 from gatewright.attach.places import Phase, PlaceKey
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from dataplane.table.built import Built
 
 P = TypeVar("P")
-
-WIRE_REVISION = 9
-"""The newest wire revision whose fields this proxy reads."""
 
 RESOURCE_TYPE = "type.googleapis.com/gatewright.wire.v1.Resource"
 ENDPOINT_TYPE = "type.googleapis.com/gatewright.wire.v1.Endpoint"
@@ -256,7 +254,7 @@ def decode(name: str, value: bytes) -> resource_pb2.Resource:
         resource = resource_pb2.Resource.FromString(value)
     except DecodeError:
         raise Refused("not a Resource message") from None
-    if resource.min_revision > WIRE_REVISION:
+    if resource.min_revision > revisions.NEWEST:
         raise Refused(too_new(resource))
     kind = resource.WhichOneof("kind")
     if kind is None:
@@ -271,7 +269,7 @@ def decode(name: str, value: bytes) -> resource_pb2.Resource:
 
 def too_new(resource: resource_pb2.Resource) -> str:
     """Why a resource cannot be read: it is of a language that a newer proxy speaks."""
-    return f"needs a newer proxy: wire revision {resource.min_revision} or later, this one knows {WIRE_REVISION}"
+    return f"needs a newer proxy: wire revision {resource.min_revision} or later, this one knows {revisions.NEWEST}"
 
 
 def decode_endpoint(name: str, value: bytes) -> backend_pb2.Endpoint:

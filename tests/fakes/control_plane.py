@@ -12,6 +12,7 @@ import grpc
 
 from dataplane.agent.xds_stream import METHOD, Request, Response
 from dataplane.link.messages import RESOURCE
+from gatewright.revisions import resource
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, policy_pb2, resource_pb2, route_pb2
 from tests.harness.waiting import until
 
@@ -100,10 +101,10 @@ _WEB = policy_pb2.ObjectRef(kind="Gateway", namespace="default", name="web")
 def gateway(port: int, upstream: int) -> dict[str, resource_pb2.Resource | bytes]:
     """Resources of a Gateway with one listener, whose one route forwards everything."""
     return {
-        "bind/default/web/80": _resource(
+        "bind/default/web/80": resource(
             "bind/default/web/80", bind=bind_pb2.Bind(gateway="gateway/default/web", port=port, addresses=["127.0.0.1"])
         ),
-        "listener/gateway/default/web/http": _resource(
+        "listener/gateway/default/web/http": resource(
             "listener/gateway/default/web/http",
             listener=listener_pb2.Listener(
                 bind="bind/default/web/80",
@@ -113,7 +114,7 @@ def gateway(port: int, upstream: int) -> dict[str, resource_pb2.Resource | bytes
                 admits=listener_pb2.Admission(kinds=["HTTPRoute"], all_namespaces=True),
             ),
         ),
-        "backend/gatewaybackend/default/origin": _resource(
+        "backend/gatewaybackend/default/origin": resource(
             "backend/gatewaybackend/default/origin",
             backend=backend_pb2.Backend(static=backend_pb2.StaticBackend(host="127.0.0.1", port=upstream)),
         ),
@@ -123,7 +124,7 @@ def gateway(port: int, upstream: int) -> dict[str, resource_pb2.Resource | bytes
 
 def route(prefix: str) -> resource_pb2.Resource:
     """The one route, matching a path prefix."""
-    return _resource(
+    return resource(
         "route/httproute/default/all/0",
         route=route_pb2.Route(
             source=policy_pb2.ObjectRef(kind="HTTPRoute", namespace="default", name="all"),
@@ -132,7 +133,3 @@ def route(prefix: str) -> resource_pb2.Resource:
             backends=[route_pb2.RouteBackend(weight=1, backend="backend/gatewaybackend/default/origin")],
         ),
     )
-
-
-def _resource(key: str, **kind: object) -> resource_pb2.Resource:
-    return resource_pb2.Resource(key=key, revision=1, min_revision=1, **kind)  # type: ignore[arg-type]

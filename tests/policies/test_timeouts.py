@@ -59,7 +59,7 @@ def test_levels(
     run = TableRun()
     run.apply(bind(), listener(), change(own))
     if policy_ms is not None:
-        policy = resource_pb2.Resource(key="policy/default/p/timeouts", revision=2)
+        policy = resource_pb2.Resource(key="policy/default/p/timeouts")
         source, target = policy.policy.source, policy.policy.places.add().object
         source.kind, source.namespace, source.name = "GatewayPolicy", "default", "p"
         target.kind, target.namespace, target.name = kind, "default", name

@@ -30,7 +30,6 @@ LEFT_OUT: Final = {
     "dataplane.http.statuses": "numbers of RFC 9110",
     "dataplane.link.locks": "a layout of memory",
     "dataplane.telemetry.metrics": "a layout of memory",
-    "controlplane.translate.wire": "revisions, which docs/architecture.md explains",
 }
 """Modules whose own numbers bound nothing, and why. Defaults of their classes may."""
 

@@ -26,6 +26,7 @@ from gatewright.api.standalone.file import FileTcpRoute, PlacedListener, PlacedR
 from gatewright.api.standalone.parts import Stdio
 from gatewright.api.standalone.secrets import ClientValidation, Content, Unreadable
 from gatewright.api.text.places import Path
+from gatewright.revisions import resource
 from gatewright.wire.v1 import (
     backend_pb2,
     bind_pb2,
@@ -40,8 +41,6 @@ from gatewright.wire.v1 import (
 
 NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
-REVISION: Final = 8
-"""Wire revision of the resources: the newest one that any of them needs."""
 
 _KINDS: Final = {
     "HTTP": ("GRPCRoute", "HTTPRoute"),
@@ -108,32 +107,32 @@ class Resources:
             route = self._route(place, f"{index:06}")
             key = f"route/{route.source.kind.lower()}/{NAMESPACE}/{place.name}/0"
             self.places[key] = place.path
-            routes.append(_resource(key, route=route))
+            routes.append(resource(key, route=route))
         for index, stream in enumerate(self._content.stream_routes()):
             key = f"route/{stream.kind.lower()}/{NAMESPACE}/{stream.name}/0"
             self.places[key] = stream.path
-            routes.append(_resource(key, **self._stream_route(stream, f"{index:06}")))
+            routes.append(resource(key, **self._stream_route(stream, f"{index:06}")))
         policies = [*self._frontend_policies(), *self._listener_policies()]
         return [
             *self._places(),
-            *(_resource(key, backend=message) for key, message in self._backends.items()),
-            *(_resource(key, secret=message) for key, message in self._secrets.items()),
+            *(resource(key, backend=message) for key, message in self._backends.items()),
+            *(resource(key, secret=message) for key, message in self._secrets.items()),
             *policies,
             *routes,
         ]
 
     def _places(self) -> Iterator[resource_pb2.Resource]:
-        yield _resource(_GATEWAY_KEY, gateway=gateway_pb2.Gateway(namespace=NAMESPACE, name=GATEWAY))
+        yield resource(_GATEWAY_KEY, gateway=gateway_pb2.Gateway(namespace=NAMESPACE, name=GATEWAY))
         for index, bind in enumerate(self._content.binds):
             self.places[_bind_key(bind.port)] = ("binds", index)
             message = bind_pb2.Bind(gateway=_GATEWAY_KEY, port=bind.port, addresses=bind.addresses)
-            yield _resource(_bind_key(bind.port), bind=message)
+            yield resource(_bind_key(bind.port), bind=message)
         for placed in self._content.listeners():
             self.places[_listener_key(placed)] = placed.path
             listener = _listener(placed)
             if placed.listener.tls is not None:
                 listener.tls.CopyFrom(self._tls(placed, placed.listener.tls))
-            yield _resource(_listener_key(placed), listener=listener)
+            yield resource(_listener_key(placed), listener=listener)
 
     def _route(self, place: PlacedRoute, order: str) -> route_pb2.Route:
         route = place.route
@@ -212,7 +211,7 @@ class Resources:
         key, which would take the place of this one and leave what it guards open."""
         key = f"policy/{NAMESPACE}/{name}/{_field(policy)}"
         self.places[key] = path
-        return _resource(key, policy=policy)
+        return resource(key, policy=policy)
 
     def _tls(self, placed: PlacedListener, tls: ListenerTLS) -> tls_pb2.ListenerTls:
         """What a listener does with TLS; its certificates are among the Secrets."""
@@ -375,10 +374,6 @@ class Resources:
         if content.value is not None:
             return content.value.encode()
         return self._resolve(content) if self._resolve is not None else None
-
-
-def _resource(key: str, **kind: Any) -> resource_pb2.Resource:  # Any: one message of Resource.kind, by field name
-    return resource_pb2.Resource(key=key, revision=REVISION, min_revision=REVISION, **kind)
 
 
 def _bind_key(port: int) -> str:

@@ -12,7 +12,7 @@ from gatewright.wire.v1 import backend_pb2, bind_pb2, resource_pb2, secret_pb2
 
 
 def resource(key: str, **kind: object) -> Record:
-    return Record(RESOURCE, key, resource_pb2.Resource(key=key, revision=1, **kind).SerializeToString())  # type: ignore[arg-type]
+    return Record(RESOURCE, key, resource_pb2.Resource(key=key, min_revision=1, **kind).SerializeToString())  # type: ignore[arg-type]
 
 
 def dumped(*records: Record, source: str = XDS) -> dict[str, dict[str, dict[str, object]]]:
@@ -27,7 +27,7 @@ def test_resources_are_shown_by_kind_and_key_with_their_source() -> None:
     endpoint = backend_pb2.Endpoint(key="e", backend="b", address="127.0.0.1", port=80)
     bind = resource("bind/a", bind=bind_pb2.Bind(port=80))
     found = dumped(bind, Record(ENDPOINT, "e", endpoint.SerializeToString()), source=FILE)
-    assert found["bind"]["bind/a"] == {"source": "file", "revision": 1, "bind": {"port": 80}}
+    assert found["bind"]["bind/a"] == {"source": "file", "minRevision": 1, "bind": {"port": 80}}
     assert found["endpoint"]["e"] == {
         "source": "file",
         "key": "e",

@@ -9,7 +9,7 @@ import pytest
 from dataplane.agent import xds_stream
 from dataplane.agent.xds_stream import MAX_REFUSALS, QUESTION, STATE_KEY, Request, Response, State, XdsStream
 from dataplane.link.messages import ENDPOINT, RESOURCE, Record
-from dataplane.table import store
+from gatewright import revisions
 
 
 def stream() -> XdsStream:
@@ -60,7 +60,7 @@ def test_a_new_stream_asks_for_everything_of_both_types_and_says_who_it_is_once(
     assert [list(r.resource_names_subscribe) for r in (first, second)] == [["*"], ["*"]]
     assert (first.node.id, first.node.cluster) == ("default/web/proxy-1", "default/web")
     assert (first.node.user_agent_name, first.node.user_agent_version) == ("gatewright", "0.1.0")
-    assert first.node.metadata["wire_revision"] == store.WIRE_REVISION, "what the workers read"
+    assert first.node.metadata["wire_revision"] == revisions.NEWEST
     assert not second.HasField("node")
     assert not first.initial_resource_versions and not first.response_nonce
     assert STATE_KEY not in first.node.metadata

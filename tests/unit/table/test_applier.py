@@ -14,6 +14,7 @@ from dataplane.filters.registry import ROWS
 from dataplane.table.applier import SLICE
 from dataplane.table.remains import CHUNK
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
+from gatewright import revisions
 from gatewright.wire.v1 import listener_pb2, policy_pb2, resource_pb2
 from tests.fakes.table_state import (
     BIND,
@@ -459,7 +460,7 @@ def test_a_route_does_not_wait_for_what_it_never_chooses(run: TableRun) -> None:
 
 def refusals() -> list[tuple[str, Change, str]]:
     newer = resource_pb2.Resource.FromString(route("r").value or b"")
-    newer.min_revision = 10
+    newer.min_revision = revisions.NEWEST + 1
     unknown = resource_pb2.Resource.FromString(route("r").value or b"")
     unknown.route.policies.append(policy_pb2.Policy())
     stream = resource_pb2.Resource(key="tcproute/default/s")
@@ -474,7 +475,7 @@ def refusals() -> list[tuple[str, Change, str]]:
     return [
         ("bytes", Change(RESOURCE_TYPE, route_key("r"), b"\xff\xff"), "not a Resource message"),
         ("policy bytes", Change(RESOURCE_TYPE, "policy/default/p/cors", b"\xff\xff"), "not a Resource message"),
-        ("revision", change(newer), "needs a newer proxy: wire revision 10 or later, this one knows 9"),
+        ("revision", change(newer), "needs a newer proxy: wire revision 2 or later, this one knows 1"),
         ("kind", change(resource_pb2.Resource(key="x/y")), "a kind of resource that this proxy"),
         ("stream", change(stream), "a tcp_route with key 'tcproute/default/s' was sent as"),
         ("stream kind", change(of_another_kind), "a tcp_route resource cannot stand for a HTTPRoute"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.table.store import WIRE_REVISION, Change
+from dataplane.table.store import Change
+from gatewright import revisions
 from gatewright.wire.v1 import policy_pb2, resource_pb2, route_pb2
 from tests.fakes.table_state import (
     TableRun,
@@ -133,7 +134,7 @@ def test_a_hostname_that_does_not_meet_is_not_served_beside_one_that_does() -> N
 
 def newer(each: Change) -> Change:
     message = resource_pb2.Resource.FromString(each.value or b"")
-    message.min_revision = WIRE_REVISION + 1
+    message.min_revision = revisions.NEWEST + 1
     return change(message)
 
 

@@ -12,7 +12,8 @@ from dataplane.chain.filter import Env, Filter, Refused, Row
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
-from dataplane.table.store import RESOURCE_TYPE, WIRE_REVISION, Change
+from dataplane.table.store import RESOURCE_TYPE, Change
+from gatewright import revisions
 from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.fakes.calls import FakeCalls, answered
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy
@@ -34,7 +35,7 @@ def policy(
     override: bool = False,
     early: bool = False,
     order: str = "",
-    revision: int = 2,
+    revision: int = revisions.NEWEST,
 ) -> Change:
     """A policy of namespace default; `where`: kind, name and section of its places."""
     message = policy_pb2.Policy(order=order or f"default/{name}")
@@ -48,7 +49,7 @@ def policy(
         message.phase = policy_pb2.PHASE_PRE_ROUTING
     fill(message)
     key = f"policy/default/{name}/{message.WhichOneof('field')}"
-    return change(resource_pb2.Resource(key=key, revision=2, min_revision=revision, policy=message))
+    return change(resource_pb2.Resource(key=key, min_revision=revision, policy=message))
 
 
 def sets(value: str) -> Callable[[policy_pb2.Policy], object]:
@@ -337,7 +338,7 @@ def test_what_the_sender_could_not_honour_refuses_requests_and_is_no_refusal_of_
 
 def test_a_policy_of_a_newer_language_never_fails_open() -> None:
     table, _ = guarded()
-    newer = WIRE_REVISION + 1
+    newer = revisions.NEWEST + 1
     table.apply(policy("g", [place("HTTPRoute", "shop")], guard("good"), revision=newer))
     answer = ran(table)[1]
     assert answer is not None and answer.status == 503

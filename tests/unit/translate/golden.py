@@ -139,7 +139,7 @@ def readable(type_url: str, data: bytes) -> dict[str, Any]:
     message = resource_pb2.Resource() if type_url == RESOURCE_TYPE else backend_pb2.Endpoint()
     message.MergeFromString(data)
     fields = _ordered(message, MessageToDict(message, preserving_proto_field_name=True))
-    return {name: value for name, value in fields.items() if name not in ("key", "revision", "min_revision")}
+    return {name: value for name, value in fields.items() if name not in ("key", "min_revision")}
 
 
 def _ordered(message: Any, fields: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from controlplane.translate.fleet import FleetView
-from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE
+from controlplane.translate.keys import ENDPOINT_TYPE
 from gatewright.api.routes.http_route import HTTPRoute
-from gatewright.wire.v1 import resource_pb2
 from tests.unit.translate.golden import Edit, World, objects
 
 CLASS = """
@@ -480,27 +479,6 @@ def test_no_value_of_a_secret_is_in_a_status_or_dump() -> None:
     shown = f"{made.program.statuses()} {made.program.dump()} {made.program._collections.policies.placed.items()}"
     assert "HASH" not in shown
     assert "HASH" in str(made.resources.values())
-
-
-def test_older_proxies_refuse_what_is_new_to_them() -> None:
-    cors = ROUTE.replace("rules: [{", "rules: [{filters: [{type: CORS, cors: {}}], ").replace("shop,", "cors,", 1)
-    users = policy("a", ON_ROUTE, "basicAuthentication: {users: ['ann:HASH']}")
-    made = world(CLASS, GATEWAY, SERVICE, ROUTE, cors, users)
-    revisions = {
-        name: resource_pb2.Resource.FromString(data).min_revision
-        for (_, type_url, name), data in made.resources.items()
-        if type_url == RESOURCE_TYPE
-    }
-    assert {name for name, revision in revisions.items() if revision == 2} == {
-        "policy/default/a/basic_authentication",
-        "secret/default/a/basic_authentication",
-    }
-    assert {name for name, revision in revisions.items() if revision == 6} == {
-        "listener/gateway/default/gw/http",
-        "route/httproute/default/shop/0",
-        "route/httproute/default/cors/0",
-    }
-    assert set(revisions.values()) == {1, 2, 6}
 
 
 def times(made: World, kind: str, name: str) -> dict[str, str]:
