@@ -109,7 +109,7 @@ class Downstream(Protocol):
 
 
 class Carried(Protocol):
-    """What a downstream carrier calls on its exchange (`proxy/exchange.ActiveExchange`).
+    """What a downstream carrier calls on its exchange (`proxy/exchange.CarriedExchange`).
 
     Before `start`: `expect` when content follows the head, and `downstream_content` for what is here of it, so that it
     leaves together with the head."""

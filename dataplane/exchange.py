@@ -45,8 +45,8 @@ class Tries(Protocol):
 
 class Exchange(Variables):
     """A request in flight: its data, as policies and the log see them. What acts on them, the life of an exchange, is
-    its subclass `proxy/exchange.ActiveExchange`; the two are one object, and this file knows no more of the types above
-    it than what is read here (Protocols).
+    its subclass `proxy/exchange.CarriedExchange`; the two are one object, and this file knows no more of the types
+    above it than what is read here (Protocols).
 
     Request fields are bytes, checked by the codec; `path` and `host` are canonical:
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from dataplane.http.messages import NO_NAMES
 from dataplane.proxy.finish import finish
+from dataplane.proxy.request import request_body
 from dataplane.proxy.response import delayed_responses
-from dataplane.proxy.steps.request_stages import DROPPING
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 CLEANUP = 1.0
 """Seconds that the end waits for steps that clean up."""
@@ -81,9 +81,9 @@ def complete(x: ActiveExchange) -> None:
     x.up = None
     if x.has_body:
         if x.claimed:
-            unclaim(x)
+            request_body.unclaim(x)
         if x.inlet is not None:
-            leave(x)
+            request_body.leave(x)
         if x.body_copy is not None:
             x.body_copy.drop(x.buffer)
         if x.buffer is not None:
@@ -100,8 +100,8 @@ def abandon(x: ActiveExchange, reason: str) -> None:
     if x.delayed_response is not None:
         delayed_responses.drop(x)
     if x.has_body:
-        unclaim(x)
-        leave(x)
+        request_body.unclaim(x)
+        request_body.leave(x)
     waiting = x.waiting
     if waiting is not None:
         waiting.cancel()  # what a step asks of other services is for nobody
@@ -119,17 +119,3 @@ def _end(x: ActiveExchange) -> None:
     if x.buffer is not None:
         x.buffer.fail()
         x.buffer.leave()
-
-
-def leave(x: ActiveExchange) -> None:
-    """The content of the request is for nobody any more. What still comes must not pass by the stages."""
-    inlet = x.inlet
-    if inlet is not None:
-        x.inlet = DROPPING
-        inlet.leave(x)
-
-
-def unclaim(x: ActiveExchange) -> None:
-    """The body that took room is kept no longer."""
-    x.context.room.free(x.claimed)
-    x.claimed = 0

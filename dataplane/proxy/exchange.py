@@ -1,107 +1,116 @@
-"""The life of an exchange: what acts on the data of `dataplane/exchange`.
+"""The life of an exchange, as a table: what its carriers, its lease and its steps call, and the function that does it.
 
 A downstream carrier makes one for each request, sets the request's fields and calls `start`; from then on the exchange
 is the consumer of its upstream and the owner of its answer, until it is over. It knows no protocol and no socket: its
-two carriers frame. Its methods are in the files of this package, by what they are about; this is their table.
+two carriers frame.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from dataplane.carriers import Downstream
-from dataplane.exchange import Exchange
+from dataplane.http.grpc import UNREAD
 from dataplane.proxy import ends, times
+from dataplane.proxy.active import ActiveExchange
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.request import entry, request_body
 from dataplane.proxy.response import own_answers, response
-from dataplane.proxy.steps import request_stages, response_stages
-from dataplane.proxy.steps.waiting import work as begin_work
+from dataplane.proxy.steps import request_stages, response_stages, waiting
 from dataplane.upstream.versions import is_grpc
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Coroutine
+    from typing import Any
+
     from dataplane.carriers import Upstream
-    from dataplane.chain.filter import Filter
-    from dataplane.proxy.attempt.mirrors import Mirroring
-    from dataplane.proxy.attempt.replay import BodyCopy
-    from dataplane.proxy.attempt.retries import Retries
-    from dataplane.proxy.context import Context
-    from dataplane.proxy.request.admission import Bounds
-    from dataplane.proxy.response.delayed_responses import DelayedResponse
-    from dataplane.proxy.steps.request_stages import Inlet
-    from dataplane.proxy.steps.waiting import Waits
-    from dataplane.table.binds import ListenerPlan
-    from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies, Target
-    from dataplane.table.table import Table
-    from dataplane.upstream.endpoint import Endpoint
-    from dataplane.upstream.limits import Tally
-    from dataplane.upstream.outgoing import Outgoing
-
-log = logging.getLogger("dataplane.proxy")
+    from dataplane.chain.reply import Reply
+    from dataplane.exchange import StreamHook
+    from dataplane.http.messages import ResponseHead
 
 
-class ActiveExchange(Exchange):
-    """`dataplane.carriers.Carried`, `Consumer` and `upstream.endpoint.Lease` in one object."""
+class CarriedExchange(ActiveExchange):
+    """`dataplane.carriers.Carried`, `Consumer` and `upstream.endpoint.Lease` in one object. Each method is as its
+    protocol has it."""
 
     __slots__ = ()
 
-    # What the types of the data do not say to those below the tables.
-    down: Downstream
-    context: Context
-    table: Table
-    listener: ListenerPlan
-    plan: RoutePlan
-    policies: RoutePolicies
-    target_plan: Target
-    waiting: Waits | None
-    installing: Filter
-    backend_plan: BackendPlan
-    endpoint: Endpoint | None
-    up: Upstream | None
-    counted: Tally | None
-    outgoing: Outgoing  # the present try, where its backend has finishers; else not there
-    retries: Retries | None
-    body_copy: BodyCopy | None
-    mirroring: Mirroring | None
-    delayed_response: DelayedResponse | None
-    inlet: Inlet | None
-    bounds: Bounds | None
-
     # --- called by the downstream carrier (`carriers.Carried`)
 
-    expect = request_body.expect
-    start = entry.start
-    downstream_content = request_body.downstream_content
-    downstream_whole = request_body.downstream_whole
-    downstream_trailers = request_body.downstream_trailers
-    downstream_blocked = response.downstream_blocked
-    downstream_drained = response.downstream_drained
-    downstream_gone = ends.abandon
-    wake = times.wake
+    def expect(self, length: int, kind: int = UNREAD) -> None:
+        request_body.expect(self, length, kind)
 
-    # --- called by the upstream carrier (`carriers.Consumer`) and its lease
+    def start(self) -> None:
+        entry.start(self)
+
+    def downstream_content(self, data: bytes, end: bool) -> None:
+        request_body.received(self, data, end)
+
+    def downstream_whole(self, data: bytes) -> None:
+        request_body.received_whole(self, data)
+
+    def downstream_trailers(self, lines: bytes) -> None:
+        request_body.received_trailers(self, lines)
+
+    def downstream_blocked(self) -> None:
+        response.pause(self)
+
+    def downstream_drained(self) -> None:
+        response.resume(self)
+
+    def downstream_gone(self, reason: str) -> None:
+        ends.abandon(self, reason)
+
+    def wake(self, now: float) -> float:
+        return times.wake(self, now)
+
+    # --- called by the upstream carrier (`carriers.Consumer`)
 
     @property
     def never_indexed(self) -> frozenset[bytes]:
-        """As `carriers.Consumer.never_indexed`."""
         return self.down.never_indexed
 
-    upstream_never_indexed = response.upstream_never_indexed
-    upstream_head = response.upstream_head
-    upstream_interim = response.upstream_interim
-    upstream_content = response.upstream_content
-    upstream_trailers = response.upstream_trailers
-    upstream_lost = response.upstream_lost
-    upstream_blocked = request_body.upstream_blocked
-    upstream_drained = request_body.upstream_drained
-    lease_ready = attempts.lease_ready
-    lease_again = attempts.lease_again
-    lease_failed = attempts.lease_failed
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
+        """They are never less than the response has that goes on, and may be more: of tries that another one took the
+        place of, which does no harm."""
+        self.down.never_index(names)
+
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        response.begins(self, head, first, end)
+
+    def upstream_interim(self, head: ResponseHead) -> None:
+        self.down.interim(head.line, head.block)
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        response.received(self, data, end)
+
+    def upstream_trailers(self, lines: bytes) -> None:
+        response.received_trailers(self, lines)
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        response.lost(self, cause, stale)
+
+    def upstream_blocked(self) -> None:
+        request_body.block(self)
+
+    def upstream_drained(self) -> None:
+        request_body.unblock(self)
+
+    # --- called by its lease (`upstream.endpoint.Lease`)
 
     @property
     def is_grpc(self) -> bool:
         return self.grpc is not None and is_grpc(self.request.low)  # a step may have changed what it says
+
+    def lease_ready(self, up: Upstream) -> None:
+        attempts.send(self, up)
+
+    def lease_again(self, up: Upstream) -> None:
+        attempts.send_again(self, up)
+
+    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
+        attempts.no_carrier(self, cause, detail)
+
+    # --- called by steps and kinds of backends (`dataplane.exchange.Exchange`)
 
     @property
     def is_for_agent(self) -> bool:
@@ -109,19 +118,31 @@ class ActiveExchange(Exchange):
         found = () if plan is None else [backends.get(target.backend) for target in plan.targets]
         return any(backend is not None and backend.application for backend in found)
 
-    # --- called by steps and within this package
+    def replace_body(self, data: bytes) -> None:
+        request_body.replace(self, data)
 
-    replace_body = request_body.replace_body
-    stream_request = request_stages.stream_request
-    stream_response = response_stages.stream_response
-    work = begin_work
-    onward = request_body.onward
-    onward_trailers = request_body.onward_trailers
-    invite = request_body.invite
-    pace = request_body.pace
-    reply = own_answers.reply
-    failed = own_answers.failed
-    give_up = own_answers.give_up
-    complete = ends.complete
-    abandon = ends.abandon
-    unclaim = ends.unclaim
+    def stream_request(self, hook: StreamHook) -> Reply | None:
+        return request_stages.install(self, hook)
+
+    def stream_response(self, hook: StreamHook) -> Awaitable[Reply | None] | Reply | None:
+        return response_stages.install(self, hook)
+
+    def work(self, work: Coroutine[Any, Any, Reply | None]) -> waiting.Steps:
+        return waiting.work(self, work)
+
+    # --- called from anywhere (`ActiveExchange`)
+
+    def reply(self, reply: Reply) -> None:
+        own_answers.reply(self, reply)
+
+    def failed(self, error: Exception) -> None:
+        own_answers.failed(self, error)
+
+    def give_up(self, reason: str, detail: str = "") -> None:
+        own_answers.give_up(self, reason, detail)
+
+    def complete(self) -> None:
+        ends.complete(self)
+
+    def abandon(self, reason: str) -> None:
+        ends.abandon(self, reason)

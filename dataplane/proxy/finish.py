@@ -11,8 +11,8 @@ from dataplane.upstream import lease
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
 
 log = logging.getLogger("dataplane.proxy")
 

@@ -19,7 +19,7 @@ from dataplane.upstream.versions import HTTP_2
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.http.messages import ResponseHead
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 MOST_TEXT: Final = 1024
 """Bytes of an answer's text that become `grpc-message`: header lists of clients are small."""

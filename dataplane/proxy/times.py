@@ -12,7 +12,7 @@ from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.request import admission
 
 if TYPE_CHECKING:
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 
 def wake(x: ActiveExchange, now: float) -> float:

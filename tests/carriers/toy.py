@@ -20,7 +20,7 @@ from dataplane.http.h1.request_line import NOBODY
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, Peer
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.exchange import CarriedExchange
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.h1 import DISCARDED
 from dataplane.upstream.sink import Sink
@@ -44,7 +44,7 @@ from tests.fakes.memory_proxy import FakeConnector, MemoryProxy
 class Down:
     """`carriers.Downstream`, for one exchange."""
 
-    exchange: ActiveExchange | None = None
+    exchange: CarriedExchange | None = None
     due, is_blocked, is_read, may_buffer = NEVER, False, True, 65_536
     never_indexed = NO_NAMES
 
@@ -310,7 +310,7 @@ class ToyConversation:
         line = b"%b %b HTTP/1.1" % (encoded(request.method), encoded(request.target))
         read = request_line.read(line)
         head = read if isinstance(read, str) else self._read(line, block)
-        x = down.exchange = ActiveExchange(down, encoded(request.method), b"-", Head(b"\r\n"), context.clock())
+        x = down.exchange = CarriedExchange(down, encoded(request.method), b"-", Head(b"\r\n"), context.clock())
         x.context, x.client, x.peer = context, self._peer, self._peer.address
         x.bind = next(iter(self._memory.applier.current.table.binds))
         context.recorder.active += 1
@@ -340,7 +340,7 @@ class ToyConversation:
         rules_of = partial(context.rules, next(iter(self._memory.applier.current.table.binds)))
         return request_head.read(line, block, b"HTTP/1.1", NOBODY, self._peer, context.limits.max_headers, rules_of)
 
-    def _say(self, x: ActiveExchange, data: bytes, end: bool) -> None:
+    def _say(self, x: CarriedExchange, data: bytes, end: bool) -> None:
         self._left -= len(data)
         self._is_whole = end or not self._left
         x.downstream_content(data, self._is_whole)

@@ -24,7 +24,7 @@ from dataplane.http.h2 import frames, receiving, rules
 from dataplane.link import buckets, codec
 from dataplane.proxy.attempt import retries
 from dataplane.proxy.attempt.replay import BodyCopy
-from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.exchange import CarriedExchange
 from dataplane.proxy.request import request_body
 from dataplane.proxy.response import tunnel
 from dataplane.server.h1.connection import Connection
@@ -243,13 +243,13 @@ def lenient_base64url(patch: pytest.MonkeyPatch) -> None:
 
 def ends_that_stay_here(patch: pytest.MonkeyPatch) -> None:
     """A client that sends no more into a tunnel: the endpoint does not hear of it."""
-    original = ActiveExchange.downstream_content
+    original = CarriedExchange.downstream_content
 
-    def content(self: ActiveExchange, data: bytes, end: bool) -> None:
+    def content(self: CarriedExchange, data: bytes, end: bool) -> None:
         if data or not (self.tunnel and end):
             original(self, data, end and not self.tunnel)
 
-    patch.setattr(ActiveExchange, "downstream_content", content)
+    patch.setattr(CarriedExchange, "downstream_content", content)
 
 
 def ends_before_bytes(patch: pytest.MonkeyPatch) -> None:

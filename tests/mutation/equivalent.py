@@ -245,8 +245,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "set when the connection is made, before anybody looks",
     (
         "dataplane/server/h1/connection.py",
-        "self.progress: tuple[ActiveExchange | None, int] = (None, 0)",
-        "self.progress: tuple[ActiveExchange | None, int] = (None, 1)",
+        "self.progress: tuple[CarriedExchange | None, int] = (None, 0)",
+        "self.progress: tuple[CarriedExchange | None, int] = (None, 1)",
     ): "None is no exchange, whatever stands beside it",
     (
         "dataplane/server/h2/connection.py",
@@ -395,13 +395,13 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "when all that are wanted are found, each proxy that is left is passed over without a look",
     (
         "dataplane/proxy/request/request_body.py",
-        "x.buffer = BodyBuffer(x.context.make_future, x.pace, None if length < 0 else length)",
-        "x.buffer = BodyBuffer(x.context.make_future, x.pace, None if (length <= 0) else length)",
+        "x.buffer = buffer_of(x, None if length < 0 else length)",
+        "x.buffer = buffer_of(x, None if (length <= 0) else length)",
     ): "an announced length is only compared with limits, and 0 is above none",
     (
         "dataplane/proxy/attempt/replay.py",
-        "self, limit: int, room: Room, expected: int = -1, waits: Waits | None = None, retried: bool = True",
-        "self, limit: int, room: Room, expected: int = -2, waits: Waits | None = None, retried: bool = True",
+        "self, limit: int, room: Room, expected: int = -1, waits: NeedsBody | None = None, retried: bool = True",
+        "self, limit: int, room: Room, expected: int = -2, waits: NeedsBody | None = None, retried: bool = True",
     ): "no limit is below any negative number",
     (
         "dataplane/proxy/attempt/replay.py",

@@ -22,7 +22,7 @@ from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
 from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.http.sse import Event, EventReader, write
-from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.exchange import CarriedExchange
 from dataplane.telemetry.log_field import Field, Group
 from dataplane.telemetry.log_rows.registry import GROUPS
 from dataplane.telemetry.metric import Metric
@@ -128,7 +128,7 @@ class Joining(kinds.Row):
         return Plan(tuple(parts), cast("Most | None", policies))
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
-        assert isinstance(holder, ActiveExchange)
+        assert isinstance(holder, CarriedExchange)
         made = cast("Plan", plan.of_kind)
         most = made.most or cast("Most | None", holder.policies.of_kind.get(POLICY))
         if most is not None and most.refused:
@@ -221,7 +221,7 @@ class Joined:
     """`carriers.Upstream` of one request."""
 
     def __init__(
-        self, kind: Joining, x: ActiveExchange, leases: Leases, of: tuple[Part, ...], most: Most | None
+        self, kind: Joining, x: CarriedExchange, leases: Leases, of: tuple[Part, ...], most: Most | None
     ) -> None:
         self.kind, self.x, self.leases, self.most = kind, x, leases, most
         self.parts = [PartCall(self, part) for part in of]

@@ -47,7 +47,7 @@ class McpServices(Protocol):
 
 
 class McpExchange(Protocol):
-    """A request that was routed to MCP servers (`proxy/exchange.ActiveExchange`)."""
+    """A request that was routed to MCP servers (`proxy/exchange.CarriedExchange`)."""
 
     context: McpServices
     table: Table

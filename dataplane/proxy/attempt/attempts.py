@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.reply import Reply
     from dataplane.http.messages import ResponseHead
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
 
     Next = Callable[[ActiveExchange, Context], None]
 
@@ -134,7 +134,7 @@ def _attempt_finished(x: ActiveExchange, context: Context) -> None:
     attempt(x, context, True)
 
 
-def lease_ready(x: ActiveExchange, up: Upstream) -> None:
+def send(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.endpoint.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
     plan = x.backend_plan
     if plan.application or x.grpc is not None or plan.finishers is not None:
@@ -150,21 +150,21 @@ def lease_ready(x: ActiveExchange, up: Upstream) -> None:
         return
     data, done = request_body.take(x)
     x.resendable = data if x.request_done and len(data) <= MAX_REPLAY else None
-    _send(x, up, data, done)
+    _send_content(x, up, data, done)
 
 
-def lease_again(x: ActiveExchange, up: Upstream) -> None:
+def send_again(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.endpoint.Lease.lease_again`."""
     assert x.resendable is not None  # else it would not be sent again
     if x.backend_plan.application or x.grpc is not None or x.backend_plan.finishers is not None:
         up = layers.over(x, up)
     if x.has_body:
-        _send(x, up, x.resendable, True)
+        _send_content(x, up, x.resendable, True)
     else:
         up.begin(x, _block(x), b"", True)
 
 
-def _send(x: ActiveExchange, up: Upstream, data: bytes, done: bool) -> None:
+def _send_content(x: ActiveExchange, up: Upstream, data: bytes, done: bool) -> None:
     trailers = request_body.passing_trailers(x) if done and x.trailers else b""
     up.begin(x, _block(x), data, done and not trailers)
     if trailers:
@@ -185,7 +185,7 @@ MAX_REPLAY = 65_536
 """Bytes of content kept for the case that the idle connection it was sent on turns out to be closed."""
 
 
-def lease_failed(x: ActiveExchange, cause: str, detail: str, others: bool = False) -> None:
+def no_carrier(x: ActiveExchange, cause: str, detail: str) -> None:
     """As `upstream.endpoint.Lease.lease_failed`."""
     if cause == "endpoints":
         x.reply(made("NoEndpoints"))

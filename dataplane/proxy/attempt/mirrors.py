@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.calls import CallFailed
     from dataplane.http.messages import ResponseHead
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context, InFlight
-    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import BackendPlan
 
 MAX_IN_FLIGHT = 256

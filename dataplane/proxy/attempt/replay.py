@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dataplane.http.body import BodyBuffer, Room
 
 
-class Waits(Protocol):
+class NeedsBody(Protocol):
     """Who needs the whole body (`proxy/attempt/mirrors.Mirroring`)."""
 
     def send(self, body: bytes, trailers: bytes = b"") -> None:
@@ -33,7 +33,7 @@ class BodyCopy:
     __slots__ = ("limit", "pieces", "retried", "room", "size", "taken", "too_large", "trailers", "waits")
 
     def __init__(
-        self, limit: int, room: Room, expected: int = -1, waits: Waits | None = None, retried: bool = True
+        self, limit: int, room: Room, expected: int = -1, waits: NeedsBody | None = None, retried: bool = True
     ) -> None:
         self.limit = limit
         self.room = room

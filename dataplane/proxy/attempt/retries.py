@@ -14,58 +14,23 @@ from dataplane.http.body import NoRoom, TooLarge
 from dataplane.http.heads import Head
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.http.statuses import SWITCHING
+from dataplane.proxy.attempt.tries import EXHAUSTED, Retries
 from dataplane.proxy.request import request_body
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.http.messages import ResponseHead
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.plans import Retry
-    from dataplane.upstream.endpoint import Endpoint
 
 FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
 """Causes that are tried again whatever `codes` says (decisions, Retry); others only when their status is a code."""
-
-EXHAUSTED = "exhausted"
-"""`Retries.given_up`: all attempts are used up."""
-
-MAX_BACKOFF = 10.0
-"""Seconds that a doubled backoff does not exceed; a longer one is kept as it is configured."""
-_DOUBLINGS = 32
-"""More would only overflow."""
-JITTER = 0.5
-"""Share of the backoff that chance adds at most."""
 
 DRAIN_TIME = 1.0
 """Seconds that the rest of an unwanted response is read, so that its connection can be used again."""
 
 Attempt = Callable[["ActiveExchange", "Context"], None]
-
-
-class Retries:
-    """What one exchange has of its policy. `tries`: those after the first so far."""
-
-    __slots__ = ("decided", "given_up", "is_counted", "policy", "tried", "tries")
-
-    def __init__(self, policy: Retry) -> None:
-        self.policy = policy
-        self.tries = 0
-        self.tried: list[Endpoint] = []
-        """Where they went (`upstream/lease`)."""
-        self.decided = False
-        """A response was accepted: whatever becomes of it, there is no other try."""
-        self.given_up = ""
-        """Why a try that was called for was not made: `exhausted`, `too_large`, `deadline`, `budget`; for metric and
-        log."""
-        self.is_counted = False
-        """Among the requests to its backend that are tried again (`upstream/limits`)."""
-
-    def wait(self, random: Callable[[], float]) -> float:
-        """Seconds before the next try: the backoff, doubled with each one, and up to half of it on top."""
-        first = self.policy.backoff
-        backoff: float = min(first * 2 ** min(self.tries, _DOUBLINGS), max(first, MAX_BACKOFF))
-        return backoff * (1 + JITTER * random())
 
 
 def granted(x: ActiveExchange, policy: Retry) -> Retries | None:

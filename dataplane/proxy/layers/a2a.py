@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dataplane.carriers import Consumer, Sleeper, Upstream
     from dataplane.chain.reply import Reply
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 APPLICATION: Final = "a2a"
 """As `BackendPlan.application`."""

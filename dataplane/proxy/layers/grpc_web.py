@@ -17,7 +17,7 @@ from dataplane.proxy.layers.layer import Layer
 
 if TYPE_CHECKING:
     from dataplane.carriers import Consumer, Upstream
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 
 class WebCall(Layer):

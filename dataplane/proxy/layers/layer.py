@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dataplane.carriers import Consumer, Sleeper, Upstream
     from dataplane.http.messages import ResponseHead
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 
 class Layer:

@@ -14,7 +14,7 @@ from dataplane.proxy.layers.layer import Layer
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.reply import Reply
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 
 class LayerRow(NamedTuple):

@@ -11,35 +11,18 @@ from dataplane.chain.replies import made
 from dataplane.http.connect_rules import CONNECT
 from dataplane.link.loads import REQUESTS
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.request.bounds import Bounds
 from dataplane.table.limits import NO_LIMITS
 
 if TYPE_CHECKING:
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.limits import LimitsPlan
 
 _OVERLOADED: Final = made("Overloaded", "maxRequests", b"retry-after: 1\r\n")
 
 LOOKS: Final = 4
 """How often one idle timeout is looked whether bytes came or went: it is noticed late by one part in so many."""
-
-
-class Bounds:
-    """What limits keep of one request."""
-
-    __slots__ = ("bytes", "is_counted", "is_too_large", "most_bytes", "quiet_since", "stream_idle")
-
-    quiet_since: float
-    """Set where there is a `stream_idle`."""
-
-    def __init__(self, limits: LimitsPlan) -> None:
-        self.is_counted = limits.requests is not None
-        """Among the requests in flight."""
-        self.most_bytes: float = NEVER if limits.request_bytes is None else limits.request_bytes
-        self.is_too_large = False
-        self.stream_idle = limits.stream_idle
-        self.bytes = 0
-        """That had come and gone at the last look."""
 
 
 def refuses(x: ActiveExchange, limits: LimitsPlan) -> bool:

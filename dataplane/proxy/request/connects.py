@@ -26,8 +26,8 @@ from dataplane.table.binds import choose
 from dataplane.upstream.tunnels import EndpointTunnel
 
 if TYPE_CHECKING:
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.binds import BindPlan, ListenerPlan
 
 ALLOWED: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"

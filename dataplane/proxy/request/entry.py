@@ -22,8 +22,8 @@ from dataplane.table.binds import choose
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.http.spellings import PathRules
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
     from dataplane.table.binds import BindPlan, ListenerPlan
     from dataplane.table.plans import RoutePlan, RoutePolicies
     from dataplane.table.router import Router

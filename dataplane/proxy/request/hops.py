@@ -13,8 +13,8 @@ from dataplane.chain.reply import Reply
 from dataplane.proxy.attempt import attempts
 
 if TYPE_CHECKING:
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
 
 METHODS: Final = frozenset((b"OPTIONS", b"TRACE"))
 ALLOW: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"

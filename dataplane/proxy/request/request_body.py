@@ -1,11 +1,12 @@
 """The content of a request on its way upstream, and how fast its client is read.
 
 It flows as it comes. It is buffered (`x.buffer`) until there is an upstream carrier to take it, between two tries, and
-for steps that wait for it. These are methods of the exchange.
+for steps that wait for it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.http.body import BodyBuffer
@@ -15,12 +16,12 @@ from dataplane.http.rules import KEEP_NAMES
 from dataplane.proxy import grpc_calls
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.request import admission
+from dataplane.proxy.request.dropping import DROPPING
 from dataplane.proxy.response.tunnel import client_ended
 from dataplane.proxy.steps import responses
-from dataplane.proxy.steps.request_stages import DROPPING
 
 if TYPE_CHECKING:
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 BUFFER, UPSTREAM = 1, 2
 """Reasons not to read the client, as bits of `x.paused`: enough of it is buffered; the endpoint takes no more."""
@@ -35,7 +36,7 @@ def expect(x: ActiveExchange, length: int, kind: int = UNREAD) -> None:
     x.expects = False
     x.trailers = b""
     x.claimed = 0
-    x.buffer = BodyBuffer(x.context.make_future, x.pace, None if length < 0 else length)
+    x.buffer = buffer_of(x, None if length < 0 else length)
     if kind == UNREAD:
         if b"application/grpc" in x.request.low:
             grpc_calls.recognise(x)
@@ -43,7 +44,12 @@ def expect(x: ActiveExchange, length: int, kind: int = UNREAD) -> None:
         x.grpc = Call(kind)
 
 
-def downstream_whole(x: ActiveExchange, data: bytes) -> None:
+def buffer_of(x: ActiveExchange, length: int | None = None) -> BodyBuffer:
+    """An empty one for its content. `length`: as the head says it."""
+    return BodyBuffer(x.context.make_future, partial(pace, x), length)
+
+
+def received_whole(x: ActiveExchange, data: bytes) -> None:
     """As `carriers.Carried.downstream_whole`."""
     x.body_bytes = len(data)
     x.request_done = True
@@ -51,7 +57,7 @@ def downstream_whole(x: ActiveExchange, data: bytes) -> None:
     x.buffer.fill(data)  # type: ignore[union-attr]  # it is expected
 
 
-def downstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
+def received(x: ActiveExchange, data: bytes, end: bool) -> None:
     """As `carriers.Carried.downstream_content`."""
     x.body_bytes += len(data)
     if x.tunnel:
@@ -86,13 +92,13 @@ def onward(x: ActiveExchange, data: bytes, end: bool) -> None:
         x.up.content(data, end)
 
 
-def downstream_trailers(x: ActiveExchange, lines: bytes) -> None:
+def received_trailers(x: ActiveExchange, lines: bytes) -> None:
     """As `carriers.Carried.downstream_trailers`."""
     listener = x.listener
     if listener is None or listener.http.underscores != KEEP_NAMES:
         lines = of_usual_names(lines)  # it is too late to refuse the request
     if not lines or x.tunnel:
-        downstream_content(x, b"", True)
+        received(x, b"", True)
     elif x.inlet is not None:
         x.inlet.received(x, b"", True, lines)
     else:
@@ -140,7 +146,7 @@ def take(x: ActiveExchange) -> tuple[bytes, bool]:
     if x.body is not None:
         x.forget_json()  # the steps of the request have run
     if x.claimed and x.body is None:  # too large for the step that waited: nobody keeps it
-        x.unclaim()
+        unclaim(x)
     data = b"" if buffer is None else buffer.pour()
     if x.paused:
         _resume(x, BUFFER)
@@ -149,7 +155,7 @@ def take(x: ActiveExchange) -> tuple[bytes, bool]:
     return data, done
 
 
-def replace_body(x: ActiveExchange, data: bytes) -> None:
+def replace(x: ActiveExchange, data: bytes) -> None:
     """Make `data` the content that goes upstream, whatever content the request has. For request steps: nothing is sent
     by then. Headers that describe the old content are the step's to take out (`http/body.DESCRIBING`)."""
     x.body = data
@@ -169,15 +175,15 @@ def replace_body(x: ActiveExchange, data: bytes) -> None:
     x.inlet = None if x.request_done else DROPPING
     x.trailers = b""
     x.expects = False  # for nobody waits for it
-    x.buffer = BodyBuffer.of(data, x.context.make_future, x.pace)
-    x.pace()
+    x.buffer = BodyBuffer.of(data, x.context.make_future, partial(pace, x))
+    pace(x)
 
 
 def keep(x: ActiveExchange) -> None:
     """Between two tries nobody takes the content: buffer what comes of it until `take` is asked again."""
     _resume(x, UPSTREAM)
     if x.buffer is None and not x.request_done:
-        x.buffer = BodyBuffer(x.context.make_future, x.pace)
+        x.buffer = buffer_of(x)
 
 
 def pace(x: ActiveExchange) -> None:
@@ -207,6 +213,20 @@ def _claim(x: ActiveExchange, buffer: BodyBuffer) -> None:
         x.down.arm(buffer.due)
 
 
+def leave(x: ActiveExchange) -> None:
+    """The content of the request is for nobody any more. What still comes must not pass by the stages."""
+    inlet = x.inlet
+    if inlet is not None:
+        x.inlet = DROPPING
+        inlet.leave(x)
+
+
+def unclaim(x: ActiveExchange) -> None:
+    """The body that took room is kept no longer."""
+    x.context.room.free(x.claimed)
+    x.claimed = 0
+
+
 def invite(x: ActiveExchange) -> None:
     """Answer `expect: 100-continue` (RFC 9110 10.1.1), unless the client has begun to send already."""
     x.expects = False
@@ -217,12 +237,12 @@ def invite(x: ActiveExchange) -> None:
 # --- flow control towards the client's sending
 
 
-def upstream_blocked(x: ActiveExchange) -> None:
+def block(x: ActiveExchange) -> None:
     """As `carriers.Consumer.upstream_blocked`."""
     _pause(x, UPSTREAM)
 
 
-def upstream_drained(x: ActiveExchange) -> None:
+def unblock(x: ActiveExchange) -> None:
     """As `carriers.Consumer.upstream_drained`."""
     _resume(x, UPSTREAM)
 

@@ -15,47 +15,15 @@ from dataplane.http.messages import UNKNOWN
 from dataplane.http.statuses import BODILESS, EMPTY
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.response import tunnel
+from dataplane.proxy.response.delayed import DelayedResponse
 from dataplane.proxy.steps import responses
 from dataplane.proxy.steps.waiting import Steps
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
-    from dataplane.proxy.steps.response_stages import ResponseStages
-
-
-class DelayedResponse:
-    """A response that is not passed on yet: steps read its body, or wait."""
-
-    __slots__ = ("claimed", "ended", "head", "limit", "pieces", "size", "staged", "stages", "trailers")
-
-    def __init__(self, head: ResponseHead | None, limit: int = -1) -> None:
-        self.head = head
-        """None: nobody waits to send it (stages have their own way)."""
-        self.stages: ResponseStages | None = None
-        """What its content passes."""
-        self.limit = limit
-        """Bytes that are buffered before the steps run without them; -1: steps are under way."""
-        self.claimed = 0
-        """Bytes of the worker's room (`http/body.Room`) that its body takes."""
-        self.pieces: list[bytes] = []
-        self.size = 0
-        self.ended = False
-        self.trailers = b""
-        self.staged: bytes | None = None
-        """The body that stages made of the one that was buffered; the trailers are theirs, too."""
-
-    @property
-    def is_growing(self) -> bool:
-        """The body is read to be buffered: how fast the client reads does not matter yet."""
-        return self.limit >= 0
-
-    def take(self) -> bytes:
-        """What is here of the body, removed."""
-        pieces, self.pieces = self.pieces, []
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def buffer(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:

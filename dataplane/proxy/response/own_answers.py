@@ -1,7 +1,7 @@
 """Answers of our own: a refusal, a failure, a step's `Reply` end an exchange in place of an endpoint's response.
 
 Response steps see them as they see any other (`proxy/steps/responses`). Whatever goes wrong here still ends in an
-answer, or, when a part of a response is out already, in a carrier that breaks off. These are methods of the exchange.
+answer, or, when a part of a response is out already, in a carrier that breaks off.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataplane.http.heads import Head
 from dataplane.http.statuses import BODILESS
 from dataplane.proxy import ends, grpc_calls
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.request import request_body
 from dataplane.proxy.response import delayed_responses
 from dataplane.proxy.steps import responses
 from dataplane.proxy.steps.waiting import Steps
@@ -26,7 +27,7 @@ from dataplane.upstream import lease
 from dataplane.variables import Unread
 
 if TYPE_CHECKING:
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 log = logging.getLogger("dataplane.proxy")
 
@@ -54,7 +55,7 @@ def reply(x: ActiveExchange, reply: Reply) -> None:
     if x.delayed_response is not None:
         delayed_responses.drop(x)
     if x.has_body:
-        ends.leave(x)
+        request_body.leave(x)
     x.attempt_deadline = NEVER
     x.status, x.reason, x.detail = reply.status, reply.reason, reply.detail
     if reply.close:

@@ -1,8 +1,7 @@
 """What an endpoint answers, on its way to the client: each part as the upstream carrier reports it.
 
 Without response steps it passes to the downstream carrier at once. Responses that wait for steps are in
-`delayed_responses`, what follows a 101 in `tunnel`, our own answers in `own_answers`. These are methods of the
-exchange.
+`delayed_responses`, what follows a 101 in `tunnel`, our own answers in `own_answers`.
 """
 
 from __future__ import annotations
@@ -20,16 +19,10 @@ from dataplane.upstream import balance, lease
 
 if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 
-def upstream_never_indexed(x: ActiveExchange, names: frozenset[bytes]) -> None:
-    """As `carriers.Consumer.upstream_never_indexed`. They are never less than the response has that goes on, and may be
-    more: of tries that another one took the place of, which does no harm."""
-    x.down.never_index(names)
-
-
-def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
+def begins(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """As `carriers.Consumer.upstream_head`."""
     endpoint = x.endpoint
     if x.leased:
@@ -85,12 +78,7 @@ def upstream_head(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool
         delayed_responses.respond(x, head, first, end)
 
 
-def upstream_interim(x: ActiveExchange, head: ResponseHead) -> None:
-    """As `carriers.Consumer.upstream_interim`."""
-    x.down.interim(head.line, head.block)
-
-
-def upstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
+def received(x: ActiveExchange, data: bytes, end: bool) -> None:
     """As `carriers.Consumer.upstream_content`."""
     if x.delayed_response is not None:
         delayed_responses.keep(x, x.delayed_response, data, end)
@@ -106,7 +94,7 @@ def upstream_content(x: ActiveExchange, data: bytes, end: bool) -> None:
         x.complete()
 
 
-def upstream_trailers(x: ActiveExchange, lines: bytes) -> None:
+def received_trailers(x: ActiveExchange, lines: bytes) -> None:
     """As `carriers.Consumer.upstream_trailers`."""
     grpc_calls.ended(x, lines)
     delayed = x.delayed_response
@@ -118,7 +106,7 @@ def upstream_trailers(x: ActiveExchange, lines: bytes) -> None:
     x.complete()
 
 
-def upstream_lost(x: ActiveExchange, cause: str, stale: bool) -> None:
+def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     """As `carriers.Consumer.upstream_lost`."""
     if x.delayed_response is not None:
         if x.waiting is not None and not x.delayed_response.is_growing and not x.replied:
@@ -136,7 +124,7 @@ def upstream_lost(x: ActiveExchange, cause: str, stale: bool) -> None:
 # --- flow control towards the endpoint's sending
 
 
-def downstream_blocked(x: ActiveExchange) -> None:
+def pause(x: ActiveExchange) -> None:
     """As `carriers.Carried.downstream_blocked`."""
     delayed = x.delayed_response
     if delayed is not None and delayed.stages is not None:
@@ -145,7 +133,7 @@ def downstream_blocked(x: ActiveExchange) -> None:
         x.up.pause()
 
 
-def downstream_drained(x: ActiveExchange) -> None:
+def resume(x: ActiveExchange) -> None:
     """As `carriers.Carried.downstream_drained`."""
     delayed = x.delayed_response
     if delayed is None:

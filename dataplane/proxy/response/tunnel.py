@@ -18,7 +18,7 @@ from dataplane.http.statuses import SWITCHING
 from dataplane.proxy.request import admission
 
 if TYPE_CHECKING:
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 
 ACCEPT = b"sec-websocket-accept"

@@ -7,53 +7,17 @@ they stand behind it (`proxy/request/request_body`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING
 
-from dataplane.http.body import BodyBuffer
 from dataplane.http.messages import UNKNOWN
+from dataplane.proxy.request import request_body
 from dataplane.proxy.steps.stages import Row, strip
 from dataplane.streams import DESCRIBED
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
-    from dataplane.proxy.exchange import ActiveExchange
-
-
-class Inlet(Protocol):
-    """Who takes a request's content in place of the body and the upstream carrier (`Exchange.inlet`)."""
-
-    def received(self, x: ActiveExchange, data: bytes, end: bool, lines: bytes = b"") -> None:
-        """`lines`: with `end`, the trailers behind it."""
-
-    def pause(self, x: ActiveExchange) -> None: ...
-
-    def resume(self, x: ActiveExchange) -> None: ...
-
-    def leave(self, x: ActiveExchange) -> None:
-        """The request's content is for nobody any more."""
-
-
-class _Dropping:
-    """A step made another body before the request's own had come whole: what still comes of that is not used."""
-
-    __slots__ = ()
-
-    def received(self, x: ActiveExchange, data: bytes, end: bool, lines: bytes = b"") -> None:
-        if end:
-            x.request_done = True
-
-    def pause(self, x: ActiveExchange) -> None:
-        x.down.pause()
-
-    def resume(self, x: ActiveExchange) -> None:
-        x.down.resume()
-
-    def leave(self, x: ActiveExchange) -> None:
-        """It holds nothing."""
-
-
-DROPPING: Final = _Dropping()
+    from dataplane.proxy.active import ActiveExchange
 
 
 class RequestStages(Row):
@@ -80,12 +44,12 @@ class RequestStages(Row):
     def give(self, data: bytes, end: bool, lines: bytes) -> None:
         x = self.x
         if not lines:
-            x.onward(data, end)
+            request_body.onward(x, data, end)
             return
         if data:
-            x.onward(data, False)
+            request_body.onward(x, data, False)
         if not self.is_over:
-            x.onward_trailers(lines)
+            request_body.onward_trailers(x, lines)
 
     def drop_source(self) -> None:
         self.resume_source()  # it is read to its end, so that the connection can be used again
@@ -101,7 +65,7 @@ class RequestStages(Row):
         self._source_is_paused = is_paused
 
 
-def stream_request(x: ActiveExchange, hook: StreamHook) -> Reply | None:
+def install(x: ActiveExchange, hook: StreamHook) -> Reply | None:
     """As `Exchange.stream_request`."""
     buffer = x.buffer
     if not x.has_body or buffer is None:
@@ -114,9 +78,9 @@ def stream_request(x: ActiveExchange, hook: StreamHook) -> Reply | None:
     strip(x.request, DESCRIBED)
     x.length = UNKNOWN
     if x.expects:
-        x.invite()
+        request_body.invite(x)
     if x.claimed:
-        x.unclaim()
+        request_body.unclaim(x)
     was_paused, x.paused = bool(x.paused), 0
     if row is not known:
         row.took_over(was_paused)
@@ -124,9 +88,9 @@ def stream_request(x: ActiveExchange, hook: StreamHook) -> Reply | None:
     x.inlet = row
     data, done = buffer.take(), buffer.complete
     buffer.leave()
-    x.buffer = BodyBuffer(x.context.make_future, x.pace)
+    x.buffer = request_body.buffer_of(x)
     x.request_done = False
     lines, x.trailers = x.trailers, b""
     answer = row.install(place, data, done, lines)
-    x.pace()
+    request_body.pace(x)
     return answer

@@ -15,7 +15,7 @@ from dataplane.http.messages import UNKNOWN
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.http.statuses import BODILESS, RESET_CONTENT, SWITCHING
 from dataplane.proxy import grpc_calls
-from dataplane.proxy.response.delayed_responses import DelayedResponse
+from dataplane.proxy.response.delayed import DelayedResponse
 from dataplane.proxy.steps import responses
 from dataplane.proxy.steps.stages import Row, strip
 from dataplane.streams import DESCRIBED
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.steps.stages import Place
 
 BUG: Final = "InternalError"
@@ -217,7 +217,7 @@ class WholeBody(Row):
     pause_outside = resume_outside = drop_source
 
 
-def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[Reply | None] | Reply | None:
+def install(x: ActiveExchange, hook: StreamHook) -> Awaitable[Reply | None] | Reply | None:
     """As `Exchange.stream_response`."""
     head = x.response
     if head is None or x.status == SWITCHING or x.reason == BUG:
@@ -228,9 +228,8 @@ def stream_response(x: ActiveExchange, hook: StreamHook) -> Awaitable[Reply | No
     if x.response_body is not None:
         return _whole(x, hook, x.response_body)
     delayed = x.delayed_response
-    row = delayed.stages if delayed is not None else None
-    if row is None:
-        row = ResponseStages(x)
+    known = None if delayed is None else delayed.stages
+    row = known if isinstance(known, ResponseStages) else ResponseStages(x)
     place = row.add(hook)
     if place is None:
         return None

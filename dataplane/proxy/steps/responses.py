@@ -18,7 +18,7 @@ from dataplane.http.statuses import BODILESS, RESET_CONTENT
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
     from dataplane.chain.filter import Filter
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
 
 GATEWAY, ROUTE, TARGET, UPSTREAM = range(4)
 """`Exchange.stage`: how far the descent came."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
     from dataplane.http.heads import Head
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.active import ActiveExchange
     from dataplane.streams import Stage
 
 log = logging.getLogger("dataplane.proxy")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.chain import Chain, Waiting, drive, leave
 from dataplane.chain.reply import Reply
@@ -27,8 +27,8 @@ from dataplane.http.body import Gone
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from dataplane.proxy.active import ActiveExchange, Waits
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
 
 log = logging.getLogger("dataplane.proxy")
 
@@ -45,21 +45,6 @@ class StepFuture(asyncio.Future[Any]):
 
     __slots__ = ()
     of_env = True
-
-
-class Waits(Protocol):
-    """What waits on behalf of an exchange (`Exchange.waiting`)."""
-
-    @property
-    def is_over(self) -> bool: ...
-
-    def cancel(self) -> None:
-        """What it asks for is for nobody: CancelledError is thrown where it waits, and it is driven on to its end, for
-        it may have to clean up."""
-
-    def end_with(self, end: Callable[[ActiveExchange], None], seconds: float) -> None:
-        """Cancelled: call `end` when it is over, and after `seconds` in any case; once. A second call takes the place
-        of the first."""
 
 
 class Steps:
@@ -206,7 +191,7 @@ class Steps:
         x.failed(error)
 
     def cancel(self) -> None:
-        """As `Waits.cancel`."""
+        """As `active.Waits.cancel`."""
         work = self._work
         if work is None or self._cancelled:
             return
@@ -219,7 +204,7 @@ class Steps:
             self._throw(asyncio.CancelledError())
 
     def end_with(self, end: Callable[[ActiveExchange], None], seconds: float) -> None:
-        """As `Waits.end_with`."""
+        """As `active.Waits.end_with`."""
         self._end = end
         context = self._exchange.context
         context.deadlines.call_at(context.clock() + seconds, self._too_late)
@@ -251,12 +236,12 @@ class Several:
         return Several(*left) if len(left) > 1 else left[0] if left else None
 
     def cancel(self) -> None:
-        """As `Waits.cancel`."""
+        """As `active.Waits.cancel`."""
         for each in self._of:
             each.cancel()
 
     def end_with(self, end: Callable[[ActiveExchange], None], seconds: float) -> None:
-        """As `Waits.end_with`."""
+        """As `active.Waits.end_with`."""
         last = [each for each in self._of if not each.is_over]
         left = len(last)
 

@@ -25,7 +25,7 @@ from dataplane.http.rules import HttpRules
 from dataplane.net.accounts import REQUEST
 from dataplane.net.crowd import BUSY
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.exchange import CarriedExchange
 from dataplane.server import admission
 from dataplane.server.h1 import watch
 from dataplane.server.h1.responding import Responding
@@ -98,11 +98,11 @@ class Connection(Responding):
         """Seconds without a request after which it is closed. This and the next from `http/connection_rules`."""
         self.expires = NEVER
         """When it takes no further requests."""
-        self.progress: tuple[ActiveExchange | None, int] = (None, 0)
+        self.progress: tuple[CarriedExchange | None, int] = (None, 0)
         self.progress_due = NEVER
         """Exchange and bytes of its bodies when they changed last, as far as was looked; what is the same when that is
         an idle timeout ago stands still and is given up."""
-        self.quiet: tuple[ActiveExchange | None, int] = (None, 0)
+        self.quiet: tuple[CarriedExchange | None, int] = (None, 0)
         self.quiet_due = NEVER
         """After the client ended its sending side: exchange and response bytes at the last look, and the next look."""
 
@@ -367,7 +367,7 @@ class Connection(Responding):
             if learned is None:
                 return
             head = self.known = learned
-        x = ActiveExchange(self, method, target, Head(head.headers, head.low), context.clock())
+        x = CarriedExchange(self, method, target, Head(head.headers, head.low), context.clock())
         x.path = path
         x.readings = ()
         x.query = query
@@ -392,7 +392,7 @@ class Connection(Responding):
             return
         self.known = _ODD
         target = named.authority if method == CONNECT else path + query
-        x = ActiveExchange(self, method, target, Head(head.headers, head.low), self.context.clock())
+        x = CarriedExchange(self, method, target, Head(head.headers, head.low), self.context.clock())
         x.path = path
         x.query = query[1:]
         x.version = version
@@ -431,7 +431,7 @@ class Connection(Responding):
             return None
         return head
 
-    def _begin(self, x: ActiveExchange, head: RequestHead, data: bytes, body: int) -> None:
+    def _begin(self, x: CarriedExchange, head: RequestHead, data: bytes, body: int) -> None:
         """Start an exchange; `data[body:]` is what came behind its head."""
         context = x.context = self.context
         self.exchange = x
@@ -465,7 +465,7 @@ class Connection(Responding):
                 self.writes.turns.begin()
         x.start()
 
-    def _expect(self, x: ActiveExchange, framing: Framing) -> None:
+    def _expect(self, x: CarriedExchange, framing: Framing) -> None:
         """A request with a body begins."""
         self.request_done = False
         self.state = READ_BODY
@@ -518,7 +518,7 @@ class Connection(Responding):
         """Answer a request that could not be read, without a body when it begins as HEAD does (RFC 9110 9.3.2); what
         follows on the connection is not looked at. What was read of it is for the log alone."""
         shown = refused.of_bytes(data[: self.context.limits.max_head])
-        x = ActiveExchange(self, shown.method, shown.target, Head(b"\r\n", b"\r\n"), self.context.clock())
+        x = CarriedExchange(self, shown.method, shown.target, Head(b"\r\n", b"\r\n"), self.context.clock())
         x.asked_host, x.scheme = shown.host, self.peer.scheme
         x.context, x.bind, x.client, x.peer = self.context, self.bind, self.peer, self.peer.address
         self.exchange = x

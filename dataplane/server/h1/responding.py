@@ -28,7 +28,7 @@ from dataplane.upstream.h1 import UpstreamConnection
 if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.exchange import CarriedExchange
 
 
 class Responding(Gathering):
@@ -58,7 +58,7 @@ class Responding(Gathering):
         self.context = context
         self.bind = bind
         self.state = READ_HEAD
-        self.exchange: ActiveExchange | None = None
+        self.exchange: CarriedExchange | None = None
         """The one under way; None between requests."""
         self.buffer = b""
         """Bytes from the client that are not looked at yet."""
@@ -89,7 +89,7 @@ class Responding(Gathering):
 
         def take_next(self) -> int: ...
 
-        def stream_begins(self, x: ActiveExchange) -> None: ...
+        def stream_begins(self, x: CarriedExchange) -> None: ...
 
     # --- from the exchange (`carriers.Downstream`)
 

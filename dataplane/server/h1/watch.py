@@ -17,7 +17,7 @@ from dataplane.server.h1.states import CLOSED, LINGER, READ_BODY, READ_HEAD, TUN
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.exchange import CarriedExchange
 
 LEFT = -1.0
 """The moment until which a client is waited for that has left."""
@@ -30,7 +30,7 @@ class Watched(Protocol):
 
     context: Context
     transport: Any
-    exchange: ActiveExchange | None
+    exchange: CarriedExchange | None
     state: int
     """As in `states`."""
     buffer: bytes
@@ -52,11 +52,11 @@ class Watched(Protocol):
     """Seconds without a request after which it is closed. This and the next from `http/connection_rules`."""
     expires: float
     """When it takes no further requests."""
-    progress: tuple[ActiveExchange | None, int]
+    progress: tuple[CarriedExchange | None, int]
     progress_due: float
     """Exchange and bytes of its bodies when they changed last, as far as was looked; what is the same when that is
     an idle timeout ago stands still and is given up."""
-    quiet: tuple[ActiveExchange | None, int]
+    quiet: tuple[CarriedExchange | None, int]
     quiet_due: float
     """After the client ended its sending side: exchange and response bytes at the last look, and the next look."""
 
@@ -109,7 +109,7 @@ def _expires(down: Watched, now: float) -> bool:
     return False
 
 
-def _look(down: Watched, x: ActiveExchange, now: float) -> None:
+def _look(down: Watched, x: CarriedExchange, now: float) -> None:
     """Whether the exchange under way may go on."""
     due = x.wake(now)
     if down.exchange is not x:  # it ended; the next one asks for itself
@@ -122,7 +122,7 @@ def _look(down: Watched, x: ActiveExchange, now: float) -> None:
         _look_again(down, x, now, due)
 
 
-def _look_again(down: Watched, x: ActiveExchange, now: float, due: float) -> None:
+def _look_again(down: Watched, x: CarriedExchange, now: float, due: float) -> None:
     """Be woken for the next deadline, or to see whether bytes still come and go."""
     progress = (x, x.body_bytes + x.response_bytes)
     if progress != down.progress or now >= down.progress_due:
@@ -130,7 +130,7 @@ def _look_again(down: Watched, x: ActiveExchange, now: float, due: float) -> Non
     down.arm(min(due, down.progress_due, down.quiet_due, down.expires, now + down.idle_timeout))
 
 
-def _stands_still(down: Watched, x: ActiveExchange, now: float) -> bool:
+def _stands_still(down: Watched, x: CarriedExchange, now: float) -> bool:
     """Whether an idle timeout went by while somebody who has to send or to read did not."""
     if now < down.progress_due:  # it was another deadline that was asked for
         return False
@@ -138,7 +138,7 @@ def _stands_still(down: Watched, x: ActiveExchange, now: float) -> bool:
     return waits and down.progress == (x, x.body_bytes + x.response_bytes)
 
 
-def sends_no_more(down: Watched, x: ActiveExchange) -> None:
+def sends_no_more(down: Watched, x: CarriedExchange) -> None:
     """The client has ended its sending side while `x` is under way: at once the end of a stream, else of whoever takes
     no byte for a while. A stream that has not begun shows itself by its head (`stream_begins`)."""
     if x.grpc is not None or asks_for_stream(x.request) or (down.stream_head and is_stream(Head(down.stream_head))):
@@ -147,7 +147,7 @@ def sends_no_more(down: Watched, x: ActiveExchange) -> None:
         look_for_bytes(down, x, down.context.clock())
 
 
-def stream_begins(down: Watched, x: ActiveExchange) -> None:
+def stream_begins(down: Watched, x: CarriedExchange) -> None:
     """A response without a length begins for a client that sends no more. Its exchange has more to say in this turn, so
     it ends in the next one."""
     if is_stream(Head(down.stream_head)):
@@ -155,7 +155,7 @@ def stream_begins(down: Watched, x: ActiveExchange) -> None:
         down.arm(down.context.clock())
 
 
-def leave(down: Watched, x: ActiveExchange) -> None:
+def leave(down: Watched, x: CarriedExchange) -> None:
     """The client is gone."""
     down.flush()
     down.transport.abort()
@@ -164,7 +164,7 @@ def leave(down: Watched, x: ActiveExchange) -> None:
         x.downstream_gone("ClientGone")
 
 
-def look_for_bytes(down: Watched, x: ActiveExchange, now: float) -> None:
+def look_for_bytes(down: Watched, x: CarriedExchange, now: float) -> None:
     """A client that is gone altogether looks like one that only sends no more, until something is written to it: when
     nothing is for a while, it is taken for gone, so that a silent endpoint does not hold both for ever."""
     down.quiet = (x, x.response_bytes)
@@ -172,7 +172,7 @@ def look_for_bytes(down: Watched, x: ActiveExchange, now: float) -> None:
     down.arm(down.quiet_due)
 
 
-def _has_left(down: Watched, x: ActiveExchange, now: float) -> bool:
+def _has_left(down: Watched, x: CarriedExchange, now: float) -> bool:
     if now < down.quiet_due:
         return False
     if down.quiet_due == LEFT:

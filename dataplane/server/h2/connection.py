@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dataplane.http.h2.events import Event
     from dataplane.http.h2.settings import Settings
     from dataplane.http.rules import HttpRules
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.exchange import CarriedExchange
     from dataplane.server.h2.stream import StreamCarrier
     from dataplane.server.plan import ConnectionPlan
 
@@ -438,11 +438,11 @@ class Connection:
     # --- for pages and tests
 
     @property
-    def exchange(self) -> ActiveExchange | None:
+    def exchange(self) -> CarriedExchange | None:
         """One of those under way."""
         return next(iter(self.exchanges()), None)
 
-    def exchanges(self) -> list[ActiveExchange]:
+    def exchanges(self) -> list[CarriedExchange]:
         """Those under way."""
         carriers = [stream.owner for stream in self.codec.streams.values()]
         return [carrier.exchange for carrier in carriers if carrier is not None and carrier.exchange is not None]

@@ -13,7 +13,7 @@ from dataplane.http.h2.errors import ENHANCE_YOUR_CALM
 from dataplane.http.heads import Head
 from dataplane.http.refused import of_parts
 from dataplane.http.upgrades import WEBSOCKET
-from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.exchange import CarriedExchange
 from dataplane.server.h2 import requests, watch, websocket
 from dataplane.server.h2.stream import StreamCarrier
 
@@ -88,9 +88,11 @@ def _request(connection: Receives, event: events.Request) -> None:
     connection.arrived.append(carrier)
 
 
-def _exchange(connection: Receives, carrier: StreamCarrier, method: bytes, target: bytes, head: Head) -> ActiveExchange:
+def _exchange(
+    connection: Receives, carrier: StreamCarrier, method: bytes, target: bytes, head: Head
+) -> CarriedExchange:
     context = connection.context
-    x = carrier.exchange = ActiveExchange(carrier, method, target, head, context.clock())
+    x = carrier.exchange = CarriedExchange(carrier, method, target, head, context.clock())
     context.recorder.active += 1
     x.context = context
     x.bind = connection.bind

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dataplane.http.h2.connection import Connection as Codec
     from dataplane.http.h2.streams import Stream
     from dataplane.proxy.context import Context
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.exchange import CarriedExchange
 
 log = logging.getLogger("dataplane.server")
 
@@ -98,7 +98,7 @@ class StreamCarrier:
     def __init__(self, connection: Carries, stream: Stream) -> None:
         self.connection = connection
         self.stream = stream
-        self.exchange: ActiveExchange | None = None
+        self.exchange: CarriedExchange | None = None
         self.has_content = False
         """The exchange takes what comes: content of the request, or of a tunnel."""
         self.is_blocked = False
@@ -276,7 +276,7 @@ class StreamCarrier:
             return
         self._pass(x, data, end)
 
-    def _pass(self, x: ActiveExchange, data: bytes, end: bool) -> None:
+    def _pass(self, x: CarriedExchange, data: bytes, end: bool) -> None:
         size = len(data)
         x.downstream_content(data, end)
         if self.is_paused and self.exchange is x:
@@ -307,19 +307,19 @@ class StreamCarrier:
 
     # --- answers that cannot be said
 
-    def _refuse_upgrade(self, x: ActiveExchange) -> None:
+    def _refuse_upgrade(self, x: CarriedExchange) -> None:
         """The endpoint, or a step, answers 2xx without a switch: a client of HTTP/2 would take it for a tunnel."""
         self.connection.codec.send_response(self.stream, _BAD_GATEWAY, _EMPTY, True)
         x.status = _BAD_GATEWAY
         self._end_soon(x, "UpgradeFailed")
 
-    def _break(self, x: ActiveExchange, reason: str, why: str) -> None:
+    def _break(self, x: CarriedExchange, reason: str, why: str) -> None:
         """A head has a line that is no header field."""
         x.detail = why
         self.connection.codec.reset(self.stream, INTERNAL_ERROR)
         self._end_soon(x, reason)
 
-    def _end_soon(self, x: ActiveExchange, reason: str) -> None:
+    def _end_soon(self, x: CarriedExchange, reason: str) -> None:
         """End the exchange, but not now: it is about to say more (`carriers`, who calls last)."""
         self.broken = x.reason = reason
         connection = self.connection

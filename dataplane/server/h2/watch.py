@@ -17,7 +17,7 @@ from dataplane.server.h2.stream import Carries, StreamCarrier
 if TYPE_CHECKING:
     from dataplane.http.connection_rules import ConnectionRules
     from dataplane.http.h2.streams import Stream
-    from dataplane.proxy.exchange import ActiveExchange
+    from dataplane.proxy.exchange import CarriedExchange
 
 ALIVE = b"gw-alive"
 """The PING by which a client is asked whether it lives."""
@@ -182,7 +182,7 @@ def _look_at(connection: Watched, stream: Stream, carrier: StreamCarrier, now: f
     return min(due, carrier.progress_due)
 
 
-def _stands_still(carrier: StreamCarrier, x: ActiveExchange, now: float) -> bool:
+def _stands_still(carrier: StreamCarrier, x: CarriedExchange, now: float) -> bool:
     """Whether an idle timeout went by while somebody who has to send or to read did not."""
     if now < carrier.progress_due:
         return False

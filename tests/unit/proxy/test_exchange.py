@@ -14,7 +14,7 @@ from dataplane.chain.streaming import transforming
 from dataplane.filters.registry import ROWS
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, Peer, ResponseHead
-from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.exchange import CarriedExchange
 from dataplane.upstream.endpoint import Lease
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy, Pending
 
@@ -130,8 +130,8 @@ class World:
         self.client, self.origin = Client(), Origin()
         self.proxy.context.leases.backends = {"static": self.origin}
 
-    def exchange(self, length: int = 0, method: bytes = b"POST") -> ActiveExchange:
-        x = ActiveExchange(self.client, method, b"/a", Head(b"\r\nhost: a\r\n"), self.proxy.now)
+    def exchange(self, length: int = 0, method: bytes = b"POST") -> CarriedExchange:
+        x = CarriedExchange(self.client, method, b"/a", Head(b"\r\nhost: a\r\n"), self.proxy.now)
         x.context = self.proxy.context
         x.bind = next(iter(self.proxy.applier.current.table.binds))
         x.path, x.host, x.client, x.peer = b"/a", b"a", Peer("192.0.2.9"), "192.0.2.9"

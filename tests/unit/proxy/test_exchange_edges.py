@@ -17,7 +17,7 @@ from dataplane.http.messages import UNKNOWN, Peer, ResponseHead
 from dataplane.http.rules import MAX_BUFFER
 from dataplane.link.loads import REQUESTS
 from dataplane.proxy.deadlines import NEVER
-from dataplane.proxy.exchange import ActiveExchange
+from dataplane.proxy.exchange import CarriedExchange
 from dataplane.proxy.layers.grpc_web import WebCall
 from dataplane.proxy.request.admission import LOOKS
 from dataplane.proxy.steps import responses
@@ -488,7 +488,7 @@ def test_a_body_that_a_step_makes_takes_the_place_of_the_client_s(invited: bool)
     """Which nobody waits for, and what still comes of it is dropped."""
     world = World(request=replacing(b"made"))
     world.proxy.context.leases.backends = {"static": held}  # of the carrier that comes later
-    x = ActiveExchange(world.client, b"POST", b"/a", Head(b"\r\nhost: a\r\ncontent-length: 9\r\n"), world.proxy.now)
+    x = CarriedExchange(world.client, b"POST", b"/a", Head(b"\r\nhost: a\r\ncontent-length: 9\r\n"), world.proxy.now)
     x.context, x.bind = world.proxy.context, next(iter(world.proxy.applier.current.table.binds))
     x.path, x.host, x.client, x.peer = b"/a", b"a", Peer("192.0.2.9"), "192.0.2.9"
     x.context.recorder.active += 1
