@@ -212,7 +212,7 @@ class Exchange(Variables):
     bounds: object
     """What limits of requests keep of it (`proxy/request/admission.Bounds`); None: there are none."""
     stage: int
-    """How far the descent came (`proxy/steps/responses`)."""
+    """How far the descent came (`proxy/steps/response_steps`)."""
     stopped: int
     """Index of the step that ended the descent, -1 when none did."""
     host_set: bool

@@ -14,7 +14,7 @@ from dataplane.proxy import ends, times
 from dataplane.proxy.active import ActiveExchange
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.request import entry, request_body
-from dataplane.proxy.response import own_answers, response
+from dataplane.proxy.response import own_answers, upstream_answers
 from dataplane.proxy.steps import request_stages, response_stages, waiting
 from dataplane.upstream.versions import is_grpc
 
@@ -52,10 +52,10 @@ class CarriedExchange(ActiveExchange):
         request_body.received_trailers(self, lines)
 
     def downstream_blocked(self) -> None:
-        response.pause(self)
+        upstream_answers.pause(self)
 
     def downstream_drained(self) -> None:
-        response.resume(self)
+        upstream_answers.resume(self)
 
     def downstream_gone(self, reason: str) -> None:
         ends.abandon(self, reason)
@@ -75,19 +75,19 @@ class CarriedExchange(ActiveExchange):
         self.down.never_index(names)
 
     def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        response.begins(self, head, first, end)
+        upstream_answers.begins(self, head, first, end)
 
     def upstream_interim(self, head: ResponseHead) -> None:
         self.down.interim(head.line, head.block)
 
     def upstream_content(self, data: bytes, end: bool) -> None:
-        response.received(self, data, end)
+        upstream_answers.received(self, data, end)
 
     def upstream_trailers(self, lines: bytes) -> None:
-        response.received_trailers(self, lines)
+        upstream_answers.received_trailers(self, lines)
 
     def upstream_lost(self, cause: str, stale: bool) -> None:
-        response.lost(self, cause, stale)
+        upstream_answers.lost(self, cause, stale)
 
     def upstream_blocked(self) -> None:
         request_body.block(self)

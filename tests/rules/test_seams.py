@@ -83,7 +83,6 @@ OTHER_MEANINGS: Final = {
 
 CIRCLES: Final = {
     "dataplane.backends.mcp": 29,
-    "dataplane.proxy": 27,
     "dataplane.upstream": 2,
     "dataplane.upstream.calls": 3,
 }

@@ -17,7 +17,7 @@ from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.layers import registry as layers
 from dataplane.proxy.request import request_body
-from dataplane.proxy.steps.responses import TARGET, UPSTREAM
+from dataplane.proxy.steps.response_steps import TARGET, UPSTREAM
 from dataplane.proxy.steps.waiting import Steps, interrupted
 from dataplane.table.plans import GRPC_ROUTE
 from dataplane.upstream import lease

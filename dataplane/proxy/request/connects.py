@@ -21,7 +21,7 @@ from dataplane.proxy.request import admission
 from dataplane.proxy.request.inner import InnerConnection
 from dataplane.proxy.response import delayed_responses, tunnel
 from dataplane.proxy.response.tunnel import ESTABLISHED
-from dataplane.proxy.steps.responses import UPSTREAM
+from dataplane.proxy.steps.response_steps import UPSTREAM
 from dataplane.table.binds import choose
 from dataplane.upstream.tunnels import EndpointTunnel
 

@@ -15,7 +15,7 @@ from dataplane.http.connect_rules import CONNECT
 from dataplane.http.spellings import REFUSED, settle
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.request import admission, connects, hops
-from dataplane.proxy.steps.responses import ROUTE
+from dataplane.proxy.steps.response_steps import ROUTE
 from dataplane.proxy.steps.waiting import interrupted
 from dataplane.table.binds import choose
 

@@ -18,7 +18,7 @@ from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.request import admission
 from dataplane.proxy.request.dropping import DROPPING
 from dataplane.proxy.response.tunnel import client_ended
-from dataplane.proxy.steps import responses
+from dataplane.proxy.steps import response_steps
 
 if TYPE_CHECKING:
     from dataplane.proxy.active import ActiveExchange
@@ -128,7 +128,7 @@ def passing_trailers(x: ActiveExchange) -> bytes:
     lines = x.trailers
     if not lines:
         return b""
-    chains = [chain for _, chain in responses.chains_of(x) if chain.request is not None]
+    chains = [chain for _, chain in response_steps.chains_of(x) if chain.request is not None]
     if not chains:
         return lines
     sent = {line.partition(b":")[0] for line in x.request.low.split(b"\r\n")}

@@ -1,6 +1,6 @@
 """Responses that steps look at before they are passed on: at once, when their body is here, or when a step has waited.
 
-`response` comes here with the response of an endpoint where there are response steps, or a retry policy that judges
+`upstream_answers` comes here with the response of an endpoint where there are response steps, or a retry policy that judges
 bodies. What is not passed on yet is the exchange's `delayed_response`; all other responses stream past this file.
 """
 
@@ -16,7 +16,7 @@ from dataplane.http.statuses import BODILESS, EMPTY
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.response import tunnel
 from dataplane.proxy.response.delayed import DelayedResponse
-from dataplane.proxy.steps import responses
+from dataplane.proxy.steps import response_steps
 from dataplane.proxy.steps.waiting import Steps
 from dataplane.upstream import lease
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 def buffer(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> None:
     """Read the body to its end before the steps run; at once when it has none, has no end, or is too large."""
-    limit = responses.most_buffered(x)
-    if x.method == b"HEAD" or head.status in BODILESS or responses.is_stream(x):
+    limit = response_steps.most_buffered(x)
+    if x.method == b"HEAD" or head.status in BODILESS or response_steps.is_stream(x):
         x.response_body = b"" if head.status == 204 else None
     elif head.length > limit:
         x.response_body_too_large = True
@@ -70,7 +70,7 @@ def _claim(x: ActiveExchange, delayed: DelayedResponse, more: int) -> bool:
     if x.context.room.take(more):
         delayed.claimed += more
         return True
-    if responses.is_read(x):
+    if response_steps.is_read(x):
         x.reply(made("TooManyResponses"))
         return False
     delayed.limit = 0
@@ -104,7 +104,7 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
     try:
         turns = x.context.writes.turns
         is_full = turns.is_costly and turns.is_full(*x.makers())
-        rest = responses.run_later(x) if is_full else responses.run_fast(x)
+        rest = response_steps.run_later(x) if is_full else response_steps.run_fast(x)
     except Exception as error:  # a step's bug must end in an answer
         x.failed(error)
         return
@@ -166,7 +166,7 @@ def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> Non
     line, block, length = head.line, x.response.block, head.length  # type: ignore[union-attr]  # as steps had it
     if x.status != head.status or x.response_body_changed:
         line = b""
-        other = responses.other(x, head.status)
+        other = response_steps.other(x, head.status)
         if other is not None:
             if delayed is not None and delayed.staged is not None and _ends_as_staged(x, delayed):
                 length, first = UNKNOWN, delayed.staged  # the block has no length since there was a stage

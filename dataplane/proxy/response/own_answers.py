@@ -1,6 +1,6 @@
 """Answers of our own: a refusal, a failure, a step's `Reply` end an exchange in place of an endpoint's response.
 
-Response steps see them as they see any other (`proxy/steps/responses`). Whatever goes wrong here still ends in an
+Response steps see them as they see any other (`proxy/steps/response_steps`). Whatever goes wrong here still ends in an
 answer, or, when a part of a response is out already, in a carrier that breaks off.
 """
 
@@ -21,7 +21,7 @@ from dataplane.proxy import ends, grpc_calls
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.request import request_body
 from dataplane.proxy.response import delayed_responses
-from dataplane.proxy.steps import responses
+from dataplane.proxy.steps import response_steps
 from dataplane.proxy.steps.waiting import Steps
 from dataplane.upstream import lease
 from dataplane.variables import Unread
@@ -90,7 +90,7 @@ def _answer(x: ActiveExchange, reply: Reply) -> None:
     if x.ended:
         return
     try:
-        rest = responses.run(x)
+        rest = response_steps.run(x)
     except Exception as error:  # the answer is made already: send it without that step's part
         log.error("response step failed in %r", x, exc_info=error)
         rest = None
@@ -127,7 +127,7 @@ def _send(x: ActiveExchange, reply: Reply) -> None:
         x.response, x.response_body_changed = Head(block_of(reply)), False
     body, block = b"" if x.method == b"HEAD" else reply.body, x.response.block  # type: ignore[union-attr]
     if x.status != reply.status or x.response_body_changed:
-        block, body = responses.other(x, reply.status) or (block, body)
+        block, body = response_steps.other(x, reply.status) or (block, body)
     x.response_bytes = len(body)
     x.down.head(b"", block, len(body), body, True)
     x.complete()

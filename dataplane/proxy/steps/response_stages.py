@@ -16,7 +16,7 @@ from dataplane.http.rules import WHOLE_BODY
 from dataplane.http.statuses import BODILESS, RESET_CONTENT, SWITCHING
 from dataplane.proxy import grpc_calls
 from dataplane.proxy.response.delayed import DelayedResponse
-from dataplane.proxy.steps import responses
+from dataplane.proxy.steps import response_steps
 from dataplane.proxy.steps.stages import Row, strip
 from dataplane.streams import DESCRIBED
 from dataplane.upstream import lease
@@ -248,7 +248,7 @@ def install(x: ActiveExchange, hook: StreamHook) -> Awaitable[Reply | None] | Re
 
 
 def _whole(x: ActiveExchange, hook: StreamHook, body: bytes) -> Awaitable[Reply | None] | Reply | None:
-    row = WholeBody(x, max(2 * len(body), responses.most_buffered(x), x.may_hold(WHOLE_BODY)))
+    row = WholeBody(x, max(2 * len(body), response_steps.most_buffered(x), x.may_hold(WHOLE_BODY)))
     place = row.add(hook)
     if place is None:
         return None

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from dataplane.http import trailers
-from dataplane.proxy.steps import responses
+from dataplane.proxy.steps import response_steps
 from dataplane.streams import MOST_AHEAD
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class Row(ABC):
             x.detail = reply.detail
             x.give_up(reply.reason, reply.detail)
         else:
-            responses.stop_at(x, place.of_step)
+            response_steps.stop_at(x, place.of_step)
             x.reply(reply)
 
     def pause_source(self) -> None:

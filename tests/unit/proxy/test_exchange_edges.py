@@ -20,7 +20,7 @@ from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import CarriedExchange
 from dataplane.proxy.layers.grpc_web import WebCall
 from dataplane.proxy.request.admission import LOOKS
-from dataplane.proxy.steps import responses
+from dataplane.proxy.steps import response_steps
 from dataplane.streams import MOST_AHEAD
 from dataplane.upstream.endpoint import Endpoint
 from tests.fakes.memory_proxy import ROUTES, Pending
@@ -683,7 +683,7 @@ def test_what_a_stage_makes_of_a_body_is_bounded(over: int, is_read: bool) -> No
     world, stage = whole_world(lambda x: seen.append(len(x.response_body)))
     x = world.exchange()
     x.upstream_head(OK, b"input", True)
-    most = responses.most_buffered(x)
+    most = response_steps.most_buffered(x)
     stage.give(b"a" * (most + over), "give")
     assert ("x" in stage.told) != is_read
     if is_read:
@@ -1020,10 +1020,10 @@ def test_how_far_a_request_came_is_known() -> None:
     """By that the steps are chosen that see its response: here those of the backend, too."""
     world = World()
     x = world.exchange()
-    assert x.stage == responses.UPSTREAM
+    assert x.stage == response_steps.UPSTREAM
     x.upstream_head(OK, b"", True)
     refused = World(request=lambda x: Reply(403, "RouteDenied")).exchange()
-    assert (refused.stage, refused.stopped) == (responses.ROUTE, 0)
+    assert (refused.stage, refused.stopped) == (response_steps.ROUTE, 0)
 
 
 # --- answers of ours

@@ -13,8 +13,8 @@ from dataplane.chain.filter import WHOLE, Filter
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
 from dataplane.http.rules import MAX_BUFFER, HttpRules
-from dataplane.proxy.steps import responses
-from dataplane.proxy.steps.responses import GATEWAY, ROUTE, TARGET, UPSTREAM
+from dataplane.proxy.steps import response_steps
+from dataplane.proxy.steps.response_steps import GATEWAY, ROUTE, TARGET, UPSTREAM
 from tests.fakes.memory_proxy import Pending
 
 STOP = Reply(502, "ResponseTooLarge")
@@ -55,7 +55,7 @@ class Steps:
 
         return run
 
-    def outcome(self, run: Callable[[Any], Any] = responses.run) -> Any:
+    def outcome(self, run: Callable[[Any], Any] = response_steps.run) -> Any:
         """What comes of it, to its end."""
         found = run(self.x)
         if found is None or isinstance(found, Reply):
@@ -85,7 +85,7 @@ def test_steps_that_were_entered_run_from_the_innermost(stage: int, ran: list[st
 def test_where_nothing_is_known_nothing_runs() -> None:
     steps = Steps(target="t1", route="r1", gateway="g1")
     steps.x.target_plan = steps.x.policies = steps.x.listener = None
-    assert responses.chains_of(steps.x) == [] and steps.outcome() is None and steps.ran == []
+    assert response_steps.chains_of(steps.x) == [] and steps.outcome() is None and steps.ran == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_all_steps_outside_one_that_waits_run() -> None:
     assert (steps.x.stage, steps.x.stopped) == (UPSTREAM, -1)
 
 
-@pytest.mark.parametrize("run", [responses.run_fast, responses.run_later])
+@pytest.mark.parametrize("run", [response_steps.run_fast, response_steps.run_later])
 @pytest.mark.parametrize(
     ("chains", "ran", "place"),
     [
@@ -190,8 +190,8 @@ def test_the_largest_wish_within_the_limit(
         retries=SimpleNamespace(decided=not judged) if judged or has_retries else None,
         may_hold=rules.may_hold,
     )
-    assert responses.most_buffered(x) == most
-    assert responses.is_read(x) == any(sizes)
+    assert response_steps.most_buffered(x) == most
+    assert response_steps.is_read(x) == any(sizes)
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_the_largest_wish_within_the_limit(
 )
 def test_what_has_no_end(lines: bytes, is_stream: bool) -> None:
     x: Any = SimpleNamespace(response=Head(b"\r\n" + lines))
-    assert responses.is_stream(x) == is_stream
+    assert response_steps.is_stream(x) == is_stream
     x.response = None
-    assert not responses.is_stream(x)
+    assert not response_steps.is_stream(x)
 
 
 # --- what the head says of a body that steps changed
@@ -239,17 +239,17 @@ def test_another_answer_says_its_own_length(
 ) -> None:
     x: Any = SimpleNamespace(method=method, status=status, response=Head(OLD))
     x.response_body, x.response_body_changed = body, body is not None
-    assert responses.other(x, was) == (b"\r\nx-a: 1\r\n" + block, sent)
+    assert response_steps.other(x, was) == (b"\r\nx-a: 1\r\n" + block, sent)
     assert x.response.block == OLD  # for expressions and the log
 
 
 def test_another_status_alone_leaves_the_body_as_it_is() -> None:
     x: Any = SimpleNamespace(method=b"GET", status=201, response=Head(OLD))
     x.response_body, x.response_body_changed = b"old", False
-    assert responses.other(x, 200) is None
+    assert response_steps.other(x, 200) is None
 
 
 def test_a_step_may_take_the_body_away() -> None:
     x: Any = SimpleNamespace(method=b"GET", status=200, response=Head(OLD))
     x.response_body, x.response_body_changed = None, True
-    assert responses.other(x, 200) == (b"\r\nx-a: 1\r\n" + length(0), b"")
+    assert response_steps.other(x, 200) == (b"\r\nx-a: 1\r\n" + length(0), b"")

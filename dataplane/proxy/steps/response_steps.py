@@ -1,7 +1,7 @@
 """Response steps: in reverse order, from where the descent stopped outward, for upstream's answers and for our own.
 
-Called by the exchange. Here is also what the answer's head says of its body once steps have
-changed the one or the other. Nothing is written here.
+Here is also what the answer's head says of its body once steps have changed the one or the other. Nothing is written
+here.
 """
 
 from __future__ import annotations
