@@ -1,7 +1,8 @@
 """Responses that steps look at before they are passed on: at once, when their body is here, or when a step has waited.
 
-`upstream_answers` comes here with the response of an endpoint where there are response steps, or a retry policy that judges
-bodies. What is not passed on yet is the exchange's `delayed_response`; all other responses stream past this file.
+`upstream_answers` comes here with the response of an endpoint where there are response steps, or a retry policy that
+judges bodies. What is not passed on yet is the exchange's `delayed_response`; all other responses stream past this
+file.
 """
 
 from __future__ import annotations
