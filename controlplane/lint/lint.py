@@ -24,6 +24,7 @@ LOOKS: Final[tuple[Callable[[World], Iterator[Found]], ...]] = (
     attachments.unattached,
     references.unusable,
     references.withheld,
+    references.leading_back,
     serving.without_backends,
     attachments.targets,
     losses.of_policies,

@@ -59,6 +59,15 @@ def withheld(world: World) -> Iterator[Found]:
             yield "not-granted", owner, Advice(path, text)
 
 
+def leading_back(world: World) -> Iterator[Found]:
+    """References of connections and datagrams that come back to where they began."""
+    of_gateways = (found for _, found in world.graph.leading_back.found.items())
+    for found in dict.fromkeys(each for all_of in of_gateways for each in all_of):
+        where = found.where
+        path = ("spec", "rules", where.rule, "backendRefs", where.reference)
+        yield "leads-back", ObjectKey(where.kind, *where.route), Advice(path, found.text, "error")
+
+
 Withheld = tuple[ObjectKey, Path, str, Collection[str]]
 """Who lacks a Secret, the field, why, and the namespaces whose grants count."""
 

@@ -31,6 +31,8 @@ class Listening(NamedTuple):
     """Namespaces whose routes it may come to admit, whatever their labels; None: all."""
     failing: str = ""
     """Why no request comes through it although proxies have it."""
+    passes_on: bool = False
+    """Bytes and datagrams go on as they come."""
 
     @property
     def served(self) -> bool:

@@ -252,7 +252,8 @@ def _listening(owner: Owner, listener: ListenerPlan, cause: str, known: namespac
         cause = cause or f"listener {listener.name}: {listener.refused.message}"
     unusable = listener.tls is not None and listener.tls.unusable
     failing = f"listener {listener.name}: {listener_tls.NO_CERTIFICATE}" if unusable else ""
-    return Listening(site, listener.protocol, cause, listener.admission.reach, failing)
+    passes_on = listener.tls.passthrough if listener.tls is not None else listener.protocol in ("TCP", "UDP")
+    return Listening(site, listener.protocol, cause, listener.admission.reach, failing, passes_on)
 
 
 TlsPlans = tuple[tuple[str, TlsPlan], ...]

@@ -12,6 +12,7 @@ from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.finalizers import ClassFinalizers
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.leading_back import LeadingBack
 from controlplane.translate.collections.outcomes import Outcomes
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import Routes
@@ -68,6 +69,8 @@ class Collections:
         # Whoever waits for a resource need not wait for statuses.
         graph.part_ends()
 
+        leading_back = self.leading_back = LeadingBack(graph, inputs, views, routes, backends)
+
         of_wanted = WantedObjects(graph, inputs, gateways)
         self.wanted = of_wanted.objects
 
@@ -79,7 +82,7 @@ class Collections:
             "Gateway": of_gateways.of_gateways,
             "ListenerSet": of_gateways.of_sets,
             **{
-                kind: RouteStatuses(graph, inputs, each, policies, outcomes).of_routes
+                kind: RouteStatuses(graph, inputs, each, policies, outcomes, leading_back).of_routes
                 for kind, each in routes.by_kind.items()
             },
             "GatewayBackend": BackendStatuses(graph, inputs, views, policies, backends).of_backends,

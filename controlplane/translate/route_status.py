@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from controlplane.translate.attachment import Parent
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
-from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey, RouteClass
 from controlplane.translate.policy_targets import Way, Ways
@@ -43,10 +42,10 @@ class RouteReport:
         refusals: Refusals,
         locks: Locks,
         ways: Callable[[RouteClass], Ways | None],
-        withheld: Callable[[ObjectKey], Collection[str]],
+        unusable: Callable[[ObjectKey], Iterable[Condition]],
     ) -> None:
-        """`withheld`: why a Gateway sends nothing to backends that the route names, as it lacks Secrets for them."""
-        self._withheld = withheld
+        """`unusable`: `ResolvedRefs` of why a Gateway sends nothing to backends that the route names."""
+        self._unusable = unusable
         self._route = route
         self._parents = parents
         self._placed = placed
@@ -77,12 +76,10 @@ class RouteReport:
         return [accepted, resolved, translation.partially_invalid, *losses]
 
     def _resolved(self, gateway: ObjectKey) -> Condition:
-        unresolved, texts = self._placed.translation.unresolved, self._withheld(gateway)
-        if not texts:
-            return unresolved or RESOLVED
-        if unresolved is None:
-            return Condition("ResolvedRefs", False, NOT_PERMITTED, joined([*texts]))
-        return replace(unresolved, message=f"{unresolved.message}; {joined([*texts])}")
+        """The reason of the first, the messages of all."""
+        unresolved = self._placed.translation.unresolved
+        found = [*([unresolved] if unresolved is not None else ()), *self._unusable(gateway)]
+        return replace(found[0], message="; ".join(each.message for each in found)) if found else RESOLVED
 
     def _overridden(self, parent: Parent) -> Condition | None:
         """Fields of rules that a policy locks, on one of the parent's listeners at least. Present only when True, as

@@ -95,6 +95,16 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
         (*WORLD, OWN + "kind: GatewayBackend\nmetadata: {name: any}\nspec: {dynamicForwardProxy: {}}\n"),
         "warning",
     ),
+    "leads-back": (
+        (
+            *but("protocol: HTTP}", "protocol: HTTP}, {name: db, port: 5432, protocol: TCP}"),
+            OWN + "kind: GatewayBackend\nmetadata: {name: db}\nspec: {static: {host: localhost, port: 5432}}\n",
+            API
+            + "kind: TCPRoute\nmetadata: {name: db}\nspec:\n  parentRefs: [{name: web, sectionName: db}]\n"
+            + "  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: db}]}]\n",
+        ),
+        "error",
+    ),
     "lends-certificate": (
         (
             *but(

@@ -6,7 +6,7 @@ They depend on the whole object, not on a view, because each carries its `genera
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import (
@@ -26,12 +26,14 @@ from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.collections.leading_back import LeadingBack
 from controlplane.translate.collections.outcomes import Outcomes
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import KindOfRoutes, Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.collections.wanted import WantedObjects
-from controlplane.translate.conditions import Condition, StatusBody
+from controlplane.translate.conditions import Condition, StatusBody, joined
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import RefusalKey
 from controlplane.translate.gateway_status import News
 from controlplane.translate.gateways import ClassView, JoinedSet
@@ -132,9 +134,16 @@ class RouteStatuses:
     """Of the routes of one kind."""
 
     def __init__(
-        self, graph: Graph, inputs: Inputs, routes: KindOfRoutes, policies: Policies, outcomes: Outcomes
+        self,
+        graph: Graph,
+        inputs: Inputs,
+        routes: KindOfRoutes,
+        policies: Policies,
+        outcomes: Outcomes,
+        leading_back: LeadingBack,
     ) -> None:
         self._inputs = inputs
+        self._leading_back = leading_back
         self._routes = routes
         self._policies = policies
         self._outcomes = outcomes
@@ -153,9 +162,20 @@ class RouteStatuses:
             lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
             lambda place: context.fetch(self._outcomes.locks, place) or {},
             lambda route_class: context.fetch(self._outcomes.ways, route_class),
-            lambda gateway: self._policies.lacking(context, key.namespace, route, gateway),
+            lambda gateway: self._unusable(context, key, route, gateway),
         )
         return report.status()
+
+    def _unusable(
+        self, context: Context, key: ObjectKey, route: PlacedRoute, gateway: ObjectKey
+    ) -> Iterator[Condition]:
+        """What else is wrong with backends that the route names, at one Gateway."""
+        lacking = self._policies.lacking(context, key.namespace, route, gateway)
+        if lacking:
+            yield Condition("ResolvedRefs", False, NOT_PERMITTED, joined([*lacking]))
+        back = self._leading_back.condition(context, self._routes.row.kind, key, gateway)
+        if back is not None:
+            yield back
 
 
 class BackendStatuses:

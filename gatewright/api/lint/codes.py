@@ -28,6 +28,7 @@ CODES: Final[dict[str, str]] = {
     "dropped-guard": "a guard that a more specific policy replaces by nothing",
     "left-out": "an entry of a Secret that proxies leave out",
     "not-attached": "a route that no listener admits or serves",
+    "leads-back": "a route of connections that leads back to where they came in",
     "bad-condition": "an object that status would show with a problem",
     "expiring": "a certificate that expires within 14 days, or has expired",
     "open-forward": "a forward proxy to anywhere that nobody guards",

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
+from gatewright.api.checks.own_ports import Hop, Place, leading_back, own_port, server_names
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.objects.gateway import ListenerTLS
@@ -24,7 +25,6 @@ from gatewright.api.standalone.backends import FileBackend, FileRouteBackend, po
 from gatewright.api.standalone.config import Config
 from gatewright.api.standalone.form import file_form
 from gatewright.api.standalone.matches import FileMatch
-from gatewright.api.standalone.own_ports import Hop, leading_back, own_port
 from gatewright.api.standalone.policies import RoutePolicies
 from gatewright.api.standalone.references import NamesBackend
 from gatewright.api.traffic.traffic import Traffic
@@ -244,22 +244,22 @@ class StandaloneFile(RuledModel):
                 yield Broken((*place.path, "name"), f'"{place.name}" must be unique in the file')
             routes.add(place.name)
         yield from self._names_hold()
-        for hop in leading_back(self._hops()):
-            yield Broken(hop.path, f"leads back to port {hop.begins[1]}, where it came from")
+        for where, port in dict.fromkeys((hop.where, hop.begins.port) for hop in leading_back(self._hops())):
+            yield Broken(where, f"leads back to port {port}, where it came from")
 
-    def _hops(self) -> Iterator[Hop]:
-        """Backends of TCP and UDP routes that are binds of this file. TLS, which says its route by name at each bind
-        anew, is followed when it is connected."""
+    def _hops(self) -> Iterator[Hop[Path]]:
+        """Backends of routes of connections and datagrams that are binds of this file."""
         known = {backend.name: backend.host for backend in self.backends}
         binds = [(bind.port, bind.addresses) for bind in self.binds]
         for place in self.stream_routes():
-            transport = place.listener.listener.protocol
+            transport = "UDP" if place.listener.listener.protocol == "UDP" else "TCP"
+            begins = Place(transport, place.listener.bind.port)
             for index, backend in enumerate(place.route.backends):
                 host = known.get(backend.backend) if backend.backend is not None else backend.host
                 port = own_port(host, binds) if host is not None and backend.weight else None
-                if port is not None and transport in ("TCP", "UDP"):
-                    begins = transport, place.listener.bind.port
-                    yield Hop((*place.path, "backends", index), begins, (transport, port))
+                if port is not None:
+                    where, leads = (*place.path, "backends", index), Place(transport, port)
+                    yield from (Hop(where, begins, leads, name) for name in place.server_names)
 
     def _names_hold(self) -> Iterator[Broken]:
         """Who names a backend names one that exists, with policies that fit it."""
@@ -332,6 +332,14 @@ class PlacedStreamRoute(NamedTuple):
     path: Path
     listener: PlacedListener
     route: FileTcpRoute | FileUdpRoute
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """Under which it passes on what comes, as it comes; (): it does not, as TLS ends here."""
+        listener = self.listener.listener
+        if listener.tls is not None and listener.tls.mode != "Passthrough":
+            return ()
+        return server_names(listener.protocol, listener.hostname or "", getattr(self.route, "hostnames", ()))
 
     @property
     def kind(self) -> str:

@@ -74,8 +74,8 @@ REASONS = {
     },
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
-        "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef", "InvalidClientCertificateRef",
-        "InvalidKind", "InvalidRouteKinds",
+        "BackendLeadsBack", "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef",
+        "InvalidClientCertificateRef", "InvalidKind", "InvalidRouteKinds",
         "InvalidSecret", "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},
