@@ -1,0 +1,75 @@
+"""Which API a request calls, by the end of its path (spec 2, BackendAI `routes`). Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Format(StrEnum):
+    """An API that clients call and providers have."""
+
+    COMPLETIONS = "Completions"
+    MESSAGES = "Messages"
+    RESPONSES = "Responses"
+    EMBEDDINGS = "Embeddings"
+    RERANK = "Rerank"
+    TOKEN_COUNT = "TokenCount"
+    REALTIME = "Realtime"
+
+
+class Way(StrEnum):
+    """What becomes of a request that is not read as a `Format`."""
+
+    MODELS = "Models"
+    """Answered here: the models that are configured."""
+    PASSTHROUGH = "Passthrough"
+    """Sent as it is."""
+    DETECT = "Detect"
+    """Sent as it is; what can be read of it is in log, metrics and expressions."""
+
+
+RouteType = Format | Way
+
+ROUTE_TYPES: Final[dict[str, RouteType]] = {each.value: each for each in (*Format, *Way)}
+"""By name, as policies have them."""
+CHATS: Final = frozenset((Format.COMPLETIONS, Format.MESSAGES, Format.RESPONSES))
+"""Of which a body is a conversation."""
+ANY: Final = "*"
+
+
+class Routes:
+    """The table of a policy: the longest suffix that the path ends with, `*` last, Completions where none does."""
+
+    __slots__ = ("_fallback", "_suffixes")
+
+    def __init__(self, rows: Iterable[tuple[str, RouteType]] = ()) -> None:
+        found = dict(rows)
+        self._fallback: RouteType = found.pop(ANY, Format.COMPLETIONS)
+        ordered = sorted(found.items(), key=_longest_first)
+        self._suffixes: tuple[tuple[bytes, RouteType], ...] = tuple((end.encode(), row) for end, row in ordered)
+
+    def of(self, path: bytes) -> RouteType:
+        """`path`: without its query."""
+        for suffix, found in self._suffixes:
+            if path.endswith(suffix):
+                return found
+        return self._fallback
+
+    @property
+    def has_models(self) -> bool:
+        return Way.MODELS in (self._fallback, *(row for _, row in self._suffixes))
+
+    def __repr__(self) -> str:
+        return f"Routes({len(self._suffixes)} suffixes, {self._fallback})"
+
+
+def _longest_first(row: tuple[str, RouteType]) -> tuple[int, str]:
+    return -len(row[0].encode()), row[0]
+
+
+ALL_COMPLETIONS: Final = Routes()
+"""Where no policy says it (spec 2)."""
