@@ -81,7 +81,7 @@ def test_messages() -> None:
     start = {"type": "message_start", "message": {"model": "claude", "usage": {"input_tokens": 4, "output_tokens": 1}}}
     delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}}
     usage = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}}
-    events = [start, delta, usage, {"type": "message_stop"}]
+    events: list[dict[str, object]] = [start, delta, usage, {"type": "message_stop"}]
     watch = Watch(Format.MESSAGES)
     for event in events:
         data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
