@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,10 +79,17 @@ def test_when_the_first_token_is_there() -> None:
 
 
 def test_messages() -> None:
-    start = {"type": "message_start", "message": {"model": "claude", "usage": {"input_tokens": 4, "output_tokens": 1}}}
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}}
-    usage = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}}
-    events: list[dict[str, object]] = [start, delta, usage, {"type": "message_stop"}]
+    start: dict[str, Any] = {
+        "type": "message_start",
+        "message": {"model": "claude", "usage": {"input_tokens": 4, "output_tokens": 1}},
+    }
+    delta: dict[str, Any] = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hi"}}
+    usage: dict[str, Any] = {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 9},
+    }
+    events: list[dict[str, Any]] = [start, delta, usage, {"type": "message_stop"}]
     watch = Watch(Format.MESSAGES)
     for event in events:
         data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
