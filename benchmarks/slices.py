@@ -19,9 +19,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.states import BACKEND, LISTENER, OTHER_LISTENER, SHAPES, States
+from benchmarks.states import BACKEND, LISTENER, OTHER_LISTENER, States
 from dataplane.backends.registry import KINDS
-from dataplane.chain.chain import maker
 from dataplane.chain.filter import Env
 from dataplane.filters.registry import ROWS
 from dataplane.table import collection
@@ -42,7 +41,7 @@ class Bench:
     def apply(self, name: str, changes: Iterable[Change]) -> None:
         """As `serving.Serving` applies a state, with a look at the thread's clock at each turn of the loop."""
         records = deque(changes)
-        count, compiled = len(records), maker.cache_info().misses
+        count = len(records)
         is_first = not self.applier.current.table.version
         watch = _Watch()
         for _ in self.applier.apply(_taken(records)):
@@ -51,8 +50,7 @@ class Bench:
         if is_first:
             gc.freeze()
         assert not self.applier.outcome.refused, self.applier.outcome.refused
-        compiled = maker.cache_info().misses - compiled
-        self.rows.append({"change": name, "resources": count, **watch.row(), "compiled": compiled})
+        self.rows.append({"change": name, "resources": count, **watch.row()})
 
 
 class _Watch:
@@ -124,28 +122,16 @@ def _scenarios(states: States) -> Iterator[tuple[str, Iterable[Change]]]:
     yield "all routes removed", states.removed(every)
 
 
-def compile_calls(routes: int = 10_000, changed: int = 100) -> dict[str, int]:
-    """How often code is compiled for routes whose policies have few shapes and constants of their own, and then for
-    changes of one of their constants each."""
-    maker.cache_clear()
-    states, bench = States(routes), Bench()
-    bench.apply("load", states.shaped(range(routes)))
-    for number in range(changed):
-        bench.apply("change", states.shaped((number,), version=2))
-    load, *changes = (row["compiled"] for row in bench.rows)
-    return {"routes": routes, "shapes": SHAPES, "load": load, "changed": changed, "changes": sum(changes)}
-
-
 def _rss() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def show(found: dict[str, Any]) -> str:
-    lines = [f"{'change':40}{'longest slice':>15}{'(disturbed)':>15}{'whole':>12}{'slices':>9}{'compiled':>10}"]
+    lines = [f"{'change':40}{'longest slice':>15}{'(disturbed)':>15}{'whole':>12}{'slices':>9}"]
     for row in found["changes"]:
         lines.append(
             f"{row['change']:40}{row['longest_ms']:>12.2f} ms{row['longest_disturbed_ms']:>12.2f} ms"
-            f"{row['total_ms']:>9.1f} ms{row['slices']:>9}{row['compiled']:>10}"
+            f"{row['total_ms']:>9.1f} ms{row['slices']:>9}"
         )
     worst = max(row["longest_ms"] for row in found["changes"])
     lines.append(f"{found['routes']} routes, {found['bytes_per_route']:.0f} bytes each (aim 600)")

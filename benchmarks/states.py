@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change
 from gatewright import revisions
-from gatewright.wire.v1 import backend_pb2, listener_pb2, policy_pb2, resource_pb2, route_pb2
+from gatewright.wire.v1 import backend_pb2, listener_pb2, policy_pb2, resource_pb2, route_pb2, traffic_pb2
 
 NAME = "bench"
 GATEWAY = f"gateway/default/{NAME}"
@@ -18,7 +18,6 @@ _OWNER = policy_pb2.ObjectRef(kind="Gateway", namespace="default", name=NAME)
 OTHER_LISTENER = f"listener/gateway/default/{NAME}/other"
 BACKEND = "backend/service/default/origin/80"
 TRAFFIC_HOST = "traffic.example"
-SHAPES = 4
 
 
 def host(number: int) -> str:
@@ -77,12 +76,21 @@ class States:
             message.matches[0].path.prefix = f"/p{number}"
             yield _change(f"route/httproute/default/route-{number}/0", route=message)
 
-    def shaped(self, numbers: Iterable[int], version: int = 1) -> Iterator[Change]:
-        """Routes whose chains have SHAPES shapes that need code, each route with constants of its own."""
+    def guarded(self, name: str, expressions: Sequence[str]) -> Iterator[Change]:
+        """A route of its own hostname that all of these have to let in."""
+        message = self._route(name, f"{name}.example", 1)
+        authorization = message.policies.add().authorization
+        authorization.action = traffic_pb2.ACTION_ALLOW
+        authorization.policy.match_expressions.extend(expressions)
+        yield _change(f"route/httproute/default/{name}/0", route=message)
+
+    def patterned(self, numbers: Iterable[int], matches: int) -> Iterator[Change]:
+        """Routes of one hostname with so many regular expressions each, which none of the others has."""
         for number in numbers:
-            message = self._route(f"route-{number}", host(number), version)
-            for _ in range(number % SHAPES + 1):  # a single step is called without code of ours
-                message.policies.add().CopyFrom(message.policies[0])
+            message = self._route(f"route-{number}", "crowd.example", 1)
+            del message.matches[:]
+            for index in range(matches):
+                message.matches.add().path.regex = f"/r{number}/{index}/[a-z]+"
             yield _change(f"route/httproute/default/route-{number}/0", route=message)
 
     def removed(self, numbers: Iterable[int]) -> Iterator[Change]:

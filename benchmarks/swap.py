@@ -7,8 +7,7 @@ is changed, then all; endpoints and a listener come and go.
 
 Demands no failed request; that applying a state holds an event loop for 10 ms at most (CPU time of its thread, from the
 worker's log); and that a worker's resident memory after all swaps is within 5% of that after the first 100. Beside it,
-how late the workers' timers fired by the clock, before and during the changes, and how often code was compiled for
-10,000 routes of four shapes.
+how late the workers' timers fired by the clock, before and during the changes.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cpu, slices
+from benchmarks import cpu
 from benchmarks.feed import Feed, feeding
 from benchmarks.load import Backend
 from benchmarks.machine import LOAD_CORE, OUT, PROXY_CORE, ROOT, Process, alone
@@ -99,9 +98,10 @@ class Proxy:
         return {series: float(value) for series, _, value in rows}
 
     def workers(self) -> list[int]:
-        """Process ids."""
+        """Process ids. The server that they are forks of has their command line, and them below it."""
         command = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in cpu.tree(self.process.pid)}
-        return [pid for pid, line in command.items() if b"\0dataplane.worker_entry\0" in line]
+        alike = [pid for pid, line in command.items() if b"\0dataplane.worker_entry\0" in line]
+        return [pid for pid in alike if cpu.tree(pid) == [pid]]
 
 
 class Swaps:
@@ -227,7 +227,6 @@ async def _under_traffic(run: Swaps, swaps: int, stack: ExitStack) -> dict[str, 
     assert await asyncio.to_thread(served, states.port, TRAFFIC_HOST, "1")
     return {
         "changes": run.rows,
-        "compile_calls": slices.compile_calls(),
         "rss_kib": {str(number): sizes for number, sizes in run.memory.items()},
         "rss_ratio": run.growth(),
         "traffic": report,
@@ -242,12 +241,10 @@ def show(found: dict[str, Any]) -> str:
     lines = [f"{'change':32}{'longest hold':>15}{'until served':>15}   {demand}"]
     for row in found["changes"]:
         lines.append(f"{row['change']:32}{row['longest_ms']:>12.2f} ms{row['seconds']:>13.2f} s")
-    compiled, sizes = found["compile_calls"], found["rss_kib"]
+    sizes = found["rss_kib"]
     first, last = min(sizes, key=int), max(sizes, key=int)
     lines += [
         f"failed requests: {found['traffic']['failed']} of {sum(found['traffic']['done'].values())} (0 allowed)",
-        f"compiled: {compiled['load']} times for {compiled['routes']} routes of {compiled['shapes']} shapes,"
-        f" {compiled['changes']} for {compiled['changed']} changes",
         f"worker RSS in KiB after {first} swaps {sizes[first]}, after {last} {sizes[last]}:"
         f" x {found['rss_ratio']:.3f} (x {GROWTH:g} allowed)",
         f"timers late by, count: {found['late_timers']}; before: {found[f'late_timers_before_in_{_STILL:g}_s']}",
@@ -257,12 +254,10 @@ def show(found: dict[str, Any]) -> str:
 
 def holds(found: dict[str, Any]) -> bool:
     """Whether everything that is demanded was met."""
-    compiled = found["compile_calls"]
     return (
         not found["traffic"]["failed"]
         and all(row["longest_ms"] <= STALL_MS for row in found["changes"])
         and found["rss_ratio"] <= GROWTH
-        and (compiled["load"], compiled["changes"]) == (compiled["shapes"], 0)
     )
 
 
