@@ -34,8 +34,8 @@ from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTPr
 def unusable(world: World) -> Iterator[Found]:
     """What `ResolvedRefs` says, at the fields that it is about."""
     for owner, item in world.objects.items():
-        if isinstance(item, GatewayBackend) and item.spec.mcp is not None:
-            yield from _targets(world, owner)
+        if isinstance(item, GatewayBackend):
+            yield from _parts(world, owner)
         if owner.kind not in ROUTE_KINDS and owner.kind != "GatewayPolicy":
             continue
         for path, part in parts(item):
@@ -44,12 +44,13 @@ def unusable(world: World) -> Iterator[Found]:
                     yield from ((code, owner, advice) for code, advice in look(world, owner, path, part))
 
 
-def _targets(world: World, owner: ObjectKey) -> Iterator[Found]:
-    """MCP targets that are not there, or cannot be used: the other targets work, so it is a warning."""
+def _parts(world: World, owner: ObjectKey) -> Iterator[Found]:
+    """Parts of a backend that are not there, or cannot be used: the others work, so it is a warning."""
     key = keys.ObjectKey(owner.namespace, owner.name)
     view = world.context().fetch(world.graph.views.gateway_backends, key)
-    if view is not None and view.unresolved is not None:
-        yield "bad-condition", owner, Advice(("spec", "mcp", "targets"), view.unresolved.message)
+    kind = view.kind if view is not None else None
+    if view is not None and view.unresolved is not None and kind is not None and kind.parts is not None:
+        yield "bad-condition", owner, Advice(("spec", to_camel(kind.name), kind.parts.path), view.unresolved.message)
 
 
 def withheld(world: World) -> Iterator[Found]:

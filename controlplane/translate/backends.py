@@ -6,8 +6,8 @@ computed once, however many Gateways use them; the program sends them only to Ga
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from controlplane.derive import Collection, Context, Groups
@@ -15,8 +15,8 @@ from controlplane.translate import mcp, wire
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.mcp import McpView, Part
 from controlplane.translate.references import permitted
+from gatewright.api.checks.backend_kinds import BackendKind
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission
 from gatewright.api.objects.kinds import there_is
@@ -64,19 +64,22 @@ class ServiceView:
 class GatewayBackendView:
     """A GatewayBackend as routes see it: where it leads, or why it cannot be used."""
 
-    host: str = ""
-    port: int = 0
-    unix_path: str = ""
-    is_agent: bool = False
-    """It is an A2A agent."""
-    policies: tuple[bytes, ...] = ()
-    """Its own policies, as messages of the wire."""
+    kind: BackendKind | None = None
+    """None: it cannot be used."""
+    message: bytes = b""
+    """The wire's Backend."""
+    parts: Mapping[str, bytes] = field(default_factory=dict)
+    """Backends that come with it, by name of the part."""
+    leads: tuple[BackendKey, ...] = ()
+    """What it sends requests on to: its parts and others. Of one that is not there the key that it would have."""
+    sections: tuple[str, ...] = ()
+    """What policies may name of it."""
     secrets: tuple[ObjectKey, ...] = ()
-    """Those that these read."""
-    mcp: McpView | None = None
-    """MCP servers behind one endpoint."""
+    """Those that its policies read."""
     unresolved: Condition | None = None
-    """`ResolvedRefs` False: what is wrong with what these name. Nothing is sent to it then."""
+    """`ResolvedRefs` False: what is wrong with what it names. What needs that is not sent then."""
+    warning: str = ""
+    """What is valid and still not meant, for `Accepted`."""
     refused: Condition | None = None
 
 
@@ -196,9 +199,10 @@ def _resolve_gateway_backend(
         return unresolved(BACKEND_NOT_FOUND, f"GatewayBackend {key} is not accepted: {backend.refused.message}")
     if referrer.transport != "TCP":
         return unresolved("UnsupportedProtocol", f"GatewayBackend {key} takes no {referrer.transport}")
-    if backend.mcp is not None and referrer.kind != "HTTPRoute":
-        what = f"GatewayBackend {key} has MCP servers, which answer requests of HTTPRoutes"
-        return unresolved("InvalidKind", what)
+    facts = backend.kind
+    if facts is not None and facts.routes and referrer.kind not in facts.routes:
+        kinds = " and ".join(f"{kind}s" for kind in facts.routes)
+        return unresolved("InvalidKind", f"GatewayBackend {key} has {facts.what}, which answer requests of {kinds}")
     return BackendKey("gatewaybackend", key.namespace, key.name)
 
 
@@ -206,8 +210,7 @@ def parts(context: Context, backends: Backends, key: BackendKey) -> Iterator[Bac
     """The backends that proxies need with one."""
     if key.kind == "gatewaybackend":
         view = context.fetch(backends.gateway_backends, key.object)
-        if view is not None and view.mcp is not None:
-            yield from view.mcp.backends
+        yield from view.leads if view is not None else ()
 
 
 # Each: the backend, why it cannot be used, or None when there is no such object.
@@ -240,34 +243,16 @@ def service_resource(key: BackendKey, port: PortView, tls: Secured, *, empty: bo
         port_name=port.name,
         udp=port.protocol == "UDP",
     )
-    message = backend_pb2.Backend(service=service, policies=_policies((), tls), refused=tls.refused)
+    message = backend_pb2.Backend(service=service, policies=_secured((), tls), refused=tls.refused)
     return wire.resource(key.resource, backend=message)
 
 
-def static_resource(key: BackendKey, view: GatewayBackendView, tls: Secured) -> bytes:
-    """The Backend of a GatewayBackend with a fixed address."""
-    address = backend_pb2.StaticBackend(host=view.host, port=view.port, unix_path=view.unix_path)
-    message = backend_pb2.Backend(policies=_policies(view.policies, tls), refused=tls.refused)
-    (message.a2a if view.is_agent else message.static).CopyFrom(address)
-    return wire.resource(key.resource, backend=message)
-
-
-def mcp_resource(key: BackendKey, view: McpView, refused: str = "") -> bytes:
-    """The Backend of MCP servers."""
-    message = backend_pb2.Backend(
-        mcp=backend_pb2.McpBackend.FromString(view.message),
-        policies=[policy_pb2.Policy.FromString(policy) for policy in view.policies],
-        refused=refused,
-    )
-    return wire.resource(key.resource, backend=message)
-
-
-def part_resource(key: BackendKey, part: Part) -> bytes:
-    """The Backend of one of them that has a host."""
-    message = backend_pb2.Backend(
-        static=backend_pb2.StaticBackend(host=part.host, port=part.port),
-        policies=[policy_pb2.Policy.FromString(policy) for policy in part.policies],
-    )
+def gateway_backend_resource(key: BackendKey, content: bytes, tls: Secured | None = None) -> bytes:
+    """The Backend of a GatewayBackend, or of a part of one. `tls`: where BackendTLSPolicies count for it."""
+    message = backend_pb2.Backend.FromString(content)
+    if tls is not None:
+        message.policies.extend(_secured(message.policies, tls))
+        message.refused = tls.refused
     return wire.resource(key.resource, backend=message)
 
 
@@ -279,9 +264,8 @@ def closed_resource(key: BackendKey, resource: bytes, why: str) -> bytes:
     return wire.resource(key.resource, backend=message)
 
 
-def _policies(own: Iterable[bytes], tls: Secured) -> list[policy_pb2.Policy]:
-    """Those that travel with a backend: its own, and TLS of a BackendTLSPolicy where it has none of its own."""
-    policies = [policy_pb2.Policy.FromString(policy) for policy in own]
-    if tls.message and not any(policy.HasField("backend_tls") for policy in policies):
-        policies.append(policy_pb2.Policy.FromString(tls.message))
-    return policies
+def _secured(own: Iterable[policy_pb2.Policy], tls: Secured) -> list[policy_pb2.Policy]:
+    """What travels with a backend beside its own policies: TLS of a BackendTLSPolicy, where these have none."""
+    if not tls.message or any(policy.HasField("backend_tls") for policy in own):
+        return []
+    return [policy_pb2.Policy.FromString(tls.message)]

@@ -220,10 +220,10 @@ def _gateway_backend(context: Context, targets: Targets, key: ObjectKey, target:
     if view is None:
         return Missing(f"GatewayBackend {key} does not exist")
     users = _users(context, targets, "gatewaybackend", key)
-    parts = () if view.mcp is None else view.mcp.sections
-    if target.section is not None and parts and target.section not in parts:
-        return _no_section(key, target, "target", parts, users)
-    if target.section is not None and not parts:
+    kind = view.kind.parts if view.kind is not None else None
+    if target.section is not None and kind is not None and view.sections and target.section not in view.sections:
+        return _no_section(key, target, kind.word, view.sections, users)
+    if target.section is not None and not view.sections:
         return Missing(f'GatewayBackend {key} has no part "{target.section}"', users, is_section=True)
     return Found(users, users)
 

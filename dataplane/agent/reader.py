@@ -22,8 +22,8 @@ from dataplane.link.commands import Command
 from dataplane.link.messages import RESOURCE, Record
 from dataplane.settings import Defaults
 from gatewright.api.standalone import standalone
+from gatewright.api.standalone.backend_resources import StdioServer
 from gatewright.api.standalone.config import Config
-from gatewright.api.standalone.resources import StdioServer
 from gatewright.aside import NO_MEMORY, limit_memory
 from gatewright.wire.v1 import resource_pb2
 

@@ -51,15 +51,15 @@ class UsedBackends:
         tls = backend_tls.outcome(context, self._tls, key)
         return backends.service_resource(key, port, tls, empty=empty) if port is not None else None
 
-    def _static_message(self, context: Context, key: BackendKey) -> bytes | None:
+    def _gateway_backend_message(self, context: Context, key: BackendKey) -> bytes | None:
         view = context.fetch(self._views.gateway_backends, key.object)
-        if view is not None and view.mcp is not None:
-            part = view.mcp.parts.get(key.part)
-            if key.part:
-                return backends.part_resource(key, part) if part is not None else None
-            return backends.mcp_resource(key, view.mcp)
-        tls = backend_tls.outcome(context, self._tls, key)
-        return backends.static_resource(key, view, tls) if view is not None else None
+        if view is None or view.kind is None:
+            return None
+        if key.part:
+            part = view.parts.get(key.part)
+            return backends.gateway_backend_resource(key, part) if part is not None else None
+        tls = backend_tls.outcome(context, self._tls, key) if view.kind.parts is None else None
+        return backends.gateway_backend_resource(key, view.message, tls)
 
     def _resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
         data = context.fetch(self.messages, use.backend)
@@ -73,4 +73,4 @@ class UsedBackends:
         return {ResourceKey(use.gateway, ENDPOINT_TYPE, name): data for name, data in found}
 
 
-MESSAGES = {"service": UsedBackends._service_message, "gatewaybackend": UsedBackends._static_message}
+MESSAGES = {"service": UsedBackends._service_message, "gatewaybackend": UsedBackends._gateway_backend_message}

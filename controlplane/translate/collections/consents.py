@@ -130,7 +130,7 @@ class Consents:
                     yield BackendKey(kind, *key, port.port, port.protocol)
             return
         view = context.fetch(self._views.gateway_backends, key)
-        for part in ("", *(view.mcp.parts if view is not None and view.mcp is not None else ())):
+        for part in ("", *(view.parts if view is not None else ())):
             yield BackendKey(kind, *key, part=part)
 
     def _leading(self, context: Context, use: BackendUse) -> Iterator[Chooser]:

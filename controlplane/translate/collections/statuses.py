@@ -14,8 +14,8 @@ from controlplane.translate import (
     attachment,
     backend_tls,
     backend_tls_status,
+    gateway_backends,
     gateway_status,
-    own_kinds,
     parameters,
     policy_targets,
 )
@@ -194,12 +194,12 @@ class BackendStatuses:
         backend = BackendKey("gatewaybackend", key.namespace, key.name)
         uses = context.fetch_index(self._used.uses_by_backend, backend)
         fleets = [context.fetch(self._inputs.fleet, use.gateway) for use, _ in uses]
-        keys = [backend, *(each for each in (view.mcp.backends if view.mcp is not None else ()) if each.part)]
+        keys = [backend, *(each for each in view.leads if each.part)]
         refusals = [
             text for each in keys for _, text in context.fetch_index(self._inputs.refusals_by_resource, each.resource)
         ]
         closed = [text for use, _ in uses if view.secrets and (text := context.fetch(self._closed, use))]
-        return own_kinds.backend_status(view, fleets, refusals, closed, item.metadata.generation)
+        return gateway_backends.backend_status(view, fleets, refusals, closed, item.metadata.generation)
 
 
 class PolicyStatuses:

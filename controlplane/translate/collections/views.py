@@ -10,8 +10,8 @@ from controlplane.translate import (
     backends,
     certificates,
     endpoints,
+    gateway_backends,
     listener_certificates,
-    own_kinds,
     references,
     secrets,
 )
@@ -57,7 +57,7 @@ class Views:
         self.backends = Backends(self.services, self.gateway_backends, self.granted)
 
     def _backend(self, context: Context, key: ObjectKey, backend: GatewayBackend) -> GatewayBackendView:
-        return own_kinds.backend_view(context, self.tls, self._mcp.lookups(context), key, backend)
+        return gateway_backends.backend_view(context, self.tls, self._mcp.lookups(context), key, backend)
 
     def _expiring(self, context: Context, key: ObjectKey, expires: datetime) -> Condition | None:
         hour = context.fetch(self._hours, "")

@@ -6,14 +6,15 @@ a setting is never accepted and ignored. A release that makes something work add
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from gatewright.api.checks.backend_kinds import KINDS, BackendKind
 from gatewright.api.checks.errors import MISSING, Finding
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Model, model_in
+from gatewright.api.schema.model import Model, model_in, to_camel
 from gatewright.api.text.problem import UNSUPPORTED
 
 _EXTENSION: Final = "-{}.extensionRef"  # no kind of ours is one
@@ -47,13 +48,23 @@ _NOT_OF_SERVERS: Final = ("tunnel", "auth")
 """Those that do not work yet, of servers that policies call."""
 
 
-def _mcp(above: str, policies: str) -> tuple[str, ...]:
-    """Rows of an MCP backend and of the policy about its calls. `above`, `policies`: where they stand."""
-    return (
-        f"{above}.mcp",
-        *(f"-{above}.mcp.targets[].static.policies.{name}" for name in _NOT_OF_SERVERS),
-        f"{policies}.mcp",
-    )
+_OF_KINDS: Final = tuple(kind.policy for kind in KINDS.values() if kind.works and kind.policy)
+"""Policies for backends of one kind."""
+
+
+def _kinds(above: str, field: Callable[[BackendKind], str]) -> Iterator[str]:
+    """Rows of backends of every kind that works, and of policies for them. `above`: where they stand; `field`: what one
+    is called there."""
+    yield from (f"{above}.policies.{name}" for name in _CONNECTING)
+    for kind in KINDS.values():
+        if not kind.works:
+            continue
+        below = f"{above}.{to_camel(field(kind))}"
+        yield below
+        if kind.parts is not None:
+            yield from (f"-{below}.{kind.parts.holder}.policies.{name}" for name in _NOT_OF_SERVERS)
+        if kind.policy:
+            yield f"{above}.policies.{kind.policy}"
 
 
 _NOT_YET_IN_THE_FILE: Final = (
@@ -121,16 +132,10 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "-spec.traffic.rateLimit.conditional[].policy.local[].tokens",  # LLM
         "-spec.traffic.rateLimit.global",  # gRPC callouts
         "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
-        *(f"spec.backend.{name}" for name in _CONNECTING),
-        "spec.backend.mcp",
+        *(f"spec.backend.{name}" for name in (*_CONNECTING, *_OF_KINDS)),
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),
-    "GatewayBackend": (
-        "spec.static",
-        "spec.a2a",
-        *(f"spec.policies.{name}" for name in _CONNECTING),
-        *_mcp("spec", "spec.policies"),
-    ),
+    "GatewayBackend": (*_kinds("spec", lambda kind: kind.name),),
     "GatewayParameters": (
         "spec",
         "-spec.istio",  # proxies take no part in a mesh
@@ -139,10 +144,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "config",
         "-config.dynamicForwardProxy",  # agent backends
         "backends[].name",
-        "backends[].host",
-        "backends[].a2a",
-        *(f"backends[].policies.{name}" for name in _CONNECTING),
-        *_mcp("backends[]", "backends[].policies"),
+        *_kinds("backends[]", lambda kind: kind.file_field),
         "binds[].port",
         "binds[].addresses",
         "binds[].listeners[].name",
@@ -153,14 +155,10 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         "binds[].listeners[].routes[].name",
         "binds[].listeners[].routes[].hostnames",
         "binds[].listeners[].routes[].matches",
-        "binds[].listeners[].routes[].backends[].host",
-        "binds[].listeners[].routes[].backends[].a2a",
         "binds[].listeners[].routes[].backends[].backend",
         "binds[].listeners[].routes[].backends[].weight",
-        *(f"binds[].listeners[].routes[].backends[].policies.{name}" for name in _CONNECTING),
-        *_mcp("binds[].listeners[].routes[].backends[]", "binds[].listeners[].routes[].backends[].policies"),
-        "binds[].listeners[].routes[].policies.mcp",
-        *(f"binds[].listeners[].routes[].policies.{name}" for name in _CONNECTING),
+        *_kinds("binds[].listeners[].routes[].backends[]", lambda kind: kind.file_field),
+        *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_CONNECTING, *_OF_KINDS)),
         *(f"-binds[].listeners[].routes[].policies.requestMirror.policies.{name}" for name in _NOT_OF_SERVERS),
         *(
             f"binds[].listeners[].{routes}[].{field}"

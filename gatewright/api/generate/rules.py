@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from gatewright.api.backend import auth, mcp, mcp_targets, prompt_guard, providers
 from gatewright.api.backend import tls as backend_tls
+from gatewright.api.checks.backend_kinds import KINDS
 from gatewright.api.frontend import http as frontend_http
 from gatewright.api.frontend import limits as frontend_limits
 from gatewright.api.frontend import tls as frontend_tls
@@ -25,7 +26,7 @@ from gatewright.api.objects import gateway_backend, gateway_parameters, gateway_
 from gatewright.api.routes import http_filters, http_route
 from gatewright.api.schema import label_selector as labels
 from gatewright.api.schema import references as refs
-from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.model import RuledModel, to_camel
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP, INFERENCE_GROUP
 from gatewright.api.traffic import (
     api_key_authentication,
@@ -166,11 +167,14 @@ _ROUTE_TARGET: Final = f"!(t.group == '{GATEWAY_API_GROUP}' && t.kind in ['HTTPR
 RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     # GatewayBackend
     gateway_backend.GatewayBackendSpec: (
-        one_of("ai", "static", "dynamicForwardProxy", "mcp", "aws", "a2a"),
-        Rule("!has(self.policies) || !has(self.policies.ai) || has(self.ai)", "policies.ai is for backends of type ai"),
-        Rule(
-            "!has(self.policies) || !has(self.policies.mcp) || has(self.mcp)",
-            "policies.mcp is for backends of type mcp",
+        one_of(*map(to_camel, KINDS)),
+        *(
+            Rule(
+                f"!has(self.policies) || !has(self.policies.{kind.policy}) || has(self.{kind.name})",
+                f"policies.{kind.policy} is for backends of type {kind.name}",
+            )
+            for kind in KINDS.values()
+            if kind.policy
         ),
     ),
     gateway_backend.StaticBackend: (

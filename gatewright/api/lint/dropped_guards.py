@@ -7,10 +7,11 @@ Called by lint, for the objects of a folder.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from gatewright.api.backend.ai import BackendAI
 from gatewright.api.backend.mcp import BackendMCP
+from gatewright.api.checks.backend_kinds import KINDS, BackendKind
 from gatewright.api.checks.parts import Path
 from gatewright.api.lint import reach
 from gatewright.api.objects.gateway_backend import GatewayBackend
@@ -19,9 +20,6 @@ from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.schema.model import to_camel
 from gatewright.api.text.problem import Advice
 from gatewright.attach.places import Level, PlaceKey, level_of
-
-GUARDS: Final = {"ai": ("prompt_guard",), "mcp": ("guardrails", "authentication")}
-"""Types of backends, which are fields of policies too, to what guards in them."""
 
 
 class _Level(NamedTuple):
@@ -35,10 +33,14 @@ class _Level(NamedTuple):
 
 def dropped_guards(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
     """Where a setting without a guard replaces one with it; each place is named once for each guard."""
-    for kind, guards in GUARDS.items():
-        backends = [item for item in objects.values() if isinstance(item, GatewayBackend) and getattr(item.spec, kind)]
-        for guard in guards if backends else ():
-            yield from _dropped(objects, backends, kind, guard)
+    for kind in KINDS.values():
+        backends = [each for each in objects.values() if isinstance(each, GatewayBackend) and _is(each, kind)]
+        for guard in kind.guards if backends else ():
+            yield from _dropped(objects, backends, kind.policy, guard)
+
+
+def _is(backend: GatewayBackend, kind: BackendKind) -> bool:
+    return getattr(backend.spec, kind.name) is not None
 
 
 def _dropped(

@@ -24,6 +24,7 @@ __all__ = [
     "References",
     "Unresolved",
     "backend_policies",
+    "by_field",
     "file_name",
     "frontend_field",
     "frontend_http",
@@ -135,6 +136,11 @@ def backend_policies(settings: Any, references: References) -> list[policy_pb2.P
         for field, name in _BACKEND.items()
         if (setting := getattr(settings, name, None)) is not None
     ]
+
+
+def by_field(policies: Iterable[policy_pb2.Policy]) -> dict[str, policy_pb2.Policy]:
+    """Policies by the field that each has."""
+    return {policy.WhichOneof("field") or "": policy for policy in policies}
 
 
 def backend_name(field: str) -> str | None:

@@ -10,6 +10,7 @@ from pydantic import Field
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.backend.providers import AIBackend
+from gatewright.api.checks.backend_kinds import KINDS, misplaced
 from gatewright.api.schema.fields import Port, ShortString
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
@@ -91,12 +92,8 @@ class GatewayBackendSpec(RuledModel):
     """Policies for connecting to this backend; they win over GatewayPolicies that set the same field."""
 
     def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "ai", "static", "dynamic_forward_proxy", "mcp", "aws", "a2a")
-        if self.policies is None:
-            return
-        for name in ("ai", "mcp"):
-            if getattr(self.policies, name) is not None and getattr(self, name) is None:
-                yield Broken(("policies", name), f"is valid only for a backend of type {name}")
+        yield from one_of(self, *KINDS)
+        yield from misplaced(self.policies, self, lambda kind: kind.name)
 
 
 class GatewayBackend(KubeObject):

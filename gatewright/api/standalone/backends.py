@@ -6,13 +6,14 @@ Part of standalone_file. The variants are those of a GatewayBackend; a static on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.backend.providers import AIBackend
+from gatewright.api.checks.backend_kinds import KINDS, misplaced
 from gatewright.api.objects.gateway_backend import A2ABackend, AwsBackend, DynamicForwardProxyBackend
 from gatewright.api.schema.fields import Integer, SectionName
 from gatewright.api.schema.model import Broken, RuledModel, one_of
@@ -20,11 +21,13 @@ from gatewright.api.schema.targets import HostText
 from gatewright.api.standalone.form import file_form
 from gatewright.api.standalone.references import NamesBackend
 
+_KINDS: Final = tuple(kind.file_field for kind in KINDS.values())
+
 
 class Destination(RuledModel):
     """The variants that a backend of the file can be, and the policies for connecting to it."""
 
-    variants: ClassVar[tuple[str, ...]] = ("host", "mcp", "ai", "a2a", "aws", "dynamic_forward_proxy")
+    variants: ClassVar[tuple[str, ...]] = _KINDS
     """Attributes of which exactly one is set."""
 
     host: HostText | None = None
@@ -50,17 +53,15 @@ class Destination(RuledModel):
 
 
 def policies_fit(policies: BaseModel | None, destination: Destination) -> Iterator[Broken]:
-    """`ai` and `mcp` are for backends of that type alone (spec 1, GatewayBackend); paths begin at the backend."""
-    for name in ("ai", "mcp"):
-        if getattr(policies, name, None) is not None and getattr(destination, name) is None:
-            yield Broken(("policies", name), f"is valid only for a backend of type {name}")
+    """What is wrong with policies of a backend; paths begin at it."""
+    return misplaced(policies, destination, lambda kind: kind.file_field)
 
 
 @file_form
 class FileRouteBackend(Destination, NamesBackend):
     """An item of `routes[].backends`: a backend, or the name of a top-level one."""
 
-    variants: ClassVar = ("host", "backend", "mcp", "ai", "a2a", "aws", "dynamic_forward_proxy")
+    variants: ClassVar = (_KINDS[0], "backend", *_KINDS[1:])
 
     weight: Annotated[Integer, Field(ge=0, le=1_000_000)] = 1
     """Its share of the requests, relative to the other backends' weights."""

@@ -8,27 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.checks import certificates
 from gatewright.api.checks.certificates import CERTIFICATE, KEY, authorities_problem, revocations_problem
 from gatewright.api.frontend.http import FrontendHTTP
-from gatewright.api.lower import backends as lowered
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway import ListenerTLS
-from gatewright.api.schema.byte_size import byte_size
-from gatewright.api.schema.targets import Target, target
-from gatewright.api.standalone.backends import FileBackend
+from gatewright.api.standalone.backend_resources import NAMESPACE, FileBackends, StdioServer
 from gatewright.api.standalone.contents import CONTENTS
 from gatewright.api.standalone.file import FileTcpRoute, PlacedListener, PlacedRoute, PlacedStreamRoute, StandaloneFile
-from gatewright.api.standalone.parts import Stdio
 from gatewright.api.standalone.secrets import ClientValidation, Content, Unreadable
 from gatewright.api.text.places import Path
 from gatewright.revisions import resource
 from gatewright.wire.v1 import (
-    backend_pb2,
     bind_pb2,
     gateway_pb2,
     listener_pb2,
@@ -39,7 +32,6 @@ from gatewright.wire.v1 import (
     tls_pb2,
 )
 
-NAMESPACE: Final = "default"
 GATEWAY: Final = "standalone"
 
 _KINDS: Final = {
@@ -57,22 +49,8 @@ _MODES: Final = {
 }
 
 
-class StdioServer(NamedTuple):
-    """A server that the proxy starts. `digest`: the path by which it is asked for."""
-
-    digest: str
-    name: str
-    stdio: Stdio
-    is_stateless: bool
-    max_line: int
-    """Bytes of a message that it writes."""
-
-
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
-
-MAX_LINE: Final = 4 * 1024 * 1024
-"""Bytes of a message of such a server, where `maxAnswerSize` is not set."""
 
 _GATEWAY_KEY: Final = f"gateway/{NAMESPACE}/{GATEWAY}"
 _GATEWAY_REF: Final = policy_pb2.ObjectRef(kind="Gateway", namespace=NAMESPACE, name=GATEWAY)
@@ -85,23 +63,23 @@ class Resources:
     def __init__(self, content: StandaloneFile, resolve: Resolve | None, socket: str = "") -> None:
         """Without `resolve` a secret whose content is not in the file itself is left out: for those who only check.
         `socket`: path of the Unix socket of those `servers` that the proxy starts."""
-        self.servers: dict[str, StdioServer] = {}
-        """By digest."""
-        self._socket = socket or "/nowhere"
         self.problems: list[tuple[Path, str]] = []
         self.places: dict[str, Path] = {_GATEWAY_KEY: ()}
         self._content, self._resolve = content, resolve
-        self._named = {backend.name: backend for backend in content.backends}
-        self._positions = {backend.name: index for index, backend in enumerate(content.backends)}
-        self._backends: dict[str, backend_pb2.Backend] = {}
+        self._backends = FileBackends(content, self._references, self.problems, socket or "/nowhere")
         self._secrets: dict[str, secret_pb2.Secret] = {}
         self.certificates: dict[Path, bytes] = {}
         """Those of listeners, and of what is below them, with those that signed them, by path."""
 
+    @property
+    def servers(self) -> Mapping[str, StdioServer]:
+        """Those that the proxy starts, by digest."""
+        return self._backends.servers
+
     def made(self) -> list[resource_pb2.Resource]:
         """All of them, parents first, what others name before these."""
         for index, backend in enumerate(self._content.backends):
-            self.places[self._backend(("backends", index), backend)] = ("backends", index)
+            self.places[self._backends.key(("backends", index), backend)] = ("backends", index)
         routes = []
         for index, place in enumerate(self._content.routes()):
             route = self._route(place, f"{index:06}")
@@ -115,7 +93,7 @@ class Resources:
         policies = [*self._frontend_policies(), *self._listener_policies()]
         return [
             *self._places(),
-            *(resource(key, backend=message) for key, message in self._backends.items()),
+            *(resource(key, backend=message) for key, message in self._backends.made.items()),
             *(resource(key, secret=message) for key, message in self._secrets.items()),
             *policies,
             *routes,
@@ -146,7 +124,7 @@ class Resources:
             matches=[to_wire.route_match(match.as_object()) for match in route.matches],
             backends=[
                 route_pb2.RouteBackend(
-                    weight=item.weight, backend=self._backend((*place.path, "backends", index), item)
+                    weight=item.weight, backend=self._backends.key((*place.path, "backends", index), item)
                 )
                 for index, item in enumerate(route.backends)
             ],
@@ -164,7 +142,7 @@ class Resources:
             "parents": [route_pb2.Parent(object=_GATEWAY_REF, section=place.listener.name)],
             "backends": [
                 route_pb2.RouteBackend(
-                    weight=item.weight, backend=self._backend((*place.path, "backends", index), item)
+                    weight=item.weight, backend=self._backends.key((*place.path, "backends", index), item)
                 )
                 for index, item in enumerate(route.backends)
             ],
@@ -254,76 +232,8 @@ class Resources:
 
     def _references(self, owner: str, path: Path) -> to_wire.References:
         return to_wire.References(
-            partial(self._backend, path), partial(self._secret, owner, path), partial(self._authorities, path)
+            partial(self._backends.key, path), partial(self._secret, owner, path), partial(self._authorities, path)
         )
-
-    def _backend(self, path: Path, reference: Any) -> str:  # Any: whatever has a host, or a top-level backend's name
-        """The key of the backend that is named, or that a host stands for. With policies of the reference it is a
-        backend of its own; these win over those of the backend that is named. `path`: where it stands."""
-        top = reference if isinstance(reference, FileBackend) else self._named.get(reference.backend)
-        where = _address(reference if top is None else top)
-        mcp = getattr(reference if top is None else top, "mcp", None)
-        name = f"{NAMESPACE}/{top.name if top is not None else _named(where, mcp)}"  # these have a colon, a name none
-        policies: dict[str, policy_pb2.Policy] = {}
-        for each in (top,) if top is reference else (top, reference):
-            if each is not None and (where or mcp) is not None and each.policies is not None:
-                place = path if each is reference else ("backends", self._positions[each.name])
-                owner = self._references(f"backend/{name.partition('/')[2]}", (*place, "policies"))
-                made = to_wire.backend_policies(each.policies, owner)
-                policies |= {_field(policy): policy for policy in made}
-        if top is not reference and reference.policies is not None and policies:
-            name += f"#{_digest(policies)}"
-        key = f"backend/gatewaybackend/{name}"
-        if where is not None:
-            message = backend_pb2.Backend()
-            message.CopyFrom(where)
-            message.policies.extend(policies[field] for field in sorted(policies))
-            self._backends.setdefault(key, message)
-        elif mcp is not None and key not in self._backends:
-            self._backends[key] = backend_pb2.Backend(
-                mcp=lowered.mcp_backend(mcp, self._servers(key, path, mcp, policies)),
-                policies=lowered.of_endpoint(policies),
-            )
-        return key
-
-    def _servers(
-        self, key: str, path: Path, mcp: MCPBackend, policies: Mapping[str, policy_pb2.Policy]
-    ) -> Iterator[lowered.McpServer]:
-        """The targets of an MCP backend, each with a Backend of its own. `policies`: for connecting to all of them."""
-        for index, each in enumerate(mcp.targets):
-            server = each.static
-            if server is None:
-                yield self._started(key, each, mcp)
-                continue
-            where = (*path, "mcp", "targets", index, "static")
-            if server.host is None:
-                yield lowered.McpServer(
-                    each.name, self._backend(where, server.backend_ref), server.path, server.protocol
-                )
-                continue
-            own: dict[str, policy_pb2.Policy] = {}
-            if server.policies is not None:
-                references = self._references(f"{key.partition('/')[2]}/{each.name}", (*where, "policies"))
-                made = to_wire.backend_policies(server.policies, references)
-                own = {_field(policy): policy for policy in made}
-            self._backends[f"{key}/{each.name}"] = backend_pb2.Backend(
-                static=backend_pb2.StaticBackend(host=server.host, port=server.port),
-                policies=lowered.of_servers(policies, own),
-            )
-            yield lowered.McpServer(each.name, f"{key}/{each.name}", server.path, server.protocol)
-
-    def _started(self, key: str, target: Any, mcp: MCPBackend) -> lowered.McpServer:  # Any: the file's target
-        """A server that the proxy starts: only where and by which name it is asked for leaves the file. It has no
-        policies: there is no network."""
-        stdio: Stdio = target.stdio
-        is_stateless, max_line = mcp.session_routing == "Stateless", byte_size(mcp.max_answer_size or MAX_LINE)
-        variables = [sorted((each or {}).items()) for each in (stdio.env, stdio.env_from)]
-        content = repr((stdio.cmd, stdio.args, variables, is_stateless, max_line)).encode()
-        digest = blake2b(content, digest_size=16).hexdigest()
-        self.servers[digest] = StdioServer(digest, target.name, stdio, is_stateless, max_line)
-        backend = f"{key}/{target.name}"
-        self._backends[backend] = backend_pb2.Backend(static=backend_pb2.StaticBackend(unix_path=self._socket))
-        return lowered.McpServer(target.name, backend, f"/{digest}", lowered.STDIO)
 
     def _authorities(self, path: Path, tls: Any) -> tuple[str, ...]:  # Any: the file's form of BackendTLS
         """Certificates of `caCertificateRefs`. What cannot be read is noted as a problem."""
@@ -384,39 +294,9 @@ def _listener_key(placed: PlacedListener) -> str:
     return f"listener/gateway/{NAMESPACE}/{GATEWAY}/{placed.name}"
 
 
-def _digest(policies: Mapping[str, policy_pb2.Policy]) -> str:
-    """Tells backends of one name apart by their policies."""
-    content = b"".join(policies[name].SerializeToString(deterministic=True) for name in sorted(policies))
-    return blake2b(content, digest_size=6).hexdigest()
-
-
-def _address(reference: Any) -> backend_pb2.Backend | None:  # Any: whatever has a host, or is a backend of the file
-    """Where a backend of the file is; None of a kind that is not supported yet."""
-    agent = getattr(reference, "a2a", None)
-    if agent is not None:
-        return backend_pb2.Backend(a2a=backend_pb2.StaticBackend(host=agent.host, port=agent.port))
-    if reference.host is None:
-        return None
-    where = target(reference.host)
-    return backend_pb2.Backend(
-        static=backend_pb2.StaticBackend(host=where.host, port=where.port, unix_path=where.unix_path)
-    )
-
-
 def _field(policy: policy_pb2.Policy) -> str:
     """Which setting it is: each policy here has one."""
     return policy.WhichOneof("field") or ""
-
-
-def _named(where: backend_pb2.Backend | None, mcp: MCPBackend | None) -> str:
-    """What a backend is called that has no name in the file."""
-    if mcp is not None:
-        return f"mcp:{blake2b(mcp.model_dump_json().encode(), digest_size=6).hexdigest()}"
-    if where is None:
-        return ""
-    if where.HasField("a2a"):
-        return f"a2a:{where.a2a.host}:{where.a2a.port}"
-    return str(Target(where.static.host, where.static.port, where.static.unix_path))
 
 
 def _listener(placed: PlacedListener) -> listener_pb2.Listener:

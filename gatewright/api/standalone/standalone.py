@@ -20,9 +20,10 @@ from gatewright.api.decode.documents import shown, split_documents
 from gatewright.api.lower.to_wire import file_name
 from gatewright.api.schema import names
 from gatewright.api.schema.log_level import parse_log_level
+from gatewright.api.standalone.backend_resources import StdioServer
 from gatewright.api.standalone.config import Config
 from gatewright.api.standalone.file import StandaloneFile
-from gatewright.api.standalone.resources import Resolve, Resources, StdioServer
+from gatewright.api.standalone.resources import Resolve, Resources
 from gatewright.api.text import yaml_text
 from gatewright.api.text.nulls import without_nulls
 from gatewright.api.text.places import Path, Place, Subject

@@ -1,5 +1,4 @@
-"""The view and the status of GatewayBackends. Policies and parameters have modules of their own (`policies`,
-`policy_status`, `parameters`).
+"""The view and the status of GatewayBackends, of whichever kind: what one is becomes wire by its row (`lower/kinds`).
 
 Settings of GatewayBackend that do not work yet are not read: such an object is refused by name.
 """
@@ -10,18 +9,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from controlplane.derive import Context
-from controlplane.translate import mcp, support
-from controlplane.translate.backends import BACKEND_NOT_FOUND, GatewayBackendView
+from controlplane.translate import support
+from controlplane.translate.backend_references import GatewayBackendReferences
+from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.mcp import Lookups
-from controlplane.translate.tls_references import Known, OfBackend
-from gatewright.api.lower import to_wire
+from controlplane.translate.tls_references import Known
+from gatewright.api.lower.kinds import registry
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.wire.v1 import policy_pb2
+from gatewright.wire.v1 import backend_pb2
 
 ACCEPTED = Condition("Accepted", True, "Accepted", "")
 RESOLVED = Condition("ResolvedRefs", True, "ResolvedRefs", "")
@@ -39,49 +39,27 @@ def refused(item: KubeObject) -> Condition | None:
 def backend_view(
     context: Context, known: Known, lookups: Lookups, key: ObjectKey, backend: GatewayBackend
 ) -> GatewayBackendView:
-    """What routes see of a GatewayBackend. A host without a port is sent so: what its port is depends on all policies
-    for connecting to it (decisions: 80, with TLS 443)."""
-    condition = refused(backend)
-    address = backend.spec.static or backend.spec.a2a
-    if condition is not None or (address is None and backend.spec.mcp is None):
+    """What routes and proxies see of a GatewayBackend."""
+    condition, found = refused(backend), registry.of_object(backend.spec)
+    if condition is not None or found is None:
         return GatewayBackendView(refused=condition)
-    found = OfBackend(context, known, key.namespace)
-    policies = to_wire.backend_policies(backend.spec.policies, found.references())
-    if address is None:
-        return _mcp_view(found, lookups, key, backend, policies)
+    kind, model = found
+    references = GatewayBackendReferences(context, known, lookups, key, kind.facts.parts)
+    made = kind.lowered(model, references.policies("", backend.spec.policies, ()), references)
     return GatewayBackendView(
-        host=address.host or "",
-        port=address.port or 0,
-        unix_path=getattr(address, "unix_path", None) or "",
-        is_agent=backend.spec.a2a is not None,
-        policies=tuple(policy.SerializeToString(deterministic=True) for policy in policies),
-        secrets=tuple(sorted(found.read)),
-        unresolved=found.unresolved[0] if found.unresolved else None,
+        kind=kind.facts,
+        message=_bytes(made.message),
+        parts={name: _bytes(part) for name, part in made.parts.items()},
+        leads=tuple(references.keys[name] for _, name in made.leads),
+        sections=made.sections,
+        secrets=references.secrets,
+        unresolved=references.unresolved,
+        warning=made.warning,
     )
 
 
-def _mcp_view(
-    found: OfBackend, lookups: Lookups, key: ObjectKey, backend: GatewayBackend, policies: list[policy_pb2.Policy]
-) -> GatewayBackendView:
-    model = backend.spec.mcp
-    assert model is not None  # the caller looked
-    own = {
-        target.name: by_field(to_wire.backend_policies(target.static.policies, found.references()))
-        for target in model.targets
-        if target.static is not None and target.static.policies is not None
-    }
-    view, problems = mcp.view(key, model, by_field(policies), own, lookups)
-    messages = [each.message for each in found.unresolved] + problems
-    unresolved = None
-    if messages:
-        shown = "; ".join(messages[: mcp.MAX_MESSAGES])
-        reason = found.unresolved[0].reason if found.unresolved else BACKEND_NOT_FOUND
-        unresolved = Condition("ResolvedRefs", False, reason, shown)
-    return GatewayBackendView(mcp=view, secrets=tuple(sorted(found.read)), unresolved=unresolved)
-
-
-def by_field(policies: Iterable[policy_pb2.Policy]) -> dict[str, policy_pb2.Policy]:
-    return {policy.WhichOneof("field") or "": policy for policy in policies}
+def _bytes(message: backend_pb2.Backend) -> bytes:
+    return message.SerializeToString(deterministic=True)
 
 
 def backend_status(
@@ -102,9 +80,7 @@ def backend_status(
     resolved = view.unresolved or (
         Condition("ResolvedRefs", False, NOT_PERMITTED, joined(closed)) if closed else RESOLVED
     )
-    accepted = ACCEPTED
-    if view.mcp is not None:
-        accepted = replace(ACCEPTED, message=mcp.long_names(view.mcp))
+    accepted = replace(ACCEPTED, message=view.warning)
     return {"conditions": rendered([accepted, resolved, rejected(texts) if texts else _everywhere(fleets)], generation)}
 
 

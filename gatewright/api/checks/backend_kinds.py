@@ -1,0 +1,100 @@
+"""The kinds of GatewayBackends: a row for each, with what the API, the control plane, lint and the pages know of it.
+
+How a kind becomes wire stands in the table beside it (`lower/kinds`), what becomes of requests in the proxy's
+(`dataplane/backends/registry.KINDS`). A kind that does not work yet has a row here alone, and who sets it is refused.
+docs/architecture.md, "Adding a kind", lists what belongs to one; `tests/rules/test_backend_kinds.py` checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from gatewright.api.schema.model import Broken
+
+
+class Parts(NamedTuple):
+    """What a kind sends requests on to, each a Backend of its own with policies."""
+
+    word: str
+    """What one is called in messages."""
+    path: str
+    """Where they stand below the kind's field."""
+    holder: str
+    """What has `policies` of its own: the path of it below the kind's field, `[]` for any item."""
+    policies: str
+    """The model of these: the subset of policies that one takes."""
+
+
+class BackendKind(NamedTuple):
+    """One row."""
+
+    name: str
+    """Attribute of GatewayBackend's `spec`, and of the wire's Backend."""
+    what: str
+    """What is behind it, for messages."""
+    refers_to: frozenset[str]
+    """Kinds of objects that it may name, its policies included."""
+    page: str
+    """Below docs/: what a user reads of it; "": it does not work yet."""
+    in_file: str = ""
+    """Attribute of a backend in the standalone file, where that is another one."""
+    policy: str = ""
+    """The policy in `policies` that is for this kind alone; "": there is none."""
+    guards: tuple[str, ...] = ()
+    """Attributes of that policy that keep something from clients or servers: a setting without them that replaces one
+    with them deserves a warning."""
+    parts: Parts | None = None
+    """None: it is connected to itself."""
+    routes: tuple[str, ...] = ()
+    """The kinds of routes that alone may lead to it; (): all."""
+
+    @property
+    def works(self) -> bool:
+        return bool(self.page)
+
+    @property
+    def file_field(self) -> str:
+        """Attribute of a backend in the standalone file."""
+        return self.in_file or self.name
+
+
+_OF_POLICIES: Final = frozenset({"Secret", "ConfigMap"})
+"""What `policies` of every kind may name: certificates."""
+
+_ROWS: Final = (
+    BackendKind("static", "an address", _OF_POLICIES, "routing.md", in_file="host"),
+    BackendKind(
+        "mcp",
+        "MCP servers",
+        _OF_POLICIES | {"Service"},
+        "mcp/README.md",
+        policy="mcp",
+        guards=("guardrails", "authentication"),
+        parts=Parts("target", "targets", "targets[].static", "BackendSimple"),
+        routes=("HTTPRoute",),
+    ),
+    BackendKind(
+        "ai",
+        "LLM providers",
+        _OF_POLICIES | {"Service", "InferencePool"},
+        "",
+        policy="ai",
+        guards=("prompt_guard",),
+        parts=Parts("provider", "groups", "groups[].providers[]", "BackendWithAI"),
+    ),
+    BackendKind("a2a", "an A2A agent", _OF_POLICIES, "a2a.md"),
+    BackendKind("aws", "a service of AWS", _OF_POLICIES, ""),
+    BackendKind("dynamic_forward_proxy", "the destination that each request names", _OF_POLICIES, ""),
+)
+
+KINDS: Final[Mapping[str, BackendKind]] = {row.name: row for row in _ROWS}
+"""By name, in the order in which messages list them."""
+
+
+def misplaced(policies: Any, backend: Any, field: Callable[[BackendKind], str]) -> Iterator[Broken]:
+    """Policies of a backend that are for a kind which it is not. Any: models of either form; `field`: the attribute of
+    `backend` that makes it one of a kind."""
+    for row in KINDS.values():
+        if row.policy and getattr(policies, row.policy, None) is not None and getattr(backend, field(row)) is None:
+            yield Broken(("policies", row.policy), f"is valid only for a backend of type {row.name}")
