@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gatewright.api.generate import crds, editor, reference, waiting
+from gatewright.api.generate import backends, crds, editor, reference, waiting
 from gatewright.variables import page, schema
 
 FOLDERS: Final = {
@@ -21,6 +21,7 @@ FOLDERS: Final = {
 """Folder, in which nothing else lies, to what makes its files: file name to text."""
 
 PAGES: Final = {
+    "docs/backends.md": backends.page,
     "docs/unsupported.md": waiting.page,
     "docs/variables.md": page.page,
     "schemas/variables.json": schema.text,

@@ -1,0 +1,221 @@
+"""Every kind of backend is in each table that it has to be in, with a page and a test; what its row says is true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from dataplane.backends import registry as proxy
+from dataplane.filters.registry import ROWS as POLICIES
+from gatewright.api.backend.backend import BackendFull
+from gatewright.api.checks.backend_kinds import KINDS, BackendKind
+from gatewright.api.lower import to_wire
+from gatewright.api.lower.kinds import registry as lowering
+from gatewright.api.objects.gateway_backend import GatewayBackendSpec
+from gatewright.api.schema import references
+from gatewright.api.schema.label_selector import LabelSelector
+from gatewright.api.schema.model import model_in
+from gatewright.api.standalone.backends import FileBackend
+from gatewright.wire.v1 import backend_pb2
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Where a kind has to be, each by the kind's name there."""
+
+    kinds: Mapping[str, BackendKind]
+    objects: Collection[str]
+    """Attributes of GatewayBackend's spec."""
+    file: Collection[str]
+    """Attributes of a backend in the standalone file."""
+    lowerings: Collection[str]
+    wire: Collection[str]
+    """Fields of the wire's Backend."""
+    proxy: Mapping[str, Any]
+    """Kinds of the proxy: any with `policy`."""
+    policies: Collection[str]
+    """Fields of the wire's Policy that the proxy has a row for."""
+
+
+SERVICE: Final = "service"
+"""The kind of the wire that is no GatewayBackend."""
+
+TABLES: Final = Tables(
+    KINDS,
+    GatewayBackendSpec.model_fields.keys() - {"policies"},
+    FileBackend.model_fields.keys() - {"name", "policies"},
+    lowering.ROWS.keys(),
+    [each.name for each in backend_pb2.Backend.DESCRIPTOR.oneofs_by_name["kind"].fields if each.name != SERVICE],
+    {name: row for name, row in proxy.KINDS.items() if name != SERVICE},
+    [row.name for row in POLICIES],
+)
+
+
+def lacking(tables: Tables) -> list[str]:
+    """What is forgotten, by the file in which it belongs."""
+    return [*_without_a_row(tables), *(text for row in tables.kinds.values() for text in _of(row, tables))]
+
+
+def _without_a_row(tables: Tables) -> Iterator[str]:
+    works = {row.name for row in tables.kinds.values() if row.works}
+    of_file = {row.file_field for row in tables.kinds.values()}
+    places = (
+        ("gatewright/api/objects/gateway_backend.py", tables.objects, tables.kinds.keys()),
+        ("gatewright/api/standalone/backends.py", tables.file, of_file),
+        ("gatewright/api/lower/kinds/registry.py", tables.lowerings, works),
+        ("proto/gatewright/wire/v1/backend.proto", tables.wire, works),
+        ("dataplane/backends/registry.py", tables.proxy, works),
+    )
+    for file, there, rows in places:
+        for name in sorted(set(there) - set(rows)):
+            yield f"gatewright/api/checks/backend_kinds.py: no row with a page for {name}, which {file} has"
+
+
+def _of(row: BackendKind, tables: Tables) -> Iterator[str]:
+    places = [
+        ("gatewright/api/objects/gateway_backend.py", tables.objects, row.name),
+        ("gatewright/api/standalone/backends.py", tables.file, row.file_field),
+    ]
+    if row.works:
+        places += [
+            ("gatewright/api/lower/kinds/registry.py", tables.lowerings, row.name),
+            ("proto/gatewright/wire/v1/backend.proto", tables.wire, row.name),
+            ("dataplane/backends/registry.py", tables.proxy, row.name),
+        ]
+    for file, there, name in places:
+        if name not in there:
+            yield f"{file}: no {name}"
+    if row.works and row.name in tables.proxy:
+        yield from _policy(row, tables)
+    if row.works and not (ROOT / "docs" / row.page).is_file():
+        yield f"docs/{row.page}: no such page"
+    if row.works and not (ROOT / f"tests/policies/test_{row.name}.py").is_file():
+        yield f"tests/policies/test_{row.name}.py: no such test"
+
+
+def _policy(row: BackendKind, tables: Tables) -> Iterator[str]:
+    """The policy for one kind alone is the same one in the API, on the wire and in the proxy."""
+    field = tables.proxy[row.name].policy
+    if field not in (*tables.policies, ""):
+        yield f"dataplane/filters/registry.py: no {field}"
+    written = to_wire.backend_name(field) or "" if field else ""
+    if written != (f"backend.{row.policy}" if row.policy else ""):
+        yield f"gatewright/api/lower/to_wire.py: {field or 'nothing'} is {written or 'nothing'}, not {row.policy}"
+
+
+def test_nothing_is_forgotten() -> None:
+    assert lacking(TABLES) == []
+
+
+def without(names: Collection[str], name: str) -> Collection[str]:
+    return [each for each in names if each != name]
+
+
+def changed(**fields: Any) -> Mapping[str, BackendKind]:
+    """The rows, with that of `mcp` changed."""
+    return {**KINDS, "mcp": KINDS["mcp"]._replace(**fields)}
+
+
+MCP_LESS: Final = {name: row for name, row in KINDS.items() if name != "mcp"}
+
+
+@pytest.mark.parametrize(
+    ("tables", "file"),
+    [
+        (replace(TABLES, kinds=MCP_LESS), "gatewright/api/checks/backend_kinds.py"),
+        (replace(TABLES, objects=without(TABLES.objects, "mcp")), "gatewright/api/objects/gateway_backend.py"),
+        (replace(TABLES, file=without(TABLES.file, "mcp")), "gatewright/api/standalone/backends.py"),
+        (replace(TABLES, lowerings=without(TABLES.lowerings, "mcp")), "gatewright/api/lower/kinds/registry.py"),
+        (replace(TABLES, wire=without(TABLES.wire, "mcp")), "proto/gatewright/wire/v1/backend.proto"),
+        (replace(TABLES, proxy={"static": None, "a2a": None}), "dataplane/backends/registry.py"),
+        (replace(TABLES, policies=without(TABLES.policies, "backend_mcp")), "dataplane/filters/registry.py"),
+        (replace(TABLES, kinds=changed(policy="ai")), "gatewright/api/lower/to_wire.py"),
+        (replace(TABLES, kinds=changed(page="mcp/gone.md")), "docs/mcp/gone.md"),
+        (replace(TABLES, kinds=changed(page="")), "gatewright/api/checks/backend_kinds.py"),
+        (replace(TABLES, kinds={**MCP_LESS, "mcp": KINDS["mcp"]._replace(name="gone")}), "tests/policies/test_gone.py"),
+    ],
+)
+def test_each_that_is_forgotten_is_named(tables: Tables, file: str) -> None:
+    proxy_rows = {name: row or TABLES.proxy[name] for name, row in tables.proxy.items()}
+    assert file in {text.partition(":")[0] for text in lacking(replace(tables, proxy=proxy_rows))}
+
+
+def test_the_architecture_lists_these_files(root: Path) -> None:
+    """`<kind>` and `<policy>` stand for names; what is in parentheses is not for every kind."""
+    _, _, text = (root / "docs/architecture.md").read_text().partition("\n## Adding a kind\n")
+    listed = re.findall(r"^\d\. .*?`([\w/<>.]+)`", text.partition("\n## ")[0], re.MULTILINE)
+    assert [name.replace("<kind>", "mcp") for name in listed] == [
+        "gatewright/api/checks/backend_kinds.py",
+        "gatewright/api/objects/gateway_backend.py",
+        "gatewright/api/standalone/backends.py",
+        "proto/gatewright/wire/v1/backend.proto",
+        "gatewright/api/lower/kinds/mcp.py",
+        "gatewright/api/lower/kinds/registry.py",
+        "dataplane/backends/mcp/",
+        "dataplane/backends/registry.py",
+        "tests/policies/test_mcp.py",
+    ]
+
+
+# --- what a row says of models
+
+
+def at(model: type[BaseModel], path: str) -> type[BaseModel]:
+    for name in path.replace("[]", "").split("."):
+        field = next(each for attribute, each in model.model_fields.items() if name in (attribute, each.alias))
+        found = model_in(field.annotation)
+        assert found is not None, path
+        model = found
+    return model
+
+
+@pytest.mark.parametrize("row", [row for row in KINDS.values() if row.parts is not None], ids=lambda row: row.name)
+def test_a_row_says_where_its_parts_are_and_what_policies_they_take(row: BackendKind) -> None:
+    assert row.parts is not None
+    model = at(GatewayBackendSpec, row.name)
+    assert row.parts.path in {field.alias or name for name, field in model.model_fields.items()}
+    assert at(at(model, row.parts.holder), "policies").__name__ == row.parts.policies
+
+
+def below(annotation: Any, seen: set[Any]) -> Iterator[Any]:
+    """All models that a type has in it."""
+    for each in get_args(annotation):
+        yield from below(each, seen)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel) and annotation not in seen:
+        seen.add(annotation)
+        yield annotation
+        for field in annotation.model_fields.values():
+            yield from below(field.annotation, seen)
+
+
+NAMES: Final[Mapping[type[BaseModel], Collection[str]]] = {
+    references.LocalServiceReference: ["Service"],
+    references.LocalBackendObjectReference: ["Service", "InferencePool"],
+    references.LocalSecretObjectRef: ["Secret"],
+    references.ConfigMapReference: ["ConfigMap"],
+    LabelSelector: ["Service"],
+    # A GatewayBackend cannot name another one, nor a Service that its policies call: a GatewayPolicy does.
+    references.PolicyBackendReference: [],
+}
+
+
+@pytest.mark.parametrize("row", KINDS.values(), ids=KINDS)
+def test_a_row_says_what_its_models_may_name(row: BackendKind) -> None:
+    seen: set[Any] = set()
+    models = [*below(at(GatewayBackendSpec, row.name), seen), *below(BackendFull, seen)]
+    refer = [each for each in models if each is LabelSelector or each.__name__.endswith(("Reference", "Ref"))]
+    assert [each for each in refer if each not in NAMES] == []
+    assert {name for each in refer for name in NAMES[each]} == row.refers_to
+
+
+@pytest.mark.parametrize("row", [row for row in KINDS.values() if row.policy], ids=lambda row: row.name)
+def test_guards_are_settings_of_the_policy_of_the_kind(row: BackendKind) -> None:
+    assert row.guards and set(row.guards) <= at(BackendFull, row.policy).model_fields.keys()
