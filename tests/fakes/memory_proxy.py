@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from asyncio import CancelledError
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -303,9 +303,9 @@ def _loaded(text: str) -> tuple[Resource, ...]:
     return loaded.resources
 
 
-def _changes(text: str, spoken: int) -> Iterator[Change]:
+def _changes(resources: Iterable[Resource], spoken: int) -> Iterator[Change]:
     """`spoken`: as for `MemoryProxy`."""
-    for resource in _loaded(text):
+    for resource in resources:
         if spoken and resource.HasField("backend"):
             resource = Resource.FromString(resource.SerializeToString())
             own = [each for each in resource.backend.policies if each.HasField("backend_http")]
@@ -398,7 +398,11 @@ class MemoryProxy:
 
     def load(self, text: str) -> None:
         """Make `text` the configuration, as a state."""
-        changes = list(_changes(text, self._spoken))
+        self.take(_loaded(text))
+
+    def take(self, resources: Iterable[Resource]) -> None:
+        """The same for resources, of whichever source."""
+        changes = list(_changes(resources, self._spoken))
         known = {change.name for change in changes}
         changes += [Change(RESOURCE_TYPE, key, None) for key in getattr(self, "keys", set()) - known]
         self.keys = known

@@ -1,14 +1,16 @@
 """A kind of backend that is only here: two parts with policies of their own, one stream of events made of a call to
 each, a policy, log fields and a metric of its own. The proof that a kind is a package and one row in each table.
 
-A row of `kinds`, of the registry of policies, of log fields and of metrics is all that stands outside of this file. It
-comes under a wire's field that there is (`mcp`, with its policy `backend_mcp`); a real kind adds the messages to the
-wire and their models to the API (docs/architecture.md, "Adding a policy"), and reason codes to `chain/replies`.
+A row of the kinds above the proxy, of how they become wire, of the kinds of the proxy, of the registry of policies, of
+log fields and of metrics is all that stands outside of this file. It comes under fields that there are (`mcp`, with its
+policy `backend_mcp`); a real kind adds fields and models to the API and messages to the wire (docs/architecture.md,
+"Adding a kind"), and reason codes to `chain/replies`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -32,10 +34,17 @@ from dataplane.upstream.endpoint import Endpoint, Lease
 from dataplane.upstream.lease import BackendPlan, Leases
 from dataplane.upstream.limits import Tally
 from dataplane.upstream.parts import Part, plan_of
+from gatewright.api.backend.mcp_targets import MCPBackend
+from gatewright.api.checks.backend_kinds import KINDS as KINDS_ABOVE
+from gatewright.api.checks.backend_kinds import BackendKind, Parts
+from gatewright.api.lower.kinds.kind import BackendReferences, Kind, Lowered, Policies
+from gatewright.api.lower.kinds.registry import ROWS as LOWERINGS
 from gatewright.wire.v1 import backend_pb2, mcp_pb2
+from gatewright.wire.v1.resource_pb2 import Resource
 from tests.carriers import Answer, Carrier, Request, Response, Run
 from tests.carriers.contract import Arrival, Conversation
 from tests.fakes.memory_proxy import MemoryProxy
+from tests.unit.translate import golden
 
 FIELD, POLICY = "mcp", "backend_mcp"
 """Fields of the wire's Backend and Policy that it stands in for."""
@@ -144,6 +153,46 @@ class Joining(kinds.Row):
         self.cleaned += 1
 
     make_future: Callable[[], Any]
+
+
+# --- above the proxy: what the API knows of it, and how it becomes wire
+
+
+class Lowering(Kind):
+    """`lower/kinds.Kind`."""
+
+    facts = KINDS_ABOVE[FIELD]._replace(
+        what="parts that are joined", parts=Parts("part", "targets", "targets[].static", "BackendSimple")
+    )
+
+    def lowered(self, model: MCPBackend, policies: Policies, references: BackendReferences) -> Lowered:
+        parts, leads = {}, []
+        shared = {field: policy for field, policy in policies.items() if field != POLICY}
+        for index, target in enumerate(model.targets):
+            assert target.static is not None
+            path, static = ("targets", index, "static"), target.static
+            if static.host is None:
+                key = references.named(target.name, static.backend_ref, static.port, path)
+            else:
+                own = references.policies(target.name, static.policies, (*path, "policies"))
+                address = backend_pb2.StaticBackend(host=static.host, port=static.port)
+                parts[target.name] = backend_pb2.Backend(static=address, policies={**shared, **own}.values())
+                key = references.part(target.name)
+            leads.append((target.name, key))
+        message = backend_pb2.McpBackend(targets=[backend_pb2.McpTarget(name=name, backend=key) for name, key in leads])
+        warning = "one part joins nothing" if len(leads) == 1 else ""
+        backend = backend_pb2.Backend(mcp=message, policies=policies.values())
+        return Lowered(backend, parts, tuple(leads), tuple(name for name, _ in leads), warning)
+
+
+@contextmanager
+def above_the_proxy() -> Iterator[pytest.MonkeyPatch]:
+    """With its rows in the tables."""
+    with pytest.MonkeyPatch.context() as tables:
+        row = Lowering()
+        tables.setitem(cast("dict[str, BackendKind]", KINDS_ABOVE), FIELD, row.facts)
+        tables.setitem(cast("dict[str, Kind]", LOWERINGS), FIELD, row)
+        yield tables
 
 
 class PartCall:
@@ -295,15 +344,24 @@ class World:
     """A proxy with that kind, and a client that asked it for something."""
 
     def __init__(
-        self, carrier: Carrier, rows: Sequence[Row] = ROWS, route: str = "", own: str = "", one: str = ""
+        self,
+        carrier: Carrier,
+        rows: Sequence[Row] = ROWS,
+        route: str = "",
+        own: str = "",
+        one: str = "",
+        resources: Iterable[bytes] = (),
     ) -> None:
+        """`resources`: in place of the file's."""
         text = TEXT.replace("ROUTE", route).replace("OWN", own).replace("ONE", one)
-        with pytest.MonkeyPatch.context() as tables:
+        with above_the_proxy() as tables:
             self.kind = Joining()
             tables.setattr(MemoryProxy, "kinds", {**KINDS, FIELD: self.kind})
             tables.setattr(MemoryProxy, "log_groups", (*GROUPS, GROUP))
             tables.setattr(MemoryProxy, "metric_rows", (*METRICS, METRIC))
             self.run: Run = carrier.proxy(text, rows=tuple(ROW if row.name == POLICY else row for row in rows))
+        if resources:
+            self.run.memory.take(map(Resource.FromString, resources))
         self.kind.make_future = self.run.memory.context.make_future
         self.asked: Conversation = self.run.send(Request("GET", "/joined"))
 
@@ -324,6 +382,42 @@ class World:
         """Events by part, as the agent would read them."""
         found = self.run.memory.metrics.series()
         return {series.labels: numbers[0] for series, numbers in found if series.metric is METRIC}
+
+
+OBJECTS = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: gatewright}
+spec: {controllerName: gatewright.dev/controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: default}
+spec: {gatewayClassName: gatewright, listeners: [{name: http, port: 8080, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: all, namespace: default}
+spec:
+  parentRefs: [{name: gw}]
+  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: both}]}]
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: both, namespace: default}
+spec:
+  mcp: {targets: TARGETS}
+  policies: OWN
+"""
+ONE, TWO = "{name: one, static: {host: 127.0.0.1, port: 9000}}", "{name: two, static: {host: 127.0.0.2, port: 9000}}"
+
+
+def of_objects(targets: str, *others: str, own: str = "{}") -> golden.World:
+    """A control plane with that kind, and these objects."""
+    with above_the_proxy():
+        made = golden.World()
+        made.put("---".join((OBJECTS.replace("TARGETS", targets).replace("OWN", own), *others)))
+    return made
 
 
 def events(answer: Answer) -> list[tuple[bytes, bytes]]:
@@ -356,6 +450,56 @@ def test_each_part_is_spoken_to_by_its_own_policies_and_those_of_the_whole(carri
     world.run.advance(4.0)
     assert world.two.is_cancelled and world.asked.answer.ended
     assert events(world.asked.answer) == [(b"one", b"late"), (b"two", b"late")] and world.counted() == {}
+
+
+def test_it_comes_from_objects_as_from_a_file(carrier: Carrier) -> None:
+    """What the control plane makes of a GatewayBackend of that kind, in place of the file's resources."""
+    made = of_objects(f"[{ONE}, {TWO}]", own="{http: {requestTimeout: 5s}}")
+    world = World(carrier, resources=made.resources.values())
+    world.one.head(Response(200))
+    world.one.content(b"a")
+    world.run.advance(5.1)  # policies of the whole are for its parts
+    assert events(world.asked.answer) == [(b"one", b"a"), (b"two", b"late")]
+
+
+def test_its_status_is_made_of_what_its_rows_say() -> None:
+    made = of_objects(f"[{ONE}]")
+    assert made.conditions("GatewayBackend", "both")[:2] == [
+        "Accepted=True Accepted (0): one part joins nothing",
+        "ResolvedRefs=True ResolvedRefs (0)",
+    ]
+    made = of_objects(f"[{ONE}, {{name: two, static: {{backendRef: {{name: gone}}, port: 80}}}}]")
+    assert made.conditions("GatewayBackend", "both")[:2] == [
+        "Accepted=True Accepted (0)",
+        "ResolvedRefs=False BackendNotFound (0): part two: Service default/gone does not exist",
+    ]
+
+
+OF_A_PART = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: p, namespace: default}
+spec:
+  targetRefs: [{group: gatewright.dev, kind: GatewayBackend, name: both, sectionName: three}]
+  backend: {http: {requestTimeout: 5s}}
+"""
+BY_GRPC = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: calls, namespace: default}
+spec:
+  parentRefs: [{name: gw}]
+  rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: both}]}]
+"""
+
+
+def test_what_names_it_is_judged_by_its_row() -> None:
+    made = of_objects(f"[{ONE}, {TWO}]", OF_A_PART, BY_GRPC)
+    assert 'GatewayBackend default/both has no part "three"' in str(
+        made.program.status("GatewayPolicy", "default", "p")
+    )
+    wrong = "GatewayBackend default/both has parts that are joined, which answer requests of HTTPRoutes"
+    assert wrong in str(made.program.status("GRPCRoute", "default", "calls"))
 
 
 OF_ROUTE, OF_BACKEND = ", mcp: {keepAlive: 1s}", "mcp: {keepAlive: 2s}"
