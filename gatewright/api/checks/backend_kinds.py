@@ -91,10 +91,13 @@ _ROWS: Final = (
 KINDS: Final[Mapping[str, BackendKind]] = {row.name: row for row in _ROWS}
 """By name, in the order in which messages list them."""
 
+OWNED: Final = {row.policy: row for row in _ROWS if row.policy}
+"""Policies for connecting to backends of one kind alone, with that kind."""
+
 
 def misplaced(policies: Any, backend: Any, field: Callable[[BackendKind], str]) -> Iterator[Broken]:
     """Policies of a backend that are for a kind which it is not. Any: models of either form; `field`: the attribute of
     `backend` that makes it one of a kind."""
-    for row in KINDS.values():
-        if row.policy and getattr(policies, row.policy, None) is not None and getattr(backend, field(row)) is None:
-            yield Broken(("policies", row.policy), f"is valid only for a backend of type {row.name}")
+    for policy, row in OWNED.items():
+        if getattr(policies, policy, None) is not None and getattr(backend, field(row)) is None:
+            yield Broken(("policies", policy), f"is valid only for a backend of type {row.name}")
