@@ -17,6 +17,7 @@ from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.references import permitted
 from gatewright.api.checks.backend_kinds import BackendKind
+from gatewright.api.lower.kinds.kind import Address
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission
 from gatewright.api.objects.kinds import there_is
@@ -70,6 +71,8 @@ class GatewayBackendView:
     """The wire's Backend."""
     parts: Mapping[str, bytes] = field(default_factory=dict)
     """Backends that come with it, by name of the part."""
+    address: Address | None = None
+    """Of what is one host."""
     leads: tuple[BackendKey, ...] = ()
     """What it sends requests on to: its parts and others. Of one that is not there the key that it would have."""
     sections: tuple[str, ...] = ()

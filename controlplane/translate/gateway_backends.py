@@ -50,6 +50,7 @@ def backend_view(
         kind=kind.facts,
         message=_bytes(made.message),
         parts={name: _bytes(part) for name, part in made.parts.items()},
+        address=made.address,
         leads=tuple(references.keys[name] for _, name in made.leads),
         sections=made.sections,
         secrets=references.secrets,

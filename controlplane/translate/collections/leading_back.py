@@ -83,8 +83,9 @@ class LeadingBack:
         """The Gateway's own ports that a backend is."""
         if backend.kind == "gatewaybackend":
             view = context.fetch(self._views.gateway_backends, backend.object)
-            if view is not None and view.host and names.are(view.host):
-                yield view.port
+            address = view.address if view is not None else None
+            if address is not None and names.are(address.host):
+                yield address.port
         elif backend.object == names.service:
             yield backend.port
         else:

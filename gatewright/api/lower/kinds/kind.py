@@ -31,6 +31,13 @@ class Server(NamedTuple):
     selector: str = ""
 
 
+class Address(NamedTuple):
+    """A host, and its port; 0: that of the scheme."""
+
+    host: str
+    port: int
+
+
 class BackendReferences(Protocol):
     """What one backend names leads to: in a cluster, or in the standalone file. What is wrong with it is noted there,
     and does not end the lowering. `path`: where something stands, below the field of the kind."""
@@ -65,6 +72,8 @@ class Lowered:
     """What policies may name of it."""
     warning: str = ""
     """What is valid and still not meant; "": nothing."""
+    address: Address | None = None
+    """Of what is one host: others look whether it is a place of ours."""
 
 
 class Kind(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gatewright.api.checks.backend_kinds import KINDS
-from gatewright.api.lower.kinds.kind import BackendReferences, Kind, Lowered, Policies
+from gatewright.api.lower.kinds.kind import Address, BackendReferences, Kind, Lowered, Policies
 from gatewright.api.schema.targets import Target, target
 from gatewright.wire.v1 import backend_pb2
 
@@ -26,7 +26,8 @@ class Static(Kind):
         address = backend_pb2.StaticBackend(
             host=model.host or "", port=model.port or 0, unix_path=model.unix_path or ""
         )
-        return Lowered(backend_pb2.Backend(static=address, policies=policies.values()))
+        where = Address(address.host, address.port) if address.host else None
+        return Lowered(backend_pb2.Backend(static=address, policies=policies.values()), address=where)
 
 
 class Agent(Kind):
@@ -39,4 +40,5 @@ class Agent(Kind):
 
     def lowered(self, model: Any, policies: Policies, references: BackendReferences) -> Lowered:
         address = backend_pb2.StaticBackend(host=model.host, port=model.port)
-        return Lowered(backend_pb2.Backend(a2a=address, policies=policies.values()))
+        where = Address(model.host, model.port)
+        return Lowered(backend_pb2.Backend(a2a=address, policies=policies.values()), address=where)
