@@ -8,7 +8,7 @@ and another try: each try is finished anew.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.http.heads import Head
@@ -16,13 +16,22 @@ from dataplane.http.heads import Head
 if TYPE_CHECKING:
     from dataplane.chain.calls import CallRequest
     from dataplane.exchange import Exchange
-    from dataplane.upstream.lease import BackendPlan
 
 RETRY_HEADER: Final = b"x-retry-attempt"
 KEPT: Final = -1
 """The length that is announced stays, or there is none."""
 BODILESS: Final = frozenset((b"GET", b"HEAD", b"DELETE", b"OPTIONS", b"TRACE"))
 """Methods whose empty body need not be announced (RFC 9110 8.6)."""
+
+
+class Plan(Protocol):
+    """What is read of a backend here, and by finishers (`lease.BackendPlan`)."""
+
+    key: str
+    authority: bytes
+
+    @property
+    def finishers(self) -> Sequence[Finisher] | None: ...
 
 
 class Edits(NamedTuple):
@@ -79,7 +88,7 @@ def _with(lines: bytes, name: bytes, value: bytes) -> bytes:
     return b"%b\r\n%b: %b%b" % (lines[:start], name, value, lines[low.find(b"\r\n", start + 2) :])
 
 
-def of_call(request: CallRequest, plan: BackendPlan, length: int) -> bytes:
+def of_call(request: CallRequest, plan: Plan, length: int) -> bytes:
     """The lines of a call, for content of `length` bytes (`messages.UNKNOWN`: nobody knows). Host is the backend's own
     (RFC 9110 7.2) unless the caller has another; a socket has none."""
     is_said = length > 0 or (length == 0 and request.method not in BODILESS)
@@ -112,7 +121,7 @@ class Outgoing:
         target: bytes,
         lines: bytes,
         body: bytes | None,
-        plan: BackendPlan,
+        plan: Plan,
         x: Exchange | None,
         attempt: int,
     ) -> None:

@@ -83,8 +83,6 @@ OTHER_MEANINGS: Final = {
 
 CIRCLES: Final = {
     "dataplane.backends.mcp": 29,
-    "dataplane.upstream": 2,
-    "dataplane.upstream.calls": 3,
 }
 """Files of each circle of imports, by what they have in common; no other may be."""
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.calls import CallRequest
     from dataplane.http.messages import ResponseHead
-    from dataplane.upstream.calls.service import HttpCalls
+    from dataplane.upstream.calls.sending import Sends
+    from dataplane.upstream.lease import BackendPlan
 
 BUFFER: Final = 65_536
 """Bytes of the answer that wait for `receive` before the endpoint is stopped."""
@@ -48,7 +49,7 @@ class Call(Sending):
     )
 
     def __init__(
-        self, calls: HttpCalls, plan: Any, request: CallRequest, idempotent: bool = False, sends_more: bool = False
+        self, calls: Sends, plan: BackendPlan, request: CallRequest, idempotent: bool = False, sends_more: bool = False
     ) -> None:
         body = request.body
         length = UNKNOWN if sends_more else len(body)

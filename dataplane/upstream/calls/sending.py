@@ -5,7 +5,7 @@ to an endpoint, losses; what becomes of the answer is the subclass's.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.calls import CallFailed, within
@@ -14,15 +14,28 @@ from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance, lease, outgoing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.carriers import Upstream
     from dataplane.exchange import Exchange
     from dataplane.http.messages import Peer, ResponseHead
-    from dataplane.upstream.calls.service import HttpCalls
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.limits import Tally
 
 MAX_CONNECTS: Final = 3
 """Endpoints that are tried to connect to: nothing was sent to the ones before."""
+
+
+class Sends(Protocol):
+    """What a worker sends its own requests with (`service.HttpCalls`)."""
+
+    leases: lease.Leases
+    wake_at: Callable[[float, Any], None]
+    """Of `proxy/deadlines`."""
+    make_future: Callable[[], Any]
+    """The loop's."""
+    clock: Callable[[], float]
+    """Monotonic seconds."""
 
 
 class Sending(ABC):
@@ -63,9 +76,16 @@ class Sending(ABC):
     """It may come twice, whatever its method is."""
 
     def __init__(
-        self, calls: HttpCalls, plan: Any, method: bytes, target: bytes, block: bytes, body: bytes, length: int
+        self,
+        calls: Sends,
+        plan: lease.BackendPlan,
+        method: bytes,
+        target: bytes,
+        block: bytes,
+        body: bytes,
+        length: int,
     ) -> None:
-        """`plan`: a BackendPlan. `block`: all header lines; `length`: of the content, of which `body` is the first."""
+        """`block`: all header lines; `length`: of the content, of which `body` is the first."""
         self.calls = calls
         self.plan = plan
         self.method = method
@@ -227,8 +247,7 @@ class Sending(ABC):
 
     def where(self) -> str:
         """For messages: the endpoint, or the backend while there is none."""
-        key: str = self.plan.key
-        return key if self.endpoint is None else self.endpoint.label
+        return self.plan.key if self.endpoint is None else self.endpoint.label
 
 
 _NEVER: Final = float("inf")
