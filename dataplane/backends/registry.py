@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.mcp.backend import Mcp
-from dataplane.upstream.kinds import Address, Kind, Position, Row, checked
+from dataplane.upstream.kinds import FORWARDED, GUARDED, REFUSED, Address, Kind, Position, Row, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,10 +25,21 @@ APPLICATIONS: Final = {"gatewright.dev/a2a": AGENT}
 their carrier for it."""
 
 
-class Service(Row):
+class Forwarded:
+    """Endpoints, and nothing else."""
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        endpoints = plan.endpoints
+        if endpoints:
+            leases.take(holder, endpoints, plan)
+        else:
+            holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
+
+
+class Service(Forwarded, Row):
     """Endpoints that the control plane sends."""
 
-    name = "service"
+    name = type = "service"
 
     def awaits(self, message: backend_pb2.ServiceBackend) -> bool:
         return not message.empty
@@ -46,18 +57,11 @@ class Service(Row):
     def application(self, message: backend_pb2.ServiceBackend) -> str:
         return APPLICATIONS.get(message.app_protocol.lower(), "")
 
-    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
-        endpoints = plan.endpoints
-        if endpoints:
-            leases.take(holder, endpoints, plan)
-        else:
-            holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
-
 
 class Static(Row):
     """An address, or a name that is resolved here."""
 
-    name = "static"
+    name = type = "static"
 
     def check(self, message: backend_pb2.StaticBackend) -> None:
         checked(self.address(message))
@@ -113,10 +117,12 @@ KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _KINDS}
 
 ROWS: Final[Mapping[str, Backend]] = {
     **KINDS,
+    # Of other processes of this proxy, which are in no table.
+    FORWARDED: Forwarded(),
     # Preparation before a kind. By name: the field that stands above the kind;
-    "refused": Refused(),
+    REFUSED: Refused(),
     # what forwards, with policies for its sake (`upstream/guards`).
-    "guarded": Guarded(),
+    GUARDED: Guarded(),
 }
 
 LOADED_LATE: Final[Mapping[str, tuple[str, ...]]] = {

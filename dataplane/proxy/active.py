@@ -79,6 +79,9 @@ class ActiveExchange(_Leasing):
         def complete(self) -> None:
             """The response is whole."""
 
+        def pace(self) -> None:
+            """The buffer of its content has changed (`http/body.BodyBuffer`)."""
+
         def abandon(self, reason: str) -> None:
             """It ends without (the whole of) its response; the carrier knows, or the caller tells it."""
 

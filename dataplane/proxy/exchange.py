@@ -130,6 +130,9 @@ class CarriedExchange(ActiveExchange):
     def work(self, work: Coroutine[Any, Any, Reply | None]) -> waiting.Steps:
         return waiting.work(self, work)
 
+    def pace(self) -> None:
+        request_body.pace(self)
+
     # --- called from anywhere (`ActiveExchange`)
 
     def reply(self, reply: Reply) -> None:

@@ -279,6 +279,8 @@ def backend_plan(
         kind.application(inner),
         kind.refusal,
         kind.keeps_name,
+        kind.type,
+        kind.protocol,
     )
     address = kind.address(inner)
     named = address.host.lower().encode() if address is not None and address.host and not found else b""

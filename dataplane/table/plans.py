@@ -22,6 +22,7 @@ from dataplane.net.proxy_rules import ProxyRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
 from dataplane.upstream.endpoint import Endpoint
+from dataplane.upstream.kinds import FORWARDED, GUARDED, REFUSED, UNKNOWN
 from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished, limited
 from gatewright.attach.merge import Attached
 
@@ -159,8 +160,6 @@ NO_LISTENER_POLICIES = ListenerPolicies()
 
 
 GRPC_ROUTE = "GRPCRoute"
-GUARDED = "guarded"
-"""Row of `backends/registry` for backends with rules."""
 MANY = 256
 """Rules of routes for which a backend remembers its plan: those that are gone are not told apart."""
 
@@ -199,7 +198,7 @@ class RoutePlan:
 class Destination(NamedTuple):
     """What of a backend does not depend on policies."""
 
-    kind: str = "service"
+    kind: str = FORWARDED
     """Its row of `backends/registry`."""
     name: str = ""
     """Its host, in lower case: a Service's is that of the cluster's DNS; "" for a Unix socket."""
@@ -219,6 +218,9 @@ class Destination(NamedTuple):
     """As `kinds.Kind.refusal`."""
     keeps_name: bool = True
     """Requests keep their host where no `hostRewrite` says otherwise, unless the backend is a host name."""
+    type: str = UNKNOWN
+    protocol: str = "http"
+    """As `kinds.Kind` has them, for expressions."""
 
     def port_of(self, is_tls: bool) -> int:
         return self.port or SCHEME_PORTS[b"https" if is_tls else b"http"]
@@ -248,7 +250,7 @@ class BackendPlan:
     """What no `hostRewrite` at all means: `Auto`."""
     application: str = ""
     """What stands between requests and their carrier (`kinds.Kind.application`); "": nothing."""
-    kind: str = "service"
+    kind: str = FORWARDED
     """Its row of `backends/registry`."""
     version: int = 0
     """Of HTTP (`upstream/versions`)."""
@@ -257,9 +259,9 @@ class BackendPlan:
     request_timeout: float | None = None
     """Seconds for one try, to the head of its response."""
     refused: str = ""
-    """Why nothing may be sent to it; `kind` is then "refused"."""
+    """Why nothing may be sent to it; `kind` is then `REFUSED`."""
     rules: Rules | None = None
-    """What policies say for its sake; `kind` is then "guarded"."""
+    """What policies say for its sake; `kind` is then `GUARDED`."""
     guard: Guard | None = None
     """Who carries out `rules`, from the first request on (`upstream/lease.Leases.guard`)."""
     finishers: tuple[Finisher, ...] | None = None
@@ -277,6 +279,16 @@ class BackendPlan:
     _under: dict[tuple[Settings, int], BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
     _topped: dict[tuple[Settings, Rules | None], BackendPlan] | None = None
+
+    @property
+    def type(self) -> str:
+        """`backend.type` of expressions."""
+        return self.where.type
+
+    @property
+    def protocol(self) -> str:
+        """`backend.protocol` of expressions."""
+        return self.application or self.where.protocol
 
     def beneath(self, settings: Settings, rules: Rules | None, version: int = 0) -> BackendPlan:
         """The same where policies above it say this."""
@@ -337,7 +349,7 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
     where = plan.where
     if plan.of_kind is not None:  # settings are for its parts
-        plan.kind, plan.refused = "refused" if where.refused else where.kind, where.refused
+        plan.kind, plan.refused = REFUSED if where.refused else where.kind, where.refused
         return plan
     all_settings = plan.own.over(settings)
     if all_settings.tls is None and where.speaks_tls is not None:
@@ -347,7 +359,7 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     plan.version, plan.request_timeout = made.version, made.request_timeout
     plan.transport = limited(made.transport, _quota(plan))
     plan.refused = where.refused or made.refused
-    plan.kind = "refused" if plan.refused else where.kind if plan.rules is None else GUARDED
+    plan.kind = REFUSED if plan.refused else where.kind if plan.rules is None else GUARDED
     plan.authority = where.authority(is_tls)
     plan.renames = bool(plan.host) or not where.keeps_name
     plan.application = where.application

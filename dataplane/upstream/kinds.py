@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 MAX_PORT: Final = 65535
 
+FORWARDED, GUARDED, REFUSED = "forwarded", "guarded", "refused"
+"""Rows of `backends/registry` that are no kinds: endpoints and nothing else; policies for the sake of what forwards;
+what nothing may be sent to."""
+UNKNOWN: Final = "unknown"
+"""`backend.type` where nothing says what a backend is."""
+
 
 class Address(NamedTuple):
     """What is written as an address: a host (a name, or an IP address) and port, 0 for that of the scheme; or the path
@@ -48,6 +54,10 @@ class Kind(Protocol):
     """Field of the wire's Backend."""
     policy: str
     """Field of the wire's Policy that says what happens in it (`chain/filter.OF_KIND`); "": none does."""
+    type: str
+    """What expressions call it (`backend.type`)."""
+    protocol: str
+    """What it is spoken to in (`backend.protocol`), where `application` says nothing else."""
     modules: tuple[str, ...]
     """What it needs loaded, in this order: workers without such a backend need no memory for it, and the loop serves
     between two of them."""
@@ -96,6 +106,8 @@ class Row(ABC):
 
     name = ""
     policy = ""
+    type = UNKNOWN
+    protocol = "http"
     modules: tuple[str, ...] = ()
     keeps_name = True
 

@@ -72,7 +72,12 @@ class BackendFacts(Protocol):
     """What is read of a `plans.BackendPlan` below the tables."""
 
     key: str
-    application: str
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def protocol(self) -> str: ...
 
 
 class EndpointFacts(Protocol):

@@ -74,12 +74,8 @@ class PlaceVariables(ExchangeFacts):
 
     @property
     def backend_type(self) -> str | None:
-        if self.backend_plan is None:
-            return None
-        return "service" if self.backend_plan.key.startswith("backend/service/") else "static"
+        return self.backend_plan.type if self.backend_plan is not None else None
 
     @property
     def backend_protocol(self) -> str | None:
-        if self.backend_plan is None:
-            return None
-        return self.backend_plan.application or "http"
+        return self.backend_plan.protocol if self.backend_plan is not None else None

@@ -74,10 +74,7 @@ HOMES: Final = {
 OTHER_MEANINGS: Final = {
     ("dataplane/chain/expressions.py", "a2a"): "root of variables",
     ("dataplane/filters/steps/jwt_authentication.py", "mcp"): "field of the wire's JwtAuthentication",
-    ("dataplane/table/plans.py", "service"): "what a plan without a Backend is: endpoints and nothing else",
     ("dataplane/variables/agent.py", "a2a"): "root of variables",
-    ("dataplane/variables/place.py", "service"): "value of backend.type",
-    ("dataplane/variables/place.py", "static"): "value of backend.type",
 }
 """Texts outside registries that look like the name of a kind, and what they are."""
 

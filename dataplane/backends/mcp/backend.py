@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Mcp(Row):
     """`kinds.Kind`."""
 
-    name = "mcp"
+    name = type = protocol = "mcp"
     policy = POLICY
     modules: tuple[str, ...] = (
         "msgspec",

@@ -6,7 +6,6 @@ for steps that wait for it.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.http.body import BodyBuffer
@@ -46,7 +45,7 @@ def expect(x: ActiveExchange, length: int, kind: int = UNREAD) -> None:
 
 def buffer_of(x: ActiveExchange, length: int | None = None) -> BodyBuffer:
     """An empty one for its content. `length`: as the head says it."""
-    return BodyBuffer(x.context.make_future, partial(pace, x), length)
+    return BodyBuffer(x.context.make_future, x.pace, length)
 
 
 def received_whole(x: ActiveExchange, data: bytes) -> None:
@@ -175,7 +174,7 @@ def replace(x: ActiveExchange, data: bytes) -> None:
     x.inlet = None if x.request_done else DROPPING
     x.trailers = b""
     x.expects = False  # for nobody waits for it
-    x.buffer = BodyBuffer.of(data, x.context.make_future, partial(pace, x))
+    x.buffer = BodyBuffer.of(data, x.context.make_future, x.pace)
     pace(x)
 
 

@@ -39,7 +39,7 @@ class Moment(Variables):
 
 LISTENER = SimpleNamespace(key="listener/ns/gw/web", name="web", gateway="ns/gw", port=8443)
 ROUTE = SimpleNamespace(key="route/httproute/shop/orders/3", kind="HTTPRoute", rule="third")
-SERVICE = SimpleNamespace(key="backend/service/shop/api/80", application="")
+SERVICE = SimpleNamespace(key="backend/service/shop/api/80", type="service", protocol="http")
 
 
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -156,15 +156,6 @@ def test_a_body_is_known_when_it_was_kept_or_when_there_is_none() -> None:
 )
 def test_the_value_of_a_header(lines: bytes, value: str | None) -> None:
     assert Moment(request=Head(b"\r\n" + lines)).request_header("a") == value
-
-
-@pytest.mark.parametrize(
-    ("key", "kind", "name"),
-    [("backend/service/ns/api/80", "service", "ns/api/80"), ("backend/static/ns/api", "static", "ns/api")],
-)
-def test_what_a_backend_is(key: str, kind: str, name: str) -> None:
-    x = Moment(backend_plan=SimpleNamespace(key=key))
-    assert (x.backend_type, x.backend_name) == (kind, name)
 
 
 def test_the_namespace_is_that_of_the_pod_before_that_of_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
