@@ -26,11 +26,14 @@ import grpc
 from benchmarks.fleet import GATEWAY as FOLDER_GATEWAY
 from benchmarks.fleet import Folder
 from benchmarks.machine import ROOT
+from controlplane.answers.fleet import Fleet
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.app import running
+from controlplane.derive import Change
 from controlplane.settings import Settings
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
 from controlplane.snapshot.history import MOST_STATES
-from controlplane.xds import Fleet, XdsServer, XdsSettings
+from controlplane.xds import XdsServer, XdsSettings
 from gatewright.wire.external import discovery_pb2
 from tests.harness.ports import reserve
 
@@ -110,10 +113,10 @@ class Watch:
         self._told = 0
         self._enough = asyncio.Event()
         self._most = 0
-        fleet.listen(self._tell)
+        fleet.answers.subscribe(self._tell)
 
-    def _tell(self, gateway: str) -> None:
-        self._told += 1
+    def _tell(self, answers: Sequence[Change[AnswerKey, Answer]]) -> None:
+        self._told += len(answers)
         if self._told >= self._most:
             self._enough.set()
 

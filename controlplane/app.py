@@ -22,6 +22,7 @@ from controlplane import collector, readings, tracing
 from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
+from controlplane.answers.proxies import ProxyStatus
 from controlplane.deploy.request import Defaults
 from controlplane.facts import Fact
 from controlplane.kube import cluster as kube
@@ -33,7 +34,7 @@ from controlplane.sources.aside import Decoder, Pieces
 from controlplane.sources.directory import Directory
 from controlplane.sources.source import Source
 from controlplane.translate.keys import ObjectKey as Place
-from controlplane.xds import ProxyStatus, XdsServer, reports, xds_settings
+from controlplane.xds import XdsServer, reports, xds_settings
 from controlplane.xds.node import Identity, Peer
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass

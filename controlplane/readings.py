@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from controlplane.admin import metrics
+from controlplane.answers.proxies import ProxyStatus
 from controlplane.numbers import Histogram
 from controlplane.pipeline import Pipeline
-from controlplane.xds import ProxyStatus
 from controlplane.xds.numbers import Numbers
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.text.problem import Problem

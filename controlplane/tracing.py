@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator
 
 from controlplane.admin.facts import ObjectRow, Refusal
 from controlplane.admin.trace import HolderRow, ResourceRow, StateRow, Trace
+from controlplane.answers.proxies import ProxyStatus
 from controlplane.pipeline import Pipeline
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, SECRETS, Record, Snapshot, shown
 from controlplane.translate.keys import ObjectKey, endpoints_of, is_certificate_of, resources_of
-from controlplane.xds import ProxyStatus
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.schema import metadata as api
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from controlplane.answers.fleet import Fleet
 from controlplane.deploy.names import object_name
 from controlplane.deploy.request import CONTROLLER, Defaults
 from controlplane.derive import Feed
@@ -34,7 +35,6 @@ from controlplane.translate.keys import ObjectKey
 from controlplane.translate.statuses import StatusKey, StatusWrite
 from controlplane.translate.wanted import Provisioner, Wanted
 from controlplane.xds.authority import UnusableAuthority
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.issuer import Issuer
 from controlplane.xds.peers import Hub, Teller
 from controlplane.xds.service_accounts import ServiceAccounts, account

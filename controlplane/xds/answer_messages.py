@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from controlplane.answers.nacks import Refusal
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
-from controlplane.xds.answers import Answer, AnswerKey
-from controlplane.xds.nacks import Refusal
 
 METHOD: Final = "/gatewright.controllers.v1.Answers/Tell"
 SERVICE: Final = "gatewright.controllers.v1.Answers"

@@ -15,12 +15,12 @@ from typing import Any, Final, NoReturn, Protocol
 
 import grpc
 
+from controlplane.answers.fleet import Fleet
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
 from controlplane.xds import answer_messages, listeners
 from controlplane.xds.answer_messages import METHOD, MOST, ORIGIN, SERVICE, Unreadable
-from controlplane.xds.answers import Answer, AnswerKey
 from controlplane.xds.authority import CONTROLLER
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.issuer import Issuer
 
 log = logging.getLogger("controlplane.xds")

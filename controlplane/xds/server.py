@@ -22,12 +22,12 @@ from typing import Final, NoReturn
 import grpc
 from grpc_health.v1 import health, health_pb2_grpc
 
+from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import Snapshot, Snapshots
 from controlplane.xds import csds, listeners, numbers, services, unix_socket
 from controlplane.xds.accounts import Accounts, Charge, Opening, host
 from controlplane.xds.admission import Admission, Complaints, Right, Token, bearer
 from controlplane.xds.delta import Library
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Exhausted, Identity, Peer, ProtocolError
 from controlplane.xds.permits import Permits
 from controlplane.xds.service_accounts import EXPIRED, ServiceAccounts, Verdict

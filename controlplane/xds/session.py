@@ -18,10 +18,11 @@ from typing import Final, NoReturn, Protocol
 
 import grpc
 
+from controlplane.answers.fleet import Fleet
+from controlplane.answers.nacks import Refusal
+from controlplane.answers.proxies import Proxy
 from controlplane.snapshot import Snapshots
 from controlplane.xds.accounts import Charge
-from controlplane.xds.fleet import Fleet, Proxy
-from controlplane.xds.nacks import Refusal
 from controlplane.xds.node import Exhausted, Peer, ProtocolError
 from controlplane.xds.numbers import EXHAUSTED, Numbers
 from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits

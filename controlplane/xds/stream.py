@@ -20,8 +20,9 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
+from controlplane.answers import nacks
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
-from controlplane.xds import nacks, reports
+from controlplane.xds import reports
 from controlplane.xds.claim import OWN_AGENT, Claim, Recall, no_memory
 from controlplane.xds.delta import Library, Part, Steps, empty_part, steps_of
 from controlplane.xds.node import Exhausted, Identity, ProtocolError, identify

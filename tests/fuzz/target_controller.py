@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
+from controlplane.answers import nacks
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
-from controlplane.xds import nacks
 from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.delta import Library
 from controlplane.xds.node import ProtocolError

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from controlplane.answers import nacks
 from controlplane.sources import tree
-from controlplane.xds import nacks
 from controlplane.xds.subscription import Subscription
 from dataplane.agent import xds_stream
 from dataplane.credentials import jwt, locations

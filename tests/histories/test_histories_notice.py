@@ -11,12 +11,12 @@ from unittest import mock
 
 import pytest
 
+from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import Coalescer
 from controlplane.sources import tree
 from controlplane.sources.directory import Directory
 from controlplane.xds.claim import CLAIMED_TYPES, Claim
 from controlplane.xds.delta import Library
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.subscription import Subscription
 from dataplane.agent.resources import Resources
 from dataplane.agent.xds_stream import XdsStream

@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 import grpc
 import pytest
 
+from controlplane.answers.fleet import Fleet
 from controlplane.xds import authority as authorities
 from controlplane.xds import peers
 from controlplane.xds.answer_messages import METHOD, ORIGIN
 from controlplane.xds.authority import Authority
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.issuer import Issuer
 from controlplane.xds.peers import Hub, Teller
 from tests.harness.patience import PATIENCE

@@ -20,8 +20,9 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Snapshots
-from controlplane.xds import Fleet, SocketError, XdsServer, XdsSettings, methods, service_accounts
+from controlplane.xds import SocketError, XdsServer, XdsSettings, methods, service_accounts
 from controlplane.xds.node import Identity, Peer
 from controlplane.xds.service_accounts import Reviewed, ServiceAccounts
 from controlplane.xds.session import Session
@@ -106,7 +107,7 @@ class Controller:
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for what the fleet shows."""
         changed = asyncio.Event()
-        stop = self.fleet.listen(lambda _: changed.set())
+        stop = self.fleet.answers.subscribe(lambda _: changed.set())
         try:
             async with asyncio.timeout(PATIENCE):
                 while not condition():

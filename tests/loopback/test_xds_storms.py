@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from benchmarks.lean_proxy import LeanProxy, Sharing
+from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
-from controlplane.xds import Fleet, XdsServer, XdsSettings
+from controlplane.xds import XdsServer, XdsSettings
 from dataplane.agent.xds_stream import XdsStream
 from tests.harness.patience import PATIENCE
 
@@ -72,7 +73,7 @@ class Storm:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         changed = asyncio.Event()
-        stop = self.fleet.listen(lambda _: changed.set())
+        stop = self.fleet.answers.subscribe(lambda _: changed.set())
         try:
             async with asyncio.timeout(PATIENCE):
                 while not condition():

@@ -29,9 +29,9 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "finalize(found, self.dead.append, number).atexit = True",
     ): "at the end of the process a number goes into a list that nobody reads any more",
     (
-        "controlplane/pipeline.py",
-        "if self._news_due.when() <= loop.time() + wait:",
-        "if (self._news_due.when() < loop.time() + wait):",
+        "controlplane/answers/news.py",
+        "if self._due.when() <= loop.time() + seconds:",
+        "if (self._due.when() < loop.time() + seconds):",
     ): "a timer that is due at this very moment is made anew, for the same moment",
     (
         "gatewright/api/checks/errors.py",
@@ -389,7 +389,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "CHUNK = 131072",
     ): "however much is read at once, whole lines are written",
     (
-        "controlplane/xds/fleet.py",
+        "controlplane/answers/proxies.py",
         "break",
         "continue",
     ): "when all that are wanted are found, each proxy that is left is passed over without a look",
@@ -504,7 +504,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "parts = (self.step(snapshot, entries[type_url], 1) for type_url in types)",
     ): "the number is for subscriptions that differ from others; these are for all streams",
     (
-        "controlplane/xds/nacks.py",
+        "controlplane/answers/nacks.py",
         'digest = blake2b(message.encode("utf-8", "surrogatepass"), digest_size=16).digest()',
         'digest = blake2b(message.encode("utf-8", "surrogatepass"), digest_size=17).digest()',
     ): "a digest of another length is as different for other texts",

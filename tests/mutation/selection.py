@@ -57,6 +57,7 @@ LINT_CODES = "tests/rules/test_lint_codes.py"
 TESTS: Final[dict[str, tuple[str, ...]]] = {
     "controlplane": ("app", "sources", "xds", "translate", "cli", "admin", CONTROLLER, MERGES),
     "controlplane.admin": ("admin", "app", "xds", "cli", CONTROLLER),
+    "controlplane.answers": ("answers", "app", "xds"),
     "controlplane.cli": ("cli", "app", "api", "lint", "admin", CONTROLLER),
     "controlplane.deploy": ("deploy", "kube", "translate"),
     "controlplane.derive": ("derive", "translate", "app"),

@@ -15,9 +15,9 @@ import pytest
 
 from controlplane import app
 from controlplane.admin import facts
+from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.cli import tables
 from controlplane.settings import Settings
-from controlplane.xds.nacks import Refusal, Refusals
 from controlplane.xds.node import Identity, Peer
 from gatewright.api.text.problem import Problem
 

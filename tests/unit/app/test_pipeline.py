@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from controlplane import pipeline
+from controlplane.answers import verdicts
+from controlplane.answers.nacks import Refusal, Refusals
+from controlplane.answers.news import ANSWERS, SETTLED
 from controlplane.derive import TransformError
 from controlplane.facts import Fact
 from controlplane.snapshot import Coalescer, Snapshot, shown
 from controlplane.sources import decode, tree
 from controlplane.translate.fleet import FleetView
-from controlplane.xds.nacks import Refusal, Refusals
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from tests.fakes.moved_loop import moved
 
@@ -392,10 +394,10 @@ async def test_many_different_refusals_make_a_short_condition(world: World) -> N
         named = Refusals([Refusal("", f"no {number}" + "x" * 2000), Refusal(ROUTE, f"none {number}" + "x" * 2000)])
         fleet.refuse(proxy, state.sequence, state.version, named, complete=True)
     view = fleet.view(GATEWAY)
-    detail, reason = pipeline.fleet_view(view, state.sequence).detail, pipeline.refusals(view)[ROUTE]
+    detail, reason = verdicts.fleet_view(view, state.sequence).detail, verdicts.refusals(view)[ROUTE]
     assert (len(detail) < 20_000, detail.endswith("; and 92 more")) == (True, True)
     assert (len(reason) < 20_000, "; and 8 more" in reason) == (True, True)
-    assert pipeline.fleet_view(view, state.sequence).acknowledged == 0
+    assert verdicts.fleet_view(view, state.sequence).acknowledged == 0
 
 
 @pytest.mark.parametrize(("count", "ending"), [(1, "no 0"), (8, "no 7"), (9, "; and 1 more"), (10, "; and 2 more")])
@@ -407,7 +409,7 @@ async def test_up_to_eight_reasons_are_given(world: World, count: int, ending: s
         fleet.refuse(proxy, sequence, "v", refused, complete=True)
     fleet.connect("default/quickstart/well", GATEWAY, "")
     view = fleet.view(GATEWAY)
-    detail, reason = pipeline.fleet_view(view, sequence).detail, pipeline.refusals(view)[ROUTE]
+    detail, reason = verdicts.fleet_view(view, sequence).detail, verdicts.refusals(view)[ROUTE]
     assert detail.startswith("p0: no 0") and detail.endswith(ending)
     assert reason.startswith("no 0") and reason.endswith(f"{ending} ({count} of {count + 1} proxies)")
     assert detail.count(";") == reason.count(";") == min(count, 9) - 1
@@ -418,7 +420,7 @@ async def test_what_all_proxies_refuse_is_said_without_numbers(world: World) -> 
     for number in range(2):
         proxy = fleet.connect(f"default/quickstart/p{number}", GATEWAY, "")
         fleet.refuse(proxy, sequence, "v", Refusals([Refusal(ROUTE, "no")]), complete=True)
-    assert pipeline.refusals(fleet.view(GATEWAY)) == {ROUTE: "no"}
+    assert verdicts.refusals(fleet.view(GATEWAY)) == {ROUTE: "no"}
 
 
 async def test_resources_leave_before_the_statuses_of_their_batch(world: World) -> None:
@@ -446,18 +448,18 @@ async def test_news_come_forward_when_all_have_answered_and_nobody_puts_them_off
     world.pipeline.changed = lambda: told.append(loop.time())
     fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
     one, two, three = [fleet.connect(f"default/quickstart/{name}", GATEWAY, "") for name in "abc"]
-    await asyncio.sleep(2 * pipeline.ANSWERS)
+    await asyncio.sleep(2 * ANSWERS)
     told.clear()
     began = loop.time()
     fleet.acknowledge(one, newest.sequence, newest.version)
-    await asyncio.sleep(0.6 * pipeline.ANSWERS)
+    await asyncio.sleep(0.6 * ANSWERS)
     fleet.acknowledge(two, newest.sequence, newest.version)
-    await asyncio.sleep(0.6 * pipeline.ANSWERS)
-    assert told == [pytest.approx(began + pipeline.ANSWERS)]
+    await asyncio.sleep(0.6 * ANSWERS)
+    assert told == [pytest.approx(began + ANSWERS)]
     began = loop.time()
     fleet.acknowledge(three, newest.sequence, newest.version)
-    await asyncio.sleep(2 * pipeline.ANSWERS)
-    assert told[1:] == [pytest.approx(began + pipeline.SETTLED)]
+    await asyncio.sleep(2 * ANSWERS)
+    assert told[1:] == [pytest.approx(began + SETTLED)]
 
 
 @moved
@@ -468,13 +470,13 @@ async def test_the_last_answer_brings_forward_what_others_wait_for() -> None:
     loop = asyncio.get_running_loop()
     fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
     one, two = [fleet.connect(f"default/quickstart/{name}", GATEWAY, "") for name in "ab"]
-    await asyncio.sleep(2 * pipeline.ANSWERS)
+    await asyncio.sleep(2 * ANSWERS)
     world.pipeline.changed = lambda: told.append(loop.time())
     began = loop.time()
     fleet.acknowledge(one, newest.sequence, newest.version)
     fleet.acknowledge(two, newest.sequence, newest.version)
-    await asyncio.sleep(2 * pipeline.ANSWERS)
-    assert told == [pytest.approx(began + pipeline.SETTLED)]
+    await asyncio.sleep(2 * ANSWERS)
+    assert told == [pytest.approx(began + SETTLED)]
 
 
 @moved
@@ -486,7 +488,7 @@ async def test_a_pipeline_that_was_closed_has_no_news() -> None:
     world.pipeline.changed = lambda: told.append(1)
     fleet.acknowledge(fleet.connect("default/quickstart/a", GATEWAY, ""), newest.sequence, newest.version)
     world.pipeline.close()
-    await asyncio.sleep(2 * pipeline.ANSWERS)
+    await asyncio.sleep(2 * ANSWERS)
     assert told == []
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.admin import metrics
+from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.numbers import Histogram
-from controlplane.xds.nacks import Refusal, Refusals
 from gatewright.api.text.problem import Problem
 from tests.unit.app.test_app_facts import CLASS, GATEWAY, SECRET, World, world
 

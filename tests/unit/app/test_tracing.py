@@ -11,11 +11,11 @@ import pytest
 
 from controlplane import app
 from controlplane.admin import facts
+from controlplane.answers.nacks import Refusal, Refusals
+from controlplane.answers.proxies import Proxy
 from controlplane.cli import trace_change
 from controlplane.settings import Settings
 from controlplane.sources.directory import Directory
-from controlplane.xds.fleet import Proxy
-from controlplane.xds.nacks import Refusal, Refusals
 from tests.fakes.certificates import Authority
 from tests.fakes.web_objects import OBJECTS, route
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from controlplane.answers.nacks import Refusal, Refusals
+from controlplane.answers.proxies import Proxy
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
 from controlplane.pipeline import Pipeline
 from controlplane.sources import decode, tree
-from controlplane.xds import Proxy
-from controlplane.xds.answers import Answer, AnswerKey
-from controlplane.xds.nacks import Refusal, Refusals
 from tests.unit.app.test_pipeline import EXAMPLE, GATEWAY, ROUTE, World
 
 PENDING = ("False", "Pending", 1)
@@ -60,7 +60,7 @@ async def settle(*replicas: Replica) -> None:
     """Until all news of proxies are handled, which are gathered for a moment."""
     for each in replicas:
         await each.settle()
-        while each.pipeline._news_due is not None:
+        while each.pipeline.news.is_pending:
             await each.settle()
 
 

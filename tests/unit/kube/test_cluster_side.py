@@ -8,12 +8,12 @@ import time
 
 import pytest
 
+from controlplane.answers.fleet import Fleet
 from controlplane.derive.feed import Outlet
 from controlplane.kube import cluster
 from controlplane.kube import lease as leases
 from controlplane.kube.cluster import ClusterSide, Unwritten
 from controlplane.settings import Cluster
-from controlplane.xds import Fleet
 from tests.fakes.api_server import ApiServer
 from tests.unit.kube.test_cluster_source import SERVICES, Sink, service
 from tests.unit.kube.test_leadership import LEASES, holder, turns

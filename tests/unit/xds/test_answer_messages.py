@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from controlplane.answers.nacks import Refusal
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
 from controlplane.xds import answer_messages
 from controlplane.xds.answer_messages import PIECE, Unreadable
-from controlplane.xds.answers import Answer, AnswerKey
-from controlplane.xds.nacks import Refusal
 
 GONE = Change(AnswerKey("one", "shop/web", "shop/web/b"), Answer("v1"), None)
 REFUSING = Answer("v1", {"route/x": Refusal("route/x", "no"), "": Refusal("", "all of it")})

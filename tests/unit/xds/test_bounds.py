@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from controlplane.answers import nacks
 from controlplane.snapshot import RESOURCE_TYPE, Difference, Record, Snapshot, Snapshots
-from controlplane.xds import nacks, subscription
+from controlplane.xds import subscription
 from controlplane.xds.delta import MOST_BYTES, Chunk, Part, cut, encode
 from controlplane.xds.node import ProtocolError
 from controlplane.xds.subscription import Subscription

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
 from controlplane.xds.delta import Library
-from controlplane.xds.nacks import Refusal, Refusals
 from controlplane.xds.node import ProtocolError
 from controlplane.xds.stream import Acknowledged, Outcome, Refused, Stream
 from gatewright.wire.external import discovery_pb2

@@ -12,11 +12,11 @@ from typing import Any, Final
 import grpc.aio
 import pytest
 
+from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import Snapshots
 from controlplane.xds import reports
 from controlplane.xds.accounts import Accounts
 from controlplane.xds.delta import Library
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Peer
 from controlplane.xds.permits import Permits
 from controlplane.xds.session import House, Session

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 import grpc
 import pytest
 
+from controlplane.answers.fleet import Fleet
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
 from controlplane.xds import answer_messages
 from controlplane.xds.answer_messages import ORIGIN
-from controlplane.xds.answers import Answer, AnswerKey
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.peers import Hub
 from tests.fakes.moved_loop import moved
 

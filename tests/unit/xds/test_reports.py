@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from controlplane.answers.fleet import Fleet
 from controlplane.xds import reports
 from controlplane.xds.delta import Library
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.reports import KEY, MOST_ROWS, MOST_TEXT, EndpointTrouble
 from controlplane.xds.stream import Stream
 from gatewright.wire.external import discovery_pb2, node_pb2

@@ -15,11 +15,11 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
+from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
 from controlplane.xds import accounts, listeners, methods, permits, server, session
 from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.delta import Library
-from controlplane.xds.fleet import Fleet
 from controlplane.xds.node import Peer
 from controlplane.xds.permits import Permits
 from controlplane.xds.service_accounts import EXPIRED, Verdict
@@ -466,8 +466,8 @@ async def test_whoever_may_not_have_resources_is_refused_and_never_counted(caplo
         return f"not from {peer.address}, local: {peer.local}"
 
     async with serving(refuse) as (made, fleet):
-        heard: list[str] = []
-        fleet.listen(heard.append)
+        heard: list[object] = []
+        fleet.answers.subscribe(heard.extend)
         call = Call("ipv4:10.0.0.1:5")
         call.say(node={"id": f"{GATEWAY}/one"})
         with pytest.raises(Aborted):

@@ -13,9 +13,10 @@ from typing import Any
 import grpc
 import pytest
 
+from controlplane.answers.fleet import Fleet
+from controlplane.answers.proxies import Proxy
 from controlplane.xds import answer_messages, authority, peers
 from controlplane.xds.answer_messages import METHOD, ORIGIN
-from controlplane.xds.fleet import Fleet, Proxy
 from controlplane.xds.issuer import Issuer
 from tests.fakes.moved_loop import moved
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from controlplane.answers.shared import Answer, AnswerKey, Elsewhere
 from controlplane.derive import Change
-from controlplane.xds.answers import Answer, AnswerKey, Elsewhere
 
 OTHER = "other"
 

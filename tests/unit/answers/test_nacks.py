@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from controlplane.xds.nacks import MOST_REFUSALS, MOST_TEXT, Refusal, note, noted, parse
+from controlplane.answers.nacks import MOST_REFUSALS, MOST_TEXT, Refusal, note, noted, parse
 
 NO_REASON = "refused without a reason"
 

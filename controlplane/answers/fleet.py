@@ -4,107 +4,48 @@ Pure bookkeeping: sessions report, conditions, `status` and CSDS read. A proxy's
 refused before, so a refusal ends when a later answer does not name it, or when the proxy leaves.
 
 Other controllers may serve the same Gateways: what is known here is given out in `answers`, and what they know is taken
-by `expect`, `hear` and `forget` (module `answers` has the laws). A view counts the proxies of all.
+by `expect`, `hear` and `forget` (module `shared` has the laws). A view counts the proxies of all.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
+from controlplane.answers.nacks import NONE, Refusal
+from controlplane.answers.proxies import NOTHING, Proxy, ProxyStatus, View, refused_by_key, refusers, status
+from controlplane.answers.shared import Answer, AnswerKey, Elsewhere
 from controlplane.derive import Change, Outlet
-from controlplane.xds.answers import Answer, AnswerKey, Elsewhere
-from controlplane.xds.nacks import NONE, Refusal
-
-Listener = Callable[[str], None]
-
-NOTHING: Final = -1
-"""The sequence of a proxy that has not answered anything yet: states count from 0."""
 
 
-MOST_REFUSERS: Final = 16
-"""Named in a view: 500 proxies that refuse 500 resources would be a quarter of a million."""
+class Watcher(Protocol):
+    """Who reads a fleet: it hears of each change at once."""
+
+    def acknowledged(self, proxy: Proxy) -> None:
+        """It has acknowledged a state for the first time."""
+
+    def answered(self, gateway: str) -> None:
+        """The view of its proxies has changed."""
+
+    def completed(self) -> None:
+        """It has changed whether the proxies of all controllers are known."""
 
 
-@dataclass(slots=True, eq=False)
-class Proxy:
-    """One connected proxy. Written by `Fleet` alone. Times are wall-clock seconds but for `connected_since`, which is
-    steady: what is subtracted must not jump with the clock."""
+class Nobody:
+    """The watcher of a fleet that nobody reads."""
 
-    node_id: str
-    gateway: str
-    address: str
-    connected_since: float
-    acknowledged: int = NOTHING
-    acknowledged_version: str = ""
-    acknowledged_at: float | None = None
-    answered: int = NOTHING
-    answered_version: str = ""
-    refused: int = NOTHING
-    refused_version: str = ""
-    refused_at: float | None = None
-    refusals: Mapping[str, Refusal] = field(default_factory=lambda: NONE)
-    report: str = ""
-    """Of endpoints that are not well, as it wrote it."""
-    reported_at: float = 0.0
-    is_expected_back: bool = False
-    """Its stream was ended by us, for it to come back with a new credential: until then it counts as it is."""
+    def acknowledged(self, proxy: Proxy) -> None:
+        """As `Watcher` has it."""
+
+    def answered(self, gateway: str) -> None:
+        """As `Watcher` has it."""
+
+    def completed(self) -> None:
+        """As `Watcher` has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refuser:
-    """A proxy's refusal of one resource: which proxy, why, of which state."""
-
-    node_id: str
-    error: str
-    sequence: int
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """All proxies of one Gateway at one moment.
-
-    `refusals` has for each refused resource the first few that refuse it, `refused_by` how many do.
-    """
-
-    gateway: str
-    connected: int
-    acknowledged: tuple[int, ...]
-    answered: tuple[int, ...]
-    refusals: Mapping[str, tuple[Refuser, ...]]
-    refused_by: Mapping[str, int]
-    complete: bool
-    """Whether the proxies of all controllers are known."""
-
-    def acknowledged_by(self, sequence: int) -> int:
-        """How many proxies hold the state of that sequence, or a later one, without refusing anything."""
-        return sum(held >= sequence for held in self.acknowledged)
-
-    def answered_by(self, sequence: int) -> int:
-        """How many proxies have applied that state or a later one, be it without the resources that they refuse."""
-        return sum(held >= sequence for held in self.answered)
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyStatus:
-    """A row of the list that `status` shows. `lag` counts the states published since the acknowledged one."""
-
-    node_id: str
-    gateway: str
-    address: str
-    connected_since: float
-    acknowledged_version: str
-    acknowledged_at: float | None
-    lag: int
-    refusals: tuple[Refusal, ...]
-    refused_version: str
-    refused_at: float | None
-    report: str = ""
-    """Of endpoints that are not well (`reports`), not read yet."""
-    reported_at: float = 0.0
+NOBODY: Final = Nobody()
 
 
 def _unknown(_gateway: str, _version: str) -> int:
@@ -123,29 +64,21 @@ class Fleet:
         steady: Callable[[], float] | None = None,
         sequence_of: Callable[[str, str], int] = _unknown,
         origin: str = "",
+        watcher: Watcher = NOBODY,
     ) -> None:
         self._clock, self._steady = clock, steady or clock
         self._sequence_of = sequence_of
         self.origin = origin
         self.answers: Outlet[AnswerKey, Answer] = Outlet()
         """What the proxies that are connected here answered."""
-        self.on_complete: Callable[[], None] = lambda: None
-        """Called when it has changed whether the proxies of all controllers are known."""
+        self._watcher = watcher
         self._elsewhere = Elsewhere()
         self._streams: dict[str, list[Proxy]] = defaultdict(list)
         """Of one node id, in the order in which they connected."""
         self._proxies: dict[str, dict[Proxy, None]] = defaultdict(dict)
         self._answered: dict[str, Counter[int]] = defaultdict(Counter)
         """By Gateway: of how many proxies each state is the last that they have answered."""
-        self._listeners: list[Listener] = []
         self.acks = self.nacks = 0
-        self.on_acknowledged: Callable[[Proxy], None] = lambda _proxy: None
-        """Called when a proxy has acknowledged a state for the first time."""
-
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Have `listener` called with the Gateway's name whenever its view changes; the answer ends that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
 
     # What sessions report
 
@@ -158,7 +91,7 @@ class Fleet:
         for former in [each for each in self._streams[node_id] if each.is_expected_back and each.gateway == gateway]:
             self._succeed(proxy, former)
         self._give_out(proxy)
-        self._tell(gateway)
+        self._watcher.answered(gateway)
         return proxy
 
     def disconnect(self, proxy: Proxy) -> None:
@@ -174,7 +107,7 @@ class Fleet:
         if not remaining:
             del self._proxies[proxy.gateway], self._answered[proxy.gateway]
         self._give_out(proxy)
-        self._tell(proxy.gateway)
+        self._watcher.answered(proxy.gateway)
 
     def _succeed(self, proxy: Proxy, former: Proxy) -> None:
         """It is back: what it answered counts until it answers again."""
@@ -197,8 +130,8 @@ class Fleet:
         proxy.answered_version = version
         self._give_out(proxy)
         if is_news:
-            self.on_acknowledged(proxy)
-        self._tell(proxy.gateway)
+            self._watcher.acknowledged(proxy)
+        self._watcher.answered(proxy.gateway)
 
     def refuse(
         self, proxy: Proxy, sequence: int, version: str, refusals: Mapping[str, Refusal], *, complete: bool
@@ -211,7 +144,7 @@ class Fleet:
             proxy.answered_version = version
         proxy.refused, proxy.refused_version, proxy.refused_at = sequence, version, self._clock()
         self._give_out(proxy)
-        self._tell(proxy.gateway)
+        self._watcher.answered(proxy.gateway)
 
     def hear_report(self, proxy: Proxy, report: str) -> None:
         """What it says of endpoints. Kept as it is: nobody waits for it, and it is read when somebody asks."""
@@ -243,29 +176,25 @@ class Fleet:
         """Another controller serves proxies, too: until it is heard, nobody knows what they have."""
         was = self._elsewhere.complete
         self._elsewhere.expect(origin)
-        self._tell_completeness(was)
+        self._note_completeness(was)
 
     def hear(self, origin: str, changes: Sequence[Change[AnswerKey, Answer]]) -> None:
         """Take a batch of its feed."""
         was = self._elsewhere.complete
         for gateway in sorted(self._elsewhere.hear(origin, changes)):
-            self._tell(gateway)
-        self._tell_completeness(was)
+            self._watcher.answered(gateway)
+        self._note_completeness(was)
 
     def forget(self, origin: str) -> None:
         """It is no more."""
         was = self._elsewhere.complete
         for gateway in sorted(self._elsewhere.forget(origin)):
-            self._tell(gateway)
-        self._tell_completeness(was)
+            self._watcher.answered(gateway)
+        self._note_completeness(was)
 
-    def _tell_completeness(self, was: bool) -> None:
+    def _note_completeness(self, was: bool) -> None:
         if self._elsewhere.complete != was:
-            self.on_complete()
-
-    def _tell(self, gateway: str) -> None:
-        for listener in tuple(self._listeners):
-            listener(gateway)
+            self._watcher.completed()
 
     # What others read
 
@@ -284,13 +213,13 @@ class Fleet:
     def view(self, gateway: str) -> View:
         """The proxies of one Gateway, whichever controller they are connected to."""
         proxies = [*self._proxies.get(gateway, ()), *self._others(gateway)]
-        refused_by = _refused_by(proxies)
+        refused_by = refused_by_key(proxies)
         return View(
             gateway,
             len(proxies),
             tuple(proxy.acknowledged for proxy in proxies),
             tuple(proxy.answered for proxy in proxies),
-            _refusers(proxies, refused_by),
+            refusers(proxies, refused_by),
             refused_by,
             self._elsewhere.complete,
         )
@@ -315,48 +244,5 @@ class Fleet:
 
     def proxies(self, newest: Callable[[str], int]) -> tuple[ProxyStatus, ...]:
         """All proxies, by node id. `newest` gives the sequence of a Gateway's newest state."""
-        rows = (_status(proxy, newest(name)) for name, proxies in self._proxies.items() for proxy in proxies)
+        rows = (status(proxy, newest(name)) for name, proxies in self._proxies.items() for proxy in proxies)
         return tuple(sorted(rows, key=lambda row: (row.node_id, row.connected_since)))
-
-
-def _refused_by(proxies: Iterable[Proxy]) -> Counter[str]:
-    """How many proxies refuse each resource. Those that say the same share a mapping, which is gone through once."""
-    shared = {id(proxy.refusals): proxy.refusals for proxy in proxies}
-    counts: Counter[str] = Counter()
-    for identity, count in Counter(id(proxy.refusals) for proxy in proxies).items():
-        if count == 1:
-            counts.update(shared[identity].keys())
-        else:
-            counts.update(dict.fromkeys(shared[identity], count))
-    return counts
-
-
-def _refusers(proxies: Iterable[Proxy], refused_by: Mapping[str, int]) -> dict[str, tuple[Refuser, ...]]:
-    """The first of each resource; looks no further when all that are wanted are found."""
-    found: dict[str, list[Refuser]] = {key: [] for key in refused_by}
-    wanted = sum(min(count, MOST_REFUSERS) for count in refused_by.values())
-    for proxy in proxies:
-        if not wanted:
-            break
-        for key, refusal in proxy.refusals.items():
-            if len(found[key]) < MOST_REFUSERS:
-                found[key].append(Refuser(proxy.node_id, refusal.error, proxy.refused, proxy.refused_version))
-                wanted -= 1
-    return {key: tuple(refusers) for key, refusers in found.items()}
-
-
-def _status(proxy: Proxy, newest: int) -> ProxyStatus:
-    return ProxyStatus(
-        proxy.node_id,
-        proxy.gateway,
-        proxy.address,
-        proxy.connected_since,
-        proxy.acknowledged_version,
-        proxy.acknowledged_at,
-        max(0, newest - max(proxy.acknowledged, 0)),
-        tuple(proxy.refusals.values()),
-        proxy.refused_version,
-        proxy.refused_at,
-        proxy.report,
-        proxy.reported_at,
-    )

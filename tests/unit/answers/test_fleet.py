@@ -6,10 +6,11 @@ from collections.abc import ItemsView
 
 import pytest
 
+from controlplane.answers.fleet import Fleet
+from controlplane.answers.nacks import Refusal, Refusals
+from controlplane.answers.proxies import NOTHING, Proxy, Refuser
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
-from controlplane.xds.answers import Answer, AnswerKey
-from controlplane.xds.fleet import NOTHING, Fleet, Proxy, Refuser
-from controlplane.xds.nacks import Refusal, Refusals
 
 WEB = "shop/web"
 
@@ -27,9 +28,31 @@ def now() -> Now:
     return Now()
 
 
+class Watching:
+    """Notes what it hears: the sequence of what was acknowledged for the first time, Gateways whose view changed."""
+
+    def __init__(self) -> None:
+        self.acknowledged_first: list[int] = []
+        self.heard: list[str] = []
+
+    def acknowledged(self, proxy: Proxy) -> None:
+        self.acknowledged_first.append(proxy.acknowledged)
+
+    def answered(self, gateway: str) -> None:
+        self.heard.append(gateway)
+
+    def completed(self) -> None:
+        self.heard.append("completed")
+
+
 @pytest.fixture
-def fleet(now: Now) -> Fleet:
-    return Fleet(now)
+def watching() -> Watching:
+    return Watching()
+
+
+@pytest.fixture
+def fleet(now: Now, watching: Watching) -> Fleet:
+    return Fleet(now, watcher=watching)
 
 
 def join(fleet: Fleet, instance: str, gateway: str = WEB) -> Proxy:
@@ -56,14 +79,12 @@ def test_acknowledged_sequences(fleet: Fleet) -> None:
     assert [view.acknowledged_by(sequence) for sequence in (1, 2, 3, 4)] == [2, 2, 1, 0]
 
 
-def test_only_a_newer_state_is_news(fleet: Fleet) -> None:
+def test_only_a_newer_state_is_news(fleet: Fleet, watching: Watching) -> None:
     """An answer may come again: how long a state took is measured once."""
-    heard: list[int] = []
-    fleet.on_acknowledged = lambda proxy: heard.append(proxy.acknowledged)
     one = join(fleet, "one")
     for sequence in (3, 3, 2, 4, 4):
         fleet.acknowledge(one, sequence, f"v{sequence}")
-    assert heard == [3, 4]
+    assert watching.acknowledged_first == [3, 4]
 
 
 def test_refusal_is_kept_by_key_and_ends_with_a_later_answer(fleet: Fleet) -> None:
@@ -102,17 +123,14 @@ def test_leaving_takes_refusals_away(fleet: Fleet) -> None:
     assert fleet.view(WEB).connected == 0
 
 
-def test_listener_hears_of_every_change_of_a_view(fleet: Fleet) -> None:
-    heard: list[str] = []
-    stop = fleet.listen(heard.append)
+def test_its_watcher_hears_of_every_change_of_a_view(fleet: Fleet, watching: Watching) -> None:
     one = join(fleet, "one")
     other = join(fleet, "two", "shop/other")
     fleet.acknowledge(one, 1, "v1")
     fleet.refuse(one, 2, "v2", Refusals([Refusal("a", "bad")]), complete=True)
     fleet.disconnect(one)
-    stop()
     fleet.disconnect(other)
-    assert heard == [WEB, "shop/other", WEB, WEB, WEB]
+    assert watching.heard == [WEB, "shop/other", WEB, WEB, WEB, "shop/other"]
 
 
 def test_answers_are_counted(fleet: Fleet) -> None:
@@ -180,17 +198,17 @@ def test_states_that_are_not_known_here_are_none(fleet: Fleet) -> None:
     assert fleet.view(WEB).answered == (NOTHING,)
 
 
-def test_who_listens_hears_when_all_are_known_and_which_gateways_are_concerned(fleet: Fleet) -> None:
-    heard: list[str] = []
-    fleet.listen(heard.append)
-    fleet.on_complete = lambda: heard.append(f"complete: {fleet.view(WEB).complete}")
+def test_its_watcher_hears_when_all_are_known_and_which_gateways_are_concerned(
+    fleet: Fleet, watching: Watching
+) -> None:
+    heard = watching.heard
     fleet.expect("there")
     fleet.expect("there")
     fleet.expect("nowhere")
     fleet.hear("there", [elsewhere("a", Answer("v1"), "shop/b"), elsewhere("a", Answer("v1"))])
-    assert heard == ["complete: False", "shop/b", WEB]
+    assert (heard, fleet.view(WEB).complete) == (["completed", "shop/b", WEB], False)
     fleet.forget("nowhere")
-    assert heard[3:] == ["complete: True"]
+    assert (heard[3:], fleet.view(WEB).complete) == (["completed"], True)
     fleet.forget("there")
     assert heard[4:] == ["shop/b", WEB]
     fleet.forget("there")

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from controlplane.answers.nacks import NONE, Refusal
 from controlplane.derive import Change
-from controlplane.xds.nacks import NONE, Refusal
 
 
 class AnswerKey(NamedTuple):
