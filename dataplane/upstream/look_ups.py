@@ -87,8 +87,6 @@ class LookUps:
 
     async def look_up(self, host: str, port: int) -> Found:
         """As `LookUp`."""
-        # First, so that c-ares takes no descriptor that was just closed: on one kernel (gVisor) it got no answer by it.
-        self._made()
         found = None if host in self._hosts else await self._ask_dns(host, port)
         return found if found is not None else await of_system(self._loop, host, port)
 

@@ -7,7 +7,7 @@ from http import HTTPMethod
 import httptools
 import pytest
 
-from dataplane.http.methods import IDEMPOTENT, METHODS, REGISTERED, UNKNOWN_TO_LLHTTP
+from dataplane.http.methods import IDEMPOTENT, METHODS, NEITHER, REGISTERED, SAFE, UNKNOWN_TO_LLHTTP
 from tests.fakes.memory_proxy import Http1Endpoints
 
 FILE = """
@@ -48,6 +48,16 @@ def test_python_knows_no_method_that_we_do_not() -> None:
 def test_the_registry_is_in_its_order_and_names_nothing_twice() -> None:
     names = [name for name, _ in REGISTERED]
     assert names == sorted(set(names)) and len(names) == 39
+
+
+SAFE_METHODS = {b"GET", b"HEAD", b"OPTIONS", b"PROPFIND", b"QUERY", b"REPORT", b"SEARCH", b"TRACE"}
+NOT_IDEMPOTENT = {b"CONNECT", b"LOCK", b"PATCH", b"POST"}
+
+
+def test_the_columns_of_the_registry() -> None:
+    """RFC 7237 3 for those before it, RFC 9110 9.3 for its own, RFC 5789 2 for PATCH."""
+    assert {name for name, kind in REGISTERED if kind == SAFE} == SAFE_METHODS
+    assert {name for name, kind in REGISTERED if kind == NEITHER} == NOT_IDEMPOTENT
 
 
 @pytest.mark.parametrize("method", [b"POST", b"PATCH", b"CONNECT", b"LOCK", b"PURGE"])
