@@ -58,6 +58,13 @@ class Page(Struct, gc=False):
     items: list[Raw] | None = None
 
 
+class _Versions(Struct, gc=False):
+    """`metav1.APIVersions`."""
+
+    kind: str
+    versions: list[str]
+
+
 class _Event(Struct, gc=False):
     type: str
     object: Raw
@@ -76,6 +83,7 @@ class _Status(Struct, gc=False):
 _EVENTS: Final = msgspec.json.Decoder(_Event)
 _OBJECTS: Final = msgspec.json.Decoder(_Object)
 _PAGES: Final = msgspec.json.Decoder(Page)
+_VERSIONS: Final = msgspec.json.Decoder(_Versions)
 _STATUSES: Final = msgspec.json.Decoder(_Status)
 
 
@@ -97,9 +105,18 @@ def bare(item: Item) -> Bare:
 
 
 def page(raw: bytes) -> Page:
-    """Raises Failed."""
+    """Raises Failed, also for what has no moment that a watch could go on from: every list has one."""
     found: Page = _decoded(_PAGES, raw, "a list")
+    if not found.metadata.version:
+        raise Failed("a list that cannot be read: it has no resourceVersion")
     return found
+
+
+def core_versions(raw: bytes) -> None:
+    """That of an API server (`paths.CORE`). Raises Failed for any other answer."""
+    found: _Versions = _decoded(_VERSIONS, raw, "versions of the core")
+    if found.kind != "APIVersions" or not found.versions:
+        raise Failed("versions of the core that cannot be read: there are none")
 
 
 def tree(item: Item) -> Json:

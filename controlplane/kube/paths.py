@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import quote
 
 from gatewright.api.schema.metadata import ObjectKey
@@ -21,6 +21,10 @@ class Kind(Protocol):
     def plural(self) -> str: ...
     @property
     def namespaced(self) -> bool: ...
+
+
+CORE: Final = "/api"
+"""Which versions of the core there are: what every API server answers to everybody who is known to it."""
 
 
 def of_kind(info: Kind, version: str, namespace: str = "") -> str:

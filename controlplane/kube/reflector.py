@@ -2,7 +2,8 @@
 were.
 
 What is read goes to `tell`, which is waited for, so that a controller with much to do reads no further. A kind that the
-cluster does not have (its definition may come later) counts as listed, with nothing.
+cluster does not have (its definition may come later) counts as listed, with nothing; that it does not is believed only
+of a server that answers as an API server does.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ WATCH: Final = (240, 480)
 """Seconds for which a watch is asked, drawn anew each time, so that not all end at once."""
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds before the next try, doubled each time; up to half of it is taken off at random."""
+NO_CLUSTER: Final = "this is not how an API server answers"
+FORBIDDEN: Final = "Forbidden"
+"""The reason of an API server's 403."""
 ABSENT: Final = 5.0
 """Seconds between two looks for a kind that the cluster does not have."""
 
@@ -148,21 +152,39 @@ class Reflector(Generic[_F]):
     async def _list(self) -> None:
         """Of the first version that the cluster serves. Raises as `Reads` does."""
         self._spaces.clear()  # a list has what is in all of them; what is said while it is made comes behind it
+        missing: ApiError | None = None
         for version in self.info.versions:
             try:
                 await self._list_version(version)
             except ApiError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
+                missing = error
             else:
                 self.version = version
                 self.listed.set()
                 return
+        if missing is not None:
+            await self._believe(missing)
         self.version = ""
         self._known.list_begins()
         await self._told(self._known.list_ends(""))
         self._recovered()
         self.listed.set()
+
+    async def _believe(self, missing: ApiError) -> None:
+        """That the cluster does not have the kind: what was read of it would be gone. Raises Failed, or what else is
+        wrong, where another server may be answering, or a proxy before the server: 404 to everything is no cluster.
+        Kinds of the core are in every one."""
+        if not self.info.group:
+            raise Failed(f"{NO_CLUSTER}: {missing}")
+        try:
+            answers.core_versions(await self._access.read(paths.CORE))
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                raise Failed(f"{NO_CLUSTER}: {missing}") from error
+            if error.reason != FORBIDDEN:  # that reason is an API server's
+                raise
 
     async def _list_version(self, version: str) -> None:
         known = self._known

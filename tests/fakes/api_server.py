@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from controlplane.kube.access import APPLY, ApiError
+from controlplane.kube.paths import CORE, of_kind
+from gatewright.api.objects.kinds import KINDS
 
 Json = dict[str, Any]
 
@@ -20,12 +22,16 @@ class ApiServer:
     """Objects by path of their kind and name. `version` counts all writes, as one store does."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Json]] = {}
+        # Kinds of the core are in every cluster.
+        core = (info for info in KINDS.values() if not info.group)
+        self.objects: dict[str, dict[str, Json]] = {of_kind(info, info.versions[0]): {} for info in core}
         self.version = 1
         self.oldest = 0
         """Watches that want to go on from before are answered 410."""
         self.asked: list[tuple[str, str]] = []
         self.refuse: deque[Exception] = deque()
+        self.core: bytes | ApiError = json.dumps({"kind": "APIVersions", "versions": ["v1"]}).encode()
+        """What it answers when it is asked which versions of the core it has."""
         self._events: list[tuple[int, str, bytes]] = []
         self._news = asyncio.Event()
         self._cut = asyncio.Event()
@@ -70,6 +76,11 @@ class ApiServer:
         news.set()
 
     async def read(self, path: str, **query: Any) -> bytes:
+        if path == CORE:
+            self.asked.append(("GET", path))
+            if isinstance(self.core, ApiError):
+                raise self.core
+            return self.core
         return json.dumps(await self.request("GET", path, query=query)).encode()
 
     async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Json:

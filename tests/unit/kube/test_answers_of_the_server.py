@@ -81,5 +81,12 @@ def test_what_is_read_of_an_object_and_of_a_page() -> None:
     assert (found.name, found.namespace, found.version) == ("", None, "")
     part = page(b'{"metadata": {"resourceVersion": "9", "continue": "x"}, "items": [{}, {}]}')
     assert (part.metadata.version, part.metadata.more, len(part.items or ())) == ("9", "x", 2)
-    part = page(b"{}")
-    assert (part.metadata.version, part.metadata.more, part.items) == ("", "", None)
+    part = page(b'{"metadata": {"resourceVersion": "9"}}')
+    assert (part.metadata.version, part.metadata.more, part.items) == ("9", "", None)
+
+
+@pytest.mark.parametrize("raw", [b"{}", b'{"items": []}', b'{"metadata": {"resourceVersion": ""}, "items": []}'])
+def test_a_list_without_a_moment_is_none(raw: bytes) -> None:
+    """Else whatever answers {} to everything would be an empty cluster."""
+    with pytest.raises(Failed, match="it has no resourceVersion"):
+        page(raw)

@@ -104,6 +104,15 @@ def service(name: str) -> dict[str, object]:
     }
 
 
+def http_route(name: str) -> dict[str, object]:
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"parentRefs": [{"name": "gw"}]},
+    }
+
+
 def test_every_kind_that_something_reads_is_watched() -> None:
     assert {info.kind for info in WATCHED} == set(KINDS) - {"InferencePool"}
 
@@ -209,12 +218,127 @@ async def test_a_kind_that_is_defined_later_is_followed_then() -> None:
 
 async def test_a_kind_whose_definition_goes_takes_its_objects_along() -> None:
     server = ApiServer()
-    server.define(SERVICES)
+    server.put(ROUTES, http_route("a"))
+    async with following(server, "HTTPRoute") as (_, sink):
+        await turns(lambda: sink.names("HTTPRoute") == ["a"])
+        server.undefine(ROUTES)
+        await turns(lambda: sink.names("HTTPRoute") == [])
+
+
+FORBIDDEN = ApiError(403, "Forbidden", 'forbidden: User "me" cannot get path "/api"')
+
+
+async def test_who_may_not_ask_for_versions_of_the_core_asks_an_api_server_all_the_same() -> None:
+    server = ApiServer()
+    server.core = FORBIDDEN
+    server.put(ROUTES, http_route("a"))
+    async with following(server, "HTTPRoute", "TCPRoute") as (source, sink):
+        await turns(lambda: sink.idles == 1 and sink.names("HTTPRoute") == ["a"])
+        server.undefine(ROUTES)
+        await turns(lambda: sink.names("HTTPRoute") == [])
+        assert source.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("core", "problem"),
+    [
+        (ApiError(404, "", "page not found"), "404"),
+        (ApiError(503, "", "no backend"), "no backend"),
+        (ApiError(403, "", "<html>"), "<html>"),
+        (b"{}", "versions of the core"),
+        (b'{"kind": "APIVersions", "versions": []}', "versions of the core"),
+        (b"<html>", "versions of the core"),
+    ],
+)
+async def test_a_server_that_has_no_kind_at_all_takes_nothing_away(core: bytes | ApiError, problem: str) -> None:
+    """Another server at the address, or a proxy before it: what was read stays, also of kinds that may be absent."""
+    server = ApiServer()
     server.put(SERVICES, service("a"))
-    async with following(server, "Service") as (_, sink):
+    server.put(ROUTES, http_route("a"))
+    async with following(server, "Service", "HTTPRoute") as (source, sink):
+        await turns(lambda: sink.idles == 1 and len(sink.world) == 2)
+        before, known = server.core, dict(server.objects)
+        server.core = core
+        server.objects.clear()
+        server.cut()
+        await turns(lambda: {each.object for each in source.problems()} == {"services", "httproutes"})
+        assert any(problem in each.message for each in source.problems())
+        assert sink.gone == []
+        server.core = before
+        server.objects.update(known)
+        await turns(lambda: source.problems() == [])
+        assert sink.gone == [] and len(sink.world) == 2
+
+
+async def test_a_kind_of_the_core_is_never_absent() -> None:
+    server = ApiServer()
+    server.undefine(SERVICES)
+    async with following(server, "Service") as (source, sink):
+        await turns(lambda: len(source.problems()) == 1)
+        assert sink.idles == 0, "a controller that begins here waits"
+        server.define(SERVICES)
+        server.put(SERVICES, service("a"))
+        await turns(lambda: sink.idles == 1 and sink.names() == ["a"])
+
+
+async def test_what_is_no_list_takes_nothing_away() -> None:
+    """A proxy that answers {} to everything."""
+
+    class Empty(ApiServer):
+        is_empty = False
+
+        async def read(self, path: str, **query: Any) -> bytes:
+            return b"{}" if self.is_empty else await super().read(path, **query)
+
+    server = Empty()
+    server.put(SERVICES, service("a"))
+    async with following(server, "Service") as (source, sink):
         await turns(lambda: sink.names() == ["a"])
-        server.undefine(SERVICES)
-        await turns(lambda: sink.names() == [])
+        server.is_empty = True
+        server.forget_history()
+        server.version += 1
+        server.oldest = server.version
+        server.cut()
+        await turns(lambda: any("no resourceVersion" in each.message for each in source.problems()))
+        assert sink.names() == ["a"]
+        server.is_empty = False
+        await turns(lambda: source.problems() == [] and sink.names() == ["a"])
+
+
+async def test_without_the_right_to_list_nothing_is_taken_for_empty() -> None:
+    """At the start and later: 403 to the list and to the watch."""
+
+    class Locked(ApiServer):
+        is_locked = True
+
+        async def read(self, path: str, **query: Any) -> bytes:
+            self._check_right(path)
+            return await super().read(path, **query)
+
+        async def lines(self, path: str, **query: Any) -> AsyncIterator[list[bytes]]:
+            self._check_right(path)
+            async for each in super().lines(path, **query):
+                yield each
+
+        def _check_right(self, path: str) -> None:
+            if self.is_locked and path == ROUTES:
+                raise ApiError(403, "Forbidden", "httproutes is forbidden")
+
+    server = Locked()
+    server.put(ROUTES, http_route("a"))
+    async with following(server, "HTTPRoute") as (source, sink):
+        await turns(lambda: any("httproutes is forbidden" in each.message for each in source.problems()))
+        assert sink.idles == 0 and not source.reflectors["HTTPRoute"].listed.is_set()
+        server.is_locked = False
+        await turns(lambda: sink.idles == 1 and sink.names("HTTPRoute") == ["a"])
+        server.is_locked = True
+        server.oldest = server.version = server.version + 1
+        server.cut()  # it may neither go on nor list anew
+        await turns(lambda: any("httproutes is forbidden" in each.message for each in source.problems()))
+        assert sink.names("HTTPRoute") == ["a"] and sink.gone == []
+        server.is_locked = False
+        server.delete(ROUTES, "a")
+        await turns(lambda: source.problems() == [] and sink.names("HTTPRoute") == [])
 
 
 async def test_trouble_is_told_and_what_was_read_stays() -> None:

@@ -181,7 +181,7 @@ def test_an_object_that_is_nested_without_end_spoils_no_other(depth: int) -> Non
     """An API server takes such fields where a definition leaves them open."""
     plain = b'{"metadata": {"name": "plain", "namespace": "shop"}, "spec": {"targetRefs": [], "traffic": {}}}'
     known = Known(KINDS["GatewayPolicy"])
-    whole = answers.page(b'{"metadata": {}, "items": [' + nested(depth) + b", " + plain + b"]}")
+    whole = answers.page(b'{"metadata": {"resourceVersion": "9"}, "items": [' + nested(depth) + b", " + plain + b"]}")
     known.list_begins()
     facts = known.page(whole.items or (), "v1alpha1")
     assert [fact.key.name for fact in facts] == ["deep", "plain"]
