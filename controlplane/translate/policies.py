@@ -36,9 +36,9 @@ from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTProvider
-from gatewright.attach.guards import FRONTEND_GUARDS, GUARDS
 from gatewright.attach.outcome import Claim, Setting, order
 from gatewright.attach.places import Phase, PlaceKey
+from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, Policy, named
 from gatewright.wire.v1 import policy_pb2
 
 _NOT_THERE = frozenset({BACKEND_NOT_FOUND, secrets.NOT_FOUND, AUTHORITIES_NOT_FOUND})
@@ -131,12 +131,13 @@ def untranslated(key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
 
 
 def _written(policy: GatewayPolicy) -> Collection[str]:
-    """Fields that are set, as the wire calls them."""
-    traffic, frontend, backend = policy.spec.traffic, policy.spec.frontend, policy.spec.backend
-    written = set(traffic.model_fields_set) if traffic is not None else set()
-    if frontend is not None:
-        written |= {name for name in FRONTEND_GUARDS if to_wire.frontend_field(name) in frontend.model_fields_set}
-    return written | ({f"backend_{name}" for name in backend.model_fields_set} if backend is not None else set())
+    """Names of the policies that are set."""
+    parts = {name: getattr(policy.spec, name, None) for name in type(policy.spec).model_fields}
+    return {
+        row.name
+        for row in POLICIES
+        if (part := parts.get(row.part)) is not None and row.attribute in part.model_fields_set
+    }
 
 
 def _whole(policy: GatewayPolicy, paths: Collection[tuple[str | int, ...]]) -> dict[str, policy_pb2.Policy]:
@@ -160,8 +161,8 @@ def _refused(
     """Nothing of the policy is sent but what acts nevertheless (`whole`) and its guards, of the attributes that are
     `written`; these refuse what they cover, because nobody must pass where the policy stands open. Reason as in
     GEP-713."""
-    envelope, traffic = _Envelope(key, policy), policy.spec.traffic
-    guards = [name for name in (*GUARDS, *FRONTEND_GUARDS) if name in written and name not in whole]
+    envelope = _Envelope(key, policy)
+    guards = [row for row in POLICIES if row.security and row.name in written and row.name not in whole]
     names = ", ".join(map(_as_written, guards))
     closed = f"; what {names} would guard is refused" if guards else ""
     acting = f"; as written act{'s' * (len(whole) == 1)} {', '.join(map(_in_frontend, whole))}" if whole else ""
@@ -169,14 +170,11 @@ def _refused(
     for name, message in whole.items():
         envelope.complete(Phase.FRONTEND, message)
         fields.append((Setting(Phase.FRONTEND, name), message.SerializeToString(deterministic=True)))
-    for name in guards:
+    refusing = {row.refuses_as or row.name: row for row in guards}
+    for name, row in refusing.items():
         message = policy_pb2.Policy(invalid=why)
         getattr(message, name).SetInParent()
-        phase = Phase(("traffic", traffic.phase if traffic is not None else "PostRouting"))
-        if name in FRONTEND_GUARDS:
-            phase = Phase.FRONTEND
-        if to_wire.backend_name(name) is not None:
-            phase = Phase.BACKEND
+        phase = _phase(row, policy)
         envelope.complete(phase, message)
         fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
     return PolicyTranslation(
@@ -184,15 +182,20 @@ def _refused(
         order=envelope.order,
         override=envelope.override,
         refused=Condition("Accepted", False, "Invalid", why + closed + acting),
-        refusing=frozenset(guards),
+        refusing=frozenset(refusing),
     )
 
 
-def _as_written(guard: str) -> str:
+def _phase(row: Policy, policy: GatewayPolicy) -> Phase:
+    traffic = policy.spec.traffic
+    if row.part in (FRONTEND, BACKEND):
+        return Phase((row.part, ""))
+    return Phase((row.part, traffic.phase if traffic is not None else "PostRouting"))
+
+
+def _as_written(row: Policy) -> str:
     """The name that the author of a policy knows."""
-    if guard in FRONTEND_GUARDS:
-        return _in_frontend(guard)
-    return to_wire.backend_name(guard) or to_camel(guard)
+    return named(row) if row.part in (FRONTEND, BACKEND) else to_camel(row.attribute)
 
 
 def _in_frontend(field: str) -> str:
@@ -353,7 +356,7 @@ def partially_valid(invalid: Mapping[str, str]) -> Condition | None:
     """`invalid`: fields with what is wrong with them."""
     if not invalid:
         return None
-    texts = "; ".join(f"{to_wire.backend_name(field) or to_camel(field)}: {text}" for field, text in invalid.items())
+    texts = "; ".join(f"{_as_written(BY_NAME[field])}: {text}" for field, text in invalid.items())
     return Condition("Accepted", True, "PartiallyValid", f"what these cover is refused: {texts}")
 
 

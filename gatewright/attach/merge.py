@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from gatewright.attach.places import Level, Phase
+from gatewright.attach.policies import ACCUMULATING, ALL, WITH_INLINE
 
 ValueT = TypeVar("ValueT")
 
@@ -29,21 +30,6 @@ class Attached(NamedTuple, Generic[ValueT]):
     override: bool
     value: ValueT
     """What the caller knows it by: a built filter, an object's key."""
-
-
-ALL: Final = "all of them act, the least specific first; an Override keeps out those of more specific levels"
-WITH_INLINE: Final = "the policy that wins and the rule's own filter both act, in this order"
-
-ACCUMULATING: Final[dict[str, str]] = {
-    "authorization": ALL,  # spec 2, Authorization 5
-    "network_authorization": ALL,
-    "backend_mcp": ALL,  # of its authorization; of the rest the winner's alone (`winner`)
-    "header_modifiers": WITH_INLINE,  # decisions: policy first, then filter
-    "request_mirror": ALL,  # a rule's filters only, which may be several
-    "url_rewrite": ALL,  # a rule's filters only
-    "request_redirect": ALL,  # a rule's filters only
-}
-"""Fields of which more than one may act, with how."""
 
 
 @dataclass(slots=True)

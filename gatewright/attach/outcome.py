@@ -14,8 +14,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
-from gatewright.attach.merge import ACCUMULATING, ALL
 from gatewright.attach.places import Phase, PlaceKey
+from gatewright.attach.policies import ACCUMULATING, ALL
 
 PolicyT = TypeVar("PolicyT")
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.http import BackendHTTP
 from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
 from gatewright.api.schema.model import Model
+from gatewright.attach.policies import BACKEND
 
 
 class BackendSimple(Model):
     """Policies for connecting to a backend: transport and credentials."""
+
+    parts: ClassVar[tuple[str, ...]] = (BACKEND,)
+    """Of the table of policies: whose the fields are."""
 
     tcp: BackendTCP | None = None
     """TCP settings of connections."""

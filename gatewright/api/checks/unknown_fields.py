@@ -10,22 +10,21 @@ from typing import Final, get_origin
 from pydantic import BaseModel
 
 from gatewright.api.checks.field_paths import Path, bare, field_of, model_at, names_of
+from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.near_names import did_you_mean, near_name
+from gatewright.attach.policies import RULE, TRAFFIC, of
 
 SLIP: Final = 0.9
 NEAR: Final = 0.68
 """How like a field an unknown one is, to be taken for it at once, or for want of better: `namespace` is no `name`."""
 
 OF_A_POLICY: Final = "it is a setting of a GatewayPolicy, under spec.traffic"
+_FILTERS: Final = [to_camel(row.name) for row in of(RULE)]
 ELSEWHERE: Final[dict[str, dict[str, str]]] = {
-    "Traffic": dict.fromkeys(
-        ("requestMirror", "requestRedirect", "urlRewrite"), "it is a filter of an HTTPRoute's rule"
-    ),
+    "Traffic": dict.fromkeys(_FILTERS, "it is a filter of an HTTPRoute's rule"),
     "HTTPRouteRule": {
-        **dict.fromkeys(("apiKeyAuthentication", "authorization", "basicAuthentication"), OF_A_POLICY),
-        **dict.fromkeys(("jwtAuthentication", "extAuth", "rateLimit", "csrf", "transformation"), OF_A_POLICY),
-        **dict.fromkeys(("buffer", "directResponse", "headerModifiers", "hostRewrite", "upgrades"), OF_A_POLICY),
-        **dict.fromkeys(("cors", "requestMirror", "requestRedirect", "urlRewrite"), "it is an item of filters"),
+        **{to_camel(row.attribute): OF_A_POLICY for row in of(TRAFFIC) if row.inline != "field"},
+        **dict.fromkeys(("cors", *_FILTERS), "it is an item of filters"),
     },
 }
 """Settings of requests that people look for in the other of the two kinds: model and field to where it is."""

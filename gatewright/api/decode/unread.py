@@ -8,6 +8,7 @@ without a readable target covers nothing that anybody knows.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -21,28 +22,23 @@ from gatewright.api.objects.gateway_policy import (
     TargetSelector,
     Unread,
 )
+from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.names import GATEWAY_API_GROUP
+from gatewright.api.schema.near_names import near_name
 from gatewright.api.text.problem import Problem
 from gatewright.api.traffic.traffic import Traffic
-from gatewright.attach.guards import FRONTEND_GUARDS, GUARDS
+from gatewright.attach.policies import BACKEND, FRONTEND, TRAFFIC, Policy, of
 
 MOST_TOLD: Final = 8
 """Mistakes that a status names; the file's own list has all."""
 
-_STEMS: Final = {"network": "network_authorization", "proxy": "proxy_protocol", "connect": "connect"} | {
-    "tls": "frontend_tls",
-    "http": "frontend_http",
-}
+_STEMS: Final = {row.attribute.partition("_")[0]: row.name for row in of(FRONTEND) if row.security}
 """How names in `frontend` begin, in lower case, and the guards that they stand for, if misspelt."""
-assert {*_STEMS.values()} == {*FRONTEND_GUARDS}
 
 TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
 
 _ANY: Final = [{"group": GATEWAY_API_GROUP, "kind": "Gateway", "name": "any"}]
 """A target that is valid, in place of those that may not be."""
-
-_ATTRIBUTES: Final = {field.alias or name: name for name, field in Traffic.model_fields.items()}
-
 
 def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPolicy | None:
     """A policy with the targets of `document` (names in the API's spelling) and no settings; None when it has no target
@@ -50,11 +46,10 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return None
+    of_backends = _guards_of_backends(spec.get("backend"))
     guards = _guards(spec["traffic"]) if "traffic" in spec else frozenset()
-    guards |= _guards_of_connections(spec.get("frontend"))
-    if isinstance(spec.get("backend"), dict) and spec["backend"].get("tls") is not None:
-        guards |= {"backend_tls"}
-    kinds_of_targets = TARGETS["backend"] if "backend_tls" in guards else TARGETS["traffic"]
+    guards |= _guards_of_connections(spec.get("frontend")) | of_backends
+    kinds_of_targets = TARGETS["backend"] if of_backends else TARGETS["traffic"]
     references = _readable(spec.get("targetRefs"), TargetReference, kinds_of_targets)
     selectors = _readable(spec.get("targetSelectors"), TargetSelector, kinds_of_targets)
     if not (references or selectors):
@@ -82,8 +77,30 @@ def _guards(traffic: Any) -> frozenset[str]:
     """Those that are written; what is misspelt, or no settings at all, may have been meant as one."""
     if not isinstance(traffic, dict):
         return frozenset({"authorization"})
-    written = {_ATTRIBUTES.get(str(name), "authorization") for name in traffic}
-    return frozenset(written.intersection(GUARDS))
+    known = _by_their_names(TRAFFIC)
+    written = {str(name): known.get(str(name)) for name in traffic}
+    return frozenset(
+        "authorization" if row is None else row.name
+        for name, row in written.items()
+        if (row is None and name != "phase") or (row is not None and row.security)
+    )
+
+
+def _guards_of_backends(backend: Any) -> frozenset[str]:
+    """Those that are written there, also by a name that is near to one: without TLS credentials would go up as plain
+    text."""
+    if not isinstance(backend, dict):
+        return frozenset()
+    known = _by_their_names(BACKEND)
+    written = (str(name) for name, setting in backend.items() if setting is not None)
+    rows = (known.get(name) or known.get(near_name(name, known) or "") for name in written)
+    return frozenset(row.name for row in rows if row is not None and row.security)
+
+
+@cache
+def _by_their_names(part: str) -> dict[str, Policy]:
+    """The policies of a part by the names that users write."""
+    return {to_camel(row.attribute): row for row in of(part)}
 
 
 def _guards_of_connections(frontend: Any) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from gatewright.api.frontend.connect import FrontendConnect
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.frontend.limits import FrontendLimits
@@ -11,10 +13,14 @@ from gatewright.api.frontend.telemetry import AccessLog, MetricLabels, Tracing
 from gatewright.api.frontend.tls import FrontendTLS
 from gatewright.api.schema.model import Model
 from gatewright.api.traffic.authorization import NetworkAuthorization
+from gatewright.attach.policies import FRONTEND
 
 
 class Frontend(Model):
     """What happens with connections of clients, and what is told about requests. Its target is a Gateway."""
+
+    parts: ClassVar[tuple[str, ...]] = (FRONTEND,)
+    """Of the table of policies: whose the fields are."""
 
     tcp: FrontendTCP | None = None
     """TCP settings of clients' connections."""

@@ -17,6 +17,7 @@ from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter, HTTPRout
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
 from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference
+from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, RULE, TRAFFIC, Policy, named
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
 __all__ = [
@@ -26,7 +27,6 @@ __all__ = [
     "backend_policies",
     "by_field",
     "file_name",
-    "frontend_field",
     "frontend_http",
     "frontend_name",
     "frontend_policies",
@@ -121,9 +121,9 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     caller's. A reference that leads nowhere gives a Policy whose `invalid` says so, by the path of its field.
     """
     return [
-        _resolved(_policy(name, setting), name, setting, references)
-        for name in _FIELDS
-        if (setting := _setting(settings, name)) is not None
+        _resolved(_policy(row.name, setting), row.name, setting, references)
+        for row in _OF_REQUESTS
+        if (setting := _setting(settings, row)) is not None
     ]
 
 
@@ -132,9 +132,9 @@ def backend_policies(settings: Any, references: References) -> list[policy_pb2.P
     file) that is set and supported. Without source, places and order, as `policies`; a reference that leads nowhere as
     there."""
     return [
-        _resolved(_policy(field, setting), field, setting, references)
-        for field, name in _BACKEND.items()
-        if (setting := getattr(settings, name, None)) is not None
+        _resolved(_policy(row.name, setting), row.name, setting, references)
+        for row in _OF_BACKENDS
+        if (setting := getattr(settings, row.attribute, None)) is not None
     ]
 
 
@@ -144,34 +144,30 @@ def by_field(policies: Iterable[policy_pb2.Policy]) -> dict[str, policy_pb2.Poli
 
 
 def backend_name(field: str) -> str | None:
-    """How users call a field of the wire that `backend_policies` sets; None: it is none of these."""
-    name = _BACKEND.get(field)
-    return f"backend.{to_camel(name)}" if name is not None else None
+    """How users call a policy of the wire's field `field` that is one of `backend`; None: it is of another part."""
+    row = BY_NAME[field]
+    return named(row) if row.part == BACKEND else None
 
 
 def file_name(field: str) -> str | None:
     """How the standalone file names the policy of a wire field, below `policies`; None: that is no policy there."""
-    return to_camel(_BACKEND.get(field) or _ALSO.get(field, field)) if field in (*_FIELDS, *_BACKEND) else None
+    row = BY_NAME.get(field)
+    return to_camel(row.file_attribute) if row is not None and row.part in (TRAFFIC, RULE, BACKEND) else None
 
 
 def frontend_policies(settings: Any) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: Frontend, or the standalone file's form of it) that is set and
     supported. Without source, places and order, as `policies`."""
     return [
-        _policy(field, setting)
-        for field, name in _FRONTEND.items()
-        if (setting := getattr(settings, name, None)) is not None
+        _policy(row.name, setting)
+        for row in _OF_CONNECTIONS
+        if (setting := getattr(settings, row.attribute, None)) is not None
     ]
-
-
-def frontend_field(field: str) -> str:
-    """The attribute of `frontend` that a field of the wire stands for, of those that `frontend_policies` sets."""
-    return _FRONTEND[field]
 
 
 def frontend_name(field: str) -> str:
     """How users call a field of the wire that `frontend_policies` sets, within `frontend`."""
-    return to_camel(_FRONTEND[field])
+    return to_camel(BY_NAME[field].attribute)
 
 
 def frontend_http(settings: FrontendHTTP) -> policy_pb2.Policy:
@@ -185,41 +181,19 @@ PHASES: Final = {
 }
 """`traffic.phase` to the wire's."""
 
-_FRONTEND: Final = {
-    "access_log": "access_log",
-    "frontend_http": "http",
-    "frontend_tcp": "tcp",
-    "network_authorization": "network_authorization",
-    "proxy_protocol": "proxy_protocol",
-    "connect": "connect",
-    "limits": "limits",
-    "frontend_tls": "tls",
-}
-"""Policies about clients' connections: field of the wire to its name in `frontend`."""
-
-_BACKEND: Final = {
-    "backend_http": "http",
-    "backend_tcp": "tcp",
-    "backend_tls": "tls",
-    "health": "health",
-    "backend_limits": "limits",
-    "backend_mcp": "mcp",
-}
-"""Policies for connecting to backends: field of the wire to its name in `backend`."""
-
-_FIELDS: Final = tuple(
-    field.name
+_ON_THE_WIRE: Final = tuple(
+    BY_NAME[field.name]
     for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields
-    if field.name not in _FRONTEND and field.name not in _BACKEND
+    if field.name in BY_NAME  # a rules test names one that is not
 )
+_OF_CONNECTIONS: Final = tuple(row for row in _ON_THE_WIRE if row.part == FRONTEND)
+_OF_BACKENDS: Final = tuple(row for row in _ON_THE_WIRE if row.part == BACKEND)
+_OF_REQUESTS: Final = tuple(row for row in _ON_THE_WIRE if row.part in (TRAFFIC, RULE))
 
-# Field of the wire to its other name in a route's policies of the standalone file.
-_ALSO: Final = {"ext_auth": "ext_authz"}
 
-
-def _setting(settings: Any, name: str) -> Any:
-    found = getattr(settings, name, None)
-    return getattr(settings, _ALSO[name], None) if found is None and name in _ALSO else found
+def _setting(settings: Any, row: Policy) -> Any:  # Any: as above
+    found = getattr(settings, row.attribute, None)
+    return getattr(settings, row.file_attribute, None) if found is None else found
 
 
 def _policy(field: str, model: object) -> policy_pb2.Policy:

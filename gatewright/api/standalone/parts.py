@@ -57,7 +57,7 @@ from gatewright.api.traffic.ext_auth import (
 from gatewright.api.traffic.ext_proc import ExtProc, ExtProcOrConditional
 from gatewright.api.traffic.jwt_authentication import DiscoveredJWKS, JWTProvider, RemoteJWKS
 from gatewright.api.traffic.rate_limit import GlobalRateLimit
-from gatewright.api.traffic.traffic import Traffic
+from gatewright.api.traffic.traffic import RequestPolicies
 
 
 class _ExtAuthzHttp(RuledModel):
@@ -244,7 +244,7 @@ FORMS: Final[Mapping[type[Model], type[RuledModel]]] = MappingProxyType(
         McpTarget: _McpTarget,
         McpTargetSelector: _McpTargetSelector,
         AccessLog: _AccessLog,
-        Traffic: _Traffic,
+        RequestPolicies: _Traffic,
         BackendFull: _BackendFull,
         APIKeyAuthentication: KeysSecret,
         BasicAuthentication: UsersSecret,

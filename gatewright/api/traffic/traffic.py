@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import ClassVar, Literal
 
 from gatewright.api.routes.http_filters import HTTPCORSFilter
 from gatewright.api.schema.model import Broken, RuledModel, to_camel
@@ -23,28 +23,15 @@ from gatewright.api.traffic.retry import Retry
 from gatewright.api.traffic.timeouts import Timeouts
 from gatewright.api.traffic.transformation import TransformationOrConditional
 from gatewright.api.traffic.upgrades import Upgrades
+from gatewright.attach.policies import EARLY, TRAFFIC
 
-PRE_ROUTING: Final = frozenset(
-    {
-        "cors",
-        "jwt_authentication",
-        "basic_authentication",
-        "api_key_authentication",
-        "ext_auth",
-        "authorization",
-        "ext_proc",
-        "transformation",
-    }
-)
-"""The policies that may run before a route is chosen; the others act on a route."""
+class RequestPolicies(RuledModel):
+    """All policies about requests, of the table in `gatewright/attach/policies.py`: those of GatewayPolicies, and of
+    routes and listeners in the standalone file."""
 
+    parts: ClassVar[tuple[str, ...]] = (TRAFFIC,)
+    """Of that table: whose policies the fields are."""
 
-class Traffic(RuledModel):
-    """What happens with requests."""
-
-    phase: Literal["PreRouting", "PostRouting"] = "PostRouting"
-    """When these policies run. `PreRouting` needs a Gateway or listener as target and is meant to influence routing.
-    Policies of the two phases never merge."""
     transformation: TransformationOrConditional | None = None
     """Headers, body and metadata computed by expressions."""
     ext_proc: ExtProcOrConditional | None = None
@@ -80,7 +67,15 @@ class Traffic(RuledModel):
     buffer: Buffer | None = None
     """Bodies are held in memory until they are complete."""
 
+
+class Traffic(RequestPolicies):
+    """What happens with requests."""
+
+    phase: Literal["PreRouting", "PostRouting"] = "PostRouting"
+    """When these policies run. `PreRouting` needs a Gateway or listener as target and is meant to influence routing.
+    Policies of the two phases never merge."""
+
     def broken_rules(self) -> Iterator[Broken]:
         if self.phase == "PreRouting":
-            for name in sorted(self.model_fields_set - PRE_ROUTING - {"phase"}):
+            for name in sorted(self.model_fields_set - EARLY - {"phase"}):
                 yield Broken((to_camel(name),), "must be absent when phase is PreRouting")

@@ -89,6 +89,22 @@ def test_what_has_no_place_leaves_nothing(spec: str) -> None:
     assert remains(spec) is None
 
 
+@pytest.mark.parametrize(
+    ("backend", "guards"),
+    [
+        ("{tls: {sni: 3}}", {"backend_tls"}),
+        ("{mcp: {authorization: 3}}", {"backend_mcp"}),
+        ("{auth: 3, extAuth: 3, health: {}}", {"backend_auth", "backend_ext_auth"}),
+        ("{tsl: {}}", {"backend_tls"}),  # misspelt
+        ("{htttp: {}}", set()),
+        ("{tls: null, http: 3}", set()),
+    ],
+)
+def test_guards_of_backends(backend: str, guards: set[str]) -> None:
+    unread = left(targets(GATEWAY) + f"backend: {backend}").unread
+    assert unread is not None and unread.guards == guards
+
+
 @pytest.mark.parametrize("rest", [f"traffic: {{{MISTAKE}}}", "backend: {http: 3}"])
 def test_what_guards_nothing_leaves_its_place_for_a_status(rest: str) -> None:
     found = left(targets(GATEWAY) + rest)

@@ -1,0 +1,361 @@
+"""All policies, one row each, in the order in which they act: what is known of a policy outside its own modules.
+
+Both planes read it: the control plane for models, translation, status and pages, workers to merge. A column is the one
+place of what it says. `tests/rules/test_policies.py` compares the rows with the models, the wire, the registry, pages
+and tests, and names whatever is missing. The table holds plain data and imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+FRONTEND, TRAFFIC, BACKEND = "frontend", "traffic", "backend"
+"""The parts of a GatewayPolicy."""
+RULE, GATEWAY = "rule", "gateway"
+"""A filter of a route's rule that no GatewayPolicy has; a field of a Gateway."""
+
+ALL: Final = "all of them act, the least specific first; an Override keeps out those of more specific levels"
+WITH_INLINE: Final = "the policy that wins and the rule's own filter both act, in this order"
+
+SIMPLE, WITH_AI, FULL = "BackendSimple", "BackendWithAI", "BackendFull"
+"""Sets of policies for connecting to a backend: each has those of the former ones too."""
+
+HTTP, TCP, UDP = "HTTP", "TCP", "UDP"
+"""What routes carry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """A setting that does not work yet: the object that sets it is not accepted, and a security policy refuses what it
+    protects."""
+
+    path: str = ""
+    """Below the policy, in API names, "[]" for any item; "" is the policy as a whole."""
+    reason: str = ""
+    in_file: str = ""
+    """The path in the standalone file, where it differs."""
+    value: str = ""
+    """The value of an enum, or the kind of a reference, that does not work; "": none does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """One policy."""
+
+    name: str
+    """Field of the wire's Policy message, and the name of filter, test and page (`docs/policies/NAME.md`)."""
+    part: str
+    does: str
+    """For the list of policies: what it does, in a few words."""
+    written: str = ""
+    """The attribute of its part's model, where that has another name."""
+    in_file: str = ""
+    """The same in the standalone file, where that has another name."""
+    early: bool = False
+    """Of `traffic`: whether it may run before a route is chosen (phase PreRouting). The others act on a route."""
+    inline: str = ""
+    """How a rule of an HTTPRoute has it too: "filter" or "field"."""
+    security: bool = False
+    """Whether it refuses what it protects when it cannot act as written. Of others the last good version acts on."""
+    refuses_as: str = ""
+    """Of a security policy that waits as a whole: the policy that stands for it on the wire and refuses."""
+    merge: str = ""
+    """How several act together; "": the most specific acts alone."""
+    subset: str = FULL
+    """Of `backend`: the smallest set that has it."""
+    carries: tuple[str, ...] = (HTTP,)
+    """Of `backend`: under which routes it has a meaning."""
+    conditional: bool = False
+    """Whether it may be a list of conditions with a policy each."""
+    waits: tuple[Waits, ...] = ()
+
+    @property
+    def attribute(self) -> str:
+        """Its attribute in the model of its part."""
+        return self.written or self.name
+
+    @property
+    def file_attribute(self) -> str:
+        """The same in the standalone file."""
+        return self.in_file or self.attribute
+
+    @property
+    def waits_as_a_whole(self) -> bool:
+        """Whether nothing of it works yet."""
+        return any(not each.path and not each.value for each in self.waits)
+
+
+_CALLS: Final = "gRPC callouts"
+_TOKENS: Final = "nothing counts tokens"
+
+POLICIES: Final[tuple[Policy, ...]] = (
+    # Of requests: steps in their order, then settings that the proxy itself carries out.
+    Policy(
+        name="cors",
+        part=TRAFFIC,
+        does="tells browsers which sites' scripts may use this one",
+        early=True,
+        inline="filter",
+    ),
+    Policy(name="csrf", part=TRAFFIC, does="refuses what another site made a browser send", security=True),
+    Policy(
+        name="jwt_authentication",
+        part=TRAFFIC,
+        does="requires a valid token of an issuer that you trust",
+        early=True,
+        security=True,
+    ),
+    Policy(
+        name="basic_authentication",
+        part=TRAFFIC,
+        does="requires a valid name and password",
+        early=True,
+        security=True,
+    ),
+    Policy(
+        name="api_key_authentication",
+        part=TRAFFIC,
+        does="requires a valid key that you gave out",
+        early=True,
+        security=True,
+    ),
+    Policy(
+        name="ext_auth",
+        part=TRAFFIC,
+        does="asks a server whether a request may go on",
+        in_file="ext_authz",
+        early=True,
+        security=True,
+        conditional=True,
+        waits=(Waits("grpc", _CALLS, in_file="protocol.grpc"),),
+    ),
+    Policy(
+        name="authorization",
+        part=TRAFFIC,
+        does="allows, denies and requires by expressions",
+        early=True,
+        security=True,
+        merge=ALL,
+    ),
+    Policy(
+        name="rate_limit",
+        part=TRAFFIC,
+        does="limits how many requests pass",
+        security=True,
+        conditional=True,
+        waits=(Waits("local[].tokens", _TOKENS), Waits("global", _CALLS)),
+    ),
+    Policy(name="buffer", part=TRAFFIC, does="holds bodies until they are complete"),
+    Policy(
+        name="ext_proc",
+        part=TRAFFIC,
+        does="has a server see and change requests and responses",
+        early=True,
+        security=True,
+        conditional=True,
+        waits=(Waits(reason=_CALLS),),
+    ),
+    Policy(
+        name="transformation",
+        part=TRAFFIC,
+        does="changes headers, bodies and request lines by expressions",
+        early=True,
+        conditional=True,
+    ),
+    Policy(
+        name="header_modifiers",
+        part=TRAFFIC,
+        does="sets, adds and removes headers",
+        inline="filter",
+        merge=WITH_INLINE,
+    ),
+    Policy(name="url_rewrite", part=RULE, does="changes the host or path that the backend sees", merge=ALL),
+    Policy(name="request_redirect", part=RULE, does="sends the client elsewhere", merge=ALL),
+    Policy(name="direct_response", part=TRAFFIC, does="answers without a backend", conditional=True),
+    Policy(name="timeouts", part=TRAFFIC, does="bounds the time that a request may take", inline="field"),
+    Policy(name="retry", part=TRAFFIC, does="tries a request another time, on another endpoint", inline="field"),
+    Policy(name="request_mirror", part=RULE, does="sends copies to a second backend", merge=ALL),
+    Policy(name="host_rewrite", part=TRAFFIC, does="decides which `Host` the backend sees"),
+    Policy(name="upgrades", part=TRAFFIC, does="says which protocols a client may switch to"),
+    # Of backends: how they are connected to, and what their kinds do.
+    Policy(
+        name="backend_http",
+        part=BACKEND,
+        written="http",
+        does="with which version of HTTP backends are spoken to, and how long they may take",
+        subset=SIMPLE,
+    ),
+    Policy(
+        name="backend_tcp",
+        part=BACKEND,
+        written="tcp",
+        does="how long a connection to a backend may take, and its keepalive",
+        subset=SIMPLE,
+        carries=(HTTP, TCP),
+    ),
+    Policy(
+        name="backend_tls",
+        part=BACKEND,
+        written="tls",
+        does="TLS to backends: names, authorities, a certificate of ours",
+        security=True,
+        subset=SIMPLE,
+        carries=(HTTP, TCP),
+    ),
+    Policy(
+        name="backend_client_certificate",
+        part=GATEWAY,
+        written="client_certificate_ref",
+        does="a Gateway's own certificate for the servers of its backends",
+        security=True,
+    ),
+    Policy(
+        name="backend_limits",
+        part=BACKEND,
+        written="limits",
+        does="how much a backend is asked at a time: connections, waiting requests, requests, retries; how long"
+        " connections are kept",
+        subset=WITH_AI,
+        carries=(HTTP, TCP),
+    ),
+    Policy(
+        name="backend_mcp",
+        part=BACKEND,
+        written="mcp",
+        does="which tools, prompts and resources of [MCP servers](mcp/README.md) a client may see and call",
+        security=True,
+        merge=ALL,  # of its authorization; of the rest the winner's alone (`merge.winner`)
+    ),
+    Policy(
+        name="health",
+        part=BACKEND,
+        does="which endpoints get no requests for a while",
+        subset=WITH_AI,
+        carries=(HTTP, TCP, UDP),
+    ),
+    Policy(
+        name="backend_tunnel",
+        part=BACKEND,
+        written="tunnel",
+        does="a proxy between the gateway and backends",
+        subset=SIMPLE,
+        carries=(HTTP, TCP),
+        waits=(Waits(),),
+    ),
+    Policy(
+        name="backend_auth",
+        part=BACKEND,
+        written="auth",
+        does="credentials toward backends",
+        security=True,
+        refuses_as="backend_tls",
+        subset=SIMPLE,
+        waits=(Waits(),),
+    ),
+    Policy(
+        name="backend_ai",
+        part=BACKEND,
+        written="ai",
+        does="what happens with requests to LLM providers",
+        subset=WITH_AI,
+        waits=(Waits(),),
+    ),
+    Policy(
+        name="backend_transformation",
+        part=BACKEND,
+        written="transformation",
+        does="changes what one backend gets, by expressions",
+        subset=WITH_AI,
+        waits=(Waits(),),
+    ),
+    Policy(
+        name="backend_ext_auth",
+        part=BACKEND,
+        written="ext_auth",
+        in_file="ext_authz",
+        does="asks a server about requests to one backend",
+        security=True,
+        refuses_as="backend_tls",
+        waits=(Waits(),),
+    ),
+    # Of clients' connections, and what is reported about requests.
+    Policy(name="frontend_tcp", part=FRONTEND, written="tcp", does="keepalive of clients' connections"),
+    Policy(
+        name="proxy_protocol",
+        part=FRONTEND,
+        does="takes the client's address from a load balancer's PROXY header",
+        security=True,
+    ),
+    Policy(
+        name="network_authorization",
+        part=FRONTEND,
+        does="decides who may connect",
+        security=True,
+        merge=ALL,
+    ),
+    Policy(
+        name="connect",
+        part=FRONTEND,
+        does="what becomes of CONNECT requests: refused, routed, or a tunnel to another port",
+        security=True,
+    ),
+    Policy(
+        name="frontend_http",
+        part=FRONTEND,
+        written="http",
+        does="how connections are carried, how large heads and bodies may be, and whom a Gateway believes about clients",
+        security=True,
+    ),
+    Policy(
+        name="frontend_tls",
+        part=FRONTEND,
+        written="tls",
+        does="which versions, cipher suites, groups and protocols listeners negotiate",
+        security=True,
+    ),
+    Policy(
+        name="access_log",
+        part=FRONTEND,
+        does="which requests have a line, and what it says",
+        waits=(Waits("otlp", "telemetry"),),
+    ),
+    Policy(
+        name="limits",
+        part=FRONTEND,
+        does="how much a proxy takes on at a time: connections, requests, bodies",
+    ),
+    Policy(name="tracing", part=FRONTEND, does="spans sent by OTLP", waits=(Waits(),)),
+    Policy(name="metrics", part=FRONTEND, does="labels of metrics", waits=(Waits(),)),
+)
+
+BY_NAME: Final = {row.name: row for row in POLICIES}
+BY_ATTRIBUTE: Final = {(row.part, row.attribute): row for row in POLICIES}
+"""Part and attribute to the row."""
+BY_FILE: Final = {(row.part, row.file_attribute): row for row in POLICIES}
+"""The same for the names of the standalone file."""
+
+
+def of(*parts: str) -> Iterator[Policy]:
+    """The policies of some parts, in their order."""
+    return (row for row in POLICIES if row.part in parts)
+
+
+def named(row: Policy) -> str:
+    """How users call it, beginning with its part: `traffic.extAuth`."""
+    first, *rest = row.attribute.split("_")
+    return ".".join((row.part, first + "".join(map(str.capitalize, rest))))
+
+
+EARLY: Final = frozenset(row.attribute for row in of(TRAFFIC) if row.early)
+"""Attributes of `traffic` that phase PreRouting may set."""
+LATE: Final = tuple(row.attribute for row in of(TRAFFIC) if not row.early)
+"""The others."""
+SECURITY: Final = tuple(row.name for row in of(TRAFFIC, BACKEND) if row.security)
+"""Policies that refuse what they protect when they cannot act as written: of `traffic` and `backend`."""
+SECURITY_OF_CONNECTIONS: Final = tuple(row.name for row in of(FRONTEND) if row.security)
+"""The same of `frontend`: they refuse connections, handshakes, requests, tunnels. By default each of them would be laxer
+than what somebody asked for."""
+ACCUMULATING: Final = {row.name: row.merge for row in POLICIES if row.merge}
+"""Policies of which more than one may act, with how."""
