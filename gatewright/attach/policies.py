@@ -36,8 +36,6 @@ class Waits:
     reason: str = ""
     in_file: str = ""
     """The path in the standalone file, where it differs."""
-    value: str = ""
-    """The value of an enum, or the kind of a reference, that does not work; "": none does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +64,7 @@ class Policy:
     subset: str = FULL
     """Of `backend`: the smallest set that has it."""
     carries: tuple[str, ...] = (HTTP,)
-    """Of `backend`: under which routes it has a meaning."""
+    """Of `backend`: what routes carry on which it has a meaning. Under others it is refused by decision."""
     conditional: bool = False
     """Whether it may be a list of conditions with a policy each."""
     waits: tuple[Waits, ...] = ()
@@ -84,7 +82,7 @@ class Policy:
     @property
     def waits_as_a_whole(self) -> bool:
         """Whether nothing of it works yet."""
-        return any(not each.path and not each.value for each in self.waits)
+        return any(not each.path for each in self.waits)
 
 
 _CALLS: Final = "gRPC callouts"
@@ -305,7 +303,8 @@ POLICIES: Final[tuple[Policy, ...]] = (
         name="frontend_http",
         part=FRONTEND,
         written="http",
-        does="how connections are carried, how large heads and bodies may be, and whom a Gateway believes about clients",
+        does="how connections are carried, how large heads and bodies may be, and whom a Gateway believes about"
+        " clients",
         security=True,
     ),
     Policy(
@@ -355,7 +354,7 @@ LATE: Final = tuple(row.attribute for row in of(TRAFFIC) if not row.early)
 SECURITY: Final = tuple(row.name for row in of(TRAFFIC, BACKEND) if row.security)
 """Policies that refuse what they protect when they cannot act as written: of `traffic` and `backend`."""
 SECURITY_OF_CONNECTIONS: Final = tuple(row.name for row in of(FRONTEND) if row.security)
-"""The same of `frontend`: they refuse connections, handshakes, requests, tunnels. By default each of them would be laxer
-than what somebody asked for."""
+"""The same of `frontend`: they refuse connections, handshakes, requests, tunnels. By default each of them would be
+laxer than what somebody asked for."""
 ACCUMULATING: Final = {row.name: row.merge for row in POLICIES if row.merge}
 """Policies of which more than one may act, with how."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.api.generate.__main__ import FOLDERS, PAGES
+from gatewright.api.generate.__main__ import FOLDERS, PAGES, SECTIONS
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -24,3 +24,11 @@ def test_the_files_of_a_folder_are_current(folder: str, root: Path) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_current(page: str, root: Path) -> None:
     assert (root / page).read_text() == PAGES[page](), "run scripts/gen-api"
+
+
+@pytest.mark.parametrize("page", SECTIONS)
+def test_a_section_is_current(page: str, root: Path) -> None:
+    text = (root / page).read_text()
+    assert text == SECTIONS[page](text), "run scripts/gen-api"
+    with pytest.raises(ValueError, match="has no place"):
+        SECTIONS[page]("a page without the section")

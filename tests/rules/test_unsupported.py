@@ -11,6 +11,7 @@ from gatewright.api.checks.unsupported import (
     HONOURED,
     LISTENER_PROTOCOLS,
     STANDALONE,
+    VALUES,
     Step,
     decided,
     tree,
@@ -34,7 +35,7 @@ WAITING = {
     "BackendTLSPolicy": 0,
     "GatewayBackend": 823,
     "GatewayParameters": 6,
-    STANDALONE: 86,  # what remains of `policies` and `mcp`, one by one, and of the listeners' `traffic`
+    STANDALONE: 73,  # what remains of `policies` and `mcp`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,
@@ -50,6 +51,13 @@ def test_the_list_only_shrinks() -> None:
     assert LISTENER_PROTOCOLS == ()
 
 
+OF_REQUESTS = (
+    *("ai", "mcp", "a2a", "aws"),
+    *(f"policies.{name}" for name in ("http", "auth", "ai", "mcp", "transformation", "extAuthz")),
+)
+OF_CONNECTIONS = ("dynamicForwardProxy", *(f"policies.{name}" for name in ("tcp", "tls", "tunnel", "limits")))
+
+
 def test_what_is_refused_by_decision_waits_for_nothing() -> None:
     """And each row names settings of the kinds that the page gives."""
     assert by_decision() == {
@@ -59,6 +67,8 @@ def test_what_is_refused_by_decision_waits_for_nothing() -> None:
         "spec.listeners[].filters": ["Gateway", "ListenerSet"],
         "listeners[].tls.options": ["Gateway", "ListenerSet", STANDALONE],
         "spec.options": ["BackendTLSPolicy"],
+        **{f"tcpRoutes[].backends[].{name}": [STANDALONE] for name in OF_REQUESTS},
+        **{f"udpRoutes[].backends[].{name}": [STANDALONE] for name in (*OF_REQUESTS, *OF_CONNECTIONS)},
     }
     told = page().partition("## Refused by decision")
     assert [row for row in DECIDED if f"| `{row}` |" not in told[2]] == []
@@ -123,6 +133,21 @@ def holder(attribute: str, value: Any) -> Holder:
     return made
 
 
+@pytest.mark.parametrize(("mode", "found"), [("None", [("spec.traffic.hostRewrite.mode", "None")]), ("Auto", [])])
+def test_a_value_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, mode: str, found: list[tuple[str, str]]) -> None:
+    """Where the field itself works: wherever its model stands, also for kinds that a reference may have."""
+    monkeypatch.setitem(VALUES, ("HostnameRewrite", "mode"), ("None",))
+    monkeypatch.setitem(HONOURED, f"With {mode}", HONOURED["GatewayPolicy"])
+    model = model_of("GatewayPolicy")
+    policy = model.model_validate(
+        {**META, "kind": "GatewayPolicy", "spec": {"targetRefs": [TARGET], "traffic": {"hostRewrite": {"mode": mode}}}}
+    )
+    refused = unsupported_fields(f"With {mode}", model, policy)
+    assert [(".".join(map(str, each.path)), each.message) for each in refused] == [
+        (path, f"not supported yet: {value}") for path, value in found
+    ]
+
+
 def test_a_default_is_not_a_setting() -> None:
     """An API server writes it into an object where its user wrote nothing."""
     written = {}
@@ -166,6 +191,8 @@ TARGET = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r"
 
 
 GATEWAY = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"}
+PROCESSED = "{methods: {'*': Full}, remote: {host: 'a:1', policies: {auth: {key: k}}}}"
+KEYS = "{issuer: i, provider: Keycloak, jwks: {host: 'a:1', jwksPath: /k, policies: {auth: {key: k}}}}"
 PROCESSOR = {"backendRef": {"name": "s", "port": 80}}
 
 
@@ -193,17 +220,30 @@ def test_verdicts(kind: str, spec: dict[str, Any], verdict: str, paths: list[str
     assert all(problem.unsupported for problem in decoded.problems)
 
 
-def test_the_file_refuses_what_waits() -> None:
-    text = """
+@pytest.mark.parametrize(
+    ("policies", "path"),
+    [
+        ("{tunnel: {host: 'a:1'}}", "tunnel"),
+        ("{requestMirror: {host: 'a:1', policies: {auth: {key: k}}}}", "requestMirror.policies.auth"),
+        (
+            f"{{mcp: {{guardrails: {{processors: [{PROCESSED}]}}}}}}",
+            "mcp.guardrails.processors[0].remote.policies.auth",
+        ),
+        (f"{{mcp: {{authentication: {KEYS}}}}}", "mcp.authentication.jwks.policies.auth"),
+    ],
+)
+def test_the_file_refuses_what_waits(policies: str, path: str) -> None:
+    """Also where a server that a policy calls has policies of its own."""
+    text = f"""
 binds:
   - port: 8080
     listeners:
       - routes:
-          - backends: [{host: "127.0.0.1:9000"}]
-            policies: {tunnel: {host: "a:1"}}
+          - backends: [{{host: "127.0.0.1:9000"}}]
+            policies: {policies}
 """
     (problem,) = load(text, "f.yaml").errors
-    assert problem.path == "binds[0].listeners[0].routes[0].policies.tunnel"
+    assert problem.path == f"binds[0].listeners[0].routes[0].policies.{path}"
     assert problem.unsupported
     assert problem.line == 7
 

@@ -1,7 +1,8 @@
-"""Settings that are valid but cannot be honoured yet: all that one short table does not name, found from the models.
+"""Settings that are valid but cannot be honoured yet: all that two tables do not name, found from the models.
 
 Called by decoding (a lint error, verdict `unsupported`) and by translation (a condition that names the setting). Such
-a setting is never accepted and ignored. A release that makes something work adds it to the table; nothing else changes.
+a setting is never accepted and ignored. A release that makes a policy work changes its row in
+`gatewright/attach/policies.py`; other settings are in the table here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from gatewright.api.checks.field_paths import Path
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.model import Model, model_in, to_camel
 from gatewright.api.text.problem import UNSUPPORTED
+from gatewright.attach.policies import BACKEND, BY_ATTRIBUTE, BY_FILE, FRONTEND, TCP, TRAFFIC, UDP, Policy, of
 
 _EXTENSION: Final = "-{}.extensionRef"  # no kind of ours is one
 _FILTERS: Final = (
@@ -23,65 +25,21 @@ _FILTERS: Final = (
     _EXTENSION,
 )
 
-_FILTERS_IN_THE_FILE: Final = ("urlRewrite", "requestRedirect", "requestMirror")
-_TRAFFIC_IN_THE_FILE: Final = (
-    "transformation",
-    "extAuthz",
-    "rateLimit",
-    "cors",
-    "csrf",
-    "headerModifiers",
-    "hostRewrite",
-    "upgrades",
-    "timeouts",
-    "retry",
-    "authorization",
-    "jwtAuthentication",
-    "basicAuthentication",
-    "apiKeyAuthentication",
-    "directResponse",
-    "buffer",
-)
-_CONNECTING: Final = ("tcp", "tls", "http", "health", "limits")
-"""Policies for connecting to a backend."""
-_NOT_OF_SERVERS: Final = ("tunnel", "auth")
-"""Those that do not work yet, of servers that policies call."""
-
-
-_OF_KINDS: Final = tuple(kind.policy for kind in KINDS.values() if kind.works and kind.policy)
-"""Policies for backends of one kind."""
+STANDALONE: Final = "Standalone"
+"""Stands for the standalone file where kinds are asked for."""
 
 
 def _kinds(above: str, field: Callable[[BackendKind], str]) -> Iterator[str]:
-    """Rows of backends of every kind that works, and of policies for them. `above`: where they stand; `field`: what one
-    is called there."""
-    yield from (f"{above}.policies.{name}" for name in _CONNECTING)
-    for kind in KINDS.values():
-        if not kind.works:
-            continue
-        below = f"{above}.{to_camel(field(kind))}"
-        yield below
-        if kind.parts is not None:
-            yield from (f"-{below}.{kind.parts.holder}.policies.{name}" for name in _NOT_OF_SERVERS)
-        if kind.policy:
-            yield f"{above}.policies.{kind.policy}"
+    """Rows of backends of every kind that works. `above`: where they stand; `field`: what one is called there."""
+    yield from (f"{above}.{to_camel(field(kind))}" for kind in KINDS.values() if kind.works)
+    yield f"{above}.policies"
 
 
-_NOT_YET_IN_THE_FILE: Final = (
-    *(f"extAuthz.policies.{name}" for name in _NOT_OF_SERVERS),
-    "extAuthz.protocol.grpc",  # gRPC callouts
-    *(f"extAuthz.conditional[].policy.policies.{name}" for name in _NOT_OF_SERVERS),
-    "extAuthz.conditional[].policy.protocol.grpc",  # gRPC callouts
-    "rateLimit.local[].tokens",  # LLM
-    "rateLimit.conditional[].policy.local[].tokens",  # LLM
-    "rateLimit.global",  # gRPC callouts
-    "rateLimit.conditional[].policy.global",  # gRPC callouts
-    *(f"jwtAuthentication.providers[].jwks.remote.policies.{name}" for name in _NOT_OF_SERVERS),
-    *(f"jwtAuthentication.providers[].jwks.discovery.policies.{name}" for name in _NOT_OF_SERVERS),
-)
+def _stream_backend_in_the_file(above: str, carried: str) -> Iterator[str]:
+    """Of routes of connections or datagrams."""
+    yield from (f"{above}.{name}" for name in ("host", "backend", "weight"))
+    yield from (f"{above}.policies.{to_camel(row.file_attribute)}" for row in of(BACKEND) if carried in row.carries)
 
-STANDALONE: Final = "Standalone"
-"""Stands for the standalone file where kinds are asked for."""
 
 HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "Gateway": (
@@ -111,31 +69,11 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         _EXTENSION.format("spec.rules[].backendRefs[].filters[]"),
     ),
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), ("spec", "-spec.useDefaultGateways")),
-    "GatewayPolicy": (
-        "spec.targetRefs",
-        "spec.targetSelectors",
-        "spec.strategy",
-        "spec.frontend.accessLog",
-        "spec.frontend.connect",
-        "-spec.frontend.accessLog.otlp",  # telemetry
-        "spec.frontend.http",
-        "spec.frontend.networkAuthorization",
-        "spec.frontend.proxyProtocol",
-        "spec.frontend.tcp",
-        "spec.frontend.tls",
-        "spec.frontend.limits",
-        "spec.traffic",
-        "-spec.traffic.extProc",  # gRPC callouts
-        "-spec.traffic.extAuth.grpc",  # gRPC callouts
-        "-spec.traffic.extAuth.conditional[].policy.grpc",  # gRPC callouts
-        "-spec.traffic.rateLimit.local[].tokens",  # LLM: nothing counts tokens
-        "-spec.traffic.rateLimit.conditional[].policy.local[].tokens",  # LLM
-        "-spec.traffic.rateLimit.global",  # gRPC callouts
-        "-spec.traffic.rateLimit.conditional[].policy.global",  # gRPC callouts
-        *(f"spec.backend.{name}" for name in (*_CONNECTING, *_OF_KINDS)),
+    "GatewayPolicy": tuple(
+        f"spec.{name}" for name in ("targetRefs", "targetSelectors", "strategy", FRONTEND, TRAFFIC, BACKEND)
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),
-    "GatewayBackend": (*_kinds("spec", lambda kind: kind.name),),
+    "GatewayBackend": tuple(_kinds("spec", lambda kind: kind.name)),
     "GatewayParameters": (
         "spec",
         "-spec.istio",  # proxies take no part in a mesh
@@ -147,46 +85,46 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
         *_kinds("backends[]", lambda kind: kind.file_field),
         "binds[].port",
         "binds[].addresses",
-        "binds[].listeners[].name",
-        "binds[].listeners[].protocol",
-        "binds[].listeners[].hostname",
-        "binds[].listeners[].tls",
+        *(f"binds[].listeners[].{name}" for name in ("name", "protocol", "hostname", "tls", "http", "policies")),
         "-binds[].listeners[].tls.options",  # of implementations
-        "binds[].listeners[].routes[].name",
-        "binds[].listeners[].routes[].hostnames",
-        "binds[].listeners[].routes[].matches",
+        *(f"binds[].listeners[].routes[].{name}" for name in ("name", "hostnames", "matches", "policies")),
+        *_kinds("binds[].listeners[].routes[].backends[]", lambda kind: kind.file_field),
         "binds[].listeners[].routes[].backends[].backend",
         "binds[].listeners[].routes[].backends[].weight",
-        *_kinds("binds[].listeners[].routes[].backends[]", lambda kind: kind.file_field),
-        *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_CONNECTING, *_OF_KINDS)),
-        *(f"-binds[].listeners[].routes[].policies.requestMirror.policies.{name}" for name in _NOT_OF_SERVERS),
-        *(
-            f"binds[].listeners[].{routes}[].{field}"
-            for routes in ("tcpRoutes", "udpRoutes")
-            for field in ("name", "backends[].host", "backends[].backend", "backends[].weight")
-        ),
+        "binds[].listeners[].tcpRoutes[].name",
         "binds[].listeners[].tcpRoutes[].hostnames",
-        *(f"binds[].listeners[].tcpRoutes[].backends[].policies.{name}" for name in ("tls", "tcp", "health", "limits")),
-        "binds[].listeners[].udpRoutes[].backends[].policies.health",
-        *(f"binds[].listeners[].routes[].policies.{name}" for name in (*_FILTERS_IN_THE_FILE, *_TRAFFIC_IN_THE_FILE)),
-        *(f"-binds[].listeners[].routes[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
-        "binds[].listeners[].policies.phase",
-        *(f"binds[].listeners[].policies.{name}" for name in _TRAFFIC_IN_THE_FILE),
-        *(f"-binds[].listeners[].policies.{row}" for row in _NOT_YET_IN_THE_FILE),
-        "frontendPolicies.accessLog",
-        "frontendPolicies.connect",
-        "-frontendPolicies.accessLog.otlp",  # telemetry
-        "frontendPolicies.http",
-        "frontendPolicies.networkAuthorization",
-        "frontendPolicies.proxyProtocol",
-        "frontendPolicies.tcp",
-        "frontendPolicies.tls",
-        "binds[].listeners[].http",
-        "frontendPolicies.limits",
+        *_stream_backend_in_the_file("binds[].listeners[].tcpRoutes[].backends[]", TCP),
+        "binds[].listeners[].udpRoutes[].name",
+        *_stream_backend_in_the_file("binds[].listeners[].udpRoutes[].backends[]", UDP),
+        "frontendPolicies",
     ),
 }
 """Kind (or STANDALONE) to what works of it: a path with all below it, `-` before one that does not work
-after all, "[]" for any item. A kind without a row works wholly."""
+after all, "[]" for any item. A kind without a row works wholly. What does not work of policies, wherever they stand, is
+in `gatewright/attach/policies.py`."""
+
+VALUES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("LocalBackendObjectReference", "kind"): ("InferencePool",),  # endpoints of pools are not asked for
+}
+"""Name of a model and attribute to the values that do not work, of enums and of kinds that a reference may have.
+Wherever the model stands."""
+
+_OF_BYTES: Final = ("static", "dynamic_forward_proxy")
+"""Kinds of backends that also serve what is no request."""
+_OF_REQUESTS: Final = tuple(to_camel(kind.file_field) for kind in KINDS.values() if kind.name not in _OF_BYTES)
+"""The others, in the file."""
+
+
+def _of_stream_routes() -> Iterator[tuple[str, str]]:
+    for routes, carried, why in (
+        ("tcpRoutes", TCP, "it acts on requests, and a TCP route carries bytes"),
+        ("udpRoutes", UDP, "it acts on requests or connections, and a UDP route carries datagrams"),
+    ):
+        kinds = _OF_REQUESTS if carried == TCP else (*_OF_REQUESTS, "dynamicForwardProxy")
+        yield from ((f"{routes}[].backends[].{name}", why) for name in kinds)
+        policies = (to_camel(row.file_attribute) for row in of(BACKEND) if carried not in row.carries)
+        yield from ((f"{routes}[].backends[].policies.{name}", why) for name in policies)
+
 
 DECIDED: Final[dict[str, str]] = {
     "filters[].extensionRef": "no kind of ours is a filter; GatewayPolicies act on routes, and on rules by their names",
@@ -195,6 +133,7 @@ DECIDED: Final[dict[str, str]] = {
     "spec.listeners[].filters": "experimental; a GatewayPolicy with `phase: PreRouting` acts before routing",
     "listeners[].tls.options": "its keys mean nothing in Gateway API; `frontend.tls` of policies has settings",
     "spec.options": "its keys mean nothing in Gateway API; `backend.tls` of policies has settings",
+    **dict(_of_stream_routes()),
 }
 """Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""
 
@@ -235,14 +174,15 @@ class _Row(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A field on the way to unsupported ones: attribute and API name, whether it is one, what lies below, and for
-    those who list them what the field holds."""
+    """A field on the way to unsupported ones: attribute and API name, whether it is one, what lies below, for those who
+    list them what the field holds, and which of its values are unsupported."""
 
     attribute: str
     name: str
     refused: bool
     below: tuple[Step, ...]
     annotation: Any
+    values: tuple[str, ...] = ()
 
 
 def unsupported(item: KubeObject) -> tuple[Unsupported, ...]:
@@ -286,13 +226,16 @@ def _removed(path: Path) -> str:
 
 def _found(value: Any, steps: tuple[Step, ...], path: tuple[str | int, ...]) -> Iterator[Unsupported]:
     model: type[Model] = type(value)
-    for attribute, name, refused, below, _ in steps:
+    for attribute, name, refused, below, _, values in steps:
         field = getattr(value, attribute)
         if field is None or field == ():
             continue
         if refused:
             if attribute in value.model_fields_set and field != _default(model, attribute):
                 yield Unsupported((*path, name), _removed((*path, name)))
+        elif values:
+            found = field if isinstance(field, tuple) else (field,)
+            yield from (Unsupported((*path, name), f"{UNSUPPORTED}{each}") for each in values if each in found)
         elif isinstance(field, tuple):
             for index, item in enumerate(field):
                 yield from _found(item, below, (*path, name, index))
@@ -319,7 +262,7 @@ def tree(kind: str, model: type[Model]) -> tuple[Step, ...]:
     return tuple(step for step in _steps(model, rows, False) if step.name not in ENVELOPE)
 
 
-def _rows(paths: tuple[str, ...]) -> dict[str, _Row]:
+def _rows(paths: Iterable[str]) -> dict[str, _Row]:
     first: dict[str, _Row] = {}
     for path in paths:
         rows, honoured = first, not path.startswith("-")
@@ -336,10 +279,37 @@ def _steps(model: type[Model], rows: dict[str, _Row], honoured: bool) -> Iterato
         name = field.alias or attribute
         row = rows.get(name) or _Row(None, {})
         here = honoured if row.honoured is None else row.honoured
+        policy = policy_of(model, attribute)
+        below = row.below
+        if policy is not None and here:
+            here = not policy.waits_as_a_whole
+            below = _rows(_waiting_below(policy, attribute)) if here else {}
         inside: Any = model_in(field.annotation)
-        if row.below and inside is not None:
-            below = tuple(_steps(inside, row.below, here))
-            if below:
-                yield Step(attribute, name, False, below, field.annotation)
+        values = VALUES.get((model.__name__, attribute), ()) if here else ()
+        if values:
+            yield Step(attribute, name, False, (), field.annotation, values)
+        elif inside is not None and (here or below):
+            steps = tuple(_steps(inside, below, here))
+            if steps:
+                yield Step(attribute, name, False, steps, field.annotation)
         elif not here:
             yield Step(attribute, name, True, (), field.annotation)
+
+
+def policy_of(model: type[Model], attribute: str) -> Policy | None:
+    """The policy that a field is, if its model is a part of the table of policies."""
+    for part in getattr(model, "parts", ()):
+        row = BY_FILE.get((part, attribute)) or BY_ATTRIBUTE.get((part, attribute))
+        if row is not None:
+            return row
+    return None
+
+
+def _waiting_below(policy: Policy, attribute: str) -> Iterator[str]:
+    """Rows of what does not work of a policy that works. `attribute`: its name here, in the file or elsewhere."""
+    in_file = attribute == policy.in_file
+    for each in policy.waits:
+        path = (each.in_file if in_file else "") or each.path
+        yield f"-{path}"
+        if policy.conditional:
+            yield f"-conditional[].policy.{path}"

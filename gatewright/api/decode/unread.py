@@ -40,6 +40,7 @@ TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
 _ANY: Final = [{"group": GATEWAY_API_GROUP, "kind": "Gateway", "name": "any"}]
 """A target that is valid, in place of those that may not be."""
 
+
 def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPolicy | None:
     """A policy with the targets of `document` (names in the API's spelling) and no settings; None when it has no target
     that can be read. It may have more targets than a valid one, or both lists of them."""

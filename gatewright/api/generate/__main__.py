@@ -1,7 +1,7 @@
 """`python -m gatewright.api.generate [--check]`: write what is generated from the models, or say what is out of date.
 
-Called by scripts/gen-api and scripts/check, in the root of the repository. It writes what FOLDERS and
-PAGES name, removes what is generated no more from the folders, and prints the size of each file.
+Called by scripts/gen-api and scripts/check, in the root of the repository. It writes what FOLDERS, PAGES and
+SECTIONS name, removes what is generated no more from the folders, and prints the size of each file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gatewright.api.generate import backends, crds, editor, reference, waiting
+from gatewright.api.generate import backends, crds, editor, policies, reference, waiting
 from gatewright.variables import page, schema
 
 FOLDERS: Final = {
@@ -28,11 +28,15 @@ PAGES: Final = {
 }
 """File among others to what makes its text."""
 
+SECTIONS: Final = {"docs/policies.md": policies.within}
+"""Page that is written by hand, to what makes of its text one with a current section."""
+
 
 def outputs() -> dict[Path, str]:
-    """Every generated file, by its path below the root."""
+    """Every generated file, by its path below the root, which is the current folder."""
     files = {Path(folder, name): text for folder, make in FOLDERS.items() for name, text in make().items()}
-    return files | {Path(name): make() for name, make in PAGES.items()}
+    files |= {Path(name): make() for name, make in PAGES.items()}
+    return files | {Path(name): make(Path(name).read_text()) for name, make in SECTIONS.items() if Path(name).is_file()}
 
 
 def stale(root: Path, files: dict[Path, str]) -> list[Path]:

@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from gatewright.api.checks.unsupported import STANDALONE
+from gatewright.api.checks.unsupported import STANDALONE, decided
 from gatewright.api.generate import crds, descriptions, editor, rules, spellings, waiting
 from gatewright.api.generate.shapes import (
     Choice,
@@ -129,8 +129,8 @@ def _places(kind: str, paths: list[str]) -> Iterator[str]:
     more = f" and {len(paths) - _PLACES_SHOWN} more" if len(paths) > _PLACES_SHOWN else ""
     yield f"At {shown}{more}."
     yield ""
-    waiting = [_refused(kind, path) for path in paths]
-    if all(waiting):
+    waiting = [_refused(kind, path) for path in paths if decided(path) is None]
+    if waiting and all(waiting):
         yield f"*Not supported yet:* {', '.join(f'`{path}`' for path in dict.fromkeys(waiting))}."
         yield ""
 

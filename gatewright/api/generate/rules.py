@@ -43,6 +43,7 @@ from gatewright.api.traffic import (
     transformation,
     upgrades,
 )
+from gatewright.attach.policies import LATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +129,7 @@ _GUARDS: Final = ("regex", "webhook", "bedrockGuardrails", "googleModelArmor")
 _PROVIDERS: Final = ("openai", "azureopenai", "azure", "anthropic", "gemini", "vertexai", "bedrock", "custom")
 _LEVEL: Final = r"\\s*([^,=]*=\\s*)?(?i:off|error|warn|warning|info|debug)\\s*"
 _ORIGIN: Final = r"[A-Za-z][A-Za-z0-9+.-]*://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?"
-_GATEWAY_PHASE: Final = (
-    "buffer",
-    "csrf",
-    "directResponse",
-    "headerModifiers",
-    "hostRewrite",
-    "upgrades",
-    "rateLimit",
-    "retry",
-    "timeouts",
-)
+_LATE: Final = [to_camel(name) for name in LATE]
 
 
 def _targets(section: str) -> tuple[Rule, ...]:
@@ -278,8 +269,8 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     extraction.AuthorizationExtractionLocation: (one_of("header", "queryParameter", "cookie", "expression"),),
     traffic.Traffic: (
         Rule(
-            "self.phase != 'PreRouting' || !(" + " || ".join(f"has(self.{name})" for name in _GATEWAY_PHASE) + ")",
-            f"{', '.join(_GATEWAY_PHASE)} must be absent when phase is PreRouting",
+            "self.phase != 'PreRouting' || !(" + " || ".join(f"has(self.{name})" for name in _LATE) + ")",
+            f"{', '.join(_LATE)} must be absent when phase is PreRouting",
         ),
     ),
     transformation.RequestTransform: _HEADER_EDITS,

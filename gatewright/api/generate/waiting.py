@@ -77,6 +77,8 @@ def _refused(steps: tuple[Step, ...], before: str) -> Iterator[tuple[str, list[s
         path = f"{before}{step.name}"
         if step.refused:
             yield path, list(settings(path, step.annotation))
+        elif step.values:
+            yield from ((f"{path}: {value}", [f"{path}: {value}"]) for value in step.values)
         else:
             yield from _refused(step.below, f"{path}[]." if is_list(step.annotation) else f"{path}.")
 

@@ -37,7 +37,7 @@ class FileMirror(Reference):
 
 
 @file_form
-class RoutePolicies(RequestPolicies, BackendFull):  # type: ignore[misc]  # what both have is that of requests
+class RoutePolicies(RequestPolicies, BackendFull):
     """What happens with the requests of a route: filters of an HTTPRoute's rule, then `traffic` and `backend` of a
     GatewayPolicy."""
 

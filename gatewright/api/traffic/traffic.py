@@ -25,6 +25,7 @@ from gatewright.api.traffic.transformation import TransformationOrConditional
 from gatewright.api.traffic.upgrades import Upgrades
 from gatewright.attach.policies import EARLY, TRAFFIC
 
+
 class RequestPolicies(RuledModel):
     """All policies about requests, of the table in `gatewright/attach/policies.py`: those of GatewayPolicies, and of
     routes and listeners in the standalone file."""

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from gatewright.api.backend.backend import BackendFull
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.schema import names
 from gatewright.api.schema.model import model_in
@@ -86,16 +85,6 @@ def test_nothing_in_the_file_refers_to_objects_of_a_cluster() -> None:
     models = models_below(StandaloneFile, set())
     assert [model for model in models if issubclass(model, OF_THE_CLUSTER)] == []
     assert len(models) > 150
-
-
-def test_a_route_takes_all_policies_of_requests_and_of_backends() -> None:
-    def names_of(model: type[BaseModel]) -> set[str]:
-        return {field.alias or name for name, field in model.model_fields.items()}
-
-    of_a_rule = {"urlRewrite", "requestRedirect", "requestMirror"}
-    of_policies = names_of(file_form(Traffic)) - {"phase"} | names_of(file_form(BackendFull))
-    assert names_of(RoutePolicies) == of_policies | of_a_rule
-    assert "extAuthz" in of_policies and "extAuth" not in of_policies
 
 
 def test_a_form_is_made_once_and_is_the_model_where_nothing_differs() -> None:
