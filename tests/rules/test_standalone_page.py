@@ -41,7 +41,7 @@ def test_what_waits_is_valid_otherwise(block: str) -> None:
 
 def test_every_part_has_an_example() -> None:
     wanted = set(fields_of(StandaloneFile, set()))
-    assert {("StandaloneFile", "binds"), ("RoutePolicies", "extAuthz"), ("Content", "env")} <= wanted
+    assert {("StandaloneFile", "binds"), ("_Traffic", "extAuthz"), ("Content", "env")} <= wanted
     shown = {field for block in (*WORKING, *WAITING) for field in fields_in(file_of(block))}
     assert sorted(wanted - shown) == []
 
