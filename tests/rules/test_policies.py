@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from dataplane.filters.registry import ROWS
 from gatewright.api.backend.backend import BackendFull, BackendWithAI
 from gatewright.api.backend.simple import BackendSimple
+from gatewright.api.checks.backend_kinds import OWNED
 from gatewright.api.checks.unsupported import VALUES, policy_of
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.generate.waiting import is_list
@@ -183,3 +184,9 @@ def test_a_field_of_two_parts_is_that_of_the_first() -> None:
     found = [policy_of(RoutePolicies, name) for name in names]
     assert [row.name for row in found if row] == ["transformation", "ext_auth", "backend_tls"]
     assert [to_camel(row.file_attribute) for row in found if row] == ["transformation", "extAuthz", "tls"]
+
+
+def test_the_policy_of_a_kind_of_backends_works_with_its_kind() -> None:
+    """And it is refused where the kind is."""
+    rows = {row.attribute: row for row in of(BACKEND)}
+    assert [name for name, kind in OWNED.items() if rows[name].waits_as_a_whole is kind.works] == []
