@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, repeat
 from typing import Final
 
-import dataplane.backends.mcp.outlet  # noqa: F401  # workers have it before a table has MCP servers
+import dataplane.backends.mcp.serving  # noqa: F401  # workers have it before a table has MCP servers
 from tests.hostile.streams import (
     CLIENT,
     COMMAS,

@@ -81,7 +81,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "dataplane.a2a": ("a2a", "proxy", POLICIES, REPRS),
     "dataplane.agent": ("agent", "xds", "link", "telemetry", "test_worker.py", CORPUS, REPRS, *LIVES),
-    "dataplane.backends": ("mcp", "upstream", POLICIES, GUARDRAILS, REPRS, *MCP),
+    "dataplane.backends": ("backends", "mcp", "upstream", POLICIES, GUARDRAILS, REPRS, *MCP),
     "dataplane.chain": ("chain", "filters", "proxy", "server", POLICIES, OPERATIONS, REPRS),
     "dataplane.credentials": ("credentials", "filters", POLICIES, CORPUS, REPRS, *IDENTITY),
     "dataplane.filters": ("filters", "chain", "credentials", "server", "table", POLICIES, CALLOUTS, REPRS),

@@ -17,28 +17,29 @@ from typing import Any, cast
 import pytest
 
 from dataplane.backends.registry import KINDS
-from dataplane.carriers import Consumer, Upstream
+from dataplane.backends.terminating.terminator import Terminator
+from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
 from dataplane.chain.filter import OF_KIND, STEP, Env, Filter, Refused, Row
 from dataplane.chain.streaming import transforming
 from dataplane.exchange import Exchange
 from dataplane.filters.registry import ROWS
-from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.http.sse import Event, EventReader, write
+from dataplane.mcp.hearing import Signal
 from dataplane.proxy.exchange import CarriedExchange
 from dataplane.telemetry.log_field import Field, Group
 from dataplane.telemetry.log_rows.registry import GROUPS
 from dataplane.telemetry.metric import Metric
 from dataplane.telemetry.metrics import METRICS
-from dataplane.upstream import connecting, kinds, lease
-from dataplane.upstream.endpoint import Endpoint, Lease
+from dataplane.upstream import kinds
+from dataplane.upstream.endpoint import Lease
 from dataplane.upstream.lease import BackendPlan, Leases
-from dataplane.upstream.limits import Tally
 from dataplane.upstream.parts import Part, plan_of
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.checks.backend_kinds import KINDS as KINDS_ABOVE
 from gatewright.api.checks.backend_kinds import BackendKind, Parts
 from gatewright.api.lower.kinds.kind import BackendReferences, Kind, Lowered, Policies
 from gatewright.api.lower.kinds.registry import ROWS as LOWERINGS
+from gatewright.kept_errors import kept
 from gatewright.wire.v1 import backend_pb2, mcp_pb2
 from gatewright.wire.v1.resource_pb2 import Resource
 from tests.carriers import Answer, Carrier, Request, Response, Run
@@ -65,7 +66,6 @@ binds:
           - {name: two, static: {host: 127.0.0.2, port: 9000}}
         policies: {OWN}
 """
-HEAD = b"\r\ncontent-type: text/event-stream\r\n"
 
 # --- what comes with the kind: log fields, a metric, a policy
 
@@ -143,7 +143,7 @@ class Joining(kinds.Row):
         if most is not None and most.refused:
             holder.lease_failed("refused", f"{plan.key}: {most.refused}")
             return
-        holder.up = Joined(self, holder, leases, made.parts, most)
+        holder.up = Terminator(holder, Joined(self, holder, made.parts, most).serve)
         holder.lease_ready(holder.up)
 
     async def cleanup(self) -> None:
@@ -195,149 +195,58 @@ def above_the_proxy() -> Iterator[pytest.MonkeyPatch]:
         yield tables
 
 
-class PartCall:
-    """The call to one part: `lease.Lease`."""
-
-    method, target, upgrade, length, retries, client = b"GET", b"/part", b"", 0, None, None
-    version, scheme, is_grpc, takes_trailers = b"HTTP/1.1", b"http", False, False
-    never_indexed = NO_NAMES
-    counted: Tally | None = None
-
-    def __init__(self, joined: Joined, part: Part) -> None:
-        self.joined, self.part, self.name = joined, part, part.name.encode()
-        self.endpoint: Endpoint | None = None
-        self.up: Upstream | None = None
-        self.leased, self.lease, self.attempt, self.is_over = False, 0, 0, False
-
-    def begin(self, leases: Leases) -> None:
-        x = self.joined.x
-        plan = plan_of(x.table, self.part, x.policies, leases)
-        if plan.request_timeout is not None:
-            x.context.deadlines.wake_at(x.context.clock() + plan.request_timeout, self)
-        leases.begin(self, plan)
-
-    def wake(self, now: float) -> None:
-        """Its `requestTimeout`."""
-        if not self.is_over and self.leased:
-            lease.release(self)
-            self.joined.event(Event(b"late", self.name))
-            self.ended()
-
-    def lease_ready(self, up: Upstream) -> None:
-        up.begin(self, b"\r\nhost: part\r\n", b"", True)
-
-    lease_again = lease_ready
-
-    def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
-        self.upstream_lost(cause, False)
-
-    def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
-        """Of no use here."""
-
-    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        connecting.settle(self)
-        self.upstream_content(first, end)
-
-    def upstream_interim(self, head: ResponseHead) -> None:
-        """Of no use here."""
-
-    def upstream_content(self, data: bytes, end: bool) -> None:
-        if data:
-            self.joined.x.context.recorder.count(EVENTS, self.part.name)
-            self.joined.event(Event(data, self.name))
-        if end:
-            self.ended()
-
-    def ended(self) -> None:
-        self.up, self.is_over = None, True
-        self.joined.changed()
-
-    def upstream_trailers(self, lines: bytes) -> None:
-        self.upstream_content(b"", True)
-
-    def upstream_lost(self, cause: str, stale: bool) -> None:
-        connecting.settle(self)
-        self.joined.cause = cause
-        self.ended()
-
-    def upstream_blocked(self) -> None:
-        """There is no more to send."""
-
-    upstream_drained = upstream_blocked
-
-
 class Joined:
-    """`carriers.Upstream` of one request."""
+    """What serves one request."""
 
-    def __init__(
-        self, kind: Joining, x: CarriedExchange, leases: Leases, of: tuple[Part, ...], most: Most | None
-    ) -> None:
-        self.kind, self.x, self.leases, self.most = kind, x, leases, most
-        self.parts = [PartCall(self, part) for part in of]
+    def __init__(self, kind: Joining, x: CarriedExchange, of: tuple[Part, ...], most: Most | None) -> None:
+        self.kind, self.x, self.parts, self.most = kind, x, of, most
         self.notes = {"events": 0}
         x.leave(NOTES, self.notes)
-        self.cause = ""
-        self.is_begun = False
-        self.waiting: Any = None
-        self.consumer: Consumer | None = None
+        self.left = len(of)
+        self.failure: CallFailed | None = None
+        self.changed = Signal(x.context.make_future)
 
-    def begin(self, consumer: Consumer, block: bytes, first: bytes, end: bool) -> None:
-        self.consumer = consumer
-        self.work = self.x.work(self.run())
-
-    async def run(self) -> None:
+    async def serve(self, out: Terminator) -> None:
+        works = [self.x.work(self.follow(out, part)) for part in self.parts]
         try:
-            for part in self.parts:
-                part.begin(self.leases)
-            while not self.cause and not all(part.is_over for part in self.parts):
-                self.waiting = self.x.context.make_future()
-                await self.waiting
+            while self.left and self.failure is None:
+                await self.changed.wait()
         finally:
-            for part in self.parts:
-                lease.release(part)
+            for each in works:
+                each.cancel()
             await self.kind.cleanup()
-        if self.consumer is not None and self.cause:
-            self.consumer.upstream_lost("reset", False)
-        elif self.consumer is not None:
-            self.consumer.upstream_content(b"", True)
+        if self.failure is None:
+            out.end()
+        else:
+            out.lost()
 
-    def changed(self) -> None:
-        if self.waiting is not None and not self.waiting.done():
-            self.waiting.set_result(None)
+    async def follow(self, out: Terminator, part: Part) -> None:
+        calls = self.x.context.calls
+        name = part.name.encode()
+        plan = plan_of(self.x.table, part, self.x.policies, calls.leases)
+        call = calls.open(plan, CallRequest(b"GET", b"/part", b"part"), x=self.x, head_within=FOR_EVER)
+        try:
+            while data := await call.receive():
+                self.x.context.recorder.count(EVENTS, part.name)
+                self.event(out, Event(data, name))
+                await out.ready()
+        except CallFailed as failed:
+            if failed.cause != "timeout":
+                self.failure = kept(failed)
+            else:
+                self.event(out, Event(b"late", name))
+        finally:
+            call.cancel()
+            self.left -= 1
+            self.changed.set()
 
-    def event(self, event: Event) -> None:
-        if self.consumer is None or (self.most is not None and self.notes["events"] >= self.most.events):
+    def event(self, out: Terminator, event: Event) -> None:
+        if self.most is not None and self.notes["events"] >= self.most.events:
             return
         self.notes["events"] += 1
-        if self.is_begun:
-            self.consumer.upstream_content(write(event), False)
-        else:
-            self.is_begun = True
-            head = ResponseHead(200, b"HTTP/1.1 200 OK", HEAD, HEAD, UNKNOWN, True)
-            self.consumer.upstream_head(head, write(event), False)
-
-    def content(self, data: bytes, end: bool) -> None:
-        """It has no use for the request's content."""
-
-    def trailers(self, lines: bytes) -> None:
-        """Nor for these."""
-
-    def pause(self) -> None:
-        for part in self.parts:
-            if part.up is not None:
-                part.up.pause()
-
-    def resume(self) -> None:
-        for part in self.parts:
-            if part.up is not None:
-                part.up.resume()
-
-    def reset(self) -> None:
-        self.consumer = None
-        self.work.cancel()
-
-    def discard(self) -> None:
-        self.reset()
+        if not out.has_begun:
+            out.head(200, b"content-type: text/event-stream\r\n")
+        out.give(write(event))
 
 
 class World:
@@ -567,7 +476,8 @@ def test_a_slow_client_stops_both_calls(carrier: Carrier) -> None:
     world = World(carrier)
     one, two = world.begin()
     world.asked.pause()
-    one.content(bytes(1_000_000))
+    for each in (one, two, one, two):
+        each.content(bytes(1_000_000))
     assert not one.is_read and not two.is_read
     world.asked.resume()
     assert one.is_read and two.is_read

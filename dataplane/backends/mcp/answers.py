@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from dataplane.backends.terminating.pump import EventPump
 from dataplane.chain.calls import FOR_EVER, CallFailed
-from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge
+from dataplane.http.sse import EventTooLarge
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Beyond, Malformed, Message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
     from dataplane.chain.calls import CallAnswer
     from dataplane.upstream.calls import HttpCalls
-
-WhatT = TypeVar("WhatT")
 
 TOGETHER: Final = 4
 """Answers of the largest size that are read for one request."""
@@ -48,6 +44,17 @@ def too_large(target: str, most: int) -> AnswerRefused:
 def unreadable(target: str, error: Malformed) -> TargetFailed:
     failure = AnswerRefused if isinstance(error, Beyond) else TargetFailed
     return failure(target, f"its answer is not readable: {error}")
+
+
+WRONG: Final = (CallFailed, EventTooLarge, Malformed)
+"""What may be wrong with an answer that is read: it breaks off, is too large, or is no message."""
+
+
+def wrong(target: str, most: int, error: Exception) -> TargetFailed:
+    """One of `WRONG` as the failure of its target. `most`: bytes that are read."""
+    if isinstance(error, Malformed):
+        return unreadable(target, error)
+    return too_large(target, most) if isinstance(error, EventTooLarge) else TargetFailed(target, str(error))
 
 
 class Labelled(Protocol):
@@ -83,32 +90,6 @@ class Opened(NamedTuple):
     """When an answer that is read has to be there whole."""
 
 
-SLICE: Final = 16_384
-"""Bytes of events that are looked at in one turn of the loop: thousands of them may be there at once."""
-MANY: Final = 64
-"""Events of them: rules may be asked about each."""
-
-
-def events(reader: EventReader, data: bytes) -> AsyncIterator[Event]:
-    """Events that end in `data`, in slices. Raises `EventTooLarge`."""
-    return _sliced(reader.feed, data)
-
-
-def everything(reader: EventReader, data: bytes) -> AsyncIterator[Event | Aside]:
-    """The same with what is beside them: comments, by which servers keep a stream alive, and blocks without data."""
-    return _sliced(reader.feed_all, data)
-
-
-async def _sliced(feed: Callable[[bytes], list[WhatT]], data: bytes) -> AsyncIterator[WhatT]:
-    for start in range(0, len(data), SLICE):
-        for count, each in enumerate(feed(data[start : start + SLICE]), 1):
-            yield each
-            if not count % MANY:
-                await asyncio.sleep(0)
-        if len(data) > SLICE:
-            await asyncio.sleep(0)
-
-
 class Deadline:
     """Ends a call whose server takes too long (`carriers.Sleeper`)."""
 
@@ -141,39 +122,52 @@ class Answers:
             self._calls.wake_at(opened.until, late)
         try:
             return await self._read(opened, request_id, target)
-        except CallFailed as error:
-            raise TargetFailed(target, "its answer was not whole in time" if late.has_passed else str(error)) from None
-        except EventTooLarge:
-            raise too_large(target, self._most) from None
-        except Malformed as error:
-            raise unreadable(target, error) from None
+        except WRONG as error:
+            if late.has_passed and isinstance(error, CallFailed):
+                raise TargetFailed(target, "its answer was not whole in time") from None
+            raise wrong(target, self._most, error) from None
         finally:
             late.is_met = True
 
     async def _read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
-        """Raises `TargetFailed`, `CallFailed`, `Malformed`, `EventTooLarge`."""
+        """Raises `TargetFailed` and `WRONG`."""
+        counted = _Counted(self, opened.call, target)
         content_type = (opened.answer.head.get(b"content-type") or b"").lower()
-        is_stream = content_type.startswith(b"text/event-stream")
-        reader, parts, size = EventReader(self._most), [], 0
-        while data := await opened.call.receive():
-            size += len(data)
-            self._left -= len(data)
-            if size > self._most:
-                raise too_large(target, self._most)
-            if self._left < 0:
-                raise AnswerRefused(target, f"all answers have more than {self._most * TOGETHER} bytes")
-            if not is_stream:
+        if not content_type.startswith(b"text/event-stream"):
+            parts = []
+            while data := await counted.receive():
                 parts.append(data)
-                continue
-            async for event in events(reader, data):
-                if not event.data:
-                    continue  # the first event of a stream that can be resumed is an id alone (MCP 2025-11-25)
-                message = messages.read(event.data)
-                if message.is_response and message.request_id == request_id:
-                    return message
-        if is_stream:
-            raise TargetFailed(target, "its stream ended without an answer")
-        return _answer(messages.read(b"".join(parts)), request_id, target)
+            return _answer(messages.read(b"".join(parts)), request_id, target)
+        pump = EventPump(counted, self._most)
+        while (event := await pump.event()) is not None:
+            if not event.data:
+                continue  # the first event of a stream that can be resumed is an id alone (MCP 2025-11-25)
+            message = messages.read(event.data)
+            if message.is_response and message.request_id == request_id:
+                return message
+        raise TargetFailed(target, "its stream ended without an answer")
+
+    def count(self, target: str, size: int, more: int) -> None:
+        """`more` bytes of an answer have come, which has `size` with them. Raises `AnswerRefused`."""
+        self._left -= more
+        if size > self._most:
+            raise too_large(target, self._most)
+        if self._left < 0:
+            raise AnswerRefused(target, f"all answers have more than {self._most * TOGETHER} bytes")
+
+
+class _Counted:
+    """A call of which no more is read than `Answers` allow."""
+
+    def __init__(self, answers: Answers, call: Answering, target: str) -> None:
+        self._answers, self._call, self._target = answers, call, target
+        self._size = 0
+
+    async def receive(self) -> bytes:
+        data = await self._call.receive()
+        self._size += len(data)
+        self._answers.count(self._target, self._size, len(data))
+        return data
 
 
 def _answer(message: Message, request_id: messages.Id | None, target: str) -> Message:

@@ -36,7 +36,7 @@ class Mcp(Row):
         "dataplane.backends.mcp.guarding",
         "dataplane.backends.mcp.sending",
         "dataplane.backends.mcp.posts",
-        "dataplane.backends.mcp.outlet",
+        "dataplane.backends.mcp.serving",
         "dataplane.backends.mcp.legacy.requests",
         "dataplane.backends.mcp.legacy.client_posts",
         "dataplane.backends.mcp.legacy.peers",
@@ -65,8 +65,9 @@ class Mcp(Row):
         if not isinstance(holder, Exchange):
             holder.lease_failed("refused", f"{plan.key}: MCP servers answer requests of clients, no calls of policies")
             return
-        from dataplane.backends.mcp.outlet import Outlet  # loaded late
+        from dataplane.backends.mcp import serving  # loaded late, and what it stands on
+        from dataplane.backends.terminating.terminator import Terminator
 
         x = cast("McpExchange", holder)
-        x.up = Outlet(x, cast("plans.McpPlan", plan.of_kind))  # which `plan` above has made
+        x.up = Terminator(x, serving.serve)
         x.lease_ready(x.up)

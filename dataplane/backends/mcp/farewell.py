@@ -78,17 +78,12 @@ class Farewell:
         return self
 
     @property
-    def out(self) -> Farewell:
-        """As `Visit.out`."""
-        return self
-
-    @property
     def table(self) -> Any:
         """The one that serves now: nothing keeps an older one."""
         return self.context.calls.table()
 
-    def taken(self) -> None:
-        """As `Outlet.taken`: nobody waits."""
+    asking = None
+    """As `Visit.asking`: nobody waits."""
 
     def __call__(self, renewed: Callable[[str], UpstreamSession | None]) -> None:
         """As `worker.Goodbye`."""

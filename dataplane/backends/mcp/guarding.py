@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
+from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, unreadable, wrong
 from dataplane.backends.mcp.relay import JSON, STREAM, Rewrite, kind_of, passed_lines, relay, whole
 from dataplane.backends.mcp.visit import EVENTS, Visit
-from dataplane.chain.calls import CallFailed
+from dataplane.backends.terminating.pump import pumped
 from dataplane.http.heads import Head
-from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
+from dataplane.http.sse import Aside, Event, write, write_aside
 from dataplane.mcp import messages
 from dataplane.mcp.messages import Malformed, Message, Object
 
@@ -192,21 +192,17 @@ async def _relay_failure(visit: Visit, opened: Opened, target: str, lines: bytes
 
 
 async def _relay_events(visit: Visit, opened: Opened, rewrite: Rewrite | None, message: Message, target: str) -> None:
-    reader, out = EventReader(visit.plan.max_answer), visit.out
+    async def shown(event: Event) -> bytes:
+        text = await _shown(visit, event.data, rewrite, message, target) if event.data else b""
+        return b"" if text is None else write(Event(text, event.type, None, event.retry))
+
+    most = visit.plan.max_answer
     try:
-        while data := await opened.call.receive():
-            async for event in everything(reader, data):
-                if isinstance(event, Aside):
-                    out.give(_aside(event))
-                    continue
-                shown = await _shown(visit, event.data, rewrite, message, target) if event.data else b""
-                if shown is not None:
-                    out.give(write(Event(shown, event.type, None, event.retry)))
-            await out.ready()
-    except EventTooLarge:
-        raise too_large(target, visit.plan.max_answer) from None
-    except CallFailed as error:
-        raise TargetFailed(target, str(error)) from None
+        await pumped(
+            opened.call, lambda event: _aside(event) if isinstance(event, Aside) else shown(event), visit.out, most
+        )
+    except WRONG as error:
+        raise wrong(target, most, error) from None
 
 
 async def _shown(visit: Visit, text: bytes, rewrite: Rewrite | None, message: Message, target: str) -> bytes | None:
@@ -241,18 +237,17 @@ def check_stream(opened: Opened) -> None:
 async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite, target: str) -> None:
     """The events of a stream that a server speaks on of its own accord; answers, which nobody would be shown, are left
     out."""
-    reader, out = EventReader(visit.plan.max_answer), visit.out
+
+    def shown(event: Event | Aside) -> bytes:
+        if isinstance(event, Aside):
+            return _aside(event)
+        if not event.data or messages.read(event.data).is_response:
+            return b""
+        text = rewrite.message(event.data)
+        return b"" if text is None else write(Event(text, event.type, None, event.retry))
+
+    most = visit.plan.max_answer
     try:
-        while data := await opened.call.receive():
-            async for event in everything(reader, data):
-                if isinstance(event, Aside):
-                    out.give(_aside(event))
-                    continue
-                if not event.data or messages.read(event.data).is_response:
-                    continue
-                text = rewrite.message(event.data)
-                if text is not None:
-                    out.give(write(Event(text, event.type, None, event.retry)))
-            await out.ready()
-    except (CallFailed, EventTooLarge, Malformed) as error:
-        raise TargetFailed(target, str(error)) from None
+        await pumped(opened.call, shown, visit.out, most)
+    except WRONG as error:
+        raise wrong(target, most, error) from None

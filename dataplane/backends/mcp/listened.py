@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import guarding
-from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
+from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, wrong
 from dataplane.backends.mcp.following import Pauses
 from dataplane.backends.mcp.relay import Rewrite, rewrite_of
-from dataplane.chain.calls import CallFailed
-from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
+from dataplane.http.sse import Aside, Event, write, write_aside
 from dataplane.mcp import messages
 from dataplane.mcp.hearing import Signal
-from dataplane.mcp.messages import Malformed, Message
+from dataplane.mcp.messages import Message
 from dataplane.mcp.subscriptions import Filter
 from gatewright.kept_errors import again, kept
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.visit import Visit
+    from dataplane.backends.terminating.pump import EventPump
     from dataplane.mcp.plans import TargetPlan
 
 
@@ -44,13 +44,12 @@ class Share:
 
 @dataclass(slots=True)
 class Hearing:
-    """A stream that its server has acknowledged. `rest`: events that came together with that."""
+    """A stream that its server has acknowledged. `pump`: its events from there on."""
 
     share: Share
     opened: Opened
-    reader: EventReader
+    pump: EventPump
     granted: Filter
-    rest: list[Event]
 
     @property
     def shown(self) -> Filter:
@@ -138,27 +137,17 @@ async def _notices(visit: Visit, message: Message, hearing: Hearing) -> Raw:
     target = hearing.share.target
     rewrite = rewrite_of(visit, target.name, message.request_id)
     try:
-        rest, hearing.rest = hearing.rest, []
-        for event in rest:
-            end = _notice(visit, message, hearing, rewrite, event)
-            if end is not None:
-                return end
-        while data := await hearing.opened.call.receive():
-            async for each in everything(hearing.reader, data):
-                if isinstance(each, Aside):
-                    if each.comment is not None:
-                        visit.out.give(write_aside(Aside(each.comment)))
-                    continue
-                end = _notice(visit, message, hearing, rewrite, each)
+        while (event := await hearing.pump.next()) is not None:
+            if isinstance(event, Event):
+                end = _notice(visit, message, hearing, rewrite, event)
                 if end is not None:
                     return end
-            await visit.out.ready()
-    except CallFailed as error:
-        raise TargetFailed(target.name, str(error)) from None
-    except EventTooLarge:
-        raise too_large(target.name, visit.plan.max_answer) from None
-    except Malformed as error:
-        raise unreadable(target.name, error) from None
+            elif event.comment is not None:
+                visit.out.give(write_aside(Aside(event.comment)))
+            if visit.out.is_paused:
+                await visit.out.ready()
+    except WRONG as error:
+        raise wrong(target.name, visit.plan.max_answer, error) from None
     raise TargetFailed(target.name, "its stream broke off")
 
 

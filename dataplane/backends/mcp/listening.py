@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from dataplane.backends.mcp import listened
-from dataplane.backends.mcp.answers import Deadline, Opened, TargetFailed, events, too_large, unreadable
+from dataplane.backends.mcp.answers import WRONG, Deadline, Opened, TargetFailed, wrong
 from dataplane.backends.mcp.listened import Hearing, Share
 from dataplane.backends.mcp.relay import STREAM, kind_of
 from dataplane.backends.mcp.sending import OK, passed_on
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
-from dataplane.chain.calls import CallFailed
-from dataplane.http.sse import Event, EventReader, EventTooLarge, write
+from dataplane.backends.terminating.pump import EventPump
+from dataplane.http.sse import Event, write
 from dataplane.mcp import messages, names, subscriptions
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message, Object
 from dataplane.mcp.subscriptions import Filter
@@ -104,29 +104,23 @@ async def _acknowledged(visit: Visit, opened: Opened, share: Share, message: Mes
     calls = visit.x.context.calls
     deadline = Deadline(opened)
     calls.wake_at(calls.clock() + LIST_SECONDS, deadline)
-    reader, first, rest = EventReader(visit.plan.max_answer), None, list[Event]()
+    most = visit.plan.max_answer
+    pump, first = EventPump(opened.call, most), None
     try:
         while first is None:
-            data = await opened.call.receive()
-            if not data:
+            event = await pump.event()
+            if event is None:
                 raise TargetFailed(share.target.name, "its stream ended without an acknowledgement")
-            async for event in events(reader, data):
-                if first is not None:
-                    rest.append(event)
-                elif event.data:
-                    first = messages.read(event.data)
+            if event.data:
+                first = messages.read(event.data)
         if first.is_response and first.request_id == message.request_id and first.result is UNSET:
             return first
         if first.method != subscriptions.ACKNOWLEDGED:
             raise TargetFailed(share.target.name, "its stream does not begin with an acknowledgement")
         granted = subscriptions.read(messages.object_of(first.params)).within(share.wanted)
-        return Hearing(share, opened, reader, granted, rest)
-    except CallFailed as error:
-        raise TargetFailed(share.target.name, str(error)) from None
-    except EventTooLarge:
-        raise too_large(share.target.name, visit.plan.max_answer) from None
-    except Malformed as error:
-        raise unreadable(share.target.name, error) from None
+        return Hearing(share, opened, pump, granted)
+    except WRONG as error:
+        raise wrong(share.target.name, most, error) from None
     finally:
         deadline.is_met = True
 

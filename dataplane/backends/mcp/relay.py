@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.answers import Opened, TargetFailed, everything, too_large, unreadable
+from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, too_large, wrong
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
+from dataplane.backends.terminating.pump import pumped
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head, is_value, lines_without
 from dataplane.http.messages import UNKNOWN
-from dataplane.http.sse import Aside, Event, EventReader, EventTooLarge, write, write_aside
+from dataplane.http.sse import Aside, Event, write, write_aside
 from dataplane.mcp import merging, messages, names, renaming
 from dataplane.mcp.messages import Malformed, Message
 
@@ -26,8 +27,6 @@ _NOT_PASSED: Final = frozenset(
 STREAM: Final = b"text/event-stream"
 JSON: Final = b"application/json"
 
-WhatT = TypeVar("WhatT")
-AsT = TypeVar("AsT")
 Tag = Callable[[str, messages.Id], str]
 """Target and id of a request that it has for the client, to the id that the client sees."""
 _CANCELLED: Final = "notifications/cancelled"
@@ -235,7 +234,11 @@ async def relay_rewritten(visit: Visit, opened: Opened, rewrite: Rewrite, lines:
         await relay(visit, opened, lines)  # one message, which is the answer
         return
     if kind == JSON:
-        text = _readable(rewrite.message, await whole(opened, visit.plan.max_answer), rewrite.target)
+        most = visit.plan.max_answer
+        try:
+            text = rewrite.message(await whole(opened, most))
+        except Malformed as error:
+            raise wrong(rewrite.target, most, error) from None
         if text is None:
             raise TargetFailed(rewrite.target, "it answered what was not asked")
         visit.give(text, lines)
@@ -249,23 +252,11 @@ async def relay_rewritten(visit: Visit, opened: Opened, rewrite: Rewrite, lines:
 
 async def relay_events(visit: Visit, opened: Opened, rewrite: Rewrite) -> None:
     """The events of a stream, each rewritten."""
-    reader, out = EventReader(visit.plan.max_answer), visit.out
+    most = visit.plan.max_answer
     try:
-        while data := await opened.call.receive():
-            async for event in everything(reader, data):
-                out.give(_readable(rewrite.event, event, rewrite.target))
-            await out.ready()
-    except CallFailed as error:
-        raise TargetFailed(rewrite.target, str(error)) from None
-    except EventTooLarge:
-        raise too_large(rewrite.target, visit.plan.max_answer) from None
-
-
-def _readable(change: Callable[[WhatT], AsT], what: WhatT, target: str) -> AsT:
-    try:
-        return change(what)
-    except Malformed as error:
-        raise unreadable(target, error) from None
+        await pumped(opened.call, rewrite.event, visit.out, most)
+    except WRONG as error:
+        raise wrong(rewrite.target, most, error) from None
 
 
 __all__ = [

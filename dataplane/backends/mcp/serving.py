@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from dataplane.backends.mcp import posts, streams
 from dataplane.backends.mcp.visit import Visit, policies_of
@@ -13,8 +13,10 @@ from dataplane.mcp import errors, rebinding
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from dataplane.backends.mcp.outlet import Outlet
+    from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.backends.terminating.terminator import Terminator
     from dataplane.chain.reply import Reply
+    from dataplane.mcp.plans import McpPlan
     from dataplane.mcp.policies import Tokens
 
 METHODS: Final[dict[bytes, Callable[[Visit, bytes], Awaitable[Reply | None]]]] = {
@@ -24,29 +26,32 @@ METHODS: Final[dict[bytes, Callable[[Visit, bytes], Awaitable[Reply | None]]]] =
 }
 
 
-async def serve(out: Outlet, body: bytes) -> Reply | None:
+async def serve(out: Terminator) -> Reply | None:
     """Answer a request through `out`, or with a `Reply`."""
-    policies = policies_of(out)
+    x = cast("McpExchange", out.x)
+    plan = cast("McpPlan", x.backend_plan.of_kind)  # which the row (`backend`) has made
+    body = out.whole_body or b""
+    policies = policies_of(x, plan)
     out.keep_alive = policies.keep_alive
     if policies.authentication is not None:
-        reply = await _authenticated(out, policies.authentication, body)
+        reply = await _authenticated(x, out, policies.authentication, body)
         if reply is not None:
             return reply
-    handler = METHODS.get(out.x.method)
+    handler = METHODS.get(x.method)
     if handler is None:
         return errors.refused("McpMethodNotAllowed", headers=b"allow: GET, POST, DELETE\r\n")
-    visit = Visit(out, policies)
+    visit = Visit(x, out, out.block, plan, policies)
     try:
         return visit.unusable() or _tricked(visit) or await handler(visit, body)
     finally:
         visit.leave()
 
 
-async def _authenticated(out: Outlet, tokens: Tokens, body: bytes) -> Reply | None:
+async def _authenticated(x: McpExchange, out: Terminator, tokens: Tokens, body: bytes) -> Reply | None:
     """None: the client may pass; its token, which was meant for us, goes to no server."""
-    request = out.x.request
+    request = x.request
     before = request.block
-    reply = await tokens.judge(out.x, body)  # type: ignore[arg-type]  # the exchange, of which this package sees a part
+    reply = await tokens.judge(x, body)  # type: ignore[arg-type]  # the exchange, of which this package sees a part
     if request.block is not before:
         head = Head(out.block)
         head.remove(b"authorization")

@@ -137,7 +137,8 @@ class Upstreams:
         is_idempotent: bool = False,
     ) -> Opened:
         x = self.visit.x
-        self.visit.out.taken()
+        if self.visit.asking is not None:
+            self.visit.asking()
         clock = x.context.calls.clock
         limit = None
         try:

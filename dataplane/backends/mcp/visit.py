@@ -18,7 +18,10 @@ from dataplane.telemetry.metric_rows.mcp import REQUESTS
 from gatewright.cel.values import Redacted
 
 if TYPE_CHECKING:
-    from dataplane.backends.mcp.outlet import Outlet
+    from collections.abc import Callable
+
+    from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.backends.terminating.contract import Answer
     from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import McpPlan
     from dataplane.mcp.policies import McpPolicies
@@ -33,13 +36,13 @@ JSON_LINES: Final = b"content-type: application/json\r\n"
 
 
 class Visit:
-    """`out` takes the answer."""
+    """`out` takes the answer; `block`: header lines of the request."""
 
-    def __init__(self, out: Outlet, policies: McpPolicies) -> None:
+    def __init__(self, x: McpExchange, out: Answer, block: bytes, plan: McpPlan, policies: McpPolicies) -> None:
+        self.x = x
         self.out = out
-        self.x = out.x
-        self.plan: McpPlan = out.plan
-        self.head = Head(out.block)
+        self.plan = plan
+        self.head = Head(block)
         self.passing = calls.passing(self.head)
         self.policies = policies
         self.takes_stream, self.takes_json = accept.taken(self.head.get_all(b"accept"))
@@ -52,6 +55,8 @@ class Visit:
         """A server may get its message twice."""
         self.name_line = b""
         """Header that names the item to its server; b"": none."""
+        self.asking: Callable[[], None] | None = None
+        """Called before a server is asked; None: nobody wants to know."""
         self._remembered: Remembered | None = None
         self._owner: bytes | None = None
         self._described: dict[str, Any] = {}
@@ -210,10 +215,10 @@ class Visit:
         return None
 
 
-def policies_of(out: Outlet) -> McpPolicies:
+def policies_of(x: McpExchange, plan: McpPlan) -> McpPolicies:
     """What policies of the backend and of the route say together."""
-    of_route = cast("McpPolicies | None", out.x.policies.of_kind.get(POLICY))
-    return (out.plan.policies or NO_POLICIES).over(of_route)
+    of_route = cast("McpPolicies | None", x.policies.of_kind.get(POLICY))
+    return (plan.policies or NO_POLICIES).over(of_route)
 
 
 def _caller(visit: Visit) -> bytes:

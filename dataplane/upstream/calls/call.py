@@ -49,10 +49,18 @@ class Call(Sending):
     )
 
     def __init__(
-        self, calls: Sends, plan: BackendPlan, request: CallRequest, idempotent: bool = False, sends_more: bool = False
+        self,
+        calls: Sends,
+        plan: BackendPlan,
+        request: CallRequest,
+        idempotent: bool = False,
+        sends_more: bool = False,
+        length: int = UNKNOWN,
     ) -> None:
+        """`length`: of the content, where it `sends_more` than the request has; else that is all."""
         body = request.body
-        length = UNKNOWN if sends_more else len(body)
+        if not sends_more:
+            length = len(body)
         super().__init__(
             calls, plan, request.method, request.target, outgoing.of_call(request, plan, length), body, length
         )

@@ -136,7 +136,7 @@ class Sending(ABC):
             self.calls.wake_at(self.head_by, self)
 
     def _finish(self, x: Exchange | None) -> None:
-        body = self.body if self.length >= 0 else None
+        body = self.body if self.length == len(self.body) else None
         out = outgoing.Outgoing(self.method, self.target, self.block, body, self.plan, x, 0)
         self.finishing = outgoing.Finishing(out, self._finished)
         self.finishing.begin()
@@ -191,12 +191,16 @@ class Sending(ABC):
         balance.observe(self.endpoint, self.calls.clock() - self.started)
         lease.answered(self.plan, self.endpoint, head)
         if head.status == SWITCHING:
-            self.fail(CallFailed("invalid", f"{self.where()} switched protocols"))
+            self.switched(head, first, end)
             return
         self.head_of_answer = head
         if self.whole_by != _NEVER and self.whole_by > self.head_by:
             self.calls.wake_at(self.whole_by, self)
         self.answered(head, first, end)
+
+    def switched(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        """A 101, which is an answer for who asks for one alone."""
+        self.fail(CallFailed("invalid", f"{self.where()} switched protocols"))
 
     @abstractmethod
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:

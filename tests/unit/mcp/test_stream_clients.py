@@ -12,7 +12,7 @@ import pytest
 from dataplane.backends.mcp import following
 from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.legacy import client_streams
-from dataplane.backends.mcp.legacy.client_posts import StreamOutlet
+from dataplane.backends.mcp.legacy.client_posts import StreamAnswer
 from dataplane.backends.mcp.legacy.client_streams import ClientStream, Messages
 from dataplane.backends.mcp.legacy.mail import NearMail
 from dataplane.backends.mcp.legacy.reached import Gone
@@ -35,7 +35,9 @@ def event(data: bytes, kind: bytes = b"message") -> bytes:
 
 
 class Out:
-    """`Outlet`, as far as it is used here."""
+    """`contract.Answer`, as far as it is used here."""
+
+    is_paused = True
 
     def __init__(self) -> None:
         self.did: list[Any] = []
@@ -104,11 +106,12 @@ class Mail:
         self.is_over.set()
 
 
-def outlet(message: messages.Message = REQUEST, most: int = 1000) -> tuple[StreamOutlet, Mail, Out]:
+def outlet(message: messages.Message = REQUEST, most: int = 1000) -> tuple[StreamAnswer, Mail, Out]:
     mail, out = Mail(), Out()
+    visit: Any = SimpleNamespace(x=out.x, plan=SimpleNamespace(max_answer=most))
     real: Any = out
-    out.plan.max_answer = most
-    return StreamOutlet(real, mail, message), mail, out
+    to: Any = mail
+    return StreamAnswer(visit, real, to, message), mail, out
 
 
 # --- what is answered to a message that was posted
@@ -117,7 +120,7 @@ def outlet(message: messages.Message = REQUEST, most: int = 1000) -> tuple[Strea
 JSON, STREAM = b"content-type: application/json\r\n", b"content-type: Text/Event-Stream ; charset=utf-8\r\n"
 
 
-async def given(made: StreamOutlet, mail: Mail) -> list[Any]:
+async def given(made: StreamAnswer, mail: Mail) -> list[Any]:
     await made.flush()
     return [json.loads(each) if isinstance(each, bytes) else each for each in mail.did]
 
@@ -285,7 +288,7 @@ class World(OwnTasks):
         self.entered = 0
         self.described: list[str] = []
         x = SimpleNamespace(context=context, work=self.work, asked_target=b"/sse?a=1")
-        self.plan = SimpleNamespace(stateless=False, targets=())
+        self.plan = SimpleNamespace(stateless=False, targets=(), max_answer=1000)
         self.visit: Any = SimpleNamespace(
             x=x,
             out=self.out,
@@ -403,8 +406,8 @@ async def test_messages_at_work_are_bounded_and_counted_once(world: World, monke
 
 async def test_of_a_servers_stream_the_client_gets_messages(world: World) -> None:
     out: Any = world.out
-    passing = Messages(out, ClientStream(world.holder, out))
-    passing.taken()
+    visit: Any = SimpleNamespace(out=out, plan=SimpleNamespace(max_answer=1000))
+    passing = Messages(visit, ClientStream(world.holder, out))
     passing.give(
         event(NOTE) + event(b"/elsewhere", b"endpoint") + event(NOTE, b"other") + b"data: " + ANSWER + b"\n\nx"
     )

@@ -110,15 +110,16 @@ class Call:
 
 
 class Out:
-    """`Outlet`: what the client is answered."""
+    """`Terminator`: what the client is answered."""
 
-    def __init__(self, x: Any, plan: McpPlan, block: bytes) -> None:
-        self.x, self.plan, self.block = x, plan, block
+    is_paused = True
+
+    def __init__(self, x: Any, block: bytes) -> None:
+        self.x, self.block, self.whole_body = x, block, b""
         self.has_begun = False
         self.status = 0
         self.lines = self.body = b""
         self.how = ""
-        self.times_taken = 0
         self.is_given_up = False
 
     def head(self, status: int, lines: bytes, length: int = -1, first: bytes = b"", end: bool = False) -> None:
@@ -147,9 +148,6 @@ class Out:
 
     def lost(self) -> None:
         self.how = "lost"
-
-    def taken(self) -> None:
-        self.times_taken += 1
 
     def give_up(self) -> None:
         self.is_given_up = True
@@ -241,8 +239,9 @@ class Endpoint:
         x.leave = leave
         session = b"mcp-session-id: %b\r\n" % self.session if self.session else b""
         block = b"\r\n" + (b"" if b"accept:" in lines else BOTH) + JSON + session + lines
-        out: Any = Out(x, self.plan, block)
-        return Visit(out, self.policies)
+        x.backend_plan.of_kind = self.plan
+        out: Any = Out(x, block)
+        return Visit(x, out, block, self.plan, self.policies)
 
     def begin_session(self, *theirs: UpstreamSession) -> None:
         """One that the client has."""
@@ -496,7 +495,7 @@ async def test_a_message_to_the_only_server_is_as_the_client_sent_it(made: Made)
     assert (found.status, call.request.body, call.seconds) == (200, body, calls.FOR_EVER)
     assert call.request.headers == b"x-client: 1\r\n" + BOTH + JSON + b"mcp-session-id: s-one\r\n"
     assert (call.request.method, call.request.target, call.is_idempotent) == (b"POST", b"/mcp", False)
-    assert call.is_given_up and found.out.times_taken == 1
+    assert call.is_given_up
 
 
 async def test_what_rules_were_asked_about_is_written_anew(made: Made) -> None:
@@ -1279,7 +1278,8 @@ class Front:
 
     async def serves(self, body: bytes = b"") -> Reply | None:
         out: Any = self.out
-        return await serving.serve(out, body)
+        out.whole_body = body
+        return await serving.serve(out)
 
 
 @pytest.mark.parametrize(

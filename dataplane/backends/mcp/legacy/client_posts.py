@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import posts
-from dataplane.backends.mcp.answers import Answering
 from dataplane.backends.mcp.legacy import mail as mails
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE, texts
 from dataplane.backends.mcp.legacy.reached import Gone
-from dataplane.backends.mcp.outlet import give_all
 from dataplane.backends.mcp.visit import SESSION
+from dataplane.backends.terminating.terminator import give_all
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import EventReader
@@ -22,8 +21,8 @@ from dataplane.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, Malformed
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.mail import Mail
-    from dataplane.backends.mcp.outlet import Outlet
     from dataplane.backends.mcp.visit import Visit
+    from dataplane.backends.terminating.contract import Answer, Pours
     from dataplane.chain.reply import Reply
     from dataplane.mcp.messages import Message
 
@@ -64,8 +63,8 @@ async def post(visit: Visit, body: bytes, sealed: bytes) -> Reply | None:
 
 
 async def _served(visit: Visit, mail: Mail, message: Message, body: bytes) -> Reply | None:
-    out = StreamOutlet(visit.out, mail, message)
-    visit.out = out  # type: ignore[assignment]  # the outlet, as far as it is used from here on
+    out = StreamAnswer(visit, visit.out, mail, message)
+    visit.out, visit.asking = out, out.taken
     visit.takes_stream = visit.takes_json = True
     visit.session_id = mail.session.encode() or None
     visit.x.work(out.watch())
@@ -82,15 +81,18 @@ async def _served(visit: Visit, mail: Mail, message: Message, body: bytes) -> Re
     return None
 
 
-class StreamOutlet:
-    """In place of the `Outlet` of a message that was posted: 202 goes there, and what else is said to the stream."""
+class StreamAnswer:
+    """`Answer` to a message that was posted: 202 goes to the `real` one, and what else is said to the stream."""
 
-    def __init__(self, real: Outlet, mail: Mail, message: Message) -> None:
+    is_paused = True
+    """Whoever gives waits until the stream has taken it."""
+
+    def __init__(self, visit: Visit, real: Answer, mail: Mail, message: Message) -> None:
         self.has_begun = False
         self.status = 0
         """Of the answer as streamable HTTP would have it."""
-        self._real, self._mail = real, mail
-        self._most = real.plan.max_answer
+        self._x, self._real, self._mail = visit.x, real, mail
+        self._most = visit.plan.max_answer
         self._request_id = message.request_id if message.is_request else None
         self._reader: EventReader | None = None
         self._parts: list[bytes] = []
@@ -113,7 +115,7 @@ class StreamOutlet:
         """What cannot be served: said on the stream where a request waits for an answer; whether it was."""
         if self._request_id is None:
             return self._real.has_begun
-        x = self._real.x
+        x = self._x
         x.reason, x.detail = reply.reason, reply.detail
         if _is_error(reply.body, self._request_id):
             self._texts.append(reply.body)
@@ -130,12 +132,12 @@ class StreamOutlet:
         while self._texts:
             await self._mail.give(self._texts.pop(0))
 
-    # --- as `Outlet`
+    # --- as `Answer`
 
     async def ready(self) -> None:
         await self.flush()
 
-    async def pour(self, call: Answering) -> None:
+    async def pour(self, call: Pours) -> None:
         await self.ready()
         await give_all(self, call)
 
@@ -160,7 +162,7 @@ class StreamOutlet:
             self._parts.append(data)
             self._size += len(data)
 
-    def end(self) -> None:
+    def end(self, trailers: bytes = b"") -> None:
         if self._reader is not None or self.status == _ACCEPTED:
             return
         body, self._parts = b"".join(self._parts), []
@@ -172,14 +174,17 @@ class StreamOutlet:
                 body = messages.error(self._request_id, INTERNAL_ERROR, text)
             self._texts.append(body)
 
-    def lost(self) -> None:
+    def lost(self, cause: str = "reset") -> None:
         if self._request_id is not None:
             self._texts.append(
                 messages.error(self._request_id, INTERNAL_ERROR, "the answer of the MCP server broke off")
             )
 
+    def give_up(self) -> None:
+        self._real.give_up()
+
     def __repr__(self) -> str:
-        return f"StreamOutlet({len(self._texts)} messages)"
+        return f"StreamAnswer({len(self._texts)} messages)"
 
 
 def _is_error(body: bytes, request_id: messages.Id) -> bool:

@@ -24,8 +24,8 @@ from dataplane.mcp.hearing import Signal
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
-    from dataplane.backends.mcp.outlet import Outlet
     from dataplane.backends.mcp.visit import Visit
+    from dataplane.backends.terminating.contract import Answer
     from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import TargetPlan
 
@@ -40,7 +40,7 @@ _OK: Final = 200
 class ClientStream:
     """Held by the worker that the client's `GET` came to."""
 
-    def __init__(self, holder: Holder, out: Outlet) -> None:
+    def __init__(self, holder: Holder, out: Answer) -> None:
         self.id = secrets.token_hex(16)
         self.session = ""
         """The id of its session, as clients of streamable HTTP have it; "": it has not begun."""
@@ -123,7 +123,7 @@ async def _listen(visit: Visit, stream: ClientStream) -> None:
     if visit.plan.stateless:
         return
     hearing = copy(visit)
-    hearing.out = Messages(visit.out, stream)  # type: ignore[assignment]  # what a relay gives to, of an outlet
+    hearing.out = Messages(visit, stream)  # type: ignore[assignment]  # of an `Answer`, what events are given to
     for target in visit.plan.targets:
         visit.x.work(_heed(hearing, target))
 
@@ -150,16 +150,17 @@ def _nothing() -> None:
 
 
 class Messages:
-    """Of a server's stream the messages, for a client's: what `relay` needs of an outlet."""
+    """Of a server's stream the messages, for a client's: of an `Answer` what events are given to."""
 
     has_begun = True
 
-    def __init__(self, out: Outlet, stream: ClientStream) -> None:
-        self._out, self._stream = out, stream
-        self._reader = EventReader(out.plan.max_answer)
+    def __init__(self, visit: Visit, stream: ClientStream) -> None:
+        self._out, self._stream = visit.out, stream
+        self._reader = EventReader(visit.plan.max_answer)
 
-    def taken(self) -> None:
-        """As `Outlet.taken`."""
+    @property
+    def is_paused(self) -> bool:
+        return self._out.is_paused
 
     def give(self, data: bytes) -> None:
         for text in texts(self._reader, data):

@@ -4,13 +4,12 @@ Unix socket (`peers`). Of a message that worker gets the envelope alone, by whic
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.answers import events
+from dataplane.backends.terminating.pump import EventPump
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.http.sse import Event, EventReader, EventTooLarge
+from dataplane.http.sse import EventTooLarge
 from dataplane.mcp.dialogue import envelope
 from dataplane.mcp.messages import INVALID_REQUEST, Malformed, Message
 from dataplane.mcp.plans import LARGEST_ANSWER
@@ -165,25 +164,19 @@ class _FarHeard:
     def __init__(self, call: Call, endpoint: bytes) -> None:
         self.endpoint = endpoint
         self._call = call
-        self._reader = EventReader(LARGEST_ANSWER)  # what the other worker has read, by its own bound
-        self._said: deque[Event] = deque()
+        self._pump = EventPump(call, LARGEST_ANSWER)  # what the other worker has read, by its own bound
         self._has_left = False
 
     async def next(self) -> tuple[bytes, bool] | None:
         try:
-            while not self._said:
-                data = await self._call.receive()
-                if not data:
-                    return None
-                self._said.extend([event async for event in events(self._reader, data)])
+            event = await self._pump.event()
         except EventTooLarge as error:
             raise CallFailed("invalid", str(error)) from None
         except CallFailed:
             if self._has_left:
                 return None
             raise
-        event = self._said.popleft()
-        return event.data, event.type == LAST
+        return None if event is None else (event.data, event.type == LAST)
 
     def leave(self) -> None:
         self._has_left = True

@@ -12,10 +12,11 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.answers import Opened, TargetFailed, events
+from dataplane.backends.mcp.answers import Opened, TargetFailed
 from dataplane.backends.mcp.upstreams import HELLO_SECONDS
+from dataplane.backends.terminating.pump import EventPump
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.http.sse import Event, EventReader, EventTooLarge
+from dataplane.http.sse import Event, EventTooLarge
 from dataplane.mcp import endpoints
 from dataplane.mcp.dialogue import Dialogue, TooMuchNoise
 from dataplane.mcp.endpoints import WrongEndpoint
@@ -67,12 +68,11 @@ class ServerStream:
         """Until it says no more. `most`: bytes of an event."""
         why = "its stream ended"
         try:
-            reader = EventReader(most)
-            while data := await self.call.receive():
-                async for event in events(reader, data):
-                    self._said(event)
-                    while self.dialogue.is_full and not self.is_over:
-                        await self.room.wait()
+            pump = EventPump(self.call, most)
+            while (event := await pump.event()) is not None:
+                self._said(event)
+                while self.dialogue.is_full and not self.is_over:
+                    await self.room.wait()
         except TooMuchNoise:
             why = "it says what are no messages, or answers what was not asked"
         except (CallFailed, EventTooLarge, WrongEndpoint) as error:

@@ -1,5 +1,4 @@
-"""What goes between a client and one MCP server: the request as it is taken whole, its answer as it is given or read,
-each with its bounds. No network."""
+"""What comes of a call to one MCP server: its answer as it is given or read, each with its bounds. No network."""
 
 from __future__ import annotations
 
@@ -11,309 +10,19 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp import answers, calls, outlet, relay, serving
+from dataplane.backends.mcp import calls, relay
 from dataplane.backends.mcp.answers import AnswerRefused, Answers, Deadline, Opened, TargetFailed
-from dataplane.backends.mcp.outlet import Outlet
 from dataplane.backends.mcp.relay import Rewrite
 from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed, CallRequest
-from dataplane.http.body import Room
 from dataplane.http.heads import Head
-from dataplane.http.messages import ResponseHead
 from dataplane.http.sse import Event, EventReader
 from dataplane.mcp import names
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.plans import TargetPlan
 from dataplane.table.plans import at_socket
-from dataplane.upstream.calls import Call, HttpCalls
-from dataplane.upstream.calls.call import BUFFER
+from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.settings import NO_SETTINGS, Settings
-
-
-class Client:
-    """`carriers.Consumer`: what the client gets."""
-
-    def __init__(self) -> None:
-        self.heads: list[ResponseHead] = []
-        self.got: list[tuple[bytes, bool]] = []
-        self.lost: list[tuple[str, bool]] = []
-
-    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        self.heads.append(head)
-        self.got.append((first, end))
-
-    def upstream_content(self, data: bytes, end: bool) -> None:
-        self.got.append((data, end))
-
-    def upstream_lost(self, cause: str, stale: bool) -> None:
-        self.lost.append((cause, stale))
-
-
-class Desk:
-    """An outlet with its exchange; `served` are the bodies of whole requests."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, most: int = 10, room: int = 100) -> None:
-        self.client = Client()
-        self.replies: list[Any] = []
-        self.served: list[bytes] = []
-        self.cancelled = 0
-        self.holds = asyncio.Event()
-        self.room = Room(room)
-        context = SimpleNamespace(room=self.room, make_future=asyncio.get_running_loop().create_future)
-        x: Any = SimpleNamespace(context=context, reply=self.replies.append, work=self._work, may_hold=lambda _: most)
-        self.tasks: list[Any] = []
-        plan: Any = None
-        self.out = Outlet(x, plan)
-        monkeypatch.setattr(serving, "serve", self._serve)
-
-    def begin(self, first: bytes = b"", end: bool = False) -> Desk:
-        client: Any = self.client
-        self.out.begin(client, b"\r\nx: 1\r\n", first, end)
-        return self
-
-    def _work(self, coroutine: Any) -> Any:
-        self.tasks.append(asyncio.ensure_future(coroutine))
-        return self.tasks[-1]
-
-    async def _serve(self, out: Outlet, body: bytes) -> None:
-        assert out is self.out
-        self.served.append(body)
-        try:
-            await self.holds.wait()
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-
-    async def turn(self) -> None:
-        for _ in range(4):
-            await asyncio.sleep(0)
-
-    async def ends(self) -> None:
-        self.holds.set()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-
-
-@pytest.fixture
-async def desk(monkeypatch: pytest.MonkeyPatch) -> Any:
-    made = Desk(monkeypatch)
-    yield made
-    await made.ends()
-
-
-# --- the request
-
-
-async def test_a_request_is_served_once_when_it_is_whole(desk: Desk) -> None:
-    desk.begin(b"ab").out.content(b"", False)
-    desk.out.content(b"cd", False)
-    await desk.turn()
-    assert (desk.out.block, desk.served, desk.room.used) == (b"\r\nx: 1\r\n", [], 4)
-    desk.out.trailers(b"x: y\r\n")
-    desk.out.content(b"ef", True)
-    await desk.turn()
-    assert (desk.served, desk.room.used, len(desk.tasks)) == ([b"abcd"], 4, 1)
-    assert not desk.out._parts
-    desk.holds.set()
-    await desk.turn()
-    assert desk.room.used == 0 and not desk.replies
-
-
-async def test_a_request_without_content_is_whole_at_once(desk: Desk) -> None:
-    desk.begin(b"", True)
-    await desk.turn()
-    assert desk.served == [b""]
-
-
-async def test_a_message_is_bounded_by_what_may_be_held(desk: Desk) -> None:
-    desk.begin(b"a" * 6).out.content(b"b" * 4, False)
-    assert not desk.replies and desk.room.used == 10
-    desk.out.content(b"c", True)
-    assert [each.reason for each in desk.replies] == ["BodyTooLarge"] and not desk.tasks
-    desk.out.reset()
-    assert desk.room.used == 0 and not desk.out._parts
-
-
-async def test_a_message_takes_room_beside_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk(monkeypatch, most=100, room=10)
-    desk.room.take(7)
-    desk.begin(b"abc").out.content(b"d", True)
-    assert [each.reason for each in desk.replies] == ["TooManyBodies"] and not desk.tasks
-    desk.out.discard()
-    assert desk.room.used == 7
-
-
-async def test_a_request_that_is_given_up_is_served_no_longer(desk: Desk) -> None:
-    desk.begin(b"ab", True)
-    await desk.turn()
-    desk.out.reset()
-    await desk.turn()
-    assert (desk.cancelled, desk.room.used) == (1, 0)
-    desk.out.head(200, b"")
-    desk.out.give(b"x")
-    desk.out.end()
-    desk.out.lost()
-    assert not (desk.client.heads or desk.client.got or desk.client.lost)
-
-
-async def test_what_is_given_up_before_its_first_turn_frees_its_room(desk: Desk) -> None:
-    desk.begin(b"ab", True).out.reset()
-    desk.out.content(b"cd", True)
-    await desk.turn()
-    assert (desk.served, desk.room.used, len(desk.tasks)) == ([], 0, 1)
-
-
-async def test_nobody_wants_the_answer_any_more(desk: Desk) -> None:
-    desk.out.give_up()
-    desk.begin(b"ab", True)
-    await desk.turn()
-    desk.out.give_up()
-    await desk.turn()
-    assert desk.cancelled == 1
-    desk.out.head(200, b"", 0, b"", True)
-    assert len(desk.client.heads) == 1, "the exchange is as it was"
-
-
-# --- the answer
-
-
-@pytest.mark.parametrize(
-    ("status", "length", "line", "block"),
-    [
-        (200, -1, b"HTTP/1.1 200 OK", b"\r\nx: y\r\n"),
-        (200, 0, b"HTTP/1.1 200 OK", b"\r\ncontent-length: 0\r\nx: y\r\n"),
-        (202, 3, b"HTTP/1.1 202 Accepted", b"\r\ncontent-length: 3\r\nx: y\r\n"),
-        (204, 0, b"HTTP/1.1 204 No Content", b"\r\nx: y\r\n"),
-        (404, 0, b"HTTP/1.1 404 ", b"\r\ncontent-length: 0\r\nx: y\r\n"),
-    ],
-)
-async def test_the_head_of_an_answer(desk: Desk, status: int, length: int, line: bytes, block: bytes) -> None:
-    desk.begin()
-    assert not desk.out.has_begun
-    desk.out.head(status, b"x: y\r\n", length, b"abc")
-    (head,) = desk.client.heads
-    assert (head.status, head.line, head.block, head.length) == (status, line, block, length)
-    assert desk.out.has_begun and desk.client.got == [(b"abc", False)]
-
-
-async def test_an_answer_is_given_in_parts_and_ends_once(desk: Desk) -> None:
-    desk.begin().out.head(200, b"")
-    for each in (b"a", b"", b"b"):
-        desk.out.give(each)
-    desk.out.end()
-    desk.out.end()
-    desk.out.lost()
-    desk.out.give(b"c")
-    assert desk.client.got == [(b"", False), (b"a", False), (b"b", False), (b"", True)] and not desk.client.lost
-
-
-async def test_an_answer_that_is_lost_is_broken_off_once(desk: Desk) -> None:
-    desk.begin().out.head(200, b"")
-    desk.out.lost()
-    desk.out.lost()
-    desk.out.end()
-    assert (desk.client.got, desk.client.lost) == ([(b"", False)], [("reset", False)])
-
-
-async def test_a_whole_answer_says_its_length(desk: Desk) -> None:
-    desk.begin().out.whole(200, b"", b"abc")
-    assert (desk.client.heads[0].length, desk.client.got) == (3, [(b"abc", True)])
-
-
-async def test_whoever_gives_waits_while_the_client_takes_no_more(desk: Desk) -> None:
-    desk.begin()
-    await desk.out.ready()
-    desk.out.pause()
-    waiting = [asyncio.ensure_future(desk.out.ready()) for _ in range(3)]
-    await desk.turn()
-    waiting[1].cancel()
-    await desk.turn()
-    assert [each.done() for each in waiting] == [False, True, False] and len(desk.out._blocked) == 2
-    desk.out.resume()
-    desk.out.pause()
-    await desk.turn()
-    assert not waiting[0].done(), "it was stopped again meanwhile"
-    desk.out.resume()
-    await desk.turn()
-    assert waiting[0].done() and waiting[2].done() and not desk.out._blocked
-    desk.out.pause()
-    desk.out.reset()
-    await desk.out.ready()
-
-
-class Up:
-    """`carriers.Upstream` of a call."""
-
-    def __init__(self) -> None:
-        self.did: list[str] = []
-
-    def pause(self) -> None:
-        self.did.append("pause")
-
-    def resume(self) -> None:
-        self.did.append("resume")
-
-    def reset(self) -> None:
-        self.did.append("reset")
-
-
-def call() -> tuple[Call, Up]:
-    """One whose answer has begun."""
-    services: Any = SimpleNamespace(clock=lambda: 0.0, make_future=asyncio.get_running_loop().create_future)
-    plan: Any = SimpleNamespace(key="b", authority=b"server")
-    made = Call(services, plan, CallRequest(b"GET", b"/"))
-    up: Any = Up()
-    made.up = up
-    return made, up
-
-
-async def test_an_answer_is_poured_as_it_comes(desk: Desk) -> None:
-    made, up = call()
-    desk.begin().out.head(200, b"")
-    made.upstream_content(b"before", False)
-    pouring = asyncio.ensure_future(desk.out.pour(made))
-    await desk.turn()
-    made.upstream_content(b"now", False)
-    made.upstream_content(b"", False)
-    assert [data for data, _ in desk.client.got] == [b"", b"before", b"now"], "in the callback that brought it"
-    desk.out.pause()
-    desk.out.resume()
-    assert up.did == ["pause", "resume"]
-    last = b"x" * (BUFFER - 1)
-    made.upstream_content(last, True)
-    await pouring
-    assert [data for data, _ in desk.client.got[3:]] == [last]
-    desk.out.pause()
-    assert up.did == ["pause", "resume"], "it is over"
-
-
-async def test_what_was_stopped_for_its_size_goes_on_when_it_is_poured(desk: Desk) -> None:
-    made, up = call()
-    made.upstream_content(b"x" * (BUFFER - 1), False)
-    assert up.did == []
-    made.upstream_content(b"x", False)
-    assert up.did == ["pause"]
-    pouring = asyncio.ensure_future(desk.begin().out.pour(made))
-    await desk.turn()
-    assert up.did == ["pause", "resume"] and sum(len(data) for data, _ in desk.client.got) == BUFFER
-    made.upstream_content(b"y", False)
-    made.upstream_content(b"y" * BUFFER, False)
-    assert up.did == ["pause", "resume"], "nothing of it is held"
-    made.fail(CallFailed("lost", "it broke"))
-    with pytest.raises(CallFailed, match="it broke"):
-        await pouring
-    made.hold(True)
-
-
-async def test_an_answer_is_poured_only_to_a_client_that_takes_it(desk: Desk) -> None:
-    made, _ = call()
-    made.upstream_content(b"a", True)
-    desk.begin().out.pause()
-    pouring = asyncio.ensure_future(desk.out.pour(made))
-    await desk.turn()
-    assert not desk.client.got
-    desk.out.resume()
-    await pouring
-    assert desk.client.got == [(b"a", False)]
 
 
 class Parts:
@@ -333,17 +42,6 @@ class Parts:
 
     def cancel(self) -> None:
         self.is_given_up = True
-
-
-async def test_what_is_made_here_is_given_in_turns(desk: Desk) -> None:
-    desk.begin().out.head(200, b"")
-    desk.out.pause()
-    pouring = asyncio.ensure_future(outlet.give_all(desk.out, Parts(b"a", b"b")))
-    await desk.turn()
-    assert desk.client.got[1:] == [(b"a", False)]
-    desk.out.resume()
-    await pouring
-    assert desk.client.got[1:] == [(b"a", False), (b"b", False)]
 
 
 # --- who is called
@@ -608,40 +306,13 @@ async def test_an_answer_that_is_not_there_in_time_is_a_failure() -> None:
         await read.read(slow, 1, "one")
 
 
-async def test_many_events_are_looked_at_in_slices() -> None:
-    """Others have their turn between them."""
-
-    async def turns(data: bytes) -> tuple[int, int]:
-        count, found = 0, 0
-
-        async def beside() -> None:
-            nonlocal count
-            while True:
-                await asyncio.sleep(0)
-                count += 1
-
-        other = asyncio.ensure_future(beside())
-        await asyncio.sleep(0)
-        before = count
-        async for _ in answers.events(EventReader(), data):
-            found += 1
-        other.cancel()
-        return found, count - before
-
-    small = event(b"x")
-    assert await turns(small * 63) == (63, 0)
-    assert await turns(small * 64) == (64, 1)
-    assert await turns(small * 129) == (129, 2)
-    assert await turns(event(b"x" * (answers.SLICE - 8))) == (1, 0)
-    assert await turns(event(b"x" * (answers.SLICE - 7))) == (1, 2)
-    assert await turns(b"") == (0, 0)
-
-
 # --- an answer that passes
 
 
 class Out:
-    """What of an outlet a relay needs."""
+    """`contract.Answer`, as far as a relay needs it."""
+
+    is_paused = True
 
     def __init__(self) -> None:
         self.did: list[Any] = []
