@@ -160,7 +160,7 @@ class Context:
     _mcp_memory: Memory | None = None
     sockets: str = ""
     """Folder of the Unix sockets by which the workers of the proxy ask each other; "": there are no others."""
-    _mcp_holder: Holder | None = None
+    _mcp_holder: Holder[Any, Any] | None = None  # Any: its streams
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -211,12 +211,12 @@ class Context:
         return self._mcp_memory
 
     @property
-    def mcp_holder(self) -> Holder:
+    def mcp_holder(self) -> Holder[Any, Any]:
         """The streams of the older transport of MCP that this worker holds."""
         if self._mcp_holder is None:
-            from dataplane.backends.mcp.legacy.holder import Holder  # as above
+            from dataplane.backends.mcp.legacy import holder, peers  # as above
 
-            self._mcp_holder = Holder(self, self.sockets)  # type: ignore[arg-type]  # to mypy its functions are read-only
+            self._mcp_holder = holder.Holder(self, self.sockets, peers.serve)  # type: ignore[arg-type]  # to mypy its functions are read-only
         return self._mcp_holder
 
     @property

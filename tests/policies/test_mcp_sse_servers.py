@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp import upstreams
+from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.legacy import holder
 from dataplane.mcp import dialogue, endpoints, plans
 from dataplane.mcp.sessions import IDLE
@@ -268,7 +268,7 @@ def test_a_server_that_names_no_endpoint_is_not_waited_for_without_end(carrier: 
     arrival.head(Response(200, [("content-type", "text/event-stream")]))
     arrival.content(b": nothing\n\n" * 1000)
     assert asked.answer.status is None
-    client.run.advance(upstreams.HELLO_SECONDS + 1)
+    client.run.advance(calls.HELLO_SECONDS + 1)
     assert asked.answer.status == 502 and arrival.is_cancelled
 
 
@@ -305,7 +305,7 @@ def test_a_server_that_does_not_answer_initialize_keeps_no_stream(carrier: Carri
     client, server = of_one(carrier, SseToy(holds=True))
     asked = client.run.send(_hello())
     client.serve()
-    client.run.advance(upstreams.HELLO_SECONDS + 1)
+    client.run.advance(calls.HELLO_SECONDS + 1)
     assert asked.answer.status == 502 and server.stream.is_cancelled
 
 

@@ -5,7 +5,7 @@ it again (MCP 2025-11-25, Transports: 404).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import UNSET, Raw
 
@@ -16,7 +16,6 @@ from dataplane.mcp.messages import Malformed
 if TYPE_CHECKING:
     from dataplane.backends.mcp.answers import Opened
     from dataplane.backends.mcp.typing import McpServices
-    from dataplane.backends.mcp.upstreams import Upstreams
     from dataplane.backends.mcp.visit import Visit
     from dataplane.mcp.arranged import Arrangement
     from dataplane.mcp.messages import Message
@@ -24,6 +23,16 @@ if TYPE_CHECKING:
     from dataplane.mcp.sessions import Session, UpstreamSession
 
 _REQUEST: Final = "gw-again"
+
+
+class Servers(Protocol):
+    """`upstreams.Upstreams`, as far as this asks it."""
+
+    visit: Visit
+
+    async def answer(self, target: TargetPlan, known: UpstreamSession, body: bytes) -> Opened: ...
+
+    async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message: ...
 
 
 class SessionLost(TargetFailed):
@@ -38,7 +47,7 @@ def note(visit: Visit, target: TargetPlan, message: Message, value: str | None) 
         context.mcp_memory.arrangements.note(session.number, target.name, str(method), value, context.clock())
 
 
-async def again(upstreams: Upstreams, target: TargetPlan, made: UpstreamSession, hello: Raw, was_there: bool) -> None:
+async def again(upstreams: Servers, target: TargetPlan, made: UpstreamSession, hello: Raw, was_there: bool) -> None:
     """Arrange in a new session what the one before had. `hello`: how its server answered `initialize`; `was_there`:
     there was one before. Raises `TargetFailed`, `SessionLost` where something may be lost."""
     session = upstreams.visit.session
@@ -61,7 +70,7 @@ def _known(context: McpServices, session: Session, target: TargetPlan, now: floa
     return context.mcp_memory.arrangements.of(session.number, target.name, began, is_held)
 
 
-async def _said(upstreams: Upstreams, target: TargetPlan, made: UpstreamSession, method: str, params: Raw) -> None:
+async def _said(upstreams: Servers, target: TargetPlan, made: UpstreamSession, method: str, params: Raw) -> None:
     opened: Opened = await upstreams.answer(target, made, messages.request(method, _REQUEST, params))
     try:
         answer: Any = await upstreams.read(opened, _REQUEST, target.name)

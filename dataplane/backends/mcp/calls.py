@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.calls import Call
 
+HELLO_SECONDS: Final = 15.0
+"""For a server's answer to `initialize`, and for a stream of the older transport to begin."""
+
 _OWN: Final = frozenset(
     {
         *(b"host", b"accept", b"accept-encoding", b"mcp-session-id", b"last-event-id", b"expect", b"range"),

@@ -45,7 +45,7 @@ async def post(visit: Visit, body: bytes) -> Reply | None:
 
         stream = client_posts.stream_of(visit)
         if stream is not None:
-            return await client_posts.post(visit, body, stream)
+            return await client_posts.post(visit, body, stream, served)
     if not visit.takes_stream:
         return errors.refused("McpNotAcceptable")
     if not visit.has_json:

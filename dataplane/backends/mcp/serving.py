@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from dataplane.backends.mcp import posts, streams
+from dataplane.backends.mcp import farewell, posts, streams
 from dataplane.backends.mcp.visit import Visit, policies_of
 from dataplane.chain.origins import NAMED
 from dataplane.http.heads import Head
@@ -41,6 +41,7 @@ async def serve(out: Terminator) -> Reply | None:
     if handler is None:
         return errors.refused("McpMethodNotAllowed", headers=b"allow: GET, POST, DELETE\r\n")
     visit = Visit(x, out, out.block, plan, policies)
+    visit.farewell = farewell.of
     try:
         return visit.unusable() or _tricked(visit) or await handler(visit, body)
     finally:

@@ -43,7 +43,7 @@ class McpServices(Protocol):
     def mcp_memory(self) -> Memory: ...
 
     @property
-    def mcp_holder(self) -> Holder: ...
+    def mcp_holder(self) -> Holder[Any, Any]: ...  # Any: its streams, which know it, and not the other way
 
 
 class McpExchange(Protocol):

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from dataplane.mcp.plans import TargetPlan
 
-HELLO_SECONDS: Final = 15.0
-"""For a server's answer to `initialize`."""
 START_SECONDS: Final = 60.0
 """The same, of a server that is started for it."""
 LIST_SECONDS: Final = 30.0
@@ -113,7 +111,7 @@ class Upstreams:
         if target.is_stdio or target.is_sse:
             return False
         ping = messages.request("ping", _PING, msgspec.Raw(b"{}"))
-        opened = await self._ask(target, known, b"POST", ping, _TAKES + _JSON, HELLO_SECONDS, True)
+        opened = await self._ask(target, known, b"POST", ping, _TAKES + _JSON, calls.HELLO_SECONDS, True)
         try:
             return opened.answer.status != NOT_FOUND or (await self._error_of(opened, target)) == METHOD_NOT_FOUND
         finally:
@@ -147,7 +145,7 @@ class Upstreams:
             within = seconds if limit is None else limit
             until = clock() + max(within, seconds)
             if target.is_sse:
-                from dataplane.backends.mcp.legacy import requests  # it is above this file
+                from dataplane.backends.mcp.legacy import requests  # only where there are some
 
                 opened = await requests.asked(self.visit, target, known, method, body, within)
                 return opened._replace(until=clock() + seconds)
@@ -169,7 +167,7 @@ class Upstreams:
 
     async def hello(self, target: TargetPlan, body: bytes) -> Opened:
         """Send `initialize` outside any session. Raises `TargetFailed`."""
-        seconds = START_SECONDS if target.is_stdio else HELLO_SECONDS
+        seconds = START_SECONDS if target.is_stdio else calls.HELLO_SECONDS
         return await self._ask(target, UpstreamSession(target.name), b"POST", body, _TAKES + _JSON, seconds, True)
 
     def begun(self, target: TargetPlan, opened: Opened) -> UpstreamSession:
@@ -186,7 +184,7 @@ class Upstreams:
         """Open a session as the client did, which does not notice. Raises `TargetFailed`."""
         session = self.visit.session
         if target.is_sse and session is not None and not self.visit.plan.stateless:
-            from dataplane.backends.mcp.legacy import requests  # it is above this file
+            from dataplane.backends.mcp.legacy import requests  # only where there are some
 
             found = await requests.found(self.visit, target)
             if found is not None:
@@ -205,7 +203,7 @@ class Upstreams:
         finally:
             opened.call.cancel()
         notice = messages.notification("notifications/initialized")
-        (await self._ask(target, made, b"POST", notice, _TAKES + _JSON, HELLO_SECONDS, True)).call.cancel()
+        (await self._ask(target, made, b"POST", notice, _TAKES + _JSON, calls.HELLO_SECONDS, True)).call.cancel()
         if session is None:
             return made
         await self._as_before(session, target, made, answer.result, before is not None and not before.lost)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dataplane.mcp.plans import McpPlan
     from dataplane.mcp.policies import McpPolicies
     from dataplane.mcp.sessions import Session
-    from dataplane.mcp.worker import Remembered
+    from dataplane.mcp.worker import Goodbye, Remembered
 
 SESSION: Final = b"mcp-session-id"
 VERSION: Final = b"mcp-protocol-version"
@@ -55,6 +55,8 @@ class Visit:
         """A server may get its message twice."""
         self.name_line = b""
         """Header that names the item to its server; b"": none."""
+        self.farewell: Callable[[Visit, Goodbye | None], Goodbye | None] | None = None
+        """Makes what ends the session at its servers once it is idle, of the one before; None: nothing does."""
         self.asking: Callable[[], None] | None = None
         """Called before a server is asked; None: nobody wants to know."""
         self._remembered: Remembered | None = None
@@ -108,10 +110,8 @@ class Visit:
             return
         memory = context.mcp_memory
         self._remembered = remembered = memory.enter(session.number, context.clock())
-        if memory.ends_idle:
-            from dataplane.backends.mcp import farewell  # it is above this file
-
-            remembered.goodbye = farewell.of(self, remembered.goodbye)
+        if memory.ends_idle and self.farewell is not None:
+            remembered.goodbye = self.farewell(self, remembered.goodbye)
 
     def leave(self) -> None:
         """This request is over."""

@@ -17,11 +17,11 @@ import pytest
 
 from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.answers import Opened, TargetFailed
-from dataplane.backends.mcp.legacy import holder, requests, server_streams
+from dataplane.backends.mcp.calls import HELLO_SECONDS
+from dataplane.backends.mcp.legacy import holder, peers, requests, server_streams
 from dataplane.backends.mcp.legacy.holder import Holder
 from dataplane.backends.mcp.legacy.reached import Near
 from dataplane.backends.mcp.legacy.server_streams import ServerStream
-from dataplane.backends.mcp.upstreams import HELLO_SECONDS
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
@@ -91,7 +91,7 @@ class World(OwnTasks):
             spawn=self.work,
             mcp_memory=SimpleNamespace(has_ended=self.ended.__contains__),
         )
-        self.holder = self.context.mcp_holder = Holder(self.context, folder)
+        self.holder = self.context.mcp_holder = Holder(self.context, folder, peers.serve)
         self.target: Any = SimpleNamespace(name="one", path=b"/sse", backend="b", is_stdio=False)
         x = SimpleNamespace(context=self.context, work=self.work)
         plan = SimpleNamespace(stateless=False, max_answer=100)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dataplane.backends.mcp import calls
-from dataplane.backends.mcp.legacy import holder, mail, requests
+from dataplane.backends.mcp.legacy import holder, mail, peers, requests
 from dataplane.backends.mcp.legacy.client_streams import ClientStream
 from dataplane.backends.mcp.legacy.holder import Holder
 from dataplane.backends.mcp.legacy.mail import Busy, Mail
@@ -58,7 +58,7 @@ class World:
         calls = SimpleNamespace(clock=lambda: 0.0, wake_at=lambda moment, whom: None)
         make_future = asyncio.get_running_loop().create_future
         context: Any = SimpleNamespace(clock=calls.clock, calls=calls, make_future=make_future)
-        self.holder = Holder(context, folder)
+        self.holder = Holder(context, folder, peers.serve)
         call: Any = SimpleNamespace(endpoint=None, cancel=lambda: None)
         target: Any = SimpleNamespace(name="one", path=b"/sse")
         self.stream = ServerStream(self.holder, call, target, ("http", "a"), b"")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp import calls, listening, lists, posts, sending, serving, streams, upstreams
+from dataplane.backends.mcp import calls, farewell, listening, lists, posts, sending, serving, streams, upstreams
 from dataplane.backends.mcp.answers import Opened, TargetFailed
 from dataplane.backends.mcp.legacy import requests
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE
@@ -241,7 +241,9 @@ class Endpoint:
         block = b"\r\n" + (b"" if b"accept:" in lines else BOTH) + JSON + session + lines
         x.backend_plan.of_kind = self.plan
         out: Any = Out(x, block)
-        return Visit(x, out, block, self.plan, self.policies)
+        visit = Visit(x, out, block, self.plan, self.policies)
+        visit.farewell = farewell.of
+        return visit
 
     def begin_session(self, *theirs: UpstreamSession) -> None:
         """One that the client has."""

@@ -5,9 +5,9 @@ streamable HTTP is, within the session that the stream remembers.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from dataplane.backends.mcp import posts
 from dataplane.backends.mcp.legacy import mail as mails
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE, texts
 from dataplane.backends.mcp.legacy.reached import Gone
@@ -39,7 +39,11 @@ def stream_of(visit: Visit) -> bytes | None:
     return endpoints.stream_of(query) if endpoints.is_stream(path) else None
 
 
-async def post(visit: Visit, body: bytes, sealed: bytes) -> Reply | None:
+Served = Callable[["Visit", bytes], Awaitable["Reply | None"]]
+"""Serves a message, whichever transport brought it (`posts.served`)."""
+
+
+async def post(visit: Visit, body: bytes, sealed: bytes, served: Served) -> Reply | None:
     if not visit.has_json:
         return errors.refused("McpContentType")
     try:
@@ -57,19 +61,19 @@ async def post(visit: Visit, body: bytes, sealed: bytes) -> Reply | None:
     except mails.Busy:
         return errors.refused("McpBusy", "as many messages as may be at work")
     try:
-        return await _served(visit, mail, message, body)
+        return await _served(visit, mail, message, body, served)
     finally:
         mail.leave()
 
 
-async def _served(visit: Visit, mail: Mail, message: Message, body: bytes) -> Reply | None:
+async def _served(visit: Visit, mail: Mail, message: Message, body: bytes, served: Served) -> Reply | None:
     out = StreamAnswer(visit, visit.out, mail, message)
     visit.out, visit.asking = out, out.taken
     visit.takes_stream = visit.takes_json = True
     visit.session_id = mail.session.encode() or None
     visit.x.work(out.watch())
     try:
-        reply = await posts.served(visit, body)
+        reply = await served(visit, body)
         if reply is not None and not out.refuse(reply):
             return reply
         await out.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from copy import copy
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.mcp import following
 from dataplane.backends.mcp.answers import TargetFailed
@@ -40,7 +40,7 @@ _OK: Final = 200
 class ClientStream:
     """Held by the worker that the client's `GET` came to."""
 
-    def __init__(self, holder: Holder, out: Answer) -> None:
+    def __init__(self, holder: Holder[Any, Any], out: Answer) -> None:
         self.id = secrets.token_hex(16)
         self.session = ""
         """The id of its session, as clients of streamable HTTP have it; "": it has not begun."""

@@ -14,7 +14,7 @@ import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from dataplane.local_http import Connection
 from dataplane.mcp.hearing import Signal
@@ -22,10 +22,12 @@ from dataplane.mcp.sessions import IDLE
 from dataplane.table.plans import BackendPlan, at_socket
 
 if TYPE_CHECKING:
-    from dataplane.backends.mcp.legacy.client_streams import ClientStream
-    from dataplane.backends.mcp.legacy.server_streams import ServerStream
-    from dataplane.backends.mcp.typing import McpServices
+    from collections.abc import Coroutine
+
     from dataplane.chain.filter import Future
+    from dataplane.local_http import Handler
+    from dataplane.mcp.dialogue import Dialogue
+    from dataplane.mcp.worker import Memory
     from dataplane.upstream.calls import HttpCalls
 
 log = logging.getLogger("dataplane.mcp")
@@ -40,20 +42,57 @@ BACKLOG: Final = 1024
 _PREFIX: Final = "mcp-"
 
 
-class Holder:
-    """`folder`: of the sockets, which is made when it is needed; "": there are no other workers."""
+class Services(Protocol):
+    """Of a worker."""
 
-    def __init__(self, context: McpServices, folder: str) -> None:
+    make_future: Callable[[], Future]
+    clock: Callable[[], float]
+    spawn: Callable[[Coroutine[Any, Any, None]], Any]
+
+    @property
+    def calls(self) -> HttpCalls: ...
+
+    @property
+    def mcp_memory(self) -> Memory: ...
+
+
+class OfServer(Protocol):
+    """A stream of a server (`server_streams`), as whoever holds it needs it."""
+
+    id: str
+    of: tuple[bytes, str]
+    used: float
+    dialogue: Dialogue
+
+    def end(self, why: str) -> None: ...
+
+
+class OfClient(Protocol):
+    """A stream of a client (`client_streams`)."""
+
+    id: str
+
+
+ServerT = TypeVar("ServerT", bound=OfServer)
+ClientT = TypeVar("ClientT", bound=OfClient)
+
+
+class Holder(Generic[ServerT, ClientT]):
+    """`folder`: of the sockets, which is made when it is needed; "": there are no other workers. `serve`: what answers
+    these there, of a holder (`peers`)."""
+
+    def __init__(self, context: Services, folder: str, serve: Callable[[Holder[ServerT, ClientT]], Handler]) -> None:
         self.name = secrets.token_hex(8)
         """Of this life of this worker."""
         self.clock = context.clock
         self.make_future: Callable[[], Future] = context.make_future
         self._context = context
         self._folder = folder
-        self._streams: dict[str, ServerStream] = {}
-        self._of_sessions: dict[tuple[bytes, str], ServerStream] = {}
+        self._serve = serve
+        self._streams: dict[str, ServerT] = {}
+        self._of_sessions: dict[tuple[bytes, str], ServerT] = {}
         """By number of the session and target."""
-        self._clients: dict[str, ClientStream] = {}
+        self._clients: dict[str, ClientT] = {}
         self._peers: dict[str, BackendPlan] = {}
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
@@ -73,7 +112,7 @@ class Holder:
 
     # --- streams of servers
 
-    def of(self, stream_id: str) -> ServerStream | None:
+    def of(self, stream_id: str) -> ServerT | None:
         return self._streams.get(stream_id)
 
     def has_place(self) -> bool:
@@ -85,17 +124,17 @@ class Holder:
             min(idle, key=lambda each: each.used).end("it made place for another one")
         return bool(idle)
 
-    def hold(self, stream: ServerStream) -> None:
+    def hold(self, stream: ServerT) -> None:
         self._streams[stream.id] = stream
         self._of_sessions[stream.of] = stream
         self._sweep_later()
 
-    def forget(self, stream: ServerStream) -> None:
+    def forget(self, stream: ServerT) -> None:
         self._streams.pop(stream.id, None)
         if self._of_sessions.get(stream.of) is stream:
             del self._of_sessions[stream.of]
 
-    def of_session(self, number: bytes, target: str) -> ServerStream | None:
+    def of_session(self, number: bytes, target: str) -> ServerT | None:
         """The stream that a session has with a target here."""
         return self._of_sessions.get((number, target))
 
@@ -122,16 +161,16 @@ class Holder:
 
     # --- streams of clients
 
-    def client(self, stream_id: str) -> ClientStream | None:
+    def client(self, stream_id: str) -> ClientT | None:
         return self._clients.get(stream_id)
 
     def has_place_for_client(self) -> bool:
         return len(self._clients) < MOST
 
-    def hold_client(self, stream: ClientStream) -> None:
+    def hold_client(self, stream: ClientT) -> None:
         self._clients[stream.id] = stream
 
-    def forget_client(self, stream: ClientStream) -> None:
+    def forget_client(self, stream: ClientT) -> None:
         self._clients.pop(stream.id, None)
 
     # --- other workers
@@ -173,9 +212,7 @@ class Holder:
         await self._opening.wait()
 
     async def _listen(self) -> None:
-        from dataplane.backends.mcp.legacy.peers import Peers  # it answers of this
-
-        path, serve = self._path(self.name), Peers(self).serve
+        path, serve = self._path(self.name), self._serve(self)
         try:
             _make_folder(self._folder)
             loop = asyncio.get_running_loop()

@@ -28,12 +28,17 @@ if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.client_streams import ClientStream
     from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.backends.mcp.legacy.server_streams import ServerStream
-    from dataplane.local_http import Connection, Request
+    from dataplane.local_http import Connection, Handler, Request
     from dataplane.mcp.hearing import Hearing
 
 
+def serve(holder: Holder[ServerStream, ClientStream]) -> Handler:
+    """What answers other workers of the streams that `holder` has."""
+    return Peers(holder).serve
+
+
 class Peers:
-    def __init__(self, holder: Holder) -> None:
+    def __init__(self, holder: Holder[ServerStream, ClientStream]) -> None:
         self._holder = holder
 
     async def serve(self, request: Request, out: Connection) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import logging
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.answers import Opened, TargetFailed
-from dataplane.backends.mcp.upstreams import HELLO_SECONDS
 from dataplane.backends.terminating.pump import EventPump
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.sse import Event, EventTooLarge
@@ -40,7 +39,9 @@ class ServerStream:
     """`call` has begun to answer; `origin`: scheme and authority that it was asked by; `number`: of the client's
     session, b"": it has none."""
 
-    def __init__(self, holder: Holder, call: Call, target: TargetPlan, origin: tuple[str, str], number: bytes) -> None:
+    def __init__(
+        self, holder: Holder[Any, Any], call: Call, target: TargetPlan, origin: tuple[str, str], number: bytes
+    ) -> None:
         self.of = number, target.name
         self.id = secrets.token_hex(16)
         self.call = call
@@ -94,7 +95,7 @@ class ServerStream:
         """Until the endpoint is known. Raises `TargetFailed`."""
         calls_of = self._holder.calls
         deadline = _Deadline(self)
-        calls_of.wake_at(calls_of.clock() + HELLO_SECONDS, deadline)
+        calls_of.wake_at(calls_of.clock() + calls.HELLO_SECONDS, deadline)
         while not self.endpoint and not self.is_over:
             await self.room.wait()
         deadline.is_met = True
@@ -156,7 +157,7 @@ class _Deadline:
 
     def wake(self, now: float) -> None:
         if not self.is_met:
-            self._stream.end(f"its stream named no endpoint within {HELLO_SECONDS:g} s")
+            self._stream.end(f"its stream named no endpoint within {calls.HELLO_SECONDS:g} s")
 
 
 async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
@@ -172,7 +173,7 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
         authority = calls.authority(x, plan)
         lines = visit.passing + b"accept: text/event-stream\r\ncache-control: no-store\r\n"
         limit = calls.request_timeout(x, target, plan)
-        seconds = HELLO_SECONDS if limit is None else limit
+        seconds = calls.HELLO_SECONDS if limit is None else limit
         call = calls.call(x, plan, CallRequest(b"GET", target.path, authority, lines), seconds)
         try:
             return await _held(visit, target, call, _origin(plan, authority))
