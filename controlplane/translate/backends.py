@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from controlplane.derive import Collection, Context, Groups
-from controlplane.translate import mcp, wire
+from controlplane.translate import wire
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.references import permitted
-from gatewright.api.checks.backend_kinds import BackendKind
+from gatewright.api.checks.backend_kinds import KINDS, BackendKind
 from gatewright.api.lower.kinds.kind import Address
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission
@@ -32,9 +32,10 @@ BACKEND_NOT_FOUND: Final = "BackendNotFound"
 # Application protocols that the proxy speaks upstream: HTTP/1.1, upgrades from it, both over TLS, HTTP/2 in plain text,
 # which is what gRPC without TLS is.
 APP_PROTOCOLS = frozenset(
-    {"", "http", "https", "kubernetes.io/ws", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc", *mcp.PROTOCOLS}
+    {"", "http", "https", "kubernetes.io/ws", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc"}
 ) | {
-    f"{GROUP}/a2a"  # an A2A agent, over HTTP
+    # what kinds of backends speak over HTTP
+    *(protocol for kind in KINDS.values() if kind.works for protocol in kind.app_protocols)
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any, Final, get_args
 import pytest
 from pydantic import BaseModel
 
+from controlplane.translate.mcp import PROTOCOLS
 from dataplane.backends import registry as proxy
 from dataplane.filters.registry import ROWS as POLICIES
 from gatewright.api.backend.backend import BackendFull
@@ -163,6 +165,42 @@ def test_the_architecture_lists_these_files(root: Path) -> None:
         "dataplane/backends/registry.py",
         "tests/policies/test_mcp.py",
     ]
+
+
+GENERIC: Final = (
+    "controlplane/translate/gateway_backends.py",
+    "controlplane/translate/backend_references.py",
+    "controlplane/translate/backends.py",
+    "controlplane/translate/policy_targets.py",
+    "controlplane/translate/collections/backends.py",
+    "controlplane/translate/collections/consents.py",
+    "controlplane/translate/collections/statuses.py",
+    "controlplane/lint/references.py",
+    "gatewright/api/generate/backends.py",
+    "gatewright/api/standalone/backend_resources.py",
+    "gatewright/api/standalone/resources.py",
+)
+"""What handles backends of every kind."""
+
+
+@pytest.mark.parametrize("file", GENERIC)
+def test_what_handles_all_kinds_names_none(file: str) -> None:
+    """Neither a field of one, nor its name as a text."""
+    assert named(ast.parse((ROOT / file).read_text())) == set()
+
+
+def named(tree: ast.AST) -> set[str]:
+    fields = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return (fields | texts) & KINDS.keys()
+
+
+def test_a_name_of_a_kind_is_found() -> None:
+    assert named(ast.parse("view.mcp is None or 'ai' in fields")) == {"mcp", "ai"}
+
+
+def test_ports_of_services_say_what_servers_of_mcp_speak() -> None:
+    assert tuple(PROTOCOLS) == KINDS["mcp"].app_protocols
 
 
 # --- what a row says of models

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from gatewright.api.schema.model import Broken
+from gatewright.api.schema.names import GROUP
 
 
 class Parts(NamedTuple):
@@ -46,6 +47,8 @@ class BackendKind(NamedTuple):
     with them deserves a warning."""
     parts: Parts | None = None
     """None: it is connected to itself."""
+    app_protocols: tuple[str, ...] = ()
+    """Values of `appProtocol`, in lower case, by which a port of a Service says that it is one of these."""
     routes: tuple[str, ...] = ()
     """The kinds of routes that alone may lead to it; (): all."""
 
@@ -72,6 +75,7 @@ _ROWS: Final = (
         policy="mcp",
         guards=("guardrails", "authentication"),
         parts=Parts("target", "targets", "targets[].static", "BackendSimple"),
+        app_protocols=(f"{GROUP}/mcp", f"{GROUP}/mcp-sse"),
         routes=("HTTPRoute",),
     ),
     BackendKind(
@@ -83,7 +87,7 @@ _ROWS: Final = (
         guards=("prompt_guard",),
         parts=Parts("provider", "groups", "groups[].providers[]", "BackendWithAI"),
     ),
-    BackendKind("a2a", "an A2A agent", _OF_POLICIES, "a2a.md"),
+    BackendKind("a2a", "an A2A agent", _OF_POLICIES, "a2a.md", app_protocols=(f"{GROUP}/a2a",)),
     BackendKind("aws", "a service of AWS", _OF_POLICIES, ""),
     BackendKind("dynamic_forward_proxy", "the destination that each request names", _OF_POLICIES, ""),
 )

@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from gatewright.api.lower import to_wire
-from gatewright.api.lower.kinds import mcp, registry
-from gatewright.api.lower.kinds.kind import Kind, Policies, Server
+from gatewright.api.lower.kinds import registry
+from gatewright.api.lower.kinds.kind import STDIO, Kind, Policies, Server
 from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.standalone.backends import FileBackend
 from gatewright.api.standalone.file import StandaloneFile
@@ -121,7 +121,7 @@ class _References:
         self._backends.made[key] = backend_pb2.Backend(
             static=backend_pb2.StaticBackend(unix_path=self._backends.socket)
         )
-        return [Server(part.name, key, f"/{digest}", mcp.STDIO)]
+        return [Server(part.name, key, f"/{digest}", STDIO)]
 
     def problem(self, text: str) -> None:
         self._backends.problems.append((self._path, text))

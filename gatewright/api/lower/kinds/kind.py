@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from gatewright.api.checks.backend_kinds import BackendKind
 from gatewright.api.text.places import Path
@@ -18,6 +18,10 @@ from gatewright.wire.v1 import backend_pb2, policy_pb2
 
 Policies = Mapping[str, policy_pb2.Policy]
 """By field of the wire."""
+
+
+STDIO: Final = "stdio"
+"""Stands for the protocol of servers that the proxy starts, in the standalone file."""
 
 
 class Server(NamedTuple):

@@ -7,13 +7,10 @@ from typing import Any, Final
 
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.checks.backend_kinds import KINDS
-from gatewright.api.lower.kinds.kind import BackendReferences, Kind, Lowered, Policies, Server
+from gatewright.api.lower.kinds.kind import STDIO, BackendReferences, Kind, Lowered, Policies, Server
 from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.text.places import Path
 from gatewright.wire.v1 import backend_pb2, policy_pb2
-
-STDIO: Final = "stdio"
-"""Stands for the protocol of servers that the proxy starts, in the standalone file."""
 
 LONG_NAME: Final = 32
 """Characters of a target's name beyond which names of its tools may be too long for clients."""
