@@ -177,6 +177,7 @@ GENERIC: Final = (
     "controlplane/translate/collections/statuses.py",
     "controlplane/lint/references.py",
     "gatewright/api/generate/backends.py",
+    "gatewright/api/lint/dropped_guards.py",
     "gatewright/api/standalone/backend_resources.py",
     "gatewright/api/standalone/resources.py",
 )

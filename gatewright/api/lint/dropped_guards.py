@@ -7,17 +7,17 @@ Called by lint, for the objects of a folder.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gatewright.api.backend.ai import BackendAI
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
-from gatewright.api.checks.parts import Path
+from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.metadata import ObjectKey
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.model import model_in, to_camel
 from gatewright.api.text.problem import Advice
 from gatewright.attach.places import Level, PlaceKey, level_of
 
@@ -36,7 +36,7 @@ def dropped_guards(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]
     for kind in KINDS.values():
         backends = [each for each in objects.values() if isinstance(each, GatewayBackend) and _is(each, kind)]
         for guard in kind.guards if backends else ():
-            yield from _dropped(objects, backends, kind.policy, guard)
+            yield from _dropped(objects, backends, kind, guard)
 
 
 def _is(backend: GatewayBackend, kind: BackendKind) -> bool:
@@ -44,9 +44,9 @@ def _is(backend: GatewayBackend, kind: BackendKind) -> bool:
 
 
 def _dropped(
-    objects: reach.Objects, backends: list[GatewayBackend], kind: str, guard: str
+    objects: reach.Objects, backends: list[GatewayBackend], kind: BackendKind, guard: str
 ) -> Iterator[tuple[ObjectKey, Advice]]:
-    policies = list(_policies(objects, kind))
+    policies = list(_policies(objects, kind.policy))
     routes = reach.leading(objects)
     told: set[tuple[ObjectKey, Path]] = set()
     for backend in backends:
@@ -79,21 +79,29 @@ def _policies(objects: reach.Objects, kind: str) -> Iterator[_Attached]:
             )
 
 
-def _chains(backend: GatewayBackend, kind: str, attached: list[_Attached]) -> Iterator[list[_Level]]:
-    """Everything that applies to the backend as a whole, and to each provider with settings of its own."""
+def _chains(backend: GatewayBackend, kind: BackendKind, attached: list[_Attached]) -> Iterator[list[_Level]]:
+    """Everything that applies to the backend as a whole, and to each part with settings of its own."""
     shared = [level for key, section, level in attached if key != backend.key or not section]
-    inline = getattr(backend.spec.policies, kind, None)
+    inline = getattr(backend.spec.policies, kind.policy, None)
     if inline is not None:
-        shared.append(_Level(Level.BACKEND_INLINE, backend.key, ("spec", "policies", kind), inline))
+        shared.append(_Level(Level.BACKEND_INLINE, backend.key, ("spec", "policies", kind.policy), inline))
     yield shared
-    ai = backend.spec.ai if kind == "ai" else None  # policies of MCP targets have no `mcp`
-    for index, group in enumerate((ai.groups if ai is not None else None) or ()):
-        for number, provider in enumerate(group.providers):
-            own = [level for key, section, level in attached if key == backend.key and section == provider.name]
-            if provider.policies is not None and provider.policies.ai is not None:
-                path = ("spec", "ai", "groups", index, "providers", number, "policies", "ai")
-                own.append(_Level(Level.SECTION_INLINE, backend.key, path, provider.policies.ai))
-            yield shared + own if own else []
+    for path, part in _parts(backend, kind):
+        own = [level for key, section, level in attached if key == backend.key and section == part.name]
+        setting = getattr(part.policies, kind.policy, None)
+        if setting is not None:
+            own.append(_Level(Level.SECTION_INLINE, backend.key, (*path, "policies", kind.policy), setting))
+        yield shared + own if own else []
+
+
+def _parts(backend: GatewayBackend, kind: BackendKind) -> Iterator[tuple[Path, Any]]:
+    """Those that may have a policy of the kind, which is not so of every kind: policies of MCP targets have no `mcp`.
+    Any: named, with `policies`."""
+    for path, part in parts(getattr(backend.spec, kind.name), ("spec", kind.name)):
+        field = type(part).model_fields.get("policies")
+        subset = model_in(field.annotation) if field is not None else None
+        if subset is not None and kind.policy in subset.model_fields:
+            yield path, part
 
 
 def _lost(levels: list[_Level], guard: str) -> tuple[_Level, _Level] | None:
