@@ -171,6 +171,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
     ),
     Policy(name="url_rewrite", part=RULE, does="changes the host or path that the backend sees", merge=ALL),
     Policy(name="request_redirect", part=RULE, does="sends the client elsewhere", merge=ALL),
+    Policy(name="delay", part=TRAFFIC, does="has requests wait before they go on"),
     Policy(name="direct_response", part=TRAFFIC, does="answers without a backend", conditional=True),
     Policy(name="timeouts", part=TRAFFIC, does="bounds the time that a request may take", inline="field"),
     Policy(name="retry", part=TRAFFIC, does="tries a request another time, on another endpoint", inline="field"),

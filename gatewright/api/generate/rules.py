@@ -1,16 +1,14 @@
-"""The models' rules between fields, said once more in CEL, for API servers.
+"""The models' rules between fields, in CEL, for API servers.
 
-A model checks its rules in Python (`broken_rules`); an API server knows CEL alone, so each class with rules has a row
-here that says the same, or the reason why an API server cannot. Fields are named canonically; `spellings` adds the
-other spelling. A rule costs what an API server estimates from the largest object that the bounds allow, so whatever a
-rule walks over has a bound, if need be one of `BOUNDS`.
+A model that has its rules as data (`RuledModel.cel_rules`) is asked for them. One that checks its rules in Python
+(`broken_rules`) has a row here that says the same, or the reason why an API server cannot. Fields are named
+canonically; `spellings` adds the other spelling. A rule costs what an API server estimates from the largest object that
+the bounds allow, so whatever a rule walks over has a bound, if need be one of `BOUNDS`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic import BaseModel
@@ -28,6 +26,7 @@ from gatewright.api.schema import label_selector as labels
 from gatewright.api.schema import references as refs
 from gatewright.api.schema.model import RuledModel, to_camel
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP, INFERENCE_GROUP
+from gatewright.api.schema.rules import Rule, fields_read
 from gatewright.api.traffic import (
     api_key_authentication,
     basic_authentication,
@@ -44,17 +43,6 @@ from gatewright.api.traffic import (
     upgrades,
 )
 from gatewright.attach.policies import LATE
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A CEL rule over `self`, the part, and what must hold. `one_of`: it says that exactly one of these fields is set,
-    `apart`: that no two of these are."""
-
-    cel: str
-    message: str
-    one_of: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
 
 
 def one_of(*names: str) -> Rule:
@@ -413,6 +401,8 @@ def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
     Raises LookupError for a class whose rules have neither a row nor a reason.
     """
     for base in model.__mro__:
+        if vars(base).get("cel_rules"):
+            return tuple(vars(base)["cel_rules"])
         if base in RULES:
             return RULES[base]
         if "broken_rules" in vars(base):
@@ -431,11 +421,6 @@ def known_rules(model: type[BaseModel], names: Collection[str]) -> tuple[Rule, .
         return tuple(rule for rule in rules_of(model) if fields_read(rule) <= set(names))
     except LookupError:
         return ()
-
-
-def fields_read(rule: Rule) -> set[str]:
-    """The fields of the part that a rule asks for."""
-    return set(re.findall(r"\bself\.(\w+)\b(?!\()", rule.cel))
 
 
 def bound_of(model: type[BaseModel], attribute: str) -> int | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gatewright.api.generate.rules import Rule
 from gatewright.api.schema.names import FIELDS, MAP_VALUES, VALUES
+from gatewright.api.schema.rules import Rule
 
 
 def other_name(within: str, name: str) -> str | None:

@@ -9,10 +9,12 @@ import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple, Self, TypeVar, Union, get_args, get_origin
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
+
+from gatewright.api.schema.rules import Rule, holds
 
 MOST_REPEATED = 16
 """Items of one list of which it is said that they are there already."""
@@ -51,9 +53,12 @@ class UnreadRule(NamedTuple):
 class RuledModel(Model):
     """A part whose fields must agree with each other."""
 
+    cel_rules: ClassVar[tuple[Rule, ...]] = ()
+    """What API servers check as well."""
+
     def broken_rules(self) -> Iterator[Broken]:
         """Every rule between fields that does not hold; called when each field by itself is valid."""
-        return iter(())
+        yield from (Broken(rule.path, rule.message) for rule in self.cel_rules if not holds(rule, self))
 
     @model_validator(mode="after")
     def _rules_hold(self) -> Self:

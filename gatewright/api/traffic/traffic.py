@@ -12,6 +12,7 @@ from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.buffer import Buffer
 from gatewright.api.traffic.csrf import CSRF
+from gatewright.api.traffic.delay import Delay
 from gatewright.api.traffic.direct_response import DirectResponseOrConditional
 from gatewright.api.traffic.ext_auth import ExtAuthOrConditional
 from gatewright.api.traffic.ext_proc import ExtProcOrConditional
@@ -63,6 +64,8 @@ class RequestPolicies(RuledModel):
     """Names and passwords of clients."""
     api_key_authentication: APIKeyAuthentication | None = None
     """API keys of clients."""
+    delay: Delay | None = None
+    """Requests wait before they go on. Gatewright extension."""
     direct_response: DirectResponseOrConditional | None = None
     """The gateway answers itself."""
     buffer: Buffer | None = None

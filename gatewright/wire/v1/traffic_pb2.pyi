@@ -198,6 +198,12 @@ class Cors(_message.Message):
     max_age: int
     def __init__(self, allow_origins: _Optional[_Iterable[str]] = ..., allow_methods: _Optional[_Iterable[str]] = ..., allow_headers: _Optional[_Iterable[str]] = ..., expose_headers: _Optional[_Iterable[str]] = ..., allow_credentials: _Optional[bool] = ..., max_age: _Optional[int] = ...) -> None: ...
 
+class Delay(_message.Message):
+    __slots__ = ("duration",)
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    duration: str
+    def __init__(self, duration: _Optional[str] = ...) -> None: ...
+
 class Csrf(_message.Message):
     __slots__ = ("additional_origins",)
     ADDITIONAL_ORIGINS_FIELD_NUMBER: _ClassVar[int]

@@ -223,6 +223,15 @@ UPGRADES = shape(
     *(invalid("protocols", [bad], _UPGRADES) for bad in ("", "a b", "a/b/c", "/", "h2c", "H2", "h3", "a" * 65)),
 )
 
+_DELAY = X + "a request waits before it goes on"
+DELAY = shape(
+    {"duration": "200ms"},
+    required("duration", _DELAY),
+    expression("duration", _DELAY, "request.headers['x-wait'] == 'yes' ? 200 : 0"),
+    *(valid("duration", good, _DELAY) for good in ("1ms", "5m", "duration('3s')", "request.headers['x-wait']")),
+    *(invalid("duration", bad, _DELAY) for bad in ("0s", "301s", "6m", "request.path == '/'")),
+)
+
 _BUFFER = P + "| buffer | Buffer | `request` and `response`, each with `maxBytes` (ByteSize, optional;"
 _DEFAULT = P + "| Buffer `maxBytes` default | global proxy setting, default 2Mi |"
 BODY = shape({}, byte_size("maxBytes", _BUFFER), byte_size_in_full("maxBytes"), valid("maxBytes", "2Mi", _DEFAULT))
@@ -249,6 +258,7 @@ _LATE: Final[dict[str, Any]] = {
     "retry": {},
     "directResponse": {"status": 200},
     "buffer": {},
+    "delay": DELAY.least,
 }
 
 TRAFFIC = shape(
@@ -263,6 +273,7 @@ TRAFFIC = shape(
         P + "| transformation | TransformationOrConditional | request and response mutation |",
     ),
     nested("upgrades", UPGRADES, _UPGRADES),
+    nested("delay", DELAY, _DELAY),
     nested("extProc", TRAFFIC_EXT_PROC, P + "| extProc | ExtProcOrConditional | external processing |"),
     nested("extAuth", TRAFFIC_EXT_AUTH, P + "| extAuth | ExtAuthOrConditional | external authentication |"),
     nested("rateLimit", RATE_LIMIT, P + "| rateLimit | RateLimitsOrConditional | rate limiting |"),

@@ -7,13 +7,12 @@ now when the answer arrives.
 from __future__ import annotations
 
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.chain import expressions
+from dataplane.chain import durations, expressions
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import Duration, Redacted, Timestamp, Uint
 
@@ -138,9 +137,7 @@ def _digest(data: bytes) -> bytes:
 
 # Times to live.
 
-_DURATION = re.compile(r"([0-9]{1,5}(h|m|s|ms)){1,4}").fullmatch
-_PARTS = re.compile(r"([0-9]{1,5})(ms|h|m|s)").findall
-_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+# Times to live.
 
 
 def time_to_live(text: str, wall_clock: Callable[[], float]) -> TimeToLive:
@@ -149,7 +146,7 @@ def time_to_live(text: str, wall_clock: Callable[[], float]) -> TimeToLive:
     `text`: a duration as Gateway API writes it, else an expression that gives a duration, the time of expiry as a
     timestamp or as seconds since the epoch, or either duration or time as text.
     """
-    fixed = _duration(text)
+    fixed = durations.seconds(text)
     if fixed is not None:
         return lambda x: fixed
     evaluate = expressions.compiled(text, "request", "cache.ttl").evaluate
@@ -169,7 +166,7 @@ def _seconds(value: Any, wall_clock: Callable[[], float]) -> float:
     if kind is Duration:
         return int(value) / NANOSECONDS
     if kind is str:
-        fixed = _duration(value)
+        fixed = durations.seconds(value)
         if fixed is not None:
             return fixed
         from gatewright.cel.functions.times import timestamp_from_string  # with the language
@@ -180,9 +177,3 @@ def _seconds(value: Any, wall_clock: Callable[[], float]) -> float:
     if kind in (int, Uint, float) and math.isfinite(value):
         return float(value) - wall_clock()
     return 0.0
-
-
-def _duration(text: str) -> float | None:
-    if _DURATION(text) is None:
-        return None
-    return sum(int(count) * _UNITS[unit] for count, unit in _PARTS(text))
