@@ -21,7 +21,8 @@ OLDEST: Final = (1, 31)
 SINCE: Final[dict[str, tuple[int, int]]] = {
     # the language, and macros of its first version
     **dict.fromkeys(
-        ("has", "all", "exists", "filter", "map", "size", "matches", "startsWith", "endsWith", "type"), (1, 25)
+        ("has", "all", "exists", "filter", "map", "size", "matches", "startsWith", "endsWith", "type", "duration"),
+        (1, 25),
     ),
     # strings (extension, version 0), lists
     **dict.fromkeys(("lowerAscii", "replace", "sum"), (1, 25)),

@@ -9,29 +9,9 @@ import pytest
 from dataplane.chain.filter import FRONTEND, OF_KIND, SETTING, STEP, Row
 from dataplane.filters.registry import ROWS
 
-STEPS = (
-    *("cors", "csrf", "jwt_authentication", "basic_authentication", "api_key_authentication", "ext_auth"),
-    *("authorization", "rate_limit", "buffer", "ext_proc", "transformation", "header_modifiers", "url_rewrite"),
-    *("request_redirect", "direct_response"),
-)
-"""In the order in which requests meet them."""
-
 
 def names(flag: str) -> list[str]:
     return [row.name for row in ROWS if getattr(row, flag)]
-
-
-def test_the_order_of_steps() -> None:
-    assert tuple(row.name for row in ROWS if row.kind == STEP) == STEPS
-
-
-def test_what_guards_refuses_where_it_cannot_be_built() -> None:
-    """Others keep their last good version: nobody gets in by a mistake in a policy."""
-    assert sorted(names("refuses")) == [
-        *("api_key_authentication", "authorization", "backend_client_certificate", "backend_mcp", "backend_tls"),
-        *("basic_authentication", "connect", "csrf", "ext_auth", "ext_proc", "frontend_http", "frontend_tls"),
-        *("jwt_authentication", "network_authorization", "proxy_protocol", "rate_limit"),
-    ]
 
 
 def test_a_policy_of_a_listener_or_a_kind_of_backends_that_refuses_says_what_is_in_its_place() -> None:
