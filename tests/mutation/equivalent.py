@@ -74,7 +74,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._complaint = 'x'",
     ): "compared with complaints alone, and none reads so",
     (
-        "controlplane/pipeline.py",
+        "controlplane/answers/verdicts.py",
         "def _joined(reasons: Sequence[str], of: int = 0) -> str:",
         "def _joined(reasons: Sequence[str], of: int = 1) -> str:",
     ): "compared with the number of different reasons, which is 1 or more unless nothing is written",
