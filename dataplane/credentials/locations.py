@@ -88,12 +88,16 @@ def whole(raw: bytes) -> bytes:
 
 # --- a header
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
 
 def in_header(name: str, prefix: bytes) -> Location:
     """The value of a header, after `prefix`. Raises `Refused`."""
     low_name = header_name(name, "location.header.name")
     if low_name == b"host":  # RFC 9112 3.2: a request has one
         raise Refused("location.header.name: host cannot be taken out")
+    if _CONTROL.search(prefix):
+        raise Refused("location.header.prefix: control characters, which no header has")
     needle = b"\r\n" + low_name + b":"
     length = len(needle)
 
@@ -187,8 +191,17 @@ def _parameter(name: bytes) -> re.Pattern[bytes]:
 
 def _letter(octet: int) -> bytes:
     """An octet of a form's name as it may be written (WHATWG URL, application/x-www-form-urlencoded)."""
-    plus = b"|\\+" if octet == ord(" ") else b""
-    return b"(?:%b%b|(?i:%%%02x))" % (re.escape(bytes((octet,))), plus, octet)
+    escaped = b"(?i:%%%02x)" % octet
+    plain = _WRITTEN.get(octet, re.escape(bytes((octet,))))
+    return b"(?:%b|%b)" % (plain, escaped) if plain else escaped
+
+
+_WRITTEN = {
+    **dict.fromkeys(b"&=+#", b""),  # as they are they mean something else
+    ord("%"): rb"%(?![0-9A-Fa-f]{2})",
+    ord(" "): rb"[ +]",
+}
+"""Octets that are written in other ways than as they are and escaped: how, beside the escape."""
 
 
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -236,7 +249,9 @@ _COOKIE = b"\r\ncookie:"
 
 
 def in_cookie(name: str) -> Location:
-    """The value of a cookie (RFC 6265 4.2.1), without the quotation marks that it may stand in."""
+    """The value of a cookie (RFC 6265 4.2.1), without the quotation marks that it may stand in. Raises `Refused`."""
+    if not is_name(name.encode()):  # with a ";" or "=" in it, this would be found in another cookie
+        raise Refused(f"location.cookie.name: {name!r} is no name of a cookie")
     pairs = re.compile(rb"(?:\A|;)([ \t]*%b[ \t]*=[^;]*)" % re.escape(name.encode())).finditer
 
     def find(x: Exchange) -> Found | None:

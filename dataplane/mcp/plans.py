@@ -80,8 +80,8 @@ def check(message: backend_pb2.McpBackend) -> None:
             raise Refused(f"{where}.backend: must be set")
         if target.path and not (target.path.startswith("/") and target.path.isascii() and target.path.isprintable()):
             raise Refused(f"{where}.path: must begin with / and be printable ASCII")
-        if " " in target.path:
-            raise Refused(f"{where}.path: has a space")
+        if " " in target.path or "#" in target.path:
+            raise Refused(f"{where}.path: has a space or #")
 
 
 def targets(message: backend_pb2.McpBackend) -> tuple[TargetPlan, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.chain.filter import Refused
+from gatewright.addresses import no_host, no_socket
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -158,3 +159,5 @@ def checked(address: Address) -> None:
         raise Refused("a static backend needs a host or the path of a Unix socket")
     if address.port > MAX_PORT:
         raise Refused(f"port {address.port} is not between 1 and {MAX_PORT}")
+    if why := no_host(address.host) if address.host else no_socket(address.unix_path):
+        raise Refused(f"{(address.host or address.unix_path)[:80]!r} {why}")

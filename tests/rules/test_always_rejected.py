@@ -41,6 +41,8 @@ REFUSED = {
     "key set as a shared secret": SHARED(f'{{"keys": [{KEY}]}}'),
     "key as a shared secret": SHARED(KEY),
     "location that stays": f"basicAuthentication: {{{USERS}, location: {{header: {{name: host}}}}}}",
+    "cookie that none is": f"basicAuthentication: {{{USERS}, location: {{cookie: {{name: 'a;b'}}}}}}",
+    "prefix of two lines": f'basicAuthentication: {{{USERS}, location: {{header: {{name: x-a, prefix: "a\\nb"}}}}}}',
     "call's pseudo-header": AUTH("addRequestHeaders: {':status': \"'a'\"}"),
     "call's host": AUTH("addRequestHeaders: {host: \"'a'\"}"),
     "copied header that is none": AUTH("allowedRequestHeaders: ['a b']"),
@@ -56,6 +58,8 @@ TAKEN = {
     "shared secret": SHARED("s" * 32),
     "path of keys": JWT("remote: {jwksPath: keys, host: '127.0.0.1:9002'}"),
     "location": f"basicAuthentication: {{{USERS}, location: {{header: {{name: x-password}}}}}}",
+    "cookie": f"basicAuthentication: {{{USERS}, location: {{cookie: {{name: __Host-key}}}}}}",
+    "prefix": f"basicAuthentication: {{{USERS}, location: {{header: {{name: x-a, prefix: 'Key '}}}}}}",
     "call": AUTH(
         "addRequestHeaders: {':authority': \"'a'\", x-a: \"'b'\"}, allowedRequestHeaders: [host, x-b],"
         " allowedResponseHeaders: [x-c]"

@@ -14,4 +14,3 @@ MODULES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__ma
 @pytest.mark.parametrize("name", MODULES)
 def test_a_benchmark_can_be_loaded(name: str) -> None:
     assert importlib.import_module(f"benchmarks.{name}").__doc__
-

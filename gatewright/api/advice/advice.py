@@ -16,6 +16,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from gatewright import invisible
+from gatewright.api.advice.addresses import ADDRESSES
 from gatewright.api.advice.effects import EFFECTS
 from gatewright.api.advice.habits import HABITS
 from gatewright.api.advice.header_denies import evadable
@@ -267,6 +268,7 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (AgentExtAuthHTTP, _headers_of_authorization),
     (ExtAuthCache, _moment_long_over),
     (AccessLog, _names_in_the_log),
+    *ADDRESSES,
     *EFFECTS,
     *HABITS,
 )

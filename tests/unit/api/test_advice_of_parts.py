@@ -11,7 +11,9 @@ from pydantic import BaseModel
 from gatewright.api.advice.advice import KINDS_OF_HASHES, REFUSED, advice, refusals, warnings
 from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.backend.auth import BackendAuth
+from gatewright.api.backend.mcp_targets import McpTarget
 from gatewright.api.frontend.telemetry import AccessLog
+from gatewright.api.objects.gateway_backend import A2ABackend, StaticBackend
 from gatewright.api.routes.http_filters import HTTPPathModifier
 from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTTPQueryParamMatch
 from gatewright.api.text.problem import path_text
@@ -20,7 +22,7 @@ from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.buffer import BufferedBody
 from gatewright.api.traffic.direct_response import DirectResponse
 from gatewright.api.traffic.ext_auth import AgentExtAuthHTTP, ExtAuthCache
-from gatewright.api.traffic.extraction import HeaderLocation
+from gatewright.api.traffic.extraction import CookieLocation, HeaderLocation
 from gatewright.api.traffic.jwt_authentication import JWKS, RemoteJWKS
 from gatewright.api.traffic.traffic import Traffic
 from gatewright.api.traffic.transformation import RequestTransform, ResponseTransform
@@ -138,6 +140,42 @@ def test_paths_of_keys(path: str, is_good: bool) -> None:
     reference = {"name": "s", "port": 1}
     found = said(RemoteJWKS, jwksPath=path, backendRef=reference)
     assert found == ({} if is_good else {"jwksPath": "is no path that can be asked for"})
+
+
+REFUSES_IT = "the proxy refuses it"
+NO_HOST = f"is no host name, and no IP address: {REFUSES_IT}"
+
+
+@pytest.mark.parametrize(
+    ("model", "fields", "expected"),
+    [
+        (StaticBackend, {"host": "a.example", "port": 1}, {}),
+        (StaticBackend, {"host": "a example", "port": 1}, {"host": NO_HOST}),
+        (StaticBackend, {"unixPath": "/run/a"}, {}),
+        (StaticBackend, {"unixPath": "run/a"}, {"unixPath": f"must begin with /: {REFUSES_IT}"}),
+        (A2ABackend, {"host": "a..b", "port": 1}, {"host": NO_HOST}),
+        (McpTarget, {"host": "::1", "port": 1, "path": "/mcp?a=b"}, {}),
+        (
+            McpTarget,
+            {"host": "a\nb", "port": 1, "path": "/a b"},
+            {
+                "host": NO_HOST,
+                "path": f"must begin with / and have no space, # or character beyond ASCII: {REFUSES_IT}",
+            },
+        ),
+        (CookieLocation, {"name": "__Host-key"}, {}),
+        (CookieLocation, {"name": "a=b"}, {"name": f"is no name of a cookie: {REFUSES_IT}"}),
+        (HeaderLocation, {"name": "x-key", "prefix": "Key "}, {}),
+        (
+            HeaderLocation,
+            {"name": "x-key", "prefix": "a\r\nb"},
+            {"prefix": f"has a control character, which no header has: {REFUSES_IT}"},
+        ),
+    ],
+)
+def test_what_nothing_can_be_called(model: type[BaseModel], fields: dict[str, Any], expected: dict[str, str]) -> None:
+    found = refusals(model.model_validate(fields))
+    assert {path_text(each.path): each.message for each in found} == expected
 
 
 CALL_NAMES = "is none of :authority, :method, :path"

@@ -502,7 +502,7 @@ OTHERS: list[Row] = [
     ("GatewayBackend", "spec.static", {"unixPath": ""}, "must not be empty"),
     ("GatewayBackend", "spec.static.unixPath", "/run/x.sock", "must be absent when unixPath is set"),
     ("GatewayBackend", "spec.static.host", "", LENGTH.format(256)),
-    ("GatewayBackend", "spec.static.host", "h" * 256, None),
+    ("GatewayBackend", "spec.static.host", f"{'h' * 63}." * 3 + "h" * 61, None),  # the DNS has names of 253
     ("GatewayBackend", "spec.static.host", "h" * 257, LENGTH.format(256)),
     ("GatewayBackend", "spec.static.port", 0, BETWEEN.format(1, 65535)),
     ("GatewayBackend", "spec.static.port", 1, None),

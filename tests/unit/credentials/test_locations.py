@@ -140,6 +140,48 @@ def test_values_of_a_parameter_that_is_there_very_often_are_hidden_in_one_go() -
     assert x.asked_target == b"/?" + b"key=<redacted>&" * 2000
 
 
+@pytest.mark.parametrize("name", ["", "a=b", "a;b", "a b", 'a"b', "ä", "a\r\nb", "a,b", "a\0"])
+def test_what_no_cookie_is_called_is_refused(name: str) -> None:
+    """A name with ";" or "=" in it would be found across cookies, or in the value of another one."""
+    with pytest.raises(Refused, match=r"location\.cookie\.name: .* is no name of a cookie"):
+        locations.in_cookie(name)
+
+
+@pytest.mark.parametrize("name", ["key", "__Host-key", "a.b", "a|b", "!#$%&'*+-.^_`|~"])
+def test_every_token_is_the_name_of_a_cookie(name: str) -> None:
+    x = with_headers(b"cookie: other=1; " + name.encode() + b"=v")
+    assert outcome(locations.in_cookie(name), x) == b"v"
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "credential"),
+    [
+        # what means something in a query is never part of a name as it is written
+        ("a&b", b"a&b=1", None),
+        ("a&b", b"a%26b=1", b"1"),
+        ("a=b", b"a=b=1", None),
+        ("a=b", b"a%3db=1", b"1"),
+        ("a+b", b"a+b=1", None),
+        ("a+b", b"a%2Bb=1", b"1"),
+        ("a b", b"a+b=1", b"1"),
+        ("a%b", b"a%b=1", b"1"),
+        ("a%bc", b"a%bc=1", None),
+        ("a%b", b"a%25b=1", b"1"),
+        ("a#b", b"a%23b=1", b"1"),
+        ("ä", b"%C3%a4=1", b"1"),
+        ("a;b", b"a;b=1", b"1"),
+    ],
+)
+def test_names_of_parameters_are_read_as_forms_write_them(name: str, query: bytes, credential: bytes | None) -> None:
+    assert outcome(locations.in_query(name), with_target(b"/?" + query)) == credential
+
+
+@pytest.mark.parametrize("prefix", [b"a\r\nb: ", b"a\0", b"\x7f"])
+def test_a_prefix_that_no_header_has_is_refused(prefix: bytes) -> None:
+    with pytest.raises(Refused, match=r"location\.header\.prefix: control characters"):
+        locations.in_header("x-key", prefix)
+
+
 def test_looking_for_a_cookie_takes_no_longer_for_more_of_others() -> None:
     place = locations.in_cookie("key")
     few, many = (with_headers(b"Cookie: " + b" ; a=b;" * count) for count in (2, 2000))
