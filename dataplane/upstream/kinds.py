@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.chain.filter import Refused
-from gatewright.addresses import no_host, no_socket
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -155,6 +154,8 @@ class Row(ABC):
 
 def checked(address: Address) -> None:
     """Raises `Refused` for an address that is none."""
+    from gatewright.addresses import no_host, no_socket  # here: Services have none
+
     if bool(address.host) == bool(address.unix_path):
         raise Refused("a static backend needs a host or the path of a Unix socket")
     if address.port > MAX_PORT:
