@@ -74,6 +74,7 @@ REPLIES = _table(
     ("BackendBusy", 503, "too many requests to the backend at once", False),  # backend.limits.maxRequests
     ("DnsFailed", 503, "backend name cannot be resolved", False),
     ("ConnectFailed", 503, "upstream connection failed", False),
+    ("TunnelFailed", 503, "upstream connection failed", False),  # backend.tunnel: the proxy opened none
     ("UpstreamFailed", 502, "upstream closed the connection before it answered", False),
     ("RetriesExhausted", 503, "upstream closed the connection on every try", False),  # Gateway API: 500 or 503 by then
     ("UpstreamInvalid", 502, "upstream sent an invalid response", False),

@@ -28,6 +28,7 @@ from dataplane.filters.settings import (
     backend_mcp,
     backend_tcp,
     backend_tls,
+    backend_tunnel,
     health,
     host_rewrite,
     request_mirror,
@@ -170,6 +171,14 @@ ROWS: tuple[Row, ...] = (
         "backend",
         refuses=True,
         secrets=backend_client_certificate.secrets,
+    ),
+    Row(
+        "backend_tunnel",
+        backend_tunnel.build,
+        SETTING,
+        "with the connection; one that cannot be built refuses, instead of connecting past the proxy",
+        "backend",
+        refuses=True,
     ),
     Row("backend_limits", backend_limits.build, SETTING, "asked with the attempt, before a choice", "backend_limits"),
     Row(

@@ -23,6 +23,7 @@ from dataplane.telemetry.refusals import Refusals
 from dataplane.telemetry.shortages import Shortages
 from dataplane.tls.handshakes import Handshakes
 from dataplane.upstream.calls import HttpCalls
+from dataplane.upstream.dial.proxies import Proxies
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
@@ -274,6 +275,7 @@ class Context:
     def __post_init__(self) -> None:
         self.current.heads_changed = self._forget_heads
         self.observers = (self.recorder.ended, self.access_log.record)
+        self.leases.through(Proxies(lambda: self.current.table, self.leases, self.recorder.upstream_closed))
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)
         self.handshakes = Handshakes(self.writes.turns)

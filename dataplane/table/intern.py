@@ -22,7 +22,7 @@ from dataplane.table.plans import NO_KINDS, RoutePolicies, Upper
 from dataplane.table.store import digest
 from dataplane.tls.client import security
 from dataplane.upstream.guards import Rules
-from dataplane.upstream.settings import NO_SETTINGS, ClientCertificate, Settings, Tls
+from dataplane.upstream.settings import NO_SETTINGS, ClientCertificate, Settings, Tls, Tunnel
 from gatewright.attach.merge import Attached, merge, winner
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
@@ -37,12 +37,14 @@ CONNECTING = {
     "backend_tcp": "tcp",
     "backend_tls": "tls",
     "backend_client_certificate": "client",
+    "backend_tunnel": "tunnel",
 }
 """Policies about connections to a backend, and their fields of `upstream/settings.Settings`."""
 
-REFUSED: dict[str, type[Tls] | type[ClientCertificate]] = {
+REFUSED: dict[str, type[Tls] | type[ClientCertificate] | type[Tunnel]] = {
     "backend_tls": Tls,
     "backend_client_certificate": ClientCertificate,
+    "backend_tunnel": Tunnel,
 }
 """What stands for one that cannot be built."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.upstream.opening import cause_of
 from dataplane.upstream.race import Race, of_other_family
 from dataplane.upstream.versions import HTTP1
 
@@ -52,7 +53,7 @@ def not_connected(holder: Lease, cause: str, endpoints: Sequence[Endpoint]) -> N
     """There is no connection for `holder`. `endpoints`: of which it was to be one; () when it sends again."""
     settle(holder)
     tried = () if holder.retries is None else holder.retries.tried
-    holder.lease_failed("connect", cause, any(each not in tried for each in endpoints))
+    holder.lease_failed(cause_of(cause), cause, any(each not in tried for each in endpoints))
 
 
 def settle(holder: Lease) -> None:

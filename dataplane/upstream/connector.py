@@ -22,8 +22,8 @@ from dataplane.upstream.dial.steps import Dial, Means
 from dataplane.upstream.endpoint import Pool, Streams
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
-from dataplane.upstream.handshake import HandshakeFailed
 from dataplane.upstream.limits import IDLE_TIMEOUT
+from dataplane.upstream.opening import NotOpened, NoTunnel, TunnelFailed
 from dataplane.upstream.own_pages import OwnPages
 from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import PLAIN_TCP, Client
@@ -32,6 +32,7 @@ from dataplane.upstream.versions import HTTP1, HTTP2
 
 if TYPE_CHECKING:
     from dataplane.http.messages import Peer
+    from dataplane.upstream.opening import Proxies
 
 SESSION_TIME = 600.0
 """Seconds that sessions of TLS are kept after the last connection, for the next one."""
@@ -70,6 +71,8 @@ class Connector:
         """Called before each connection is opened: there may have to be room for it."""
         self.make_room: Callable[[], bool] = lambda: False
         """Called when there was no descriptor for one: whether something else is being closed for it."""
+        self.proxies: Proxies | None = None
+        """As `opening.Dials.proxies`."""
         self.of_clients: dict[Client, list[Pool]] = {}
         """Pools of connections that are for one client, until it leaves."""
         self._endpoints: set[Pool] = set()
@@ -180,10 +183,10 @@ class Connector:
         for. `client`: as `Dial.client`."""
         protocols = {version: each for version, each in ((HTTP1, h1), (HTTP2, h2)) if each is not None}
         tcp = PLAIN_TCP if endpoint.transport is None else endpoint.transport.tcp
-        outcome = "failed"
+        outcome, is_tunnel = "failed", False
         try:
             async with asyncio.timeout(tcp.connect_timeout):
-                version = await self._dial(Dial(self._means, endpoint, protocols, client))
+                version = await self._dial(Dial(self._means, endpoint, protocols, client, self.proxies))
                 cause = await opened if opened is not None and version == HTTP2 else ""
             if cause:
                 self._failed(endpoint, "no HTTP/2 SETTINGS")
@@ -194,8 +197,9 @@ class Connector:
                 return f"connect to {endpoint.label} timed out after {tcp.connect_timeout:g} s"
             what = "was not connected" if h2.transport is None else "sent no HTTP/2 SETTINGS"
             cause, outcome = f"timed out: it {what} within {tcp.connect_timeout:g} s", ""
-        except HandshakeFailed as error:
-            cause, outcome, endpoint.spoken = str(error), "tls", 0
+        except NotOpened as error:
+            cause, outcome, endpoint.spoken = str(error), error.outcome, 0
+            is_tunnel = isinstance(error, TunnelFailed)
             self._failed(endpoint, error.reason)
         except OSError as error:
             cause = error.strerror or str(error) or type(error).__name__
@@ -207,7 +211,8 @@ class Connector:
             self.count.upstream_opened(outcome if cause else "opened")
         if not cause:
             self.count.upstream_connected(endpoint.label, _server_name(endpoint))
-        return f"connect to {endpoint.label} failed: {cause}" if cause else ""
+        text = f"connect to {endpoint.label} failed: {cause}" if cause else ""
+        return NoTunnel(text) if is_tunnel else text
 
     def _failed(self, endpoint: Pool, reason: str) -> None:
         """`reason`: never longer or of more kinds than the system, OpenSSL and we have, whatever a server sends."""

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
+from dataplane.upstream.opening import NotOpened
 from dataplane.upstream.versions import HTTP1, HTTP2, NAMES
 
 if TYPE_CHECKING:
@@ -21,12 +22,10 @@ if TYPE_CHECKING:
 SHOWN: Final = {HTTP1: "HTTP/1.1", HTTP2: "HTTP/2"}
 
 
-class HandshakeFailed(Exception):
-    """Why no request may be sent. `reason`: the same without names."""
+class HandshakeFailed(NotOpened):
+    """Why no request may be sent."""
 
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+    outcome = "tls"
 
 
 class Handshake:

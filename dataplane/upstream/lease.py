@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Endpoint, Pool
     from dataplane.upstream.endpoint import Lease as Lease  # noqa: PLC0414 (given on: kinds of backends know no endpoint)
     from dataplane.upstream.guards import Guard, Guards, Rules
-    from dataplane.upstream.opening import Connects, Dials
+    from dataplane.upstream.opening import Dials, Proxies
     from dataplane.upstream.outgoing import Finisher
     from dataplane.upstream.settings import Transport
 
@@ -89,7 +89,7 @@ class Leases:
     """One per worker. `backends`: rows of `backends/registry` by name. `random` draws uniformly from [0, 1).
     `count_stale()`: a request is sent again. `guards` makes what carries out policies for the sake of a backend."""
 
-    __slots__ = ("backends", "connector", "count_stale", "guards", "random", "resolver")
+    __slots__ = ("backends", "connector", "count_stale", "guards", "proxies", "random", "resolver")
 
     def __init__(
         self,
@@ -107,6 +107,12 @@ class Leases:
         self.resolver = resolver
         self.random = random
         self.count_stale = count_stale
+        self.proxies: Proxies | None = None
+        """Of tunnels; None until they are put together (`through`)."""
+
+    def through(self, proxies: Proxies) -> None:
+        """Tunnels lead through these."""
+        self.proxies = self.connector.proxies = proxies
 
     def begin(self, holder: Lease, plan: BackendPlan) -> None:
         """Carry a request to the backend of `plan`, in the way of its kind."""
@@ -147,9 +153,12 @@ class Leases:
         holder.lease_failed("limit", f"{plan.key}: limits.maxRequests")
         return False
 
-    def resolve(self, host: bytes, port: int, ready: Callable[[], None]) -> Sequence[Endpoint] | None:
-        """What a name resolves to, () when it does not. None: not known yet, `ready` will be called."""
-        return self.resolver.endpoints(host, port, ready)
+    def resolve(self, plan: BackendPlan, ready: Callable[[], None]) -> Sequence[Endpoint] | None:
+        """What the name of `plan` resolves to, () when it does not. None: not known yet, `ready` will be called. Behind
+        a tunnel it is the proxy that resolves names."""
+        if self.proxies is not None and plan.transport is not None and plan.transport.tunnel is not None:
+            return self.proxies.named(plan.host, plan.port)
+        return self.resolver.endpoints(plan.host, plan.port, ready)
 
     def resolved(self, holder: Lease, plan: BackendPlan, kind: Backend) -> Sequence[Endpoint]:
         """What the name of `plan` resolves to. (): the holder was told that it does not, or `kind` begins again when
@@ -160,7 +169,7 @@ class Leases:
             if holder.lease == number:  # else nobody waits for it any more
                 kind.begin(holder, plan, self)
 
-        endpoints = self.resolve(plan.host, plan.port, begin)
+        endpoints = self.resolve(plan, begin)
         if endpoints is None:
             return ()
         if not endpoints:
@@ -246,8 +255,11 @@ class Leases:
         return True
 
 
-def pool_of(connector: Connects, endpoint: Endpoint, transport: Transport, client: Peer | None) -> Pool:
+def pool_of(connector: Dials, endpoint: Endpoint, transport: Transport, client: Peer | None) -> Pool:
     """The connections of this transport; for this client alone where they say for whom they are."""
+    if transport.tunnel is not None:
+        assert connector.proxies is not None  # whoever serves a table has them
+        transport = connector.proxies.way(transport)
     if not transport.tcp.proxy_version:
         return endpoint.pool(transport)
     pool = endpoint.pool(transport.of(client))

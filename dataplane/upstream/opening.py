@@ -9,9 +9,38 @@ if TYPE_CHECKING:
 
     from dataplane.http.messages import Peer
     from dataplane.upstream.connections import Pooled, Shared
-    from dataplane.upstream.endpoint import Pool, Streams
+    from dataplane.upstream.endpoint import Endpoint, Pool, Streams
     from dataplane.upstream.raw_end import RawEnd
-    from dataplane.upstream.settings import Client
+    from dataplane.upstream.settings import Client, Transport, Tunnel
+
+
+class NotOpened(Exception):
+    """A connection was not opened. The text is for log and answer; `reason` says it without names."""
+
+    outcome = "failed"
+    """As it is counted (`connector.Count.upstream_opened`)."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class TunnelFailed(NotOpened):
+    """A forward proxy gave no tunnel. `reason` is of few kinds, whatever a proxy sends."""
+
+    outcome = "tunnel"
+
+
+class NoTunnel(str):
+    """Why there is no connection, where it is for want of a tunnel: text that passes through whoever waits for a
+    connection as any other, and is told apart at the end (`cause_of`)."""
+
+    __slots__ = ()
+
+
+def cause_of(detail: str) -> str:
+    """The cause of a connection that could not be opened: "tunnel" or "connect"."""
+    return "tunnel" if isinstance(detail, NoTunnel) else "connect"
 
 
 class Opens(Protocol):
@@ -48,8 +77,25 @@ class Connects(OpensStreams, Protocol):
         """Monotonic seconds."""
 
 
+class Proxies(Protocol):
+    """Forward proxies that tunnels lead through (`dial/proxies.Proxies`)."""
+
+    def named(self, host: bytes, port: int) -> Sequence[Endpoint]:
+        """A name as the endpoint that it is behind a proxy: the proxy resolves it."""
+
+    def way(self, transport: Transport) -> Transport:
+        """The same with what the proxy's plan says now, for finding connections that were made so."""
+
+    async def open(self, tunnel: Tunnel, host: str, port: int, make: Callable[[], Any]) -> Any:
+        """Connect a protocol that `make` makes to `host` and `port` through the proxy; its transport (asyncio's by
+        shape). Raises `NotOpened`."""
+
+
 class Dials(Connects, Protocol):
     """And connections whose bytes are no requests."""
+
+    proxies: Proxies | None
+    """Of tunnels; None until they are put together."""
 
     before_opening: Callable[[], None]
     """Called before each connection is opened: there may have to be room for it."""

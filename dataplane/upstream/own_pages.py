@@ -28,10 +28,13 @@ class OwnPages:
         self._paths = frozenset(host for host, port in found if not port)
 
     def are_at(self, address: str, port: int, unix_path: str) -> bool:
-        """Whether a connection to this would reach them. `address`: an IP address, as names are resolved to."""
+        """Whether a connection to this would reach them. `address`: an IP address, as names are resolved to, or a name
+        that a proxy on the way resolves: of these those that mean its own machine, which may be this one."""
         if unix_path:
             return bool(self._paths) and _is_one_of(unix_path, self._paths)
-        return (_host(address), port) in self._hosts or (port in self._everywhere and is_here(address))
+        return (_host(address), port) in self._hosts or (
+            port in self._everywhere and (is_here(address) or _host(address) == _LOCAL)
+        )
 
 
 def _host(address: str) -> str:
@@ -39,7 +42,7 @@ def _host(address: str) -> str:
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
-        return address
+        return _LOCAL if f".{address.lower().rstrip('.')}".endswith(f".{_LOCAL}") else address  # RFC 6761 6.3
     if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
         found = found.ipv4_mapped
     return _LOCAL if found.is_loopback or found.is_unspecified else str(found)

@@ -59,7 +59,7 @@ class Table(Protocol):
 class Leases(Protocol):
     """Of `upstream/lease.Leases`."""
 
-    def resolve(self, host: bytes, port: int, ready: Callable[[], None]) -> Sequence[Endpoint] | None: ...
+    def resolve(self, plan: Any, ready: Callable[[], None]) -> Sequence[Endpoint] | None: ...
 
     def guard(self, plan: Any, rules: Rules) -> object: ...
 
@@ -87,7 +87,7 @@ def plan_of(
 def _pinned(plan: Any, leases: Leases, label: str) -> Any:
     found: Any = plan.endpoints
     if plan.host:
-        found = leases.resolve(plan.host, plan.port, _nothing) or ()
+        found = leases.resolve(plan, _nothing) or ()
     if len(found) == 1 and found[0].label == label:
         return plan
     one = tuple(endpoint for endpoint in found if endpoint.label == label)

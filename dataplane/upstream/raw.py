@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dataplane.upstream import balance
+from dataplane.upstream.opening import cause_of
 from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import OURSELVES, Client
 
@@ -65,7 +66,7 @@ class RawLease:
     def release(self) -> None:
         """It is over: what is under way is for nobody."""
         self.is_over = True
-        self._settle()
+        self.settle()
 
     def _resolve(self) -> None:
         plan = self._plan
@@ -73,7 +74,7 @@ class RawLease:
             return
         endpoints: Sequence[Endpoint] | None = plan.endpoints
         if plan.host:
-            endpoints = self._leases.resolve(plan.host, plan.port, self._resolve)
+            endpoints = self._leases.resolve(plan, self._resolve)
             if endpoints is None:
                 return
         if endpoints:
@@ -118,12 +119,12 @@ class RawLease:
             elif not cause:
                 self._holder.raw_ready(end)
             else:
-                self._settle()
+                self.settle()
                 self._leases.failed(plan, endpoint)
                 if len(self.tried) < MAX_CONNECTS and any(each not in self.tried for each in endpoints):
                     self._connect(plan, endpoints)
                 else:
-                    self._holder.raw_failed("connect", cause)
+                    self._holder.raw_failed(cause_of(cause), cause)
 
         self._leases.connector.dial(pool, end, done)
 
@@ -134,10 +135,11 @@ class RawLease:
 
     def refuse(self, detail: str) -> None:
         """A limit of the backend does not allow for another connection."""
-        self._settle()
+        self.settle()
         self._holder.raw_failed("limit", detail)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """The endpoint has one less in flight: the connection is kept, and may well be idle."""
         endpoint, self._pending = self._pending, None
         if endpoint is not None:
             endpoint.pending -= 1
@@ -168,6 +170,11 @@ class _Dial:
 
     def refuse(self, detail: str) -> None:
         self._lease.refuse(detail)
+
+
+def has_tunnel(plan: BackendPlan) -> bool:
+    """Whether connections to it go through a proxy."""
+    return plan.transport is not None and plan.transport.tunnel is not None
 
 
 def usable(leases: Leases, plan: BackendPlan, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:

@@ -17,7 +17,7 @@ class Holder(Protocol):
         """The connection is open."""
 
     def raw_failed(self, cause: str, detail: str) -> None:
-        """There is none: "refused", "dns", "endpoints", "limit" or "connect", as `endpoint.Lease.lease_failed`."""
+        """There is none: "refused", "dns", "endpoints", "limit", "connect" or "tunnel", as in `endpoint.Lease`."""
 
     def raw_received(self, data: bytes) -> None: ...
 

@@ -14,7 +14,7 @@ from dataplane.upstream.limits import Quota
 from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2, NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Hashable, Iterable
 
     from dataplane.http.messages import Peer
     from dataplane.tls.client import ClientSecurity, Kept
@@ -99,6 +99,19 @@ class ClientCertificate:
 
 
 @dataclass(frozen=True, slots=True)
+class Tunnel:
+    """`backend.tunnel`: connections go through a forward proxy, which is asked for them by CONNECT (RFC 9110 9.3.6)."""
+
+    backend: str = ""
+    """Key of the proxy's Backend."""
+    refused: str = ""
+    """Why it cannot be honoured: nothing may be sent to what it covers, for it would go past the proxy."""
+    way: Hashable = None
+    """What the proxy's plan says of connections to it, so that those that were made in another way are used no more
+    (`dial/proxies.Proxies.way`). None: it is not looked up yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What one level comes to; None: it does not say. Its hash is computed once: a request with a policy asks for it
     (`plans.BackendPlan.under`)."""
@@ -107,10 +120,11 @@ class Settings:
     tcp: Tcp | None = None
     tls: Tls | None = None
     client: ClientCertificate | None = None
+    tunnel: Tunnel | None = None
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls, self.client)))
+        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls, self.client, self.tunnel)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -119,7 +133,13 @@ class Settings:
         """These, and those of `less` where these say nothing."""
         if less is NO_SETTINGS:
             return self
-        return Settings(self.http or less.http, self.tcp or less.tcp, self.tls or less.tls, self.client or less.client)
+        return Settings(
+            self.http or less.http,
+            self.tcp or less.tcp,
+            self.tls or less.tls,
+            self.client or less.client,
+            self.tunnel or less.tunnel,
+        )
 
 
 NO_SETTINGS: Final = Settings()
@@ -138,10 +158,12 @@ class Transport:
     """Limits of these connections; None: there are none."""
     client: Client | None = None
     """For whom they are; None: for anybody."""
+    tunnel: Tunnel | None = None
+    """The proxy that they go through; None: through none."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.tcp, self.tls, self.host, self.quota, self.client)))
+        object.__setattr__(self, "_hash", hash((self.tcp, self.tls, self.host, self.quota, self.client, self.tunnel)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -180,14 +202,15 @@ def finished(settings: Settings, version: int, host: str) -> Finished:
     version = http.version or version
     transport = _transport(settings, host)
     tls = None if transport is None else transport.tls
-    return Finished(version, http.request_timeout, transport, _refused(tls, transport, version))
+    refused = _refused(tls, transport, version) or _refused_tunnel(settings.tunnel, host)
+    return Finished(version, http.request_timeout, transport, refused)
 
 
 def _transport(settings: Settings, host: str) -> Transport | None:
-    tcp, tls = settings.tcp or PLAIN_TCP, settings.tls
+    tcp, tls, tunnel = settings.tcp or PLAIN_TCP, settings.tls, settings.tunnel
     if tls is None:
-        return None if tcp == PLAIN_TCP else Transport(tcp, None, "")
-    return Transport(tcp, tls if settings.client is None else settings.client.on(tls), host)
+        return None if tcp == PLAIN_TCP and tunnel is None else Transport(tcp, None, "", tunnel=tunnel)
+    return Transport(tcp, tls if settings.client is None else settings.client.on(tls), host, tunnel=tunnel)
 
 
 def limited(transport: Transport | None, quota: Quota | None) -> Transport | None:
@@ -208,6 +231,15 @@ def _refused(tls: Tls | None, transport: Transport | None, version: int) -> str:
     if not tls.versions or (version and version not in tls.versions):
         return f"tls.alpnProtocols {_listed(tls.alpn)} leaves nothing to offer{_SPOKEN.get(version, ' for HTTP')}"
     return ""
+
+
+def _refused_tunnel(tunnel: Tunnel | None, host: str) -> str:
+    """As `_refused`."""
+    if tunnel is None:
+        return ""
+    if tunnel.refused:
+        return f"tunnel: {tunnel.refused}"
+    return "" if host else "tunnel: a Unix socket is reached through no proxy"
 
 
 _SPOKEN: Final = {HTTP1: " for HTTP/1.1", HTTP2: " for HTTP/2"}

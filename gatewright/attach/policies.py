@@ -211,6 +211,15 @@ POLICIES: Final[tuple[Policy, ...]] = (
         security=True,
     ),
     Policy(
+        name="backend_tunnel",
+        part=BACKEND,
+        written="tunnel",
+        does="sends connections to backends through a forward proxy",
+        security=True,
+        subset=SIMPLE,
+        carries=(HTTP, TCP),
+    ),
+    Policy(
         name="backend_limits",
         part=BACKEND,
         written="limits",
@@ -233,15 +242,6 @@ POLICIES: Final[tuple[Policy, ...]] = (
         does="which endpoints get no requests for a while",
         subset=WITH_AI,
         carries=(HTTP, TCP, UDP),
-    ),
-    Policy(
-        name="backend_tunnel",
-        part=BACKEND,
-        written="tunnel",
-        does="a proxy between the gateway and backends",
-        subset=SIMPLE,
-        carries=(HTTP, TCP),
-        waits=(Waits(),),
     ),
     Policy(
         name="backend_auth",

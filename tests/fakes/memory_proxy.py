@@ -46,6 +46,7 @@ from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.h2.connection import SharedConnection
 from dataplane.upstream.kinds import Kind
 from dataplane.upstream.lease import Leases
+from dataplane.upstream.opening import Proxies
 from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import Client
 from dataplane.upstream.shared import SharedConnections
@@ -184,6 +185,7 @@ class FakeConnector:
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
         self.refuse = ""
+        self.proxies: Proxies | None = None
         self.of_clients: dict[Client, list[Pool]] = {}
         self.endpoints: set[Pool] = set()
         """Those that connections were opened to."""

@@ -198,7 +198,7 @@ def no_carrier(x: ActiveExchange, cause: str, detail: str) -> None:
     else:
         plan = x.backend_plan
         detail = f"{plan.host.decode('latin-1')}:{plan.port}: {detail}" if plan.host else detail
-        _failed(x, "connect", made("ConnectFailed", detail), sent=False)
+        _failed(x, "connect", made("TunnelFailed" if cause == "tunnel" else "ConnectFailed", detail), sent=False)
 
 
 def lost(x: ActiveExchange, cause: str, stale: bool) -> None:

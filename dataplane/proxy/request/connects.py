@@ -39,6 +39,7 @@ _FAILURES: Final = {
     "dns": ("DnsFailed", b""),
     "endpoints": ("NoEndpoints", b""),
     "connect": ("ConnectFailed", b""),
+    "tunnel": ("TunnelFailed", b""),
 }
 """Causes of `upstream.raw` as reasons, with the headers of the answer."""
 

@@ -23,7 +23,7 @@ from dataplane.server.raw.routing import FAILURES, Goal, goal
 from dataplane.server.raw.session_table import MAX_SESSIONS, SessionTable
 from dataplane.telemetry.connections import ConnectionRecord
 from dataplane.upstream import balance
-from dataplane.upstream.raw import usable
+from dataplane.upstream.raw import has_tunnel, usable
 
 if TYPE_CHECKING:
     import asyncio
@@ -240,6 +240,9 @@ class Session:
         """Choose an endpoint of what was found."""
         assert found.route is not None and found.backend is not None
         self._table, self._route, self._backend = table, found.route.key, found.backend.key
+        if has_tunnel(found.backend):
+            self.end(FAILURES["refused"], f"{self._backend}: datagrams do not go through a tunnel")
+            return
         self._resolve()
 
     def is_valid(self) -> bool:
@@ -259,6 +262,7 @@ class Session:
         return (
             route is not None
             and backend is not None
+            and not has_tunnel(backend)
             and route.key == self._route
             and any(target.backend == self._backend for target in route.targets)
             and not self._endpoint.closed

@@ -77,7 +77,7 @@ def _next(way: Way, bind: BindPlan | None, table: Table, leases: Leases) -> Iter
             continue
         yield from backend.endpoints
         if backend.host:
-            yield from leases.resolve(backend.host, backend.port, _nothing) or ()
+            yield from leases.resolve(backend, _nothing) or ()
 
 
 def _listener(way: Way, bind: BindPlan) -> ListenerPlan | None:

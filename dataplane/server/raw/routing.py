@@ -55,5 +55,6 @@ FAILURES: Final = {
     "endpoints": "NoEndpoints",
     "limit": "BackendBusy",
     "connect": "ConnectFailed",
+    "tunnel": "TunnelFailed",
 }
 """Causes of `upstream.raw` as reasons of the log."""

@@ -172,7 +172,7 @@ class Sending(ABC):
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         """Another endpoint, where there is one: a name may have an address that nobody listens on."""
-        if cause == "connect":
+        if cause in _NOT_CONNECTED:
             self.calls.leases.failed(self.plan, self.endpoint)
             if others and len(self.tried) < MAX_CONNECTS:
                 self.calls.leases.begin(self, self.plan)
@@ -256,8 +256,10 @@ class Sending(ABC):
 
 _NEVER: Final = float("inf")
 _BROKEN: Final = frozenset(("closed", "reset", UNSENT, REFUSED))
+_NOT_CONNECTED: Final = frozenset(("connect", "tunnel"))
 _FAILURES: Final = {
     "connect": lambda key, detail: CallFailed("connect", detail),
+    "tunnel": lambda key, detail: CallFailed("connect", detail),
     "limit": lambda key, detail: CallFailed("connect", detail),
     "refused": lambda key, detail: CallFailed("unresolved", detail),
     "dns": lambda key, detail: CallFailed("unresolved", f"{key}: its name cannot be resolved"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dataplane.net.turns import Turns
     from dataplane.tls.handshakes import Handshakes
     from dataplane.upstream.endpoint import Pool
+    from dataplane.upstream.opening import Proxies
     from dataplane.upstream.own_pages import OwnPages
 
 Make = Callable[[], Any]
@@ -50,6 +51,8 @@ class Dial:
     HTTP/1.1."""
     client: Client | None = None
     """For whom it is made, where the pool does not say."""
+    proxies: Proxies | None = None
+    """Of the worker: through whom tunnels are opened."""
     version: int = 0
     """That is spoken, once it is open."""
     transport: Any = None
@@ -71,7 +74,7 @@ class DialStep(NamedTuple):
     check: Callable[[Dial], None] | None = None
     """Asked before anything is opened. Raises OSError."""
     open: Callable[[Dial, Below, Make], Awaitable[None]] | None = None
-    """Connects a protocol over what the rows before have opened. Raises OSError, `HandshakeFailed`, ValueError. None:
+    """Connects a protocol over what the rows before have opened. Raises OSError, `opening.NotOpened`, ValueError. None:
     it adds nothing to the connection."""
 
 
@@ -91,6 +94,21 @@ async def _socket(dial: Dial, below: Below, make: Make) -> None:
         dial.transport, _ = await loop.create_unix_connection(make, pool.unix_path)
     else:
         dial.transport, _ = await loop.create_connection(make, pool.address, pool.port)
+
+
+def _has_no_tunnel(pool: Pool) -> bool:
+    return pool.transport is None or pool.transport.tunnel is None
+
+
+def _has_tunnel(pool: Pool) -> bool:
+    return not _has_no_tunnel(pool)
+
+
+async def _tunnel(dial: Dial, below: Below, make: Make) -> None:
+    pool = dial.pool
+    assert pool.transport is not None and pool.transport.tunnel is not None  # it concerns this pool
+    assert dial.proxies is not None  # whoever serves a table has them
+    dial.transport = await dial.proxies.open(pool.transport.tunnel, pool.address, pool.port, make)
 
 
 def _has_header(pool: Pool) -> bool:
@@ -124,8 +142,13 @@ async def _tls(dial: Dial, below: Below, make: Make) -> None:
 
 STEPS: Final[Sequence[DialStep]] = (
     DialStep("own pages", "nothing is opened to what nobody may reach through us", _all, check=_refuse_own_pages),
-    DialStep("socket", "what everything else is written to", _all, open=_socket),
-    # Here: TLS to a forward proxy, the tunnel through it.
+    DialStep("socket", "what everything else is written to", _has_no_tunnel, open=_socket),
+    DialStep(
+        "tunnel",
+        "in place of a socket: a connection to the proxy, by these same steps and with TLS where the proxy wants it",
+        _has_tunnel,
+        open=_tunnel,
+    ),
     DialStep("PROXY header", "the first bytes say who it is for, before TLS", _has_header, open=_proxy_header),
     DialStep("TLS", "last: what is spoken in it is for the server that it has verified", _has_tls, open=_tls),
 )

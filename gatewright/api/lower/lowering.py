@@ -312,6 +312,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("BackendTcp", "proxy_protocol"): optional("proxy_protocol"),
     ("BackendLimits", "idle_timeout_ms"): _milliseconds("idle_timeout"),
     ("BackendLimits", "max_connection_duration_ms"): _milliseconds("max_connection_duration"),
+    ("BackendTunnel", "backend"): _nothing,
     ("BackendTls", "certificate"): _nothing,
     ("BackendTls", "authorities"): _nothing,
     ("BackendTls", "authorities_secret"): _nothing,

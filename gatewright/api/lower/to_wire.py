@@ -217,7 +217,7 @@ def _resolved(policy: policy_pb2.Policy, name: str, model: Any, references: Refe
 _Reasons = Iterator[tuple[str, Unresolved]]
 
 
-def _mirror_references(model: Any, message: Any, references: References) -> _Reasons:
+def _one_reference(model: Any, message: Any, references: References) -> _Reasons:
     yield from _backend("backendRef", model, message, references)
 
 
@@ -297,7 +297,8 @@ def _api_key_references(model: Any, message: Any, references: References) -> _Re
 
 
 _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
-    "request_mirror": _mirror_references,
+    "request_mirror": _one_reference,
+    "backend_tunnel": _one_reference,
     "ext_auth": _ext_auth_references,
     "jwt_authentication": _jwt_references,
     "basic_authentication": _basic_references,

@@ -26,17 +26,17 @@ from gatewright.wire.v1 import connection_pb2 as gatewright_dot_wire_dot_v1_dot_
 from gatewright.wire.v1 import tls_pb2 as gatewright_dot_wire_dot_v1_dot_tls__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'gatewright/wire/v1/backend_policy.proto\x12\x12gatewright.wire.v1\x1a#gatewright/wire/v1/connection.proto\x1a\x1cgatewright/wire/v1/tls.proto\"w\n\x0b\x42\x61\x63kendHttp\x12\x30\n\x07version\x18\x01 \x01(\x0e\x32\x1f.gatewright.wire.v1.HttpVersion\x12\x1f\n\x12request_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x15\n\x13_request_timeout_ms\"\xb8\x01\n\nBackendTcp\x12\x30\n\tkeepalive\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Keepalive\x12\x1f\n\x12\x63onnect_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12@\n\x0eproxy_protocol\x18\x03 \x01(\x0e\x32(.gatewright.wire.v1.ProxyProtocolVersionB\x15\n\x13_connect_timeout_ms\"\x9a\x02\n\nBackendTls\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\x12\x13\n\x0b\x61uthorities\x18\x02 \x03(\t\x12\x1a\n\x12\x61uthorities_secret\x18\x03 \x01(\t\x12<\n\x14insecure_skip_verify\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.SkipVerify\x12\x0b\n\x03sni\x18\x05 \x01(\t\x12 \n\x18verify_subject_alt_names\x18\x06 \x03(\t\x12\x16\n\x0e\x61lpn_protocols\x18\x07 \x03(\t\x12\x41\n\x13key_exchange_groups\x18\x08 \x03(\x0e\x32$.gatewright.wire.v1.KeyExchangeGroup\"/\n\x18\x42\x61\x63kendClientCertificate\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\"\xbf\x01\n\x08\x45viction\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12\x1b\n\x0erestore_health\x18\x02 \x01(\rH\x00\x88\x01\x01\x12!\n\x14\x63onsecutive_failures\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x1d\n\x10health_threshold\x18\x04 \x01(\rH\x02\x88\x01\x01\x42\x11\n\x0f_restore_healthB\x17\n\x15_consecutive_failuresB\x13\n\x11_health_threshold\"U\n\x06Health\x12\x1b\n\x13unhealthy_condition\x18\x01 \x01(\t\x12.\n\x08\x65viction\x18\x02 \x01(\x0b\x32\x1c.gatewright.wire.v1.Eviction\"\xbd\x02\n\rBackendLimits\x12\x1c\n\x0fmax_connections\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x18\n\x0bmax_pending\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x19\n\x0cmax_requests\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x19\n\x0cretry_budget\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x1c\n\x0fidle_timeout_ms\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12\'\n\x1amax_connection_duration_ms\x18\x06 \x01(\x04H\x05\x88\x01\x01\x42\x12\n\x10_max_connectionsB\x0e\n\x0c_max_pendingB\x0f\n\r_max_requestsB\x0f\n\r_retry_budgetB\x12\n\x10_idle_timeout_msB\x1d\n\x1b_max_connection_duration_ms*[\n\x0bHttpVersion\x12\x1c\n\x18HTTP_VERSION_UNSPECIFIED\x10\x00\x12\x16\n\x12HTTP_VERSION_HTTP1\x10\x01\x12\x16\n\x12HTTP_VERSION_HTTP2\x10\x02*X\n\nSkipVerify\x12\x1b\n\x17SKIP_VERIFY_UNSPECIFIED\x10\x00\x12\x13\n\x0fSKIP_VERIFY_ALL\x10\x01\x12\x18\n\x14SKIP_VERIFY_HOSTNAME\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'gatewright/wire/v1/backend_policy.proto\x12\x12gatewright.wire.v1\x1a#gatewright/wire/v1/connection.proto\x1a\x1cgatewright/wire/v1/tls.proto\"w\n\x0b\x42\x61\x63kendHttp\x12\x30\n\x07version\x18\x01 \x01(\x0e\x32\x1f.gatewright.wire.v1.HttpVersion\x12\x1f\n\x12request_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x15\n\x13_request_timeout_ms\"\xb8\x01\n\nBackendTcp\x12\x30\n\tkeepalive\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Keepalive\x12\x1f\n\x12\x63onnect_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12@\n\x0eproxy_protocol\x18\x03 \x01(\x0e\x32(.gatewright.wire.v1.ProxyProtocolVersionB\x15\n\x13_connect_timeout_ms\"\x9a\x02\n\nBackendTls\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\x12\x13\n\x0b\x61uthorities\x18\x02 \x03(\t\x12\x1a\n\x12\x61uthorities_secret\x18\x03 \x01(\t\x12<\n\x14insecure_skip_verify\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.SkipVerify\x12\x0b\n\x03sni\x18\x05 \x01(\t\x12 \n\x18verify_subject_alt_names\x18\x06 \x03(\t\x12\x16\n\x0e\x61lpn_protocols\x18\x07 \x03(\t\x12\x41\n\x13key_exchange_groups\x18\x08 \x03(\x0e\x32$.gatewright.wire.v1.KeyExchangeGroup\"/\n\x18\x42\x61\x63kendClientCertificate\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\" \n\rBackendTunnel\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\"\xbf\x01\n\x08\x45viction\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12\x1b\n\x0erestore_health\x18\x02 \x01(\rH\x00\x88\x01\x01\x12!\n\x14\x63onsecutive_failures\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x1d\n\x10health_threshold\x18\x04 \x01(\rH\x02\x88\x01\x01\x42\x11\n\x0f_restore_healthB\x17\n\x15_consecutive_failuresB\x13\n\x11_health_threshold\"U\n\x06Health\x12\x1b\n\x13unhealthy_condition\x18\x01 \x01(\t\x12.\n\x08\x65viction\x18\x02 \x01(\x0b\x32\x1c.gatewright.wire.v1.Eviction\"\xbd\x02\n\rBackendLimits\x12\x1c\n\x0fmax_connections\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x18\n\x0bmax_pending\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x19\n\x0cmax_requests\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x19\n\x0cretry_budget\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x1c\n\x0fidle_timeout_ms\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12\'\n\x1amax_connection_duration_ms\x18\x06 \x01(\x04H\x05\x88\x01\x01\x42\x12\n\x10_max_connectionsB\x0e\n\x0c_max_pendingB\x0f\n\r_max_requestsB\x0f\n\r_retry_budgetB\x12\n\x10_idle_timeout_msB\x1d\n\x1b_max_connection_duration_ms*[\n\x0bHttpVersion\x12\x1c\n\x18HTTP_VERSION_UNSPECIFIED\x10\x00\x12\x16\n\x12HTTP_VERSION_HTTP1\x10\x01\x12\x16\n\x12HTTP_VERSION_HTTP2\x10\x02*X\n\nSkipVerify\x12\x1b\n\x17SKIP_VERIFY_UNSPECIFIED\x10\x00\x12\x13\n\x0fSKIP_VERIFY_ALL\x10\x01\x12\x18\n\x14SKIP_VERIFY_HOSTNAME\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.backend_policy_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HTTPVERSION']._serialized_start=1373
-  _globals['_HTTPVERSION']._serialized_end=1464
-  _globals['_SKIPVERIFY']._serialized_start=1466
-  _globals['_SKIPVERIFY']._serialized_end=1554
+  _globals['_HTTPVERSION']._serialized_start=1407
+  _globals['_HTTPVERSION']._serialized_end=1498
+  _globals['_SKIPVERIFY']._serialized_start=1500
+  _globals['_SKIPVERIFY']._serialized_end=1588
   _globals['_BACKENDHTTP']._serialized_start=130
   _globals['_BACKENDHTTP']._serialized_end=249
   _globals['_BACKENDTCP']._serialized_start=252
@@ -45,10 +45,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BACKENDTLS']._serialized_end=721
   _globals['_BACKENDCLIENTCERTIFICATE']._serialized_start=723
   _globals['_BACKENDCLIENTCERTIFICATE']._serialized_end=770
-  _globals['_EVICTION']._serialized_start=773
-  _globals['_EVICTION']._serialized_end=964
-  _globals['_HEALTH']._serialized_start=966
-  _globals['_HEALTH']._serialized_end=1051
-  _globals['_BACKENDLIMITS']._serialized_start=1054
-  _globals['_BACKENDLIMITS']._serialized_end=1371
+  _globals['_BACKENDTUNNEL']._serialized_start=772
+  _globals['_BACKENDTUNNEL']._serialized_end=804
+  _globals['_EVICTION']._serialized_start=807
+  _globals['_EVICTION']._serialized_end=998
+  _globals['_HEALTH']._serialized_start=1000
+  _globals['_HEALTH']._serialized_end=1085
+  _globals['_BACKENDLIMITS']._serialized_start=1088
+  _globals['_BACKENDLIMITS']._serialized_end=1405
 # @@protoc_insertion_point(module_scope)

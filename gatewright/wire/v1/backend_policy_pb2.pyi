@@ -71,6 +71,12 @@ class BackendClientCertificate(_message.Message):
     certificate: str
     def __init__(self, certificate: _Optional[str] = ...) -> None: ...
 
+class BackendTunnel(_message.Message):
+    __slots__ = ("backend",)
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    def __init__(self, backend: _Optional[str] = ...) -> None: ...
+
 class Eviction(_message.Message):
     __slots__ = ("duration_ms", "restore_health", "consecutive_failures", "health_threshold")
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]

@@ -273,8 +273,8 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ("timeouts:", "timeout:", [f'{ROUTE.format(22)}policies.timeout: unknown field; did you mean "timeouts"?']),
         (
             "retry: {attempts: 2, codes: [503]}",
-            "tunnel: {host: 'a:1'}",
-            [f"{ROUTE.format(23)}policies.tunnel: not supported yet: remove tunnel to have the rest accepted"],
+            "ai: {modelAliases: {a: b}}",
+            [f"{ROUTE.format(23)}policies.ai: not supported yet: remove ai to have the rest accepted"],
         ),
         (
             "retry: {attempts: 2, codes: [503]}",
@@ -286,10 +286,10 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ),
         (
             "host: Backend.example.com:9001\n                weight: 3",
-            "mcp: {targets: [{name: a, static: {host: a, port: 1, policies: {tunnel: {host: 'b:1'}}}}]}",
+            "mcp: {targets: [{name: a, static: {host: a, port: 1, policies: {auth: {key: k}}}}]}",
             [
-                f"{ROUTE.format(16)}backends[0].mcp.targets[0].static.policies.tunnel:"
-                " not supported yet: remove tunnel to have the rest accepted"
+                f"{ROUTE.format(16)}backends[0].mcp.targets[0].static.policies.auth:"
+                " not supported yet: remove auth to have the rest accepted"
             ],
         ),
         (

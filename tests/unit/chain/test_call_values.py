@@ -126,6 +126,7 @@ STATUSES = {
     "NoEndpoints": 503,
     "DnsFailed": 503,
     "ConnectFailed": 503,
+    "TunnelFailed": 503,
     "UpstreamFailed": 502,
     "RetriesExhausted": 503,
     "UpstreamInvalid": 502,

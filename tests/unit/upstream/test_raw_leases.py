@@ -62,8 +62,8 @@ class World:
         fields = {"key": "backend/a", "refused": "", "host": b"", "port": 0, "rules": None, **plan}
         self.plan: Any = SimpleNamespace(endpoints=self.endpoints, transport=self.transport, **fields)
 
-    def _resolve(self, host: bytes, port: int, ready: Any) -> Any:
-        assert (host, port) == (b"db.test", 5432)
+    def _resolve(self, plan: Any, ready: Any) -> Any:
+        assert (plan.host, plan.port) == (b"db.test", 5432)
         self.waiting.append(ready)
         return self.names
 

@@ -1,0 +1,229 @@
+"""A tunnel through a forward proxy (`backend.tunnel`): what is beneath a connection in place of a socket.
+
+The connection to the proxy is a lease like that of a TCP route: its endpoints, limits, health, TLS and own pages are
+those of the proxy's own Backend. CONNECT goes out with the proxy's credentials (its `auth`); when it is answered, the
+two ends are a transport, in which whatever was asked for begins: a PROXY header, TLS, HTTP, bytes as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.net.stream_transport import StreamTransport
+from dataplane.upstream import outgoing
+from dataplane.upstream.dial import tunnel_answer
+from dataplane.upstream.opening import TunnelFailed
+from dataplane.upstream.raw import RawLease
+
+if TYPE_CHECKING:
+    from dataplane.upstream.lease import BackendPlan, Leases
+    from dataplane.upstream.raw_end import RawEnd
+
+CREDENTIALS: Final = b"authorization"
+FOR_PROXIES: Final = b"proxy-authorization"
+"""RFC 9110 11.7.2: where credentials for a proxy stand."""
+
+
+_CLOSED: Final = ("closed the connection before it answered CONNECT", "closed")
+
+
+async def opened(
+    plan: BackendPlan, leases: Leases, closed: Callable[[], None], goal: tuple[str, int], make: Callable[[], Any]
+) -> StreamTransport:
+    """Connect a protocol that `make` makes to host and port of `goal`, through the proxy of `plan`. `closed()`: a
+    connection to a proxy is gone. Raises `TunnelFailed`."""
+    end = _End(leases, closed, asyncio.get_running_loop())
+    try:
+        async with asyncio.timeout(plan.request_timeout):
+            rest = await end.asked(plan, *goal)
+    except TimeoutError:
+        end.give_up()
+        raise TunnelFailed(f"proxy {end.label} did not answer CONNECT in time", "timed out") from None
+    except BaseException:
+        end.give_up()
+        raise
+    protocol = make()
+    end.set_protocol(protocol)
+    protocol.connection_made(end)
+    if not end.is_told_to_pause:
+        end.open()
+    if rest:
+        end.received(rest, False)
+    return end
+
+
+class _End(StreamTransport):
+    """Our end of a tunnel, from the moment that it is asked for. `raw_end.Holder` toward the connection."""
+
+    __slots__ = ("_answer", "_below", "_came", "_is_asking", "_lease", "_loop", "_uncount", "is_told_to_pause")
+
+    def __init__(self, leases: Leases, closed: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop.call_soon)
+        self._lease = RawLease(self, leases, self._gone)
+        self._uncount = closed
+        self._loop = loop
+        self._below: RawEnd | None = None
+        self._answer: asyncio.Future[bytes] = loop.create_future()
+        self._is_asking = True
+        self._came = b""
+        """Of the answer."""
+        self.is_told_to_pause = False
+        """Its protocol wants to read nothing yet."""
+
+    @property
+    def label(self) -> str:
+        """Of the proxy's endpoint."""
+        endpoint = self._lease.endpoint
+        return "-" if endpoint is None else endpoint.label
+
+    async def asked(self, plan: BackendPlan, host: str, port: int) -> bytes:
+        """Connect to the proxy and ask it; the first bytes behind its answer. Raises `TunnelFailed`."""
+        self._lease.begin(plan)
+        await self._answer  # that it is connected
+        self._answer = self._loop.create_future()
+        question = await _question(plan, host, port)
+        self._write(question)
+        rest = await self._answer
+        if self._below is None:  # it was lost since
+            raise self._failed(*_CLOSED)
+        self._is_asking = False
+        self._lease.settle()
+        self._uncount()  # from here on whoever is connected through it counts it
+        return rest
+
+    def _write(self, question: bytes) -> None:
+        if self._below is None:  # it was lost while credentials were waited for
+            raise self._failed(*_CLOSED)
+        self._below.transport.resume_reading()
+        self._below.transport.write(question)
+
+    def _gone(self) -> None:
+        """The connection to the proxy is gone."""
+        if self._is_asking:
+            self._uncount()
+
+    def give_up(self) -> None:
+        """Nobody wants it any more."""
+        if self._answer.done() and not self._answer.cancelled():
+            self._answer.exception()  # it was seen
+        self._leave_below(False)
+
+    def _failed(self, what: str, reason: str) -> TunnelFailed:
+        return TunnelFailed(f"proxy {self.label} {what}", reason)
+
+    def _settle(self, failure: TunnelFailed | None, rest: bytes = b"") -> None:
+        if self._answer.done():
+            return
+        if failure is None:
+            self._answer.set_result(rest)
+        else:
+            self._answer.set_exception(failure)
+
+    # --- as `raw_end.Holder`
+
+    def raw_ready(self, end: RawEnd) -> None:
+        self._below = end
+        self._settle(None)
+
+    def raw_failed(self, cause: str, detail: str) -> None:
+        self._settle(TunnelFailed(f"the tunnel's proxy cannot be used: {detail}", f"proxy: {cause}"))
+
+    def raw_received(self, data: bytes) -> None:
+        if not self._is_asking:
+            self.received(data, False)
+            return
+        self._came += data
+        answer = tunnel_answer.read(self._came)
+        if answer is None:
+            return
+        self._came = b""
+        if self._below is not None:
+            self._below.transport.pause_reading()
+        if answer.problem:
+            self._settle(self._failed(answer.problem, f"answered {answer.status}" if answer.status else "no answer"))
+        else:
+            self._settle(None, answer.rest)
+
+    def raw_ended(self) -> None:
+        if self._is_asking:
+            self._settle(self._failed(*_CLOSED))
+        else:
+            self.received(b"", True)
+
+    def raw_lost(self, error: Exception | None) -> None:
+        self._below = None
+        self._lease.release()
+        if self._is_asking:
+            self._settle(self._failed(*_CLOSED))
+        else:
+            self.lost(error)
+
+    def raw_blocked(self) -> None:
+        self.block()
+
+    def raw_drained(self) -> None:
+        self.unblock()
+
+    # --- as `StreamTransport`
+
+    def pause_reading(self) -> None:
+        self.is_told_to_pause = True
+        super().pause_reading()
+
+    def resume_reading(self) -> None:
+        self.is_told_to_pause = False
+        super().resume_reading()
+
+    def _give(self, data: bytes, end: bool) -> None:
+        if self._below is None:
+            return
+        transport = self._below.transport
+        if data:
+            transport.write(data)
+        if end and transport.can_write_eof():
+            transport.write_eof()
+
+    def _hold(self) -> None:
+        if self._below is not None:
+            self._below.transport.pause_reading()
+
+    def _release(self) -> None:
+        if self._below is not None:
+            self._below.transport.resume_reading()
+
+    def _closed(self, in_order: bool) -> None:
+        self._leave_below(in_order)
+
+    def _leave_below(self, in_order: bool) -> None:
+        self._lease.release()
+        end, self._below = self._below, None
+        if end is not None:
+            end.leave(in_order)
+
+
+async def _question(plan: BackendPlan, host: str, port: int) -> bytes:
+    """The head of a CONNECT, with the credentials of the proxy's Backend. Raises `TunnelFailed`."""
+    target, lines = tunnel_answer.question(host, port)
+    if plan.finishers is not None:
+        out = outgoing.Outgoing(b"CONNECT", target, lines, b"", plan, None, 0)
+        try:
+            waits = outgoing.finish(out)
+            if waits is not None:
+                await waits
+        except outgoing.Unfinished as error:
+            raise TunnelFailed(f"credentials for the tunnel's proxy: {error}", "credentials") from None
+        if out.target != target:
+            raise TunnelFailed("credentials for the tunnel's proxy stand in no header", "credentials")
+        lines = _for_proxy(out.head.block)
+    return b"CONNECT %b HTTP/1.1%b\r\n" % (target, lines)
+
+
+def _for_proxy(lines: bytes) -> bytes:
+    """What is written for a server, where a proxy reads it."""
+    named = [
+        FOR_PROXIES + line[len(CREDENTIALS) :] if line.lower().startswith(CREDENTIALS + b":") else line
+        for line in lines.split(b"\r\n")
+    ]
+    return b"\r\n".join(named)
