@@ -10,6 +10,7 @@ from pydantic import Field
 from gatewright.api.schema.fields import ShortString
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
 from gatewright.api.schema.references import LocalSecretObjectRef
+from gatewright.api.schema.rules import not_both, only_with
 from gatewright.api.traffic.extraction import AuthorizationLocation
 
 ROLE_ARN_PATTERN = r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$"
@@ -36,9 +37,7 @@ class AwsAuth(RuledModel):
     service_name: ShortString | None = None
     """The service that requests are signed for; backends of a cloud kind know it."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.secret_ref is not None and self.assume_role is not None:
-            yield Broken(("assumeRole",), "must be absent when secretRef is set")
+    cel_rules = (not_both("secretRef", "assumeRole"),)
 
 
 class AzureManagedIdentity(Model):
@@ -72,9 +71,7 @@ class GcpAuth(RuledModel):
     audience: ShortString | None = None
     """Audience of an ID token; derived from the backend's host name when unset."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.audience is not None and self.type != "IdToken":
-            yield Broken(("audience",), "is valid only with type IdToken")
+    cel_rules = (only_with("audience", "self.type == 'IdToken'", "is valid only with type IdToken"),)
 
 
 class BackendAuth(RuledModel):

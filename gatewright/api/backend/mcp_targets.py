@@ -13,6 +13,7 @@ from gatewright.api.schema.fields import ByteSize, FailureMode, LongString, Port
 from gatewright.api.schema.label_selector import LabelSelector
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of, unique
 from gatewright.api.schema.references import LocalServiceReference
+from gatewright.api.schema.rules import exactly_one
 
 
 class McpSelector(Model):
@@ -57,8 +58,7 @@ class McpTargetSelector(RuledModel):
     static: McpTarget | None = None
     """One MCP server."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "selector", "static")
+    cel_rules = (exactly_one("selector", "static"),)
 
 
 ANSWER_SIZES: Final = (1024, 64 * 1024 * 1024)

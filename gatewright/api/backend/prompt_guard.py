@@ -10,8 +10,9 @@ from pydantic import Field
 from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.routes.http_route import HTTPHeaderMatch, regex_rule
 from gatewright.api.schema.fields import FailureMode, Integer, LongString, ShortString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Broken, Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
+from gatewright.api.schema.rules import exactly_one
 
 Builtin = Literal["Ssn", "CreditCard", "PhoneNumber", "Email", "CaSin"]
 
@@ -111,8 +112,7 @@ class PromptguardRequest(RuledModel):
     response: RequestRejection | None = None
     """The answer to a rejected request."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "regex", "webhook", "openai_moderation", "bedrock_guardrails", "google_model_armor")
+    cel_rules = (exactly_one("regex", "webhook", "openAIModeration", "bedrockGuardrails", "googleModelArmor"),)
 
 
 class PromptguardResponse(RuledModel):
@@ -129,8 +129,7 @@ class PromptguardResponse(RuledModel):
     response: ResponseRejection | None = None
     """The answer in place of a rejected response."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "regex", "webhook", "bedrock_guardrails", "google_model_armor")
+    cel_rules = (exactly_one("regex", "webhook", "bedrockGuardrails", "googleModelArmor"),)
 
 
 _GUARDS = Field(min_length=1, max_length=8)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gatewright.api.frontend.tls import AlpnProtocols, KeyExchangeGroups
 from gatewright.api.schema.fields import ShortString, Sni
-from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.model import RuledModel
 from gatewright.api.schema.references import ConfigMapReference, LocalSecretObjectRef
+from gatewright.api.schema.rules import not_both
 
 
 class BackendTLS(RuledModel):
@@ -32,6 +32,4 @@ class BackendTLS(RuledModel):
     key_exchange_groups: KeyExchangeGroups | None = None
     """Key exchange groups, the preferred one first."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.verify_subject_alt_names is not None and self.insecure_skip_verify is not None:
-            yield Broken(("insecureSkipVerify",), "must be absent when verifySubjectAltNames is set")
+    cel_rules = (not_both("verifySubjectAltNames", "insecureSkipVerify"),)

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.schema.fields import ByteSize, HeaderName, Integer, PositiveDuration
-from gatewright.api.schema.model import Broken, RuledModel, one_of
+from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.rules import exactly_one
 from gatewright.api.schema.targets import NetworkText
 
 FRAME_SIZES: Final = (16_384, 16_777_215)
@@ -37,8 +38,7 @@ class TrustedHops(RuledModel):
     cidrs: Annotated[tuple[NetworkText, ...], Field(min_length=1, max_length=64)] | None = None
     """Their addresses, as networks such as 10.0.0.0/8 or single addresses."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "count", "cidrs")
+    cel_rules = (exactly_one("count", "cidrs"),)
 
 
 class PathSpellings(RuledModel):

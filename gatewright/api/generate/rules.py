@@ -14,7 +14,6 @@ from typing import Final
 from pydantic import BaseModel
 
 from gatewright.api.backend import auth, mcp, mcp_targets, prompt_guard, providers
-from gatewright.api.backend import tls as backend_tls
 from gatewright.api.checks.backend_kinds import KINDS
 from gatewright.api.frontend import http as frontend_http
 from gatewright.api.frontend import limits as frontend_limits
@@ -26,16 +25,13 @@ from gatewright.api.schema import label_selector as labels
 from gatewright.api.schema import references as refs
 from gatewright.api.schema.model import RuledModel, to_camel
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP, INFERENCE_GROUP
-from gatewright.api.schema.rules import Rule, fields_read
+from gatewright.api.schema.rules import Rule, exactly_one, fields_read, not_both, only_with
 from gatewright.api.traffic import (
-    api_key_authentication,
-    basic_authentication,
     conditional,
     csrf,
     direct_response,
     ext_auth,
     ext_proc,
-    extraction,
     jwt_authentication,
     rate_limit,
     traffic,
@@ -43,24 +39,6 @@ from gatewright.api.traffic import (
     upgrades,
 )
 from gatewright.attach.policies import LATE
-
-
-def one_of(*names: str) -> Rule:
-    """Exactly one of the fields is set."""
-    is_set = ", ".join(f"has(self.{name})" for name in names)
-    message = f"exactly one of {', '.join(names)} must be set"
-    return Rule(f"[{is_set}].filter(x, x).size() == 1", message, names)
-
-
-def not_both(one: str, other: str, message: str = "") -> Rule:
-    """At most one of two fields is set."""
-    cel = f"!(has(self.{one}) && has(self.{other}))"
-    return Rule(cel, message or f"{other} must be absent when {one} is set", apart=(one, other))
-
-
-def only_with(name: str, condition: str, message: str) -> Rule:
-    """The field is set only where `condition` holds."""
-    return Rule(f"!has(self.{name}) || {condition}", message)
 
 
 def names_among(kinds: Sequence[tuple[str, str]], group: str = "self.group", kind: str = "self.kind") -> str:
@@ -111,9 +89,8 @@ _HEADER_EDITS: Final = (
     _no_connection_headers("add", "h.name"),
     _no_connection_headers("remove", "h"),
 )
-_EXT_AUTH: Final = (one_of("grpc", "http"),)
+_EXT_AUTH: Final = (exactly_one("grpc", "http"),)
 _DIRECT_RESPONSE: Final = (not_both("body", "bodyExpression"), _no_connection_headers("headers", "h.name"))
-_GUARDS: Final = ("regex", "webhook", "bedrockGuardrails", "googleModelArmor")
 _PROVIDERS: Final = ("openai", "azureopenai", "azure", "anthropic", "gemini", "vertexai", "bedrock", "custom")
 _LEVEL: Final = r"\\s*([^,=]*=\\s*)?(?i:off|error|warn|warning|info|debug)\\s*"
 _ORIGIN: Final = r"[A-Za-z][A-Za-z0-9+.-]*://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?"
@@ -146,7 +123,7 @@ _ROUTE_TARGET: Final = f"!(t.group == '{GATEWAY_API_GROUP}' && t.kind in ['HTTPR
 RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     # GatewayBackend
     gateway_backend.GatewayBackendSpec: (
-        one_of(*map(to_camel, KINDS)),
+        exactly_one(*map(to_camel, KINDS)),
         *(
             Rule(
                 f"!has(self.policies) || !has(self.policies.{kind.policy}) || has(self.{kind.name})",
@@ -162,18 +139,16 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "either unixPath, or host must be set",
         ),
     ),
-    gateway_backend.AwsBackend: (one_of("agentRuntime"),),
     mcp_targets.McpTarget: (
-        one_of("host", "backendRef"),
+        exactly_one("host", "backendRef"),
         not_both("policies", "backendRef", "policies is valid only with host; attach a GatewayPolicy to the Service"),
     ),
-    mcp_targets.McpTargetSelector: (one_of("selector", "static"),),
     mcp_targets.MCPBackend: (
         Rule(*sizes.at_least("maxAnswerSize", mcp_targets.ANSWER_SIZES[0])),
         Rule(*sizes.at_most("maxAnswerSize", mcp_targets.ANSWER_SIZES[1])),
     ),
     providers.AIBackend: (
-        one_of("provider", "groups"),
+        exactly_one("provider", "groups"),
         Rule(
             "!has(self.groups) || self.groups.all(g, g.providers.all(p, "
             "self.groups.map(h, h.providers.filter(q, q.name == p.name).size()).sum() == 1))",
@@ -181,9 +156,9 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
         ),
     ),
     providers.LLMProvider: (
-        one_of(*_PROVIDERS),
+        exactly_one(*_PROVIDERS),
         not_both("path", "pathPrefix"),
-        only_with("pathPrefix", "has(self.openai) || has(self.anthropic)", "pathPrefix is for openai and anthropic"),
+        only_with("pathPrefix", "has(self.openai) || has(self.anthropic)", "is for openai and anthropic"),
         Rule(
             "!has(self.custom) || has(self.custom.backendRef) || (has(self.host) && has(self.port))",
             "host and port are required for a custom provider without backendRef",
@@ -233,28 +208,21 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     ),
     # Policies for backends
     auth.BackendAuth: (
-        one_of("key", "secretRef", "passthrough", "aws", "azure", "gcp"),
+        exactly_one("key", "secretRef", "passthrough", "aws", "azure", "gcp"),
         only_with(
             "location",
             "!(has(self.aws) || has(self.azure) || has(self.gcp))",
-            "location must be absent when aws, azure or gcp is set",
+            "must be absent when aws, azure or gcp is set",
         ),
     ),
-    auth.AwsAuth: (not_both("secretRef", "assumeRole"),),
-    auth.GcpAuth: (only_with("audience", "self.type == 'IdToken'", "audience is valid only with type IdToken"),),
-    backend_tls.BackendTLS: (not_both("verifySubjectAltNames", "insecureSkipVerify"),),
-    prompt_guard.PromptguardRequest: (one_of("regex", "webhook", "openAIModeration", *_GUARDS[2:]),),
-    prompt_guard.PromptguardResponse: (one_of(*_GUARDS),),
     mcp.MCPGuardrailsProcessor: (
-        one_of("remote"),
+        exactly_one("remote"),
         Rule(
             "self.methods.all(key, key.matches('^([*]|[*]?[^*]+|[^*]+[*])$'))",
             "keys of methods must be a method, or have one * at the start or end",
         ),
     ),
     # Policies for requests
-    extraction.AuthorizationLocation: (one_of("header", "queryParameter", "cookie"),),
-    extraction.AuthorizationExtractionLocation: (one_of("header", "queryParameter", "cookie", "expression"),),
     traffic.Traffic: (
         Rule(
             "self.phase != 'PreRouting' || !(" + " || ".join(f"has(self.{name})" for name in _LATE) + ")",
@@ -268,10 +236,6 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     ext_auth.ExtAuth: _EXT_AUTH,
     ext_auth.ExtAuthOrConditional: _or_conditional(
         ("backendRef", "failureMode", "grpc", "http", "forwardBody", "cache"), ("backendRef",), _EXT_AUTH
-    ),
-    rate_limit.LocalRateLimit: (
-        one_of("requests", "tokens"),
-        not_both("key", "tokens", "key must be absent when tokens is set: a key is of requests alone"),
     ),
     rate_limit.RateLimitsOrConditional: _or_conditional(("local", "global"), (), ()),
     direct_response.DirectResponse: _DIRECT_RESPONSE,
@@ -300,14 +264,10 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "remove must be header names",
         ),
     ),
-    jwt_authentication.JWKS: (one_of("remote", "inline", "discovery"),),
-    jwt_authentication.JWTProvider: (one_of("jwks", "sharedSecretRef"),),
     jwt_authentication.JWTAuthentication: (
-        only_with("mcp", "self.providers.size() == 1", "providers must have exactly one item when mcp is set"),
-        only_with("mcp", "self.mode == 'Strict'", "mode must be Strict when mcp is set"),
+        Rule("!has(self.mcp) || self.providers.size() == 1", "providers must have exactly one item when mcp is set"),
+        Rule("!has(self.mcp) || self.mode == 'Strict'", "mode must be Strict when mcp is set"),
     ),
-    basic_authentication.BasicAuthentication: (one_of("users", "secretRef"),),
-    api_key_authentication.APIKeyAuthentication: (one_of("secretRef", "secretSelector"),),
     # Policies for connections
     frontend_tls.FrontendTLS: (
         Rule(
@@ -332,7 +292,6 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "protocols must not be HTTP: requests would pass policies by",
         ),
     ),
-    frontend_http.TrustedHops: (one_of("count", "cidrs"),),
     frontend_http.FrontendHTTP: (
         Rule(*sizes.at_least("http2FrameSize", frontend_http.FRAME_SIZES[0])),
         Rule(*sizes.at_most("http2FrameSize", frontend_http.FRAME_SIZES[1])),
@@ -352,7 +311,7 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     ),
     # GatewayPolicy
     gateway_policy.GatewayPolicySpec: (
-        one_of("targetRefs", "targetSelectors"),
+        exactly_one("targetRefs", "targetSelectors"),
         *_targets("frontend"),
         *_targets("traffic"),
         *_targets("backend"),
@@ -369,13 +328,6 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
             "level must be one of off, error, warn, info, debug, or module=LEVEL, separated by commas",
         ),
     ),
-    gateway_parameters.EnvVar: (
-        Rule(
-            "!(has(self.value) && self.value != '' && has(self.valueFrom))",
-            "valueFrom must be absent when value is set",
-        ),
-    ),
-    gateway_parameters.ShutdownSpec: (Rule("self.min <= self.max", "min must be at most max"),),
 }
 """Class with rules to the same rules in CEL. A subclass without a row has its base's."""
 
@@ -401,10 +353,9 @@ def rules_of(model: type[BaseModel]) -> tuple[Rule, ...]:
     Raises LookupError for a class whose rules have neither a row nor a reason.
     """
     for base in model.__mro__:
-        if vars(base).get("cel_rules"):
-            return tuple(vars(base)["cel_rules"])
-        if base in RULES:
-            return RULES[base]
+        own = (*vars(base).get("cel_rules", ()), *RULES.get(base, ()))
+        if own:
+            return own
         if "broken_rules" in vars(base):
             if base is RuledModel or base in LEFT_OUT:
                 return ()

@@ -14,6 +14,7 @@ from gatewright.api.checks.backend_kinds import KINDS, misplaced
 from gatewright.api.schema.fields import Port, ShortString
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.rules import exactly_one
 from gatewright.api.schema.status import ConditionsStatus
 
 
@@ -68,8 +69,7 @@ class AwsBackend(RuledModel):
     agent_runtime: AwsAgentRuntimeBackend | None = None
     """An Amazon Bedrock AgentCore runtime."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "agent_runtime")
+    cel_rules = (exactly_one("agentRuntime"),)
 
 
 class GatewayBackendSpec(RuledModel):

@@ -11,6 +11,7 @@ from gatewright.api.schema.fields import Boolean, Integer, Json
 from gatewright.api.schema.log_level import parse_log_level
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.model import Broken, Model, RuledModel, unique
+from gatewright.api.schema.rules import Rule, only_with
 from gatewright.api.schema.status import ConditionsStatus
 
 _Seconds = Annotated[Integer, Field(ge=0, le=31_536_000)]
@@ -57,9 +58,7 @@ class EnvVar(RuledModel):
     value_from: dict[str, Json] | None = None
     """Where the value comes from instead, as in a Pod."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.value and self.value_from is not None:
-            yield Broken(("valueFrom",), "must be absent when value is set")
+    cel_rules = (only_with("valueFrom", "!has(self.value) || self.value == ''", "must be absent when value is set"),)
 
 
 class ResourceRequirements(Model):
@@ -81,9 +80,7 @@ class ShutdownSpec(RuledModel):
     max: _Seconds
     """Seconds until everything ends (TERMINATION_GRACE_PERIOD_SECONDS)."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.min > self.max:
-            yield Broken(("min",), f"must be at most max ({self.max})")
+    cel_rules = (Rule("self.min <= self.max", "min must be at most max", path=("min",)),)
 
 
 class MeshSpec(Model):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, get_args, ge
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-from gatewright.api.schema.rules import Rule, holds
+from gatewright.api.schema.rules import Rule
 
 MOST_REPEATED = 16
 """Items of one list of which it is said that they are there already."""
@@ -58,7 +58,7 @@ class RuledModel(Model):
 
     def broken_rules(self) -> Iterator[Broken]:
         """Every rule between fields that does not hold; called when each field by itself is valid."""
-        yield from (Broken(rule.path, rule.message) for rule in self.cel_rules if not holds(rule, self))
+        yield from (Broken(*broken) for rule in self.cel_rules for broken in rule.broken(self))
 
     @model_validator(mode="after")
     def _rules_hold(self) -> Self:

@@ -1,12 +1,15 @@
-"""Rules between the fields of a part, as data: CEL that both an API server and the models evaluate.
+"""Rules between the fields of a part, as data, which both an API server and the models evaluate.
 
-A rule stands in its model (`RuledModel.cel_rules`) and nowhere else. The generator writes it into the CRD; here the
-product's own engine evaluates it, so both say the same of an object. Fields are named as in the API.
+A rule stands in its model (`RuledModel.cel_rules`) and nowhere else. The generator writes its CEL into the CRD. Here
+the product's own engine evaluates it, so both say the same of an object; the two plainest kinds, that one field of
+several is set and that two are not set together, are asked of the attributes, because many objects have them and they
+name the field to blame. Fields are named as in the API.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from gatewright.cel.program import Program
 
 
+Path = tuple[str | int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A CEL rule over `self`, the part, and what must hold. `one_of`: it says that exactly one of these fields is set,
@@ -30,7 +36,55 @@ class Rule:
     message: str
     one_of: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
-    path: tuple[str | int, ...] = ()
+    path: Path = ()
+
+    def broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
+        """Where it does not hold and what must hold; nothing when it holds."""
+        if not holds(self, part):
+            blamed = f"{self.path[-1]} " if self.path else ""
+            yield self.path, self.message.removeprefix(blamed)
+
+
+class OneOf(Rule):
+    """Exactly one of the fields is set; `{}` counts as set."""
+
+    __slots__ = ()
+
+    def broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
+        chosen = [name for name in self.one_of if _is_set(part, name)]
+        if not chosen:
+            yield (), self.message
+        for name in chosen[1:]:
+            yield (name,), f"{self.message}; {chosen[0]} is set already"
+
+
+class Apart(Rule):
+    """Two fields are not set together; the second is to blame."""
+
+    __slots__ = ()
+
+    def broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
+        one, other = self.apart
+        if _is_set(part, one) and _is_set(part, other):
+            yield (other,), self.message.removeprefix(f"{other} ")
+
+
+def exactly_one(*names: str) -> Rule:
+    """Exactly one of the fields is set."""
+    is_set = ", ".join(f"has(self.{name})" for name in names)
+    message = f"exactly one of {', '.join(names)} must be set"
+    return OneOf(f"[{is_set}].filter(x, x).size() == 1", message, names)
+
+
+def not_both(one: str, other: str, message: str = "") -> Rule:
+    """At most one of two fields is set."""
+    cel = f"!(has(self.{one}) && has(self.{other}))"
+    return Apart(cel, message or f"{other} must be absent when {one} is set", apart=(one, other))
+
+
+def only_with(name: str, condition: str, message: str) -> Rule:
+    """The field is set only where `condition` holds."""
+    return Rule(f"!has(self.{name}) || {condition}", f"{name} {message}", path=(name,))
 
 
 def fields_read(rule: Rule) -> set[str]:
@@ -47,6 +101,17 @@ def holds(rule: Rule, part: BaseModel) -> bool:
         return _program(rule.cel).evaluate(Values({"self": _fields(part, fields_read(rule))})) is True
     except CelError as error:
         raise TypeError(f"{rule.cel}: {error}") from error
+
+
+def _is_set(part: BaseModel, name: str) -> bool:
+    return getattr(part, _attribute(type(part), name)) is not None
+
+
+@cache
+def _attribute(model: type[BaseModel], name: str) -> str:
+    """The attribute that has a name in the API; of the file's forms it may be a property."""
+    by_alias = (attribute for attribute, field in model.model_fields.items() if field.alias == name)
+    return next(by_alias, re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name))
 
 
 _PART: Final = {"self": DYN}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import LocalSecretObjectRef
+from gatewright.api.schema.rules import exactly_one
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 from gatewright.api.traffic.jwt_authentication import Mode
 
@@ -30,5 +29,4 @@ class APIKeyAuthentication(RuledModel):
     location: AuthorizationExtractionLocation | None = None
     """Where the key stands; default is the header Authorization with the prefix Bearer."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "secret_ref", "secret_selector")
+    cel_rules = (exactly_one("secretRef", "secretSelector"),)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.fields import HTPASSWD_PATTERN
-from gatewright.api.schema.model import Broken, RuledModel, one_of
+from gatewright.api.schema.model import RuledModel
 from gatewright.api.schema.references import LocalSecretObjectRef
+from gatewright.api.schema.rules import exactly_one
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 
 USERS_ENTRY: Final = ".htaccess"
@@ -32,5 +32,4 @@ class BasicAuthentication(RuledModel):
     location: AuthorizationExtractionLocation | None = None
     """Where the credentials stand; default is the header Authorization with the prefix Basic."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "users", "secret_ref")
+    cel_rules = (exactly_one("users", "secretRef"),)

@@ -5,14 +5,14 @@ Used by the three client-facing authentication policies, and by the credentials 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
 from gatewright.api.schema.cel_field import RequestText
 from gatewright.api.schema.fields import HeaderName, ShortString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
+from gatewright.api.schema.rules import exactly_one
 
 
 class HeaderLocation(Model):
@@ -48,8 +48,7 @@ class AuthorizationLocation(RuledModel):
     cookie: CookieLocation | None = None
     """A cookie."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "header", "query_parameter", "cookie")
+    cel_rules = (exactly_one("header", "queryParameter", "cookie"),)
 
 
 class AuthorizationExtractionLocation(AuthorizationLocation):
@@ -58,5 +57,4 @@ class AuthorizationExtractionLocation(AuthorizationLocation):
     expression: RequestText | None = None
     """An expression that gives the credential."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "header", "query_parameter", "cookie", "expression")
+    cel_rules = (exactly_one("header", "queryParameter", "cookie", "expression"),)

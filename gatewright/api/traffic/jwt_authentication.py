@@ -8,8 +8,9 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from gatewright.api.schema.fields import Json, PositiveDuration, ShortString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Broken, Model, RuledModel
 from gatewright.api.schema.references import LocalSecretObjectRef, PolicyBackendReference
+from gatewright.api.schema.rules import exactly_one
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 
 Mode = Literal["Strict", "Optional", "Permissive"]
@@ -51,8 +52,7 @@ class JWKS(RuledModel):
     discovery: DiscoveredJWKS | None = None
     """Gatewright extension: keys that the issuer's own metadata names. `issuer` has to be an https or http URL."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "remote", "inline", "discovery")
+    cel_rules = (exactly_one("remote", "inline", "discovery"),)
 
 
 class JWTProvider(RuledModel):
@@ -68,8 +68,7 @@ class JWTProvider(RuledModel):
     """Gatewright extension, in place of `jwks`: a Secret whose entry `secret` (32 bytes or more) signs the issuer's
     tokens with HS256. No other algorithm is valid then."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "jwks", "shared_secret_ref")
+    cel_rules = (exactly_one("jwks", "sharedSecretRef"),)
 
 
 class JWTMCPConfig(Model):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.cel_field import Cost, RequestKey, RequestScalar
 from gatewright.api.schema.fields import FailureMode, Integer, ShortString, TinyString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
+from gatewright.api.schema.rules import exactly_one, not_both
 from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
 
 _ITEMS = Field(min_length=1, max_length=16)
@@ -32,10 +32,10 @@ class LocalRateLimit(RuledModel):
     """Gatewright extension. An expression: each of its values has this limit for itself, for example source.address.
     Requests for which it has no value share one. Of `requests` alone."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "requests", "tokens")
-        if self.key is not None and self.tokens is not None:
-            yield Broken(("key",), "must be absent when tokens is set: a key is of requests alone")
+    cel_rules = (
+        exactly_one("requests", "tokens"),
+        not_both("tokens", "key", "key must be absent when tokens is set: a key is of requests alone"),
+    )
 
 
 class RateLimitEntry(Model):
