@@ -80,6 +80,23 @@ class Policy:
         return self.in_file or self.attribute
 
     @property
+    def is_in_rules(self) -> bool:
+        """Whether a rule of an HTTPRoute may have it."""
+        return self.part == RULE or bool(self.inline)
+
+    @property
+    def may_be_locked(self) -> bool:
+        """Whether an Override takes a rule's own away: of what both may have, and where the rule's does not act beside
+        the policy's."""
+        return bool(self.inline) and self.merge != WITH_INLINE
+
+    @property
+    def drops_its_rule(self) -> bool:
+        """Of what a rule has: whether a mistake in it drops the rule. Otherwise the rule answers 500, as a filter must
+        not be skipped (Gateway API, HTTPRouteFilter)."""
+        return self.inline == "field" and not self.security
+
+    @property
     def waits_as_a_whole(self) -> bool:
         """Whether nothing of it works yet."""
         return any(not each.path for each in self.waits)

@@ -190,3 +190,11 @@ def test_the_policy_of_a_kind_of_backends_works_with_its_kind() -> None:
     """And it is refused where the kind is."""
     rows = {row.attribute: row for row in of(BACKEND)}
     assert [name for name, kind in OWNED.items() if rows[name].waits_as_a_whole is kind.works] == []
+
+
+def test_what_becomes_of_a_rules_own_settings() -> None:
+    assert [row.name for row in POLICIES if row.may_be_locked] == ["cors", "timeouts", "retry"]
+    assert [row.name for row in POLICIES if row.drops_its_rule] == ["timeouts", "retry"]
+    assert {row.name for row in POLICIES if row.is_in_rules} == {
+        *("cors", "header_modifiers", "url_rewrite", "request_redirect", "timeouts", "retry", "request_mirror"),
+    }

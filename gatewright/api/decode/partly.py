@@ -16,13 +16,16 @@ from pydantic import ValidationError
 from gatewright.api.checks.errors import Finding, findings
 from gatewright.api.checks.field_paths import Path
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import UnreadRule
+from gatewright.api.schema.model import UnreadRule, to_camel
 from gatewright.api.text.problem import mark_join, path_text
+from gatewright.attach.policies import POLICIES
 
 KINDS: Final = frozenset({"HTTPRoute", "GRPCRoute"})
 """Kinds of routes that may have several rules."""
 
-_HARMLESS: Final = frozenset({"name", "backendRefs", "timeouts", "retry", "sessionPersistence"})
+_HARMLESS: Final = frozenset({"name", "backendRefs", "sessionPersistence"}) | {
+    to_camel(row.attribute) for row in POLICIES if row.drops_its_rule
+}
 """Fields of a rule that guard nothing: without them, and without the rule, nobody gets what filters would keep."""
 _MOST_ROUNDS: Final = 4
 """What a rule hides can come up when it is gone, as that a name is there twice."""

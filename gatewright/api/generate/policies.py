@@ -30,7 +30,7 @@ def within(text: str) -> str:
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"the list of policies has no place: {BEGIN.strip()} and {END.strip()} must stand in it")
-    return f"{before}{BEGIN}{table()}{END}{after}"
+    return f"{before}{BEGIN}{table()}{_RULES}{rules()}{END}{after}"
 
 
 def table() -> str:
@@ -39,6 +39,30 @@ def table() -> str:
     rows = (_row(row) for row in POLICIES if row.name in known)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (*_HEAD, *rows))
 
+
+def rules() -> str:
+    """Of what a rule of an HTTPRoute may have itself: what a policy does to it, and a mistake."""
+    rows = (_of_a_rule(row) for row in POLICIES if row.is_in_rules)
+    head = ("Setting", "In the rule", "Beside a policy", "Under an Override", "A mistake in it"), ("---",) * 5
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (*head, *rows))
+
+
+def _of_a_rule(row: Policy) -> tuple[str, ...]:
+    beside = "both act, the policy first" if row.merge == WITH_INLINE else "the rule's own acts"
+    return (
+        f"[`{to_camel(row.attribute)}`](policies/{row.name}.md)",
+        "filter" if row.part == RULE else row.inline,
+        "no policy has it" if row.part == RULE else beside,
+        "locked: the route is `Overridden`" if row.may_be_locked else "acts",
+        "the rule is dropped" if row.drops_its_rule else "the rule answers 500",
+    )
+
+
+_RULES: Final = """
+A rule of an HTTPRoute may have some of them itself. A route of which some rules have mistakes is `PartiallyInvalid`;
+its other rules act ([conditions](conditions.md)).
+
+"""
 
 _HEAD: Final = (
     ("Setting", "What it does", "GatewayPolicy", "HTTPRoute rule", "Of several acts", "When it cannot act"),

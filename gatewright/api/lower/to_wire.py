@@ -17,7 +17,7 @@ from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter, HTTPRout
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
 from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference
-from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, RULE, TRAFFIC, Policy, named
+from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, RULE, TRAFFIC, Policy, named
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
 __all__ = [
@@ -99,8 +99,12 @@ def rule_policies(
     return result
 
 
-# Filters of a rule that are one policy each, of the same name.
-_FILTERS: Final = ("url_rewrite", "request_redirect", "cors")
+_COMPOSED: Final = ("header_modifiers", "request_mirror")
+"""Made of several filters, or with a reference."""
+_FILTERS: Final = [
+    row.name for row in POLICIES if row.is_in_rules and row.inline != "field" and row.name not in _COMPOSED
+]
+"""Filters of a rule that are one policy each, of the same name."""
 
 
 def request_mirror(item: HTTPRequestMirrorFilter, mirror_target: MirrorTarget) -> list[policy_pb2.Policy]:

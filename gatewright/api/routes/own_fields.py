@@ -6,20 +6,27 @@ Called by lint and by the control plane's status of routes, so that both name th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from gatewright.api.checks.parts import Path
 from gatewright.api.routes.http_route import HTTPRouteRule
+from gatewright.api.schema.model import to_camel
 from gatewright.attach.outcome import Setting
 from gatewright.attach.places import Phase
+from gatewright.attach.policies import POLICIES
+
+_LOCKED: Final = [row for row in POLICIES if row.may_be_locked]
+_FIELDS: Final = [(row.attribute, Setting(Phase.POST_ROUTING, row.name)) for row in _LOCKED if row.inline == "field"]
+_FILTERS: Final = [(row.attribute, Setting(Phase.POST_ROUTING, row.name)) for row in _LOCKED if row.inline == "filter"]
 
 
 def own_fields(rule: HTTPRouteRule) -> Iterator[tuple[Path, Setting]]:
     """The path of each within the rule, and the setting of policies that it is (decisions, HTTPRoute's own filter or
-    field). Header modifiers are none of these: a policy's and the rule's both act."""
-    if rule.timeouts is not None:
-        yield ("timeouts",), Setting(Phase.POST_ROUTING, "timeouts")
-    if rule.retry is not None:
-        yield ("retry",), Setting(Phase.POST_ROUTING, "retry")
+    field; `may_be_locked` of the table of policies)."""
+    for name, setting in _FIELDS:
+        if getattr(rule, name) is not None:
+            yield (to_camel(name),), setting
     for index, each in enumerate(rule.filters):
-        if each.cors is not None:
-            yield ("filters", index), Setting(Phase.POST_ROUTING, "cors")
+        for name, setting in _FILTERS:
+            if getattr(each, name) is not None:
+                yield ("filters", index), setting
