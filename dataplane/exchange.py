@@ -15,7 +15,6 @@ from dataplane.variables import Variables
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from dataplane.a2a import Call as AgentCall
     from dataplane.carriers import Downstream, Endpoint, Upstream
     from dataplane.http.body import BodyBuffer
     from dataplane.http.grpc import Call
@@ -254,8 +253,6 @@ class Exchange(Variables):
     """Response headers, once there are any that a response step may edit."""
     grpc: Call | None
     """What is known of a gRPC or gRPC-Web call; None: it is none."""
-    agent_call: AgentCall | None
-    """What is known of a call of an A2A agent, once it is on its way there or a policy has read it; None: is none."""
     delayed_response: object
     """What is not passed on yet of it (`proxy/response/delayed_responses.DelayedResponse`), because response steps read
     its body, or wait."""

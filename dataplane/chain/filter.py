@@ -230,8 +230,8 @@ class Row:
     """One policy of a registry. The place of a step in a chain is the place of its row in the registry.
 
     `name` is the field of the wire's Policy message; `plan_field`, for a setting, the field of `plans.RoutePolicies`
-    that takes its value (of a frontend policy: of `binds.ListenerPlan`). `reason`: why this place, or who carries the
-    setting out.
+    that takes its value (of a frontend policy: of `binds.ListenerPlan`, `telemetry.<part>` for a part of that).
+    `reason`: why this place, or who carries the setting out.
     """
 
     name: str

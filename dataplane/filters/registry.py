@@ -238,6 +238,8 @@ ROWS: tuple[Row, ...] = (
         refuses=True,
         closed=frontend_tls.closed,
     ),
-    Row("access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "access_log"),
+    Row(
+        "access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "telemetry.log"
+    ),
     Row("limits", limits.build, FRONTEND, "counted before any step, some before any request; of a Gateway", "limits"),
 )

@@ -6,7 +6,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from dataplane.link.shared import Region
 from dataplane.net.crowd import Crowd
 from dataplane.table.binds import BindPlan, choose
 from dataplane.telemetry.handshakes import HandshakeLog
+from dataplane.telemetry.observer_rows.registry import OBSERVERS
 from dataplane.telemetry.refusals import Refusals
 from dataplane.telemetry.shortages import Shortages
 from dataplane.tls.handshakes import Handshakes
@@ -27,7 +28,6 @@ from dataplane.upstream.dial.proxies import Proxies
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
-    from dataplane.exchange import Exchange
     from dataplane.http.messages import Peer
     from dataplane.mcp.sealing import Sealer
     from dataplane.mcp.worker import Memory
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dataplane.proxy.deadlines import Deadlines
     from dataplane.table.current import Current
     from dataplane.telemetry.access_log import AccessLog
+    from dataplane.telemetry.observer import Makes, Observer
     from dataplane.telemetry.requests import Recorder
     from dataplane.upstream.lease import Leases, Resolves
 
@@ -134,8 +135,10 @@ class Context:
     enter: Callable[[str, Any, Peer], None] = _no_binds
     """Take a connection to the bind with this key that did not come by one of its sockets: its transport (asyncio's by
     shape), and who is at the other end (`server/inner`)."""
-    observers: tuple[Callable[[Exchange, float], None], ...] = field(init=False)
-    """Called with each exchange that has ended, and the seconds that it took: in this order."""
+    observer_rows: Sequence[Makes] = OBSERVERS
+    """Those of kinds of backends."""
+    observers: tuple[Observer, ...] = field(init=False)
+    """Told of each exchange that has ended, in this order."""
     connections: Crowd[Any] = field(init=False)
     """Of clients."""
     admitted: int = 0
@@ -274,7 +277,8 @@ class Context:
 
     def __post_init__(self) -> None:
         self.current.heads_changed = self._forget_heads
-        self.observers = (self.recorder.ended, self.access_log.record)
+        own = [make(self.recorder) for make in self.observer_rows]
+        self.observers = (self.recorder.ended, *own, self.access_log.record)
         self.leases.through(Proxies(lambda: self.current.table, self.leases, self.recorder.upstream_closed))
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)

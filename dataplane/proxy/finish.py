@@ -36,7 +36,10 @@ def finish(x: ActiveExchange, context: Context) -> float:
     now = context.clock()
     seconds = now - x.started
     for observer in context.observers:
-        observer(x, seconds)
+        try:
+            observer(x, seconds)
+        except Exception as error:  # a bug of one must not keep the others from it, nor the exchange from its end
+            log.error("observer failed in %r", x, exc_info=error)
     return now
 
 

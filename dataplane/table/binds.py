@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dataplane.chain.chain import EMPTY, Chain
 from dataplane.http import connection_rules
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dataplane.table.plans import Upper
     from dataplane.table.router import Router
     from dataplane.table.security import TlsPlan
+    from dataplane.telemetry.plan import TelemetryPlan
 
 
 HTTP, HTTPS = "HTTP", "HTTPS"
@@ -63,8 +64,8 @@ class ListenerPlan:
     """Gateway phase (PreRouting)."""
     upper: Upper | None = None
     """What its routes inherit; None when that is nothing."""
-    access_log: Any = None
-    """What the access log of its Gateway adds and leaves out (`telemetry/log_plan.LogPlan`); None: the default."""
+    telemetry: TelemetryPlan | None = None
+    """What its Gateway wants to know of exchanges; None: the default."""
     http: HttpRules = DEFAULT
     """How heads of its requests are read."""
     limits: LimitsPlan | None = None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
+    from dataplane.telemetry.plan import TelemetryPlan
     from dataplane.upstream.guards import Guard, Rules
     from dataplane.upstream.health import Health
     from dataplane.upstream.limits import Limits, Quota
@@ -146,7 +147,7 @@ class ListenerPolicies(NamedTuple):
 
     chain: Chain = EMPTY
     upper: Upper | None = None
-    access_log: Any = None
+    telemetry: TelemetryPlan | None = None
     http: HttpRules = DEFAULT
     limits: Any = None
     tls_settings: TlsSettings = DEFAULT_TLS

@@ -27,6 +27,7 @@ from dataplane.table.store import (
     too_new,
 )
 from dataplane.table.swap import Swap
+from dataplane.telemetry.plan import TelemetryPlan
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.kinds import Position
 from dataplane.upstream.settings import NO_SETTINGS, Settings
@@ -288,7 +289,18 @@ def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPositio
     return ListenerPosition((namespace, name), message.name, listener_set)
 
 
-def _frontend(row: Row, built: list[Built]) -> Any:  # of the plan's field
+def _frontend(interns: Interns, effective: dict[str, list[Attached[Built]]]) -> dict[str, Any]:
+    """Values of fields of the plan: those of the policies, and what parts of its telemetry come to."""
+    fields: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
+    for name, found in effective.items():
+        row = interns.rows[name][1]
+        whole, _, part = row.plan_field.partition(".")
+        (parts if part else fields)[part or whole] = _value(row, [each.value for each in found])
+    return fields | {"telemetry": TelemetryPlan(**parts)} if parts else fields
+
+
+def _value(row: Row, built: list[Built]) -> Any:  # of the plan's field
     """The value of a frontend policy, or those of several that hold at once."""
     values = [row.closed(each.why) if each.refused and row.closed is not None else each.made for each in built]
     return tuple(values) if row.many else values[-1]
@@ -298,10 +310,7 @@ def _of_listener(store: Store, interns: Interns, position: ListenerPosition) -> 
     if not store.policies_at:
         return NO_LISTENER_POLICIES
     sets = split(_attached(store, position.places()))
-    frontend = {
-        interns.rows[name][1].plan_field: _frontend(interns.rows[name][1], [each.value for each in found])
-        for name, found in merge(sets[Phase.FRONTEND]).effective.items()
-    }
+    frontend = _frontend(interns, merge(sets[Phase.FRONTEND]).effective)
     upper = interns.upper(sets[Phase.POST_ROUTING])
     early = sets[Phase.PRE_ROUTING]
     refused = frontend["http"].refused if "http" in frontend else ""

@@ -18,6 +18,7 @@ from dataplane.telemetry.lines import LineWriter
 from dataplane.telemetry.log_fields import CLIENT_CLOSED, target_of
 from dataplane.telemetry.log_rows.registry import GROUPS
 from dataplane.telemetry.log_values import MAX_FIELD, bare, cut, quoted
+from dataplane.telemetry.plan import log_of
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -109,8 +110,8 @@ class AccessLog:
     def _weigh(self, x: Exchange) -> None:
         """Let go of bodies, so that a batch of large ones does not fill the memory."""
         x.forget_json()
-        plan: LogPlan | None = x.listener.access_log if x.listener is not None else None
-        if plan is not None and plan.reads_bodies:
+        telemetry = x.listener.telemetry if x.listener is not None else None
+        if telemetry is not None and telemetry.reads_bodies:
             self._weight += len(x.body or b"") + len(x.response_body or b"")
         else:
             x.body = x.response_body = None
@@ -164,8 +165,7 @@ class AccessLog:
                     second = now // 1000
                     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
                 when = f"{stamp}.{now % 1000:03d}Z"
-            listener = x.listener
-            plan: LogPlan | None = None if listener is None else listener.access_log
+            plan = log_of(x)
             if plan is None:
                 lines.append(line(when, x, seconds, groups))
                 continue

@@ -7,7 +7,6 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dataplane.telemetry import agent_outcomes
 from dataplane.telemetry.connections import ConnectionRecorder
 from dataplane.telemetry.metric import BUCKETS, COUNT, SUM
 from dataplane.telemetry.metrics import Metrics, grpc_label, method_label
@@ -88,8 +87,6 @@ class Recorder:
         slots[listener.response_bytes] += x.response_bytes
         if x.grpc is not None:
             slots[listener.statuses.get(x.grpc.status) or self._new_status(x, listener, x.grpc.status)] += 1
-        if x.agent_call is not None:
-            self.count(*agent_outcomes.counted(x.agent_call, x))
 
     def connected(self, bind: str) -> None:
         total, active = self._bind(bind)

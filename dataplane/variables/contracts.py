@@ -53,8 +53,15 @@ class ListenerFacts(Protocol):
     http: HttpRules
 
     @property
-    def access_log(self) -> Any:  # Any: a `telemetry/log_plan.LogPlan`, which is above
-        """What the access log of its Gateway adds and leaves out."""
+    def telemetry(self) -> TelemetryFacts | None:
+        """What its Gateway wants to know of exchanges; None: no policy says so."""
+
+
+class TelemetryFacts(Protocol):
+    """What is read of a `telemetry.plan.TelemetryPlan` below that package."""
+
+    @property
+    def reads_bodies(self) -> bool: ...
 
 
 class RouteFacts(Protocol):

@@ -21,6 +21,7 @@ from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.log_fields import writers
 from dataplane.telemetry.log_plan import Added, LogPlan
+from dataplane.telemetry.plan import TelemetryPlan
 from gatewright import logs as log_forms
 from gatewright.cel.errors import CelError
 from tests.fuzz.dice import Dice
@@ -136,7 +137,7 @@ def _exchange(dice: Dice, plan: LogPlan | None) -> Exchange:
         gateway="default/g",
         log=" gateway=default/g listener=l",
         log_json=',"gateway":"default/g","listener":"l"',
-        access_log=plan,
+        telemetry=None if plan is None else TelemetryPlan(plan),
     )
     return x
 

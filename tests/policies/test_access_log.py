@@ -131,8 +131,9 @@ def test_a_name_that_could_forge_a_field_is_refused_and_the_log_before_stays() -
     ((key, reason),) = run.refused.items()
     assert key == "policy/default/gateway:standalone/access_log"
     assert "attributes.add[0].name: 'a b' must have no space" in reason
-    (plan,) = [listener.access_log for listener in run.listeners().values()]
-    assert [item.text for item in plan.added] == [" a="]
+    (plan,) = [listener.telemetry for listener in run.listeners().values()]
+    assert plan is not None and plan.log is not None
+    assert [item.text for item in plan.log.added] == [" a="]
 
 
 def test_an_edit_counts_from_the_next_request_on(carrier: Carrier) -> None:

@@ -77,7 +77,7 @@ def test_errors_are_made_of_the_table_and_all_of_it_is_used() -> None:
 def test_log_fields() -> None:
     """The fields of a line that has all of them."""
     exchange = Exchange(None, b"GET", b"/", Head(b"\r\n"), started=0.0)
-    exchange.listener = SimpleNamespace(log_json=',"gateway":"default/g","listener":"l"', access_log=None)
+    exchange.listener = SimpleNamespace(log_json=',"gateway":"default/g","listener":"l"', telemetry=None)
     exchange.plan = SimpleNamespace(log_json=',"route":"default/r","route_rule":0')
     exchange.endpoint = SimpleNamespace(label="127.0.0.1:1")
     exchange.attempt, exchange.reason, exchange.detail = 1, "UpstreamFailed", "closed"

@@ -52,7 +52,6 @@ HOMES: Final = {
             "dataplane/a2a/*",
             "dataplane/proxy/layers/a2a.py",
             "dataplane/telemetry/*_rows/a2a.py",
-            "dataplane/telemetry/agent_outcomes.py",
             "dataplane/variables/agent.py",
         ),
         7,

@@ -59,8 +59,8 @@ def begins(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> No
     if not head.is_dated:
         block, low = dates.dated(head), None
     if route is None and target is None and gateway is None and not undecided:
-        plan = x.listener.access_log
-        if plan is not None and plan.reads_headers:
+        telemetry = x.listener.telemetry
+        if telemetry is not None and telemetry.reads_headers:
             x.response = Head(block, low)
         x.replied = True
         x.response_bytes = len(first)

@@ -44,3 +44,14 @@ def test_a_hook_with_a_bug_costs_nobody_else_anything(caplog: pytest.LogCaptureF
     x.listener = chain("gateway", seen)
     assert ended(x) == [3.0]
     assert seen == ["gateway"] and "end hook failed" in caplog.text
+
+
+def test_an_observer_with_a_bug_keeps_no_other_from_the_exchange(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[float] = []
+
+    def broken(x: Exchange, seconds: float) -> None:
+        raise ValueError
+
+    context: Any = SimpleNamespace(clock=lambda: 5.0, observers=(broken, lambda x, seconds: seen.append(seconds)))
+    assert finish(Exchange(None, b"GET", b"/", Head(b"\r\n"), started=2.0), context) == 5.0
+    assert seen == [3.0] and "observer failed" in caplog.text

@@ -21,6 +21,7 @@ from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.lines import ATOMIC, file_writer
 from dataplane.telemetry.log_plan import LogPlan
 from dataplane.telemetry.metrics import Metrics
+from dataplane.telemetry.plan import TelemetryPlan
 from dataplane.telemetry.requests import Recorder
 from tests.harness.patience import PATIENCE
 
@@ -36,7 +37,7 @@ def exchange(target: bytes = b"/", detail: str = "", reason: str = "") -> Exchan
         gateway="default/g",
         log=" gateway=default/g listener=l",
         log_json=',"gateway":"default/g","listener":"l"',
-        access_log=None,
+        telemetry=None,
     )
     return x
 
@@ -142,7 +143,7 @@ def test_bodies_that_lines_read_do_not_pile_up() -> None:
     for reads, kept in ((True, half), (False, None)):
         x = exchange()
         x.body, x.response_body = half, half
-        x.listener.access_log = SimpleNamespace(reads_bodies=reads, wants=lambda _x: False)
+        x.listener.telemetry = TelemetryPlan(LogPlan(reads_bodies=reads, wants=lambda _x: False))
         log.record(x, 0.001)
         assert len(log.records) == 1 and (x.body, x.response_body) == (kept, kept)
         if reads:
@@ -177,7 +178,7 @@ def test_bodies_of_either_side_count(bodies: list[tuple[int | None, int | None]]
         x = exchange()
         x.body = None if request is None else bytes(request)
         x.response_body = None if response is None else bytes(response)
-        x.listener.access_log = SimpleNamespace(reads_bodies=True, wants=lambda _x: False)
+        x.listener.telemetry = TelemetryPlan(LogPlan(reads_bodies=True, wants=lambda _x: False))
         log.record(x, 0.001)
     assert len(log.records) == held
     log.close()
@@ -283,7 +284,7 @@ def test_a_bug_in_what_a_line_adds_costs_only_that(caplog: pytest.LogCaptureFixt
     written: list[bytes] = []
     log = AccessLog(written.append, Loop().call_later)
     x = exchange(b"/broken")
-    x.listener.access_log = SimpleNamespace(reads_bodies=False, wants=broken)
+    x.listener.telemetry = TelemetryPlan(LogPlan(wants=broken))
     log.record(x, 0.001)
     log.record(exchange(b"/whole"), 0.001)
     first, second = lines(log, written)
@@ -389,7 +390,7 @@ class TestFullTurns:
             return True
 
         x = exchange()
-        x.listener.access_log = LogPlan(wants=wants)
+        x.listener.telemetry = TelemetryPlan(LogPlan(wants=wants))
         return x
 
     def test_one_after_the_other(self) -> None:

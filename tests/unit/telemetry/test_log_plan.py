@@ -16,6 +16,7 @@ from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.log_fields import FIELDS, writers
 from dataplane.telemetry.log_plan import LogPlan
+from dataplane.telemetry.plan import TelemetryPlan
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import frontend_pb2
 
@@ -38,7 +39,7 @@ def exchange(made: LogPlan | None) -> Exchange:
         gateway="default/g",
         log=" gateway=default/g listener=l",
         log_json=',"gateway":"default/g","listener":"l"',
-        access_log=made,
+        telemetry=TelemetryPlan(made),
     )
     x.plan = SimpleNamespace(
         key="route/httproute/default/r/0",

@@ -1,4 +1,4 @@
-"""Calls of A2A agents as labels of their metric: few values each, whatever clients and agents say."""
+"""Calls of A2A agents are counted, with few values of each label, whatever clients and agents say."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ from dataplane.telemetry.metric_rows.a2a import REQUESTS
 if TYPE_CHECKING:
     from dataplane.a2a import Call
     from dataplane.exchange import Exchange
+    from dataplane.telemetry.observer import Counts, Observer
 
 ANSWERED, ERROR, DENIED, FAILED = "answered", "error", "denied", "failed"
 _DENIALS: Final = frozenset(("AuthorizationDenied", "AgentCallUnreadable"))
 _BAD: Final = 400
+
+
+def observer(counts: Counts) -> Observer:
+    """As `observer.Makes`."""
+
+    def observe(x: Exchange, seconds: float) -> None:
+        if x.agent_call is not None:
+            counts.count(*counted(x.agent_call, x))
+
+    return observe
 
 
 def counted(call: Call, x: Exchange) -> tuple[str, str, str, str]:
