@@ -142,6 +142,7 @@ class Serving:
             index=hello.index,
             shares_sessions=settings.shares_sessions,
             sockets=settings.sockets,
+            kinds=registry.KINDS,
             descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
         )
         self._acceptor = Acceptor(self._context, loop)

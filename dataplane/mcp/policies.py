@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.variables import Variables
 
+MCP: Final = "mcp"
+"""Name of the kind (`kinds.Kind.name`)."""
 POLICY: Final = "backend_mcp"
 """Its name in the wire's Policy."""
 ARGUMENTS: Final = "mcp.tool.arguments"

@@ -6,7 +6,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,7 @@ from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.dial.proxies import Proxies
 
 if TYPE_CHECKING:
-    from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.http.messages import Peer
-    from dataplane.mcp.sealing import Sealer
-    from dataplane.mcp.worker import Memory
     from dataplane.net.turns import Turns
     from dataplane.net.writes import Writes
     from dataplane.proxy.deadlines import Deadlines
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
     from dataplane.telemetry.access_log import AccessLog
     from dataplane.telemetry.observer import Makes, Observer
     from dataplane.telemetry.requests import Recorder
+    from dataplane.upstream.kinds import Kind
     from dataplane.upstream.lease import Leases, Resolves
 
 log = logging.getLogger("dataplane.proxy")
@@ -154,17 +152,18 @@ class Context:
     session_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
     """Seals what clients keep for us."""
     _calls: HttpCalls | None = None
-    _sealer: Sealer | None = None
     common: Region | None = None
     """Memory of all workers of the proxy; None: there are no others."""
     index: int = 0
     """Of this worker among them."""
     shares_sessions: bool = False
     """Other proxies may have the key, and go on with them."""
-    _mcp_memory: Memory | None = None
     sockets: str = ""
     """Folder of the Unix sockets by which the workers of the proxy ask each other; "": there are no others."""
-    _mcp_holder: Holder[Any, Any] | None = None  # Any: its streams
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    """Of backends, by name."""
+    _of_kinds: dict[str, Any] = field(default_factory=dict)
+    """Services of kinds that were asked for."""
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -195,43 +194,22 @@ class Context:
             )
         return self._calls
 
-    @property
-    def sealer(self) -> Sealer:
-        """Seals what clients keep for us."""
-        if self._sealer is None:
-            from dataplane.mcp.sealing import Sealer  # here: most workers do without
-
-            self._sealer = Sealer(self.session_key)
-        return self._sealer
-
-    @property
-    def mcp_memory(self) -> Memory:
-        """What is remembered of sessions with MCP servers."""
-        if self._mcp_memory is None:
-            from dataplane.mcp.worker import Memory, Shared  # as above
-
-            known = Shared.local() if self.common is None else Shared.of(self.common, self.index)
-            self._mcp_memory = Memory(known, self.deadlines.wake_at, not self.shares_sessions)
-        return self._mcp_memory
-
-    @property
-    def mcp_holder(self) -> Holder[Any, Any]:
-        """The streams of the older transport of MCP that this worker holds."""
-        if self._mcp_holder is None:
-            from dataplane.backends.mcp.legacy import holder, peers  # as above
-
-            self._mcp_holder = holder.Holder(self, self.sockets, peers.serve)  # type: ignore[arg-type]  # to mypy its functions are read-only
-        return self._mcp_holder
+    def of_kind(self, name: str) -> Any:  # Any: what the kind has made, which it alone knows
+        """What this worker keeps for the kind of backend of this name (`kinds.Kind.services`)."""
+        found = self._of_kinds.get(name)
+        if found is None:
+            found = self._of_kinds[name] = self.kinds[name].services(self)
+        return found
 
     @property
     def worker_sockets(self) -> int:
         """Descriptors by which other workers of the proxy ask this one."""
-        return 0 if self._mcp_holder is None else self._mcp_holder.sockets
+        return sum(each.sockets for each in self._of_kinds.values())
 
     def close(self) -> None:
         """The worker ends: give back what outlives exchanges."""
-        if self._mcp_holder is not None:
-            self._mcp_holder.close()
+        for each in self._of_kinds.values():
+            each.close()
 
     def rules(self, bind: str, host: bytes) -> HttpRules:
         """How a head for this host is read: as the listener wants that will take the request."""

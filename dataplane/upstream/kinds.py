@@ -46,6 +46,17 @@ class Position(NamedTuple):
     sections: tuple[str, ...]
 
 
+class Services(Protocol):
+    """What a worker keeps for a kind of backend."""
+
+    @property
+    def sockets(self) -> int:
+        """Descriptors by which other workers of the proxy ask this one."""
+
+    def close(self) -> None:
+        """The worker ends: give back what outlives exchanges."""
+
+
 class Kind(Protocol):
     """One row. Messages are those of the field `name` of the wire's Backend: each kind knows its own, so here they are
     Any."""
@@ -95,6 +106,10 @@ class Kind(Protocol):
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         """As `lease.Backend.begin`."""
 
+    def services(self, worker: Any) -> Services | None:
+        """What a worker keeps for it (`proxy/context.Context.of_kind`), made when that is first asked for. `worker`:
+        the Context, whose type is above this package; a kind states what it needs of it."""
+
     def refusal(self, x: Exchange, reply: Reply) -> Reply:
         """An answer of ours to a request for backends of this kind, in the shape of the API that the client called;
         `reply` itself where that is as good. Asked for errors with the text of their row (`chain/replies`), once there
@@ -143,6 +158,9 @@ class Row(ABC):
         return ()
 
     def plan(self, message: Any, parts: Sequence[Part], policies: object) -> object:
+        return None
+
+    def services(self, worker: Any) -> Services | None:
         return None
 
     def refusal(self, x: Exchange, reply: Reply) -> Reply:

@@ -392,6 +392,7 @@ class MemoryProxy:
             limits=limits or Limits(),
             clock=lambda: self.now,
             random=lambda: 0.0,
+            kinds=self.kinds,
         )
         self.context.enter = partial(inner.enter, self.context)
         log = self.context.access_log

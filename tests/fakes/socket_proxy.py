@@ -104,6 +104,7 @@ class SocketProxy:
             make_future=make_future,
             call_soon=loop.call_soon,
             clock=self.clock,
+            kinds=KINDS,
         )
         self.acceptor = Acceptor(self.context, loop)
         self.port = self.udp_port = 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dataplane.mcp.policies import MCP
 from tests.carriers import Carrier, Received, Response
 from tests.fakes.mcp_toys import Client, Toy
 from tests.policies.test_mcp import FIRST, ONE, SECOND, TWO
@@ -120,7 +121,7 @@ def test_with_several_servers_it_ends_at_all_of_them(carrier: Carrier) -> None:
 @pytest.mark.parametrize("way", ["another replica", "too much", "made place"])
 def test_what_nobody_knows_is_not_taken_for_nothing(way: str, carrier: Carrier) -> None:
     client, toy = client_of(carrier, False)
-    memory = client.run.memory.context.mcp_memory
+    memory = client.run.memory.context.of_kind(MCP).memory
     if way == "another replica":
         memory.arrangements._is_alone = False
     elif way == "too much":
@@ -136,7 +137,7 @@ def test_what_nobody_knows_is_not_taken_for_nothing(way: str, carrier: Carrier) 
 @pytest.mark.parametrize("able", [{}, {"tools": {}, "resources": {}}, {"resources": {"subscribe": False}}])
 def test_where_nothing_can_be_arranged_nothing_is_lost(able: Any, carrier: Carrier) -> None:
     client, toy = client_of(carrier, False, toy=Able(able))
-    client.run.memory.context.mcp_memory.arrangements._is_alone = False
+    client.run.memory.context.of_kind(MCP).memory.arrangements._is_alone = False
     toy.forgets()
     assert client.request("ping").status == 200
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.mcp import worker
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import IDLE
 from tests.carriers import Carrier, Request
 from tests.fakes.mcp_sse_toys import EVENTS
@@ -91,8 +92,8 @@ def test_a_use_by_another_worker_counts(carrier: Carrier) -> None:
     other = second.run.memory.context
     other.session_key, second.session = context.session_key, first.session
     shared = worker.Shared.local()
-    context._mcp_memory = worker.Memory(shared, context.deadlines.wake_at)
-    other._mcp_memory = worker.Memory(shared, other.deadlines.wake_at)
+    context.of_kind(MCP).memory = worker.Memory(shared, context.deadlines.wake_at)
+    other.of_kind(MCP).memory = worker.Memory(shared, other.deadlines.wake_at)
     assert first.request("ping").status == 200
     for _ in range(4):
         in_steps(first, IDLE / 2)
@@ -104,8 +105,9 @@ def test_a_use_by_another_worker_counts(carrier: Carrier) -> None:
 
 def test_with_a_key_that_others_may_have_a_session_is_not_ended(carrier: Carrier) -> None:
     client = of(carrier)
-    client.run.memory.context._mcp_memory = None
-    client.run.memory.context.shares_sessions = True
+    context = client.run.memory.context
+    context.shares_sessions = True
+    context.of_kind(MCP).memory = worker.Memory(worker.Shared.local(), context.deadlines.wake_at, False)
     assert client.request("ping").status == 200
     in_steps(client, IDLE + ROOM)
     assert len(client.toys[FIRST].sessions) == 1, "another replica may be using it"
@@ -114,14 +116,15 @@ def test_with_a_key_that_others_may_have_a_session_is_not_ended(carrier: Carrier
 
 def kept(client: Client) -> list[object]:
     """What is kept of sessions for their end."""
-    return [each.goodbye for each in client.run.memory.context.mcp_memory._known.values()]
+    return [each.goodbye for each in client.run.memory.context.of_kind(MCP).memory._known.values()]
 
 
 def test_with_a_key_that_others_may_have_no_credentials_are_kept(carrier: Carrier) -> None:
     client = of(carrier)
     assert kept(client) != [None]
-    client.run.memory.context._mcp_memory = None
-    client.run.memory.context.shares_sessions = True
+    context = client.run.memory.context
+    context.shares_sessions = True
+    context.of_kind(MCP).memory = worker.Memory(worker.Shared.local(), context.deadlines.wake_at, False)
     assert client.request("ping").status == 200 and kept(client) == [None]
 
 
@@ -173,6 +176,6 @@ def test_what_is_remembered_is_bounded(carrier: Carrier, monkeypatch: pytest.Mon
     for _ in range(5):
         client.session = ""
         client.initialize()
-    assert len(client.run.memory.context.mcp_memory) == 3
+    assert len(client.run.memory.context.of_kind(MCP).memory) == 3
     in_steps(client, IDLE + ROOM)
-    assert len(client.run.memory.context.mcp_memory) == 0 and len(client.toys[FIRST].sessions) == 3
+    assert len(client.run.memory.context.of_kind(MCP).memory) == 0 and len(client.toys[FIRST].sessions) == 3

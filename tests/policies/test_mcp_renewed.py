@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataplane.mcp import worker
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import IDLE
 from tests.carriers import Carrier
 from tests.fakes.mcp_toys import Client, Toy
@@ -18,7 +19,7 @@ def pair(carrier: Carrier, text: str = ONE % "", knows: bool = True) -> tuple[Cl
     contexts[1].session_key = contexts[0].session_key
     shared = worker.Shared.local()
     for context in contexts if knows else ():
-        context._mcp_memory = worker.Memory(shared, context.deadlines.wake_at)
+        context.of_kind(MCP).memory = worker.Memory(shared, context.deadlines.wake_at)
     one.initialize()
     other.session = one.session
     return one, other

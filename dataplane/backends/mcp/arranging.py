@@ -12,10 +12,11 @@ from msgspec import UNSET, Raw
 from dataplane.backends.mcp.answers import TargetFailed, unreadable
 from dataplane.mcp import arranged, messages
 from dataplane.mcp.messages import Malformed
+from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.answers import Opened
-    from dataplane.backends.mcp.typing import McpServices
+    from dataplane.backends.mcp.typing import McpWorker
     from dataplane.backends.mcp.visit import Visit
     from dataplane.mcp.arranged import Arrangement
     from dataplane.mcp.messages import Message
@@ -44,7 +45,7 @@ def note(visit: Visit, target: TargetPlan, message: Message, value: str | None) 
     session, method = visit.session, message.method
     if method in arranged.METHODS and session is not None and value is not None:
         context = visit.x.context
-        context.mcp_memory.arrangements.note(session.number, target.name, str(method), value, context.clock())
+        context.of_kind(MCP).memory.arrangements.note(session.number, target.name, str(method), value, context.clock())
 
 
 async def again(upstreams: Servers, target: TargetPlan, made: UpstreamSession, hello: Raw, was_there: bool) -> None:
@@ -64,10 +65,10 @@ async def again(upstreams: Servers, target: TargetPlan, made: UpstreamSession, h
         await _said(upstreams, target, made, method, params)
 
 
-def _known(context: McpServices, session: Session, target: TargetPlan, now: float) -> Arrangement | None:
+def _known(context: McpWorker, session: Session, target: TargetPlan, now: float) -> Arrangement | None:
     began = context.clock() - (now - session.created)
     is_held = target.is_stdio or target.is_sse
-    return context.mcp_memory.arrangements.of(session.number, target.name, began, is_held)
+    return context.of_kind(MCP).memory.arrangements.of(session.number, target.name, began, is_held)
 
 
 async def _said(upstreams: Servers, target: TargetPlan, made: UpstreamSession, method: str, params: Raw) -> None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, cast
 
 from dataplane.exchange import Exchange
 from dataplane.mcp import plans, refusals
-from dataplane.mcp.policies import POLICY
-from dataplane.upstream.kinds import Row
+from dataplane.mcp.policies import MCP, POLICY
+from dataplane.upstream.kinds import Row, Services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.backends.mcp.typing import McpExchange, McpWorker
     from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import TargetPlan
     from dataplane.mcp.policies import McpPolicies
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Mcp(Row):
     """`kinds.Kind`."""
 
-    name = type = protocol = "mcp"
+    name = type = protocol = MCP
     policy = POLICY
     modules: tuple[str, ...] = (
         "msgspec",
@@ -40,6 +40,7 @@ class Mcp(Row):
         "dataplane.backends.mcp.legacy.requests",
         "dataplane.backends.mcp.legacy.client_posts",
         "dataplane.backends.mcp.legacy.peers",
+        "dataplane.backends.mcp.services",
     )
 
     def check(self, message: backend_pb2.McpBackend) -> None:
@@ -60,6 +61,11 @@ class Mcp(Row):
         if code is None or x.method != b"POST" or not x.body:
             return reply
         return refusals.written(reply, code, x.body)
+
+    def services(self, worker: McpWorker) -> Services:
+        from dataplane.backends.mcp.services import Services as Made  # loaded late
+
+        return Made(worker)
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         if not isinstance(holder, Exchange):

@@ -15,7 +15,7 @@ from dataplane.http.heads import lines_without, twin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dataplane.backends.mcp.typing import McpServices
+    from dataplane.backends.mcp.typing import McpWorker
     from dataplane.backends.mcp.visit import Visit
     from dataplane.mcp.sessions import UpstreamSession
 
@@ -54,7 +54,7 @@ class Farewell:
 
     def __init__(self, visit: Visit, upstreams: list[UpstreamSession], passing: bytes) -> None:
         x = visit.x
-        self.context: McpServices = x.context
+        self.context: McpWorker = x.context
         self.policies = x.policies
         self.authority, self.host_set = x.authority, x.host_set
         self.plan, self.passing, self.mark = visit.plan, passing, hash(visit.passing)

@@ -14,6 +14,7 @@ from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
 from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.mcp import errors, merging, messages, modern, sessions, versions
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed, Message, Object
+from dataplane.mcp.policies import MCP
 from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _session_line(visit: Visit) -> bytes:
     """The header that gives the client its session. Raises `TargetFailed` where that is too long."""
     assert visit.session is not None  # there is one while it is made
     try:
-        text = sessions.sealed(visit.session, visit.x.context.sealer, visit.owner)
+        text = sessions.sealed(visit.session, visit.x.context.of_kind(MCP).sealer, visit.owner)
     except sessions.TooLong as error:
         raise TargetFailed("all", str(error)) from None
     visit.enter()

@@ -20,6 +20,7 @@ from dataplane.mcp import merging, messages, sessions
 from dataplane.mcp.dialogue import BOUND
 from dataplane.mcp.messages import INVALID_PARAMS, METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.methods import METHODS, Method
+from dataplane.mcp.policies import MCP
 from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _pages(visit: Visit, message: Message, params: messages.Object) -> list[tupl
     if "cursor" not in params or not plan.several:
         return [(target, None) for target in plan.targets]
     text = messages.text_of(params["cursor"]) or ""
-    cursor = sessions.opened_cursor(text, visit.x.context.sealer, visit.owner, str(message.method))
+    cursor = sessions.opened_cursor(text, visit.x.context.of_kind(MCP).sealer, visit.owner, str(message.method))
     if cursor is None:
         raise Malformed(INVALID_PARAMS, "params.cursor is none of this list", message.request_id)
     return [(plan.by_name[name], theirs) for name, theirs in cursor.pages if name in plan.by_name]
@@ -152,5 +153,5 @@ async def _page(visit: Visit, message: Message, method: Method, parts: list[_Par
     cursor = None
     if more:
         made = sessions.Cursor(str(message.method), more)
-        cursor = sessions.sealed_cursor(made, visit.x.context.sealer, visit.owner)
+        cursor = sessions.sealed_cursor(made, visit.x.context.of_kind(MCP).sealer, visit.owner)
     return merging.page(method, found, cursor, is_modern=visit.is_modern)

@@ -29,6 +29,7 @@ from dataplane.mcp.messages import (
     Message,
 )
 from dataplane.mcp.methods import ALL, ITEM, LIST, LISTEN, METHODS, OTHER, REFERENCE, is_idempotent
+from dataplane.mcp.policies import MCP
 from gatewright.kept_errors import again
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: Target
         return errors.refused("McpSessionUnknown", str(failed))
     session = visit.session
     if session is not None and visit.plan.several and not visit.plan.fail_open and not failed.is_late:
-        visit.x.context.mcp_memory.end(session.number)
+        visit.x.context.of_kind(MCP).memory.end(session.number)
         upstreams.part()
     text = f"MCP server {failed.target} is not available"
     return errors.error(failed.reason, INTERNAL_ERROR, text, message.request_id, str(failed))
@@ -253,7 +254,11 @@ def _own_task(name: str) -> str:
 async def _respond_without_session(visit: Visit, upstreams: Upstreams, message: Message) -> Reply | None:
     """It goes to the session that was opened for the request of the client which the server works on."""
     text = message.id
-    found = sessions.opened_question(text, visit.x.context.sealer, visit.owner) if isinstance(text, str) else None
+    found = (
+        sessions.opened_question(text, visit.x.context.of_kind(MCP).sealer, visit.owner)
+        if isinstance(text, str)
+        else None
+    )
     target = None if found is None else visit.plan.by_name.get(found.session.target)
     if found is None or target is None:
         raise Malformed(INVALID_PARAMS, "the id is that of no request", message.request_id)

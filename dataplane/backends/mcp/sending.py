@@ -13,6 +13,7 @@ from dataplane.backends.mcp.upstreams import LIST_SECONDS, NOT_FOUND, Upstreams
 from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import messages, sessions
 from dataplane.mcp.messages import Id, Malformed, Message
+from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -48,7 +49,9 @@ class _Tags:
     def _made(self, target: str, request_id: Id) -> str:
         session = self._upstreams.of(target) or sessions.UpstreamSession(target)
         visit = self._visit
-        text = sessions.sealed_question(sessions.Question(session, request_id), visit.x.context.sealer, visit.owner)
+        text = sessions.sealed_question(
+            sessions.Question(session, request_id), visit.x.context.of_kind(MCP).sealer, visit.owner
+        )
         if text is None:
             raise TargetFailed(target, "its request has too long an id")
         return text

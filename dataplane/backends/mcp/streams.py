@@ -13,6 +13,7 @@ from dataplane.backends.mcp.upstreams import NOT_FOUND, Upstreams, together
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.mcp import endpoints, errors, versions
 from dataplane.mcp.messages import INTERNAL_ERROR
+from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
@@ -82,7 +83,7 @@ async def delete(visit: Visit, body: bytes) -> Reply | None:
     assert visit.session is not None  # it was opened
     visit.describe("delete")
     upstreams, context = Upstreams(visit), visit.x.context
-    context.mcp_memory.end(visit.session.number)
+    context.of_kind(MCP).memory.end(visit.session.number)
     await together(visit, [upstreams.delete(target) for target in visit.plan.targets])
     if any(target.is_sse for target in visit.plan.targets):
         from dataplane.backends.mcp.legacy import requests  # only where there are some

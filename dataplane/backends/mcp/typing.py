@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dataplane.http.body import Room
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
+    from dataplane.link.shared import Region
     from dataplane.mcp.sealing import Sealer
     from dataplane.mcp.worker import Memory
     from dataplane.table.binds import ListenerPlan
@@ -24,6 +25,22 @@ if TYPE_CHECKING:
 
 
 class McpServices(Protocol):
+    """What a worker keeps for MCP (`services.Services`)."""
+
+    holder: Holder[Any, Any]  # Any: its streams, which know it, and not the other way
+    """Of streams of the older transport."""
+    memory: Memory
+    """Of sessions."""
+    sealer: Sealer
+    """Seals what clients keep for us."""
+
+
+class Wakes(Protocol):
+    def wake_at(self, moment: float, sleeper: Any) -> None:  # Any: a Sleeper
+        """As `proxy/deadlines`."""
+
+
+class McpWorker(Protocol):
     """Of a worker (`proxy/context.Context`)."""
 
     make_future: Callable[[], Future]
@@ -32,24 +49,28 @@ class McpServices(Protocol):
     room: Room
     recorder: Recorder
     spawn: Callable[[Coroutine[Any, Any, None]], Any]
+    deadlines: Wakes
+    session_key: bytes
+    """Seals what clients keep for us."""
+    shares_sessions: bool
+    """Other proxies may have the key, and go on with them."""
+    common: Region | None
+    """Memory of all workers of the proxy; None: there are no others."""
+    index: int
+    """Of this worker among them."""
+    sockets: str
+    """Folder of the Unix sockets by which the workers of the proxy ask each other; "": there are no others."""
 
     @property
     def calls(self) -> HttpCalls: ...
 
-    @property
-    def sealer(self) -> Sealer: ...
-
-    @property
-    def mcp_memory(self) -> Memory: ...
-
-    @property
-    def mcp_holder(self) -> Holder[Any, Any]: ...  # Any: its streams, which know it, and not the other way
+    def of_kind(self, name: str) -> McpServices: ...
 
 
 class McpExchange(Protocol):
     """A request that was routed to MCP servers (`proxy/exchange.CarriedExchange`)."""
 
-    context: McpServices
+    context: McpWorker
     table: Table
     policies: RoutePolicies
     backend_plan: BackendPlan

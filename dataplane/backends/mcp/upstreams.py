@@ -14,6 +14,7 @@ from dataplane.backends.mcp.visit import SESSION, Visit
 from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
 from dataplane.mcp import introduction, messages
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
 from gatewright.kept_errors import kept
 
@@ -51,7 +52,7 @@ class Upstreams:
         session = self.visit.session
         if fresh is not None or session is None:
             return fresh
-        return self.visit.x.context.mcp_memory.renewed(session.number, target) or session.of(target)
+        return self.visit.x.context.of_kind(MCP).memory.renewed(session.number, target) or session.of(target)
 
     async def post(self, target: TargetPlan, body: bytes, seconds: float = FOR_EVER) -> Opened:
         """Send a message within the session. Raises `TargetFailed`."""
@@ -218,7 +219,7 @@ class Upstreams:
             await arranging.again(self, target, made, hello, was_there)
         except TargetFailed as failed:
             if isinstance(failed, arranging.SessionLost):
-                self.visit.x.context.mcp_memory.end(session.number)
+                self.visit.x.context.of_kind(MCP).memory.end(session.number)
                 self.part()
             else:
                 self._leave_later([self._fresh.pop(target.name)])
@@ -227,7 +228,7 @@ class Upstreams:
     def _remembered(self, session: Session, made: UpstreamSession) -> UpstreamSession:
         """A session of a server that takes the place of one before."""
         context = self.visit.x.context
-        context.mcp_memory.renew(session.number, made, context.clock())
+        context.of_kind(MCP).memory.renew(session.number, made, context.clock())
         self._fresh[made.target] = made
         return made
 

@@ -13,7 +13,7 @@ from dataplane.http.sse import Event, write
 from dataplane.mcp import accept, errors, sessions, spellings
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
-from dataplane.mcp.policies import NO_POLICIES, POLICY
+from dataplane.mcp.policies import MCP, NO_POLICIES, POLICY
 from dataplane.telemetry.metric_rows.mcp import REQUESTS
 from gatewright.cel.values import Redacted
 
@@ -95,8 +95,8 @@ class Visit:
         if text is None:
             return errors.refused("McpSessionMissing")
         context = self.x.context
-        memory = context.mcp_memory
-        found = memory.opened(text.decode("latin-1"), context.sealer, self.owner, self.now)
+        memory = context.of_kind(MCP).memory
+        found = memory.opened(text.decode("latin-1"), context.of_kind(MCP).sealer, self.owner, self.now)
         if found is None or memory.is_over(found.number, context.clock()):
             return errors.refused("McpSessionUnknown")
         self.session = found
@@ -108,7 +108,7 @@ class Visit:
         session, context = self.session, self.x.context
         if session is None or self._remembered is not None:
             return
-        memory = context.mcp_memory
+        memory = context.of_kind(MCP).memory
         self._remembered = remembered = memory.enter(session.number, context.clock())
         if memory.ends_idle and self.farewell is not None:
             remembered.goodbye = self.farewell(self, remembered.goodbye)
@@ -118,7 +118,7 @@ class Visit:
         remembered, self._remembered = self._remembered, None
         if remembered is not None and self.session is not None:
             context = self.x.context
-            context.mcp_memory.leave(self.session.number, remembered, context.clock())
+            context.of_kind(MCP).memory.leave(self.session.number, remembered, context.clock())
 
     # --- for expressions and logs
 

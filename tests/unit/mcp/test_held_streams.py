@@ -27,6 +27,7 @@ from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
 from dataplane.mcp import dialogue, messages
 from dataplane.mcp.messages import Malformed
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import IDLE, UpstreamSession
 from tests.fakes.own_tasks import OwnTasks
 
@@ -84,14 +85,15 @@ class World(OwnTasks):
         self.asked: list[Call] = []
         self.ended: set[bytes] = set()
         upstream = SimpleNamespace(clock=lambda: self.now, wake_at=lambda at, whom: self.sleepers.append((at, whom)))
+        self.kept: Any = SimpleNamespace(memory=SimpleNamespace(has_ended=self.ended.__contains__))
         self.context: Any = SimpleNamespace(
             clock=lambda: self.now,
             calls=upstream,
             make_future=asyncio.get_running_loop().create_future,
             spawn=self.work,
-            mcp_memory=SimpleNamespace(has_ended=self.ended.__contains__),
+            of_kind={MCP: self.kept}.__getitem__,
         )
-        self.holder = self.context.mcp_holder = Holder(self.context, folder, peers.serve)
+        self.holder = self.context.of_kind(MCP).holder = Holder(self.context, folder, peers.serve)
         self.target: Any = SimpleNamespace(name="one", path=b"/sse", backend="b", is_stdio=False)
         x = SimpleNamespace(context=self.context, work=self.work)
         plan = SimpleNamespace(stateless=False, max_answer=100)

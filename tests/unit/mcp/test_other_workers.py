@@ -24,6 +24,7 @@ from dataplane.http.sse import EventReader
 from dataplane.local_http import Request
 from dataplane.mcp import dialogue, messages
 from dataplane.mcp.messages import Malformed
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import UpstreamSession
 
 
@@ -173,7 +174,8 @@ class Two(World):
         self.sent: list[tuple[CallRequest, float]] = []
         monkeypatch.setattr(calls, "call", self._call)
         self.here = World(str(folder)).holder
-        self.x: Any = SimpleNamespace(context=SimpleNamespace(mcp_holder=self.here))
+        self.kept: Any = SimpleNamespace(holder=self.here)
+        self.x: Any = SimpleNamespace(context=SimpleNamespace(of_kind={MCP: self.kept}.__getitem__))
         plan = self.here.peer(self.holder.name)
         assert plan is not None
         self.far = Far(self.x, plan, self.stream.id)
@@ -302,7 +304,7 @@ async def test_a_request_is_served_by_the_stream_of_another_worker(world: Two, m
     target: Any = SimpleNamespace(name="one")
     known = UpstreamSession("one", f"{world.holder.name}/{world.stream.id}")
     for where in (world.here, world.holder):
-        world.x.context.mcp_holder = where
+        world.x.context.of_kind(MCP).holder = where
         visit: Any = SimpleNamespace(x=world.x, session=SimpleNamespace(number=b"\x07"), is_modern=False)
         opened = await requests.asked(visit, target, known, b"GET", b"", 1.0)
         world.stream.dialogue.say(NOTE)
@@ -453,7 +455,7 @@ async def test_a_message_comes_to_a_client_of_another_worker(world: Two) -> None
 @pytest.mark.parametrize("is_near", [True, False], ids=["of this worker", "of another one"])
 async def test_whoever_works_for_a_client_knows_when_it_has_left(world: Two, is_near: bool) -> None:
     if is_near:
-        world.x.context.mcp_holder = world.holder
+        world.x.context.of_kind(MCP).holder = world.holder
     one, other = await world.mail(), await world.mail()
     gone, left = asyncio.ensure_future(one.gone()), asyncio.ensure_future(other.gone())
     await asyncio.sleep(0)
@@ -476,7 +478,7 @@ async def test_a_client_may_have_so_many_messages_at_work(
 ) -> None:
     monkeypatch.setattr("dataplane.backends.mcp.legacy.client_streams.MAX_WAITING", 2)
     if is_near:
-        world.x.context.mcp_holder = world.holder
+        world.x.context.of_kind(MCP).holder = world.holder
     one, _ = await world.mail(), await world.mail()
     with pytest.raises(Busy):
         await world.mail()

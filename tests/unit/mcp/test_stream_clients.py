@@ -19,6 +19,7 @@ from dataplane.backends.mcp.legacy.reached import Gone
 from dataplane.chain.replies import made
 from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
 from tests.fakes.own_tasks import OwnTasks
@@ -275,14 +276,14 @@ class World(OwnTasks):
             listening=lambda: asyncio.sleep(0),
         )
         self.sealer = Sealer(bytes(32))
+        memory = SimpleNamespace(end=self.ended.append)
+        self.kept = SimpleNamespace(holder=self.holder, sealer=self.sealer, memory=memory)
         context = SimpleNamespace(
-            mcp_holder=self.holder,
+            of_kind={MCP: self.kept}.__getitem__,
             calls=upstream,
             clock=lambda: self.now,
             make_future=self.holder.make_future,
-            sealer=self.sealer,
             spawn=self.work,
-            mcp_memory=SimpleNamespace(end=self.ended.append),
         )
         self.out = Out()
         self.entered = 0

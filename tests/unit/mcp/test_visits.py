@@ -28,7 +28,7 @@ from dataplane.mcp import messages, sessions
 from dataplane.mcp.guardrails import Processor, sorted_methods
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.plans import McpPlan, TargetPlan
-from dataplane.mcp.policies import McpPolicies
+from dataplane.mcp.policies import MCP, McpPolicies
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
 from dataplane.mcp.subscriptions import Filter
@@ -167,12 +167,12 @@ class Endpoint:
         upstream = SimpleNamespace(clock=lambda: self.now, wake_at=lambda at, whom: self.sleepers.append((at, whom)))
         self.memory = Memory(Shared.local(), lambda at, whom: None)
         self.sealer = Sealer(bytes(32))
+        self.kept: Any = SimpleNamespace(sealer=self.sealer, memory=self.memory)
         self.context: Any = SimpleNamespace(
             clock=lambda: self.now,
             wall_clock=lambda: 5000.0,
             calls=upstream,
-            sealer=self.sealer,
-            mcp_memory=self.memory,
+            of_kind={MCP: self.kept}.__getitem__,
             make_future=asyncio.get_running_loop().create_future,
             spawn=self.work,
             recorder=SimpleNamespace(count=lambda _metric, *each: self.counted.append(each)),
@@ -1143,7 +1143,7 @@ async def test_what_a_get_has_to_say(made: Made, lines: bytes, reason: str) -> N
 
 async def test_a_path_that_ends_in_sse_is_a_stream_of_the_older_transport(made: Made) -> None:
     endpoint = made(taking)
-    endpoint.context.mcp_holder = SimpleNamespace(has_place_for_client=lambda: False)
+    endpoint.context.of_kind(MCP).holder = SimpleNamespace(has_place_for_client=lambda: False)
     for path, session, reason in (
         (b"/a/sse?b=/c", b"", "McpBusy"),
         (b"/a?b=/sse", b"", "McpSessionMissing"),
@@ -1432,7 +1432,7 @@ async def test_a_request_uses_its_session_until_it_is_over(made: Made) -> None:
 @pytest.mark.parametrize("is_alone", [True, False])
 async def test_a_session_that_ends_when_idle_is_owed_a_goodbye(made: Made, is_alone: bool) -> None:
     endpoint = made(taking)
-    endpoint.context.mcp_memory = memory = Memory(Shared.local(), lambda at, whom: None, is_alone)
+    endpoint.context.of_kind(MCP).memory = memory = Memory(Shared.local(), lambda at, whom: None, is_alone)
     endpoint.begin_session()
     visit = endpoint.visit()
     assert visit.open_session() is None
@@ -2241,7 +2241,7 @@ class Poster:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint, self.stream = endpoint, Stream(endpoint)
         clients = {"id": self.stream}
-        endpoint.context.mcp_holder = SimpleNamespace(name="w", client=clients.get, peer=lambda name: None)
+        endpoint.context.of_kind(MCP).holder = SimpleNamespace(name="w", client=clients.get, peer=lambda name: None)
         self.names = "w/id"
         self.path = b"/sse"
 

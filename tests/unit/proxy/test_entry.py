@@ -9,6 +9,7 @@ import pytest
 from dataplane.http import connection_rules
 from dataplane.http.rules import DEFAULT
 from dataplane.proxy.context import Context
+from dataplane.upstream import kinds
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 
 GET = b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -76,31 +77,42 @@ def test_of_a_bind_that_is_not_there_the_defaults_hold() -> None:
     assert context.bind_of("bind/none") is None
 
 
-def test_a_worker_without_sessions_has_nothing_of_theirs() -> None:
+def test_a_worker_that_no_kind_was_asked_of_has_nothing_of_theirs() -> None:
     context = MemoryProxy().context
     assert context.worker_sockets == 0
     context.close()  # there is nothing to give back
 
 
-def test_what_a_worker_holds_is_given_back_once_it_ends() -> None:
+def test_a_worker_keeps_services_of_a_kind_by_its_name_from_the_first_question_to_its_end() -> None:
     context, closed = MemoryProxy().context, []
 
-    class Holder:
+    class Services:
         sockets = 3
 
         def close(self) -> None:
             closed.append(True)
 
-    context._mcp_holder = Holder()  # type: ignore[assignment]
-    assert context.worker_sockets == 3 and context.mcp_holder is context._mcp_holder
+    class Keeping(kinds.Row):
+        def services(self, worker: object) -> Services:
+            assert worker is context
+            return Services()
+
+        def begin(self, holder: object, plan: object, leases: object) -> None:
+            """Nothing is sent to it."""
+
+    context.kinds = {"one": Keeping(), "other": Keeping()}
+    assert context.worker_sockets == 0, "nothing is made before it is asked for"
+    assert context.of_kind("one") is context.of_kind("one") is not context.of_kind("other")
+    assert context.worker_sockets == 6
     context.close()
-    assert closed == [True]
+    assert closed == [True, True]
+    with pytest.raises(KeyError):
+        context.of_kind("none")
 
 
-def test_what_a_worker_makes_when_it_is_asked_for_is_made_once() -> None:
+def test_calls_of_a_worker_are_one_object() -> None:
     context = MemoryProxy().context
-    for name in ("calls", "sealer", "mcp_memory"):
-        assert getattr(context, name) is getattr(context, name)
+    assert context.calls is context.calls
 
 
 def test_ids_of_requests_are_unique_and_look_like_others() -> None:

@@ -18,6 +18,7 @@ from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import EventReader
 from dataplane.mcp import accept, endpoints, errors, messages
 from dataplane.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, Malformed
+from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.mail import Mail
@@ -50,7 +51,7 @@ async def post(visit: Visit, body: bytes, sealed: bytes, served: Served) -> Repl
         message = messages.read(body)
     except Malformed as error:
         return errors.malformed(error)
-    content = visit.x.context.sealer.open(sealed.decode("latin-1"), PURPOSE + visit.owner)
+    content = visit.x.context.of_kind(MCP).sealer.open(sealed.decode("latin-1"), PURPOSE + visit.owner)
     if content is None:
         return errors.refused("McpSessionUnknown")
     name, _, stream_id = content.decode().partition("/")

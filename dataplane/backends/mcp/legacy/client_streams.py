@@ -21,6 +21,7 @@ from dataplane.http.sse import Event, EventReader, EventTooLarge, comment, write
 from dataplane.mcp import endpoints, errors, sessions
 from dataplane.mcp.dialogue import MAX_WAITING
 from dataplane.mcp.hearing import Signal
+from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
@@ -91,14 +92,14 @@ class ClientStream:
 
 async def serve(visit: Visit) -> Reply | None:
     """Until the client leaves."""
-    holder, out = visit.x.context.mcp_holder, visit.out
+    holder, out = visit.x.context.of_kind(MCP).holder, visit.out
     if not holder.has_place_for_client():
         return errors.refused("McpBusy", "as many streams of clients as there may be")
     await holder.listening()
     stream = ClientStream(holder, out)
     holder.hold_client(stream)
     try:
-        text = visit.x.context.sealer.seal(f"{holder.name}/{stream.id}".encode(), PURPOSE + visit.owner)
+        text = visit.x.context.of_kind(MCP).sealer.seal(f"{holder.name}/{stream.id}".encode(), PURPOSE + visit.owner)
         visit.describe("stream")
         out.head(_OK, EVENTS)
         out.give(write(Event(endpoints.endpoint_of(visit.x.asked_target, text), endpoints.EVENT)))
@@ -129,7 +130,7 @@ async def _listen(visit: Visit, stream: ClientStream) -> None:
 
 
 def _session(visit: Visit, text: str) -> sessions.Session | None:
-    return sessions.opened(text, visit.x.context.sealer, visit.owner, visit.now)
+    return sessions.opened(text, visit.x.context.of_kind(MCP).sealer, visit.owner, visit.now)
 
 
 async def _heed(visit: Visit, target: TargetPlan) -> None:
@@ -186,7 +187,7 @@ async def _leave(visit: Visit, text: str) -> None:
     visit.session = _session(visit, text)
     if visit.session is None:
         return
-    visit.x.context.mcp_memory.end(visit.session.number)
+    visit.x.context.of_kind(MCP).memory.end(visit.session.number)
     upstreams = Upstreams(visit)
     for target in visit.plan.targets:
         await upstreams.delete(target)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from dataplane.local_http import Connection
 from dataplane.mcp.hearing import Signal
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import IDLE
 from dataplane.table.plans import BackendPlan, at_socket
 
@@ -42,6 +43,12 @@ BACKLOG: Final = 1024
 _PREFIX: Final = "mcp-"
 
 
+class Remembers(Protocol):
+    """What a worker keeps for MCP, as far as it is asked for here."""
+
+    memory: Memory
+
+
 class Services(Protocol):
     """Of a worker."""
 
@@ -52,8 +59,7 @@ class Services(Protocol):
     @property
     def calls(self) -> HttpCalls: ...
 
-    @property
-    def mcp_memory(self) -> Memory: ...
+    def of_kind(self, name: str) -> Remembers: ...
 
 
 class OfServer(Protocol):
@@ -152,7 +158,7 @@ class Holder(Generic[ServerT, ClientT]):
         """As `carriers.Sleeper`: end what nobody has used for long."""
         self._is_sweeping = False
         late = now - IDLE
-        has_ended = self._context.mcp_memory.has_ended
+        has_ended = self._context.of_kind(MCP).memory.has_ended
         for stream in list(self._streams.values()):
             if (stream.used < late and stream.dialogue.is_idle) or has_ended(stream.of[0]):
                 stream.end("nobody used it, or its session was ended")

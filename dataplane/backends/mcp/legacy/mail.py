@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.legacy.reached import PEER_SECONDS, Gone
 from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
+from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.client_streams import ClientStream
@@ -131,7 +132,7 @@ async def asked(x: McpExchange, peer: BackendPlan, request: CallRequest, seconds
 
 async def opened(x: McpExchange, name: str, stream_id: str) -> Mail:
     """`name`: of the worker that holds the stream. Raises `Gone`, `Busy`."""
-    holder = x.context.mcp_holder
+    holder = x.context.of_kind(MCP).holder
     if name == holder.name:
         stream = holder.client(stream_id)
         if stream is None:

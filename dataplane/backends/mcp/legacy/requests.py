@@ -18,6 +18,7 @@ from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
 from dataplane.mcp import messages
 from dataplane.mcp.dialogue import Busy
+from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import UpstreamSession
 from gatewright.kept_errors import again, kept
 
@@ -60,7 +61,7 @@ async def asked(
 def _reached(visit: Visit, session_id: str) -> Reached:
     """Raises `Gone`."""
     name, _, stream_id = session_id.partition("/")
-    holder = visit.x.context.mcp_holder
+    holder = visit.x.context.of_kind(MCP).holder
     if name == holder.name:
         stream = holder.of(stream_id)
         if stream is None:
@@ -76,7 +77,7 @@ async def found(visit: Visit, target: TargetPlan) -> UpstreamSession | None:
     """The stream that another request of this session has opened instead of the one that was lost; None: there is
     none."""
     assert visit.session is not None  # without one there is nothing to find
-    holder, number = visit.x.context.mcp_holder, visit.session.number
+    holder, number = visit.x.context.of_kind(MCP).holder, visit.session.number
     stream = holder.of_session(number, target.name)
     if stream is not None:
         return UpstreamSession(target.name, f"{holder.name}/{stream.id}", stream.label)
@@ -91,7 +92,7 @@ async def found(visit: Visit, target: TargetPlan) -> UpstreamSession | None:
 async def end_session(visit: Visit) -> None:
     """All streams of it, whichever workers opened them."""
     assert visit.session is not None  # it is that which is over
-    holder, number = visit.x.context.mcp_holder, visit.session.number
+    holder, number = visit.x.context.of_kind(MCP).holder, visit.session.number
     holder.end_session(number)
     for peer in holder.peers():
         await _asked_peer(visit, peer, b"DELETE", number.hex())
@@ -105,7 +106,7 @@ async def _asked_peer(visit: Visit, peer: BackendPlan, method: bytes, path: str)
         answer = await call.head()
         return await call.receive() if answer.status == 200 else b""
     except CallFailed:
-        visit.x.context.mcp_holder.forget_peer(peer.key.partition("/")[2])
+        visit.x.context.of_kind(MCP).holder.forget_peer(peer.key.partition("/")[2])
         return b""  # it is gone, or its end is near: what it holds goes with it
     finally:
         call.cancel()
@@ -116,7 +117,7 @@ async def _hello(visit: Visit, target: TargetPlan, body: bytes, seconds: float) 
     stream = await server_streams.opened(visit, target)
     if isinstance(stream, Opened):
         return stream
-    holder = visit.x.context.mcp_holder
+    holder = visit.x.context.of_kind(MCP).holder
     lines = b"%b: %b/%b\r\n" % (SESSION, holder.name.encode(), stream.id.encode())
     sent = _Sent(stream.call.endpoint, lambda: stream.end("it refused initialize"), lines)
     return await _request(visit, target, Near(stream), messages.read(body), body, seconds, sent)

@@ -21,6 +21,7 @@ from dataplane.mcp.dialogue import Dialogue, TooMuchNoise
 from dataplane.mcp.endpoints import WrongEndpoint
 from dataplane.mcp.hearing import Hearing, Signal
 from dataplane.mcp.messages import Message
+from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
@@ -164,7 +165,7 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
     """A new stream whose endpoint is known; an answer of the server that is no success, for the client. Raises
     `TargetFailed`."""
     x = visit.x
-    holder = x.context.mcp_holder
+    holder = x.context.of_kind(MCP).holder
     if not holder.has_place():
         raise TargetFailed(target.name, "there are as many streams as there may be, and all are used")
     await holder.listening()
@@ -191,7 +192,7 @@ async def _held(visit: Visit, target: TargetPlan, call: Call, origin: tuple[str,
     kind = (answer.head.get(b"content-type") or b"").partition(b";")[0].strip().lower()
     if kind != _STREAM:
         raise TargetFailed(target.name, "its answer to GET is no stream of events")
-    holder = visit.x.context.mcp_holder
+    holder = visit.x.context.of_kind(MCP).holder
     number = b"" if visit.session is None or visit.plan.stateless else visit.session.number
     stream = ServerStream(holder, call, target, origin, number)
     holder.hold(stream)
