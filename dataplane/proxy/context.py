@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dataplane.telemetry.access_log import AccessLog
     from dataplane.telemetry.observer import Makes, Observer
     from dataplane.telemetry.requests import Recorder
-    from dataplane.upstream.kinds import Kind
+    from dataplane.upstream.kinds import Kind, Services
     from dataplane.upstream.lease import Leases, Resolves
 
 log = logging.getLogger("dataplane.proxy")
@@ -162,7 +162,7 @@ class Context:
     """Folder of the Unix sockets by which the workers of the proxy ask each other; "": there are no others."""
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     """Of backends, by name."""
-    _of_kinds: dict[str, Any] = field(default_factory=dict)
+    _of_kinds: dict[str, Services] = field(default_factory=dict)
     """Services of kinds that were asked for."""
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
@@ -195,10 +195,12 @@ class Context:
         return self._calls
 
     def of_kind(self, name: str) -> Any:  # Any: what the kind has made, which it alone knows
-        """What this worker keeps for the kind of backend of this name (`kinds.Kind.services`)."""
+        """What this worker keeps for the kind of backend of this name (`kinds.Kind.services`); None: nothing."""
         found = self._of_kinds.get(name)
         if found is None:
-            found = self._of_kinds[name] = self.kinds[name].services(self)
+            found = self.kinds[name].services(self)
+            if found is not None:
+                self._of_kinds[name] = found
         return found
 
     @property

@@ -92,16 +92,18 @@ def test_a_worker_keeps_services_of_a_kind_by_its_name_from_the_first_question_t
         def close(self) -> None:
             closed.append(True)
 
-    class Keeping(kinds.Row):
+    class Plain(kinds.Row):
+        def begin(self, holder: object, plan: object, leases: object) -> None:
+            """Nothing is sent to it."""
+
+    class Keeping(Plain):
         def services(self, worker: object) -> Services:
             assert worker is context
             return Services()
 
-        def begin(self, holder: object, plan: object, leases: object) -> None:
-            """Nothing is sent to it."""
-
-    context.kinds = {"one": Keeping(), "other": Keeping()}
+    context.kinds = {"one": Keeping(), "other": Keeping(), "plain": Plain()}
     assert context.worker_sockets == 0, "nothing is made before it is asked for"
+    assert context.of_kind("plain") is None and context.worker_sockets == 0
     assert context.of_kind("one") is context.of_kind("one") is not context.of_kind("other")
     assert context.worker_sockets == 6
     context.close()
