@@ -1,5 +1,6 @@
-"""A kind of backend that is only here: two parts with policies of their own, one stream of events made of a call to
-each, a policy, log fields and a metric of its own. The proof that a kind is a package and one row in each table.
+"""A kind of backend that is only here: two parts with policies of their own, of which one may have a finisher that
+waits, one stream of events made of a call to each, a policy, log fields and a metric of its own. The proof that a kind
+is a package and one row in each table.
 
 A row of the kinds above the proxy, of how they become wire, of the kinds of the proxy, of the registry of policies, of
 log fields and of metrics is all that stands outside of this file. It comes under fields that there are (`mcp`, with its
@@ -33,6 +34,7 @@ from dataplane.telemetry.metrics import METRICS
 from dataplane.upstream import kinds
 from dataplane.upstream.endpoint import Lease
 from dataplane.upstream.lease import BackendPlan, Leases
+from dataplane.upstream.outgoing import Outgoing, Unfinished
 from dataplane.upstream.parts import Part, plan_of
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.checks.backend_kinds import KINDS as KINDS_ABOVE
@@ -249,6 +251,35 @@ class Joined:
         out.give(write(event))
 
 
+class Token:
+    """Finishes what is sent to a part: with a token that it waits for."""
+
+    needs_body = False
+
+    def __init__(self) -> None:
+        self.make_future: Callable[[], Any]
+        self.waiting: list[Any] = []
+        self.left = 0
+        """How often nobody wanted it any more."""
+
+    async def finish(self, out: Outgoing) -> None:
+        future = self.make_future()
+        self.waiting.append(future)
+        try:
+            token = await future
+        except GeneratorExit:
+            self.left += 1
+            raise
+        if not token:
+            raise Unfinished("BackendAuthFailed", "no token")
+        out.head.set(b"x-token", token)
+
+    def come(self, token: bytes) -> None:
+        """It is here; b"": it will not come."""
+        for each in self.waiting:
+            each.set_result(token)
+
+
 class World:
     """A proxy with that kind, and a client that asked it for something."""
 
@@ -260,8 +291,9 @@ class World:
         own: str = "",
         one: str = "",
         resources: Iterable[bytes] = (),
+        token: Token | None = None,
     ) -> None:
-        """`resources`: in place of the file's."""
+        """`resources`: in place of the file's; `token`: finishes what is sent to part one."""
         text = TEXT.replace("ROUTE", route).replace("OWN", own).replace("ONE", one)
         with above_the_proxy() as tables:
             self.kind = Joining()
@@ -272,6 +304,12 @@ class World:
         if resources:
             self.run.memory.take(map(Resource.FromString, resources))
         self.kind.make_future = self.run.memory.context.make_future
+        if token is not None:
+            token.make_future = self.kind.make_future
+            (plan,) = [
+                each for key, each in self.run.memory.applier.current.table.backends.items() if key[-4:] == "/one"
+            ]
+            plan.finishers = (token,)
         self.asked: Conversation = self.run.send(Request("GET", "/joined"))
 
     @property
@@ -359,6 +397,48 @@ def test_each_part_is_spoken_to_by_its_own_policies_and_those_of_the_whole(carri
     world.run.advance(4.0)
     assert world.two.is_cancelled and world.asked.answer.ended
     assert events(world.asked.answer) == [(b"one", b"late"), (b"two", b"late")] and world.counted() == {}
+
+
+def test_a_part_is_asked_once_its_finisher_has_ended_and_the_others_meanwhile(carrier: Carrier) -> None:
+    token = Token()
+    world = World(carrier, token=token)
+    (two,) = world.run.arrivals
+    two.head(Response(200))
+    two.content(b"b")
+    token.come(b"secret")
+    _, one = world.run.arrivals
+    assert one.endpoint.address == "127.0.0.1" and one.received.headers["x-token"] == "secret"
+    assert "x-token" not in two.received.headers
+    one.head(Response(200))
+    one.content(b"a")
+    one.end()
+    two.end()
+    assert events(world.asked.answer) == [(b"two", b"b"), (b"one", b"a")] and world.asked.answer.ended
+
+
+def test_nothing_is_sent_to_a_part_that_cannot_be_finished(carrier: Carrier) -> None:
+    token = Token()
+    world = World(carrier, token=token)
+    token.come(b"")
+    (two,) = world.run.arrivals
+    assert two.is_cancelled and world.asked.answer.status == 502
+    assert world.kind.cleaned == 1 and "reason=UpstreamFailed" in world.run.new_lines()[0]
+
+
+def test_a_finisher_is_left_when_its_part_is_for_nobody(carrier: Carrier) -> None:
+    token = Token()
+    world = World(carrier, token=token)
+    world.asked.cancel()
+    assert token.left == 1 and world.run.arrivals[0].is_cancelled
+    token.come(b"secret")
+    assert len(world.run.arrivals) == 1 and len(world.run.new_lines()) == 1
+
+
+def test_a_part_whose_finisher_takes_too_long_is_late(carrier: Carrier) -> None:
+    token = Token()
+    world = World(carrier, own="http: {requestTimeout: 5s}", token=token)
+    world.run.advance(5.1)
+    assert token.left == 1 and events(world.asked.answer) == [(b"one", b"late"), (b"two", b"late")]
 
 
 def test_it_comes_from_objects_as_from_a_file(carrier: Carrier) -> None:
