@@ -1,21 +1,26 @@
 """How an exchange ends: in good order, or without (the whole of) its response.
 
 In each case nothing acts for it any more, its carriers forget it and it forgets them, and `finish` runs, once: after
-the cleanup of steps that were cancelled, which may wait, but not for ever.
+the cleanup of steps that were cancelled, which may wait, but not for ever: end hooks, metrics, the log line.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from dataplane.http.messages import NO_NAMES
-from dataplane.proxy.finish import finish
-from dataplane.proxy.request import request_body
+from dataplane.proxy.attempt import retries
+from dataplane.proxy.request import admission, request_body
 from dataplane.proxy.response import delayed_responses
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:
+    from dataplane.chain.chain import Chain
     from dataplane.proxy.active import ActiveExchange
+    from dataplane.proxy.context import Context
+
+log = logging.getLogger("dataplane.proxy")
 
 CLEANUP = 1.0
 """Seconds that the end waits for steps that clean up."""
@@ -119,3 +124,37 @@ def _end(x: ActiveExchange) -> None:
     if x.buffer is not None:
         x.buffer.fail()
         x.buffer.leave()
+
+
+def finish(x: ActiveExchange, context: Context) -> float:
+    """Record an exchange whose last byte went out, or that ended without one; answers the time (monotonic)."""
+    x.ended = True
+    if x.retries is not None:
+        retries.ended(x, context)
+    if x.counted is not None:
+        lease.uncount(x, x.retries is not None and x.retries.is_counted)
+    if x.bounds is not None:
+        admission.ended(x.bounds, context)
+    target, policies, listener = x.target_plan, x.policies, x.listener
+    if target is not None and target.chain.end:
+        _end_hooks(x, target.chain)
+    if policies is not None and policies.chain.end:
+        _end_hooks(x, policies.chain)
+    if listener is not None and listener.chain.end:
+        _end_hooks(x, listener.chain)
+    now = context.clock()
+    seconds = now - x.started
+    for observer in context.observers:
+        try:
+            observer(x, seconds)
+        except Exception as error:  # a bug of one must not keep the others from it, nor the exchange from its end
+            log.error("observer failed in %r", x, exc_info=error)
+    return now
+
+
+def _end_hooks(x: ActiveExchange, chain: Chain) -> None:
+    for hook in chain.end:
+        try:
+            hook(x)
+        except Exception as error:  # a hook's bug must not keep the line from being written
+            log.error("end hook failed in %r", x, exc_info=error)

@@ -44,7 +44,7 @@ HOMES: Final = {
             "dataplane/credentials/mcp_*.py",
             "dataplane/telemetry/*_rows/mcp.py",
         ),
-        8,
+        7,
     ),
     "a2a": Home(
         re.compile("a2a", re.IGNORECASE),

@@ -11,7 +11,7 @@ from dataplane.chain.chain import Chain
 from dataplane.chain.filter import Filter
 from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
-from dataplane.proxy.finish import finish
+from dataplane.proxy.ends import finish
 
 
 def chain(name: str, seen: list[str]) -> SimpleNamespace:
