@@ -77,6 +77,8 @@ class PolicyTranslation:
     """`Accepted` True, but fields refuse what they cover."""
     refusing: frozenset[str]
     """Names of these fields."""
+    locking: frozenset[str] = frozenset()
+    """Fields that stand for others which the wire lacks (`refuses_as`): nobody who sets the field itself opens these."""
     unresolved: Condition | None = None
     unfinished: bool = False
     """Whether a backend or Secret is not there: perhaps it is still being written."""
@@ -176,6 +178,8 @@ def _refused(
         getattr(message, name).SetInParent()
         phase = _phase(row, policy)
         envelope.complete(phase, message)
+        if row.refuses_as:
+            message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
         fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
     return PolicyTranslation(
         fields=tuple(fields),
@@ -183,6 +187,7 @@ def _refused(
         override=envelope.override,
         refused=Condition("Accepted", False, "Invalid", why + closed + acting),
         refusing=frozenset(refusing),
+        locking=frozenset(row.refuses_as for row in guards if row.refuses_as),
     )
 
 
@@ -278,11 +283,14 @@ def claims(key: ObjectKey, policy: PlacedPolicy) -> dict[ClaimKey, tuple[Claim[O
     made = policy.translation
     return {
         ClaimKey(place, key): tuple(
-            Claim(key, place, setting, made.order, made.override and _inherits(setting.phase))
-            for setting, _ in made.fields
+            Claim(key, place, setting, made.order, _locks(made, setting)) for setting, _ in made.fields
         )
         for place in policy.places
     }
+
+
+def _locks(made: PolicyTranslation, setting: Setting) -> bool:
+    return setting.field in made.locking or (made.override and _inherits(setting.phase))
 
 
 def _inherits(phase: Phase) -> bool:
