@@ -78,7 +78,7 @@ class PolicyTranslation:
     refusing: frozenset[str]
     """Names of these fields."""
     locking: frozenset[str] = frozenset()
-    """Fields that stand for others which the wire lacks (`refuses_as`): nobody who sets the field itself opens these."""
+    """Fields that stand for others which the wire lacks (`refuses_as`): who sets the field itself opens none."""
     unresolved: Condition | None = None
     unfinished: bool = False
     """Whether a backend or Secret is not there: perhaps it is still being written."""
