@@ -13,7 +13,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.chain.filter import Refused
+from dataplane.chain.filter import EVERY_HEADER, Refused
+from dataplane.http.heads import plain_name
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError, ExpressionError, Fault, OverBudget
 from gatewright.cel.values import NONE, Duration, Optional, Timestamp
@@ -93,6 +94,25 @@ def reads_request_body(programs: Iterable[Program]) -> int:
         if reads((program,), "a2a"):
             whose = OF_AGENTS
     return whose
+
+
+_HEADERS: Final = "request.headers"
+
+
+def headers_read(programs: Iterable[Program]) -> frozenset[bytes]:
+    """Names of request headers that the expressions read, as `Filter.writes` has them: `EVERY_HEADER` where they look
+    through all, or name one by what is not known before."""
+    from gatewright.cel.references import EVERYTHING  # with the language, which these have loaded
+
+    found: set[bytes] = set()
+    for program in programs:
+        for path in program.references.attributes:
+            name = path.removeprefix(f"{_HEADERS}:")
+            if name != path:
+                found.add(plain_name(name.lower().encode()))
+            elif path in (EVERYTHING, "request", _HEADERS):
+                found.add(EVERY_HEADER)
+    return frozenset(found)
 
 
 def reads_response_body(programs: Iterable[Program]) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from dataplane.chain.reply import Reply
 from dataplane.http.rules import MAX_BUFFER, WHOLE_BODY
@@ -46,6 +46,10 @@ BUFFER_LIMIT = MAX_BUFFER
 """Bytes of a body that are buffered for a policy at most, unless configured otherwise (spec 2, `maxBufferSize`)."""
 
 
+EVERY_HEADER: Final = b":"
+"""In `Filter.writes`: no name can be told from the others. No header is called so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A built policy. `name` is the policy's name as in proto and API; hooks that are None cost nothing."""
@@ -62,8 +66,8 @@ class Filter:
     makes_stages: bool = False
     """The hooks themselves make stages (`chain/conditional`)."""
     writes: frozenset[bytes] = frozenset()
-    """Names of request headers (`heads.plain_name`) that the policy sets or takes out: where none is left in the head,
-    a client's trailer of that name must not pass for one either (RFC 9110 6.5.1)."""
+    """Names of request headers (`heads.plain_name`) that the policy sets, takes out or judges by: where none is in the
+    head, a client's trailer of that name must not pass for one either (RFC 9110 6.5.1). `EVERY_HEADER`: any of them."""
     silent: bool = False
     """The hooks answer None, always and at once: nobody has to look."""
     response_body: int = 0

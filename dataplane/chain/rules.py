@@ -46,6 +46,8 @@ class Rule:
     who: str
     limit: int
     whose: int = expressions.NOBODYS
+    headers: frozenset[bytes] = frozenset()
+    """Of requests, that it judges by (`Filter.writes`)."""
 
 
 def compiled(config: traffic_pb2.Authorization, moment: Moment, env: Env, who: str) -> Rule:
@@ -61,7 +63,7 @@ def compiled(config: traffic_pb2.Authorization, moment: Moment, env: Env, who: s
         for index, text in enumerate(config.policy.match_expressions)
     )
     whose = expressions.reads_request_body(paced(programs))
-    return Rule(action, programs, who, env.buffer_limit, whose)
+    return Rule(action, programs, who, env.buffer_limit, whose, expressions.headers_read(programs))
 
 
 def decision(rules: Sequence[Rule], answer: Callable[[str], AnswerT]) -> Callable[[Variables], AnswerT | None]:

@@ -52,6 +52,8 @@ class Location:
     """Its authentication scheme, as configured (RFC 9110 11.1), or b""."""
     reads_body: int = 0
     """Whose bodies are read to find it (`expressions.reads_request_body`)."""
+    headers: frozenset[bytes] = frozenset()
+    """Of which an expression makes it (`Filter.writes`)."""
     end: EndHook | None = None
     """Keeps the credential out of the log, also of requests that another step has answered."""
 
@@ -60,7 +62,7 @@ class Location:
         request = hook
         if self.reads_body:
             request = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)), self.reads_body)
-        return Filter(name, request=request, end=self.end, writes=frozenset({self.needle[2:-1]} - {b""}))
+        return Filter(name, request=request, end=self.end, writes=self.headers | {self.needle[2:-1]} - {b""})
 
 
 def location(config: authentication_pb2.CredentialLocation, scheme: bytes) -> Location:
@@ -311,4 +313,10 @@ def by_expression(text: str) -> Location:
             return None
         return (value, 0, 0) if isinstance(value, bytes) else AMBIGUOUS
 
-    return Location(find, whole, _nothing, reads_body=expressions.reads_request_body([program]))
+    return Location(
+        find,
+        whole,
+        _nothing,
+        reads_body=expressions.reads_request_body([program]),
+        headers=expressions.headers_read([program]),
+    )

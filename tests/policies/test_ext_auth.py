@@ -338,6 +338,14 @@ def test_headers_of_the_answer(given: dict[str, str], got: dict[str, str], carri
     assert sent is not None and sent.passed == got
 
 
+def test_trailers_do_not_pass_for_headers_that_the_server_is_shown(carrier: Carrier) -> None:
+    run = carrier.proxy(file(http("allowedRequestHeaders: [X-Tenant]")), FakeCalls(otherwise=answered(200, b"")))
+    trailers = [("x-tenant", "other"), ("x-more", "2")]
+    run.send(Request("POST", "/shop/1", body=[b"a"], trailers=trailers, sized=False, authority="shop.example"))
+    assert run.arrival.received.trailers == {"x-more": "2"}
+    run.serve()
+
+
 def test_trailers_do_not_pass_for_headers_of_the_answer(carrier: Carrier) -> None:
     calls = FakeCalls(otherwise=answered(200, b"", x_team="blue"))
     run = carrier.proxy(file(http("allowedResponseHeaders: [X-User, x-team]")), calls)

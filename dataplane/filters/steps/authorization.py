@@ -51,6 +51,7 @@ def _filter(parts: tuple[Rule, ...]) -> Filter:
     return Filter(
         NAME,
         request=_holding(decide, parts, whose) if whose else decide,
+        writes=frozenset[bytes]().union(*(rule.headers for rule in parts)),
         parts=parts,
     )
 

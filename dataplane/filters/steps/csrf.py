@@ -31,6 +31,7 @@ OWN: Final = frozenset((b"same-origin", b"none"))
 """Values of `Sec-Fetch-Site` (Fetch Metadata 2.5) of requests that the site itself or the user made."""
 
 SITE, ORIGIN = b"\r\nsec-fetch-site:", b"\r\norigin:"
+JUDGED: Final = frozenset((b"sec-fetch-site", b"origin"))
 
 _ORIGIN = re.compile(rb"([a-z][a-z0-9+.\-]*)://(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(?::([0-9]{1,5}))?").fullmatch
 
@@ -58,7 +59,7 @@ def build(config: traffic_pb2.Csrf, env: Env) -> Filter:
             origin = _value(low, ORIGIN)
         return None if origin is not None and _origin(origin) in additional else failed
 
-    return Filter(NAME, request=check)
+    return Filter(NAME, request=check, writes=JUDGED)
 
 
 def _additional(origins: Iterable[str]) -> Iterable[Parts]:

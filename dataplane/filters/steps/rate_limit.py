@@ -12,7 +12,7 @@ value that is no text, share one: by making it fail nobody gets another bucket t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,11 +60,14 @@ def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
     def refuse(levels: Sequence[float]) -> Reply:
         return _refusal(rates, names, levels)
 
-    has_keys = any(limit.key for limit in config.local)
+    programs = _programs(config)
     return Filter(
         NAME,
-        request=_keyed_hook(config, env, rates, refuse) if has_keys else _request_hook(meter, env.clock, refuse),
+        request=_keyed_hook(config, env, rates, programs, refuse)
+        if programs
+        else _request_hook(meter, env.clock, refuse),
         end=_end_hook(meter, env.clock, settled) if settled else None,
+        writes=expressions.headers_read(programs.values()),
     )
 
 
@@ -91,13 +94,22 @@ def _request_hook(meter: Meter, clock: Callable[[], float], refuse: Callable[[Se
     return limit
 
 
+def _programs(config: traffic_pb2.RateLimit) -> dict[str, Program]:
+    """Of the keys of limits. Raises `Refused`."""
+    texts = dict.fromkeys(limit.key for limit in config.local if limit.key)
+    return {text: expressions.compiled(text, "request", _where(config, text)) for text in texts}
+
+
 def _keyed_hook(
-    config: traffic_pb2.RateLimit, env: Env, rates: Sequence[Rate], refuse: Callable[[Sequence[float]], Reply]
+    config: traffic_pb2.RateLimit,
+    env: Env,
+    rates: Sequence[Rate],
+    programs: Mapping[str, Program],
+    refuse: Callable[[Sequence[float]], Reply],
 ) -> RequestHook:
     """Where a limit has a key. Limits with the same one ask for its value once."""
     assert env.buckets is not None
-    texts = list(dict.fromkeys(limit.key for limit in config.local if limit.key))
-    programs = [expressions.compiled(text, "request", _where(config, text)) for text in texts]
+    texts = list(programs)
     limits = [
         keyed.Limit(rate, texts.index(limit.key) if limit.key else None)
         for limit, rate in zip(config.local, rates, strict=True)
@@ -105,13 +117,13 @@ def _keyed_hook(
     origin, clock = env.origin, env.clock
     policy = f"{origin.policy}|{origin.field}|{origin.digest}|{origin.item}"
     take = keyed.take_of(env.buckets, origin.key, policy, limits)
-    keys = tuple(map(_key_of, programs))
+    keys = tuple(map(_key_of, programs.values()))
 
     def limit(x: Exchange) -> Reply | None:
         levels = take(clock(), [key(x) for key in keys])
         return None if levels is None else refuse(levels)
 
-    whose = expressions.reads_request_body(programs)
+    whose = expressions.reads_request_body(programs.values())
     if whose:
         return buffering(limit, env.buffer_limit, made("BodyTooLarge", str(origin)), whose)
     return limit

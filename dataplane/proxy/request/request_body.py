@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.chain.filter import EVERY_HEADER
 from dataplane.http.body import BodyBuffer
 from dataplane.http.grpc import UNREAD, Call
 from dataplane.http.heads import lines_without, of_usual_names, twin
@@ -122,17 +123,20 @@ def onward_trailers(x: ActiveExchange, lines: bytes) -> None:
 
 def passing_trailers(x: ActiveExchange) -> bytes:
     """Those of the request that go upstream. Where steps act on requests none has the name of a header that is sent, or
-    that a step may have taken away: who reads a trailer as a header must not take a client's for one that a step wrote
-    (RFC 9110 6.5.1)."""
+    that a step may have taken away or judges by: who reads a trailer as a header must not take a client's for one that
+    a step wrote or has seen (RFC 9110 6.5.1)."""
     lines = x.trailers
     if not lines:
         return b""
     chains = [chain for _, chain in response_steps.chains_of(x) if chain.request is not None]
     if not chains:
         return lines
+    written = frozenset[bytes]().union(*(chain.writes for chain in chains))
+    if EVERY_HEADER in written:
+        return b""
     sent = {line.partition(b":")[0] for line in x.request.low.split(b"\r\n")}
     block = b"\r\n" + lines
-    return lines_without(block, twin(block), sent.union(*(chain.writes for chain in chains)) - {b""})
+    return lines_without(block, twin(block), sent.union(written) - {b""})
 
 
 def take(x: ActiveExchange) -> tuple[bytes, bool]:

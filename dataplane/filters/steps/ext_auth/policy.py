@@ -62,7 +62,8 @@ def build(config: traffic_pb2.ExtAuth, env: Env) -> Filter | None:
         hook = _bounded(hook, config.forward_body.max_size, _too_large(env))
     elif reads_body:
         hook = buffering(hook, env.buffer_limit, whose=reads_body)
-    return Filter(NAME, request=hook, writes=frozenset(reading.names))
+    judged = expressions.headers_read(programs).union(question.copied)
+    return Filter(NAME, request=hook, writes=judged.union(reading.names))
 
 
 def _too_large(env: Env) -> Reply:

@@ -42,7 +42,17 @@ class NoQuestion(Exception):
 class Question:
     """Makes calls: `of(x)`. Raises `Refused` for names that no header can have."""
 
-    __slots__ = ("_added", "_authority", "_forwards_host", "_method", "_needles", "_path", "_with_body", "programs")
+    __slots__ = (
+        "_added",
+        "_authority",
+        "_forwards_host",
+        "_method",
+        "_needles",
+        "_path",
+        "_with_body",
+        "copied",
+        "programs",
+    )
 
     def __init__(self, config: traffic_pb2.ExtAuthHttp, with_body: bool) -> None:
         self.programs: list[Program] = []
@@ -58,6 +68,8 @@ class Question:
         names = dict.fromkeys((b"authorization", *copied, *(OF_A_BODY if with_body else ())))
         # One that is not sent is not the client's either.
         own = {b"host", *(plain_name(name.encode()) for name in added)}
+        self.copied = frozenset(names)
+        """Headers that the authorization server sees."""
         self._needles = tuple(b"\r\n" + name + b":" for name in names if name not in own)
         self._with_body = with_body
 
