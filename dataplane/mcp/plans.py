@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
@@ -48,19 +48,18 @@ class McpPlan:
     policies: McpPolicies | None = None
     max_answer: int = MAX_ANSWER
     """Bytes of an answer, or of an event, that is read whole."""
+    several: bool = field(init=False, compare=False, repr=False)
+    """There is more than one target."""
+    by_name: dict[str, TargetPlan] = field(init=False, compare=False, repr=False)
 
     @property
     def may_be_modern(self) -> bool:
         """Whether the revision without sessions can be had of all: it cannot over a process or the older transport."""
         return not any(target.is_stdio or target.is_sse for target in self.targets)
 
-    @property
-    def by_name(self) -> dict[str, TargetPlan]:
-        return {target.name: target for target in self.targets}
-
-    @property
-    def several(self) -> bool:
-        return len(self.targets) > 1
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "several", len(self.targets) > 1)
+        object.__setattr__(self, "by_name", {target.name: target for target in self.targets})
 
 
 def check(message: backend_pb2.McpBackend) -> None:

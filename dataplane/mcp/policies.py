@@ -60,6 +60,7 @@ class McpPolicies:
     keep_alive: float | None = None
     _above: dict[int, tuple[McpPolicies, McpPolicies]] = field(default_factory=dict, compare=False, repr=False)
     _decisions: list[Decide] = field(default_factory=list, compare=False, repr=False)
+    _reads: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     def over(self, less: McpPolicies | None) -> McpPolicies:
         """These of a backend with those of a route, which are less specific; made once for each."""
@@ -80,6 +81,7 @@ class McpPolicies:
                 keep_alive=self.keep_alive,
                 _above={},
                 _decisions=[],
+                _reads=[],
             )
             found = self._above[id(less)] = less, both  # the key's object is kept: its id is nobody else's
         return found[1]
@@ -99,7 +101,9 @@ class McpPolicies:
 
     @property
     def reads_arguments(self) -> bool:
-        return any(expressions.reads(rule.programs, ARGUMENTS) for rule in self.rules)
+        if not self._reads:
+            self._reads.append(any(expressions.reads(rule.programs, ARGUMENTS) for rule in self.rules))
+        return self._reads[0]
 
     def _decided(self) -> list[Decide]:
         if not self._decisions:

@@ -23,6 +23,7 @@ from dataplane.link.shared import Region
 from dataplane.link.used import Used
 from dataplane.mcp import sessions
 from dataplane.mcp.arranged import Arrangements
+from dataplane.mcp.asked import Heads
 from dataplane.mcp.sealing import Sealer
 from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
 
@@ -49,6 +50,8 @@ class Remembered:
     """Of one session."""
 
     seen: float
+    noted: int = -1
+    """The second in which others were told of a use."""
     at_work: int = 0
     """Requests and streams of it that are under way here."""
     renewed: dict[str, tuple[int, UpstreamSession]] = field(default_factory=dict)
@@ -89,6 +92,7 @@ class Memory:
         self._wake_at, self._is_alone = wake_at, is_alone
         self._known: OrderedDict[bytes, Remembered] = OrderedDict()
         self._is_sweeping = False
+        self.heads = Heads()
         self._opened: dict[tuple[str, bytes], Session] = {}
         """By id and owner, oldest first: as a whole, since it is what proves them."""
 
@@ -145,7 +149,7 @@ class Memory:
         """A request of it begins; `leave` ends it."""
         found = self.of(number, now)
         found.at_work += 1
-        self._used.add(number, now)
+        self._note(number, found, now)
         if not self._is_sweeping:
             self._is_sweeping = True
             self._wake_at(now + SWEEP, self)
@@ -156,6 +160,12 @@ class Memory:
         remembered.seen = now
         if self._known.get(number) is remembered:
             self._known.move_to_end(number)
+            self._note(number, remembered, now)
+
+    def _note(self, number: bytes, remembered: Remembered, now: float) -> None:
+        """Moments that others see are whole seconds."""
+        if remembered.noted != int(now):
+            remembered.noted = int(now)
             self._used.add(number, now)
 
     def end(self, number: bytes) -> None:
@@ -173,6 +183,9 @@ class Memory:
         return number in self._ended or self._is_idle(number, now)
 
     def _is_idle(self, number: bytes, now: float) -> bool:
+        known = self._known.get(number)
+        if known is not None and now - known.seen <= IDLE:
+            return False  # it was used here: whatever others know is later
         last = self._used.last(number) if self._is_alone else None
         return last is not None and now - last > IDLE
 

@@ -347,3 +347,5 @@ def test_bytes_pass_behind_a_101(monkeypatch: pytest.MonkeyPatch) -> None:
     proxy.advance(600.0)
     client.send(b"more")
     assert upstream.take() == b"more"
+    upstream.lose()
+    assert not client.open and "reason=" not in proxy.log_lines()[-1], "it ends in good order"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from dataplane.exchange import Exchange
 from dataplane.mcp import plans, refusals
@@ -10,9 +10,10 @@ from dataplane.mcp.policies import MCP, POLICY
 from dataplane.upstream.kinds import Row, Services
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dataplane.backends.mcp.typing import McpExchange, McpWorker
+    from dataplane.carriers import Upstream
     from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import TargetPlan
     from dataplane.mcp.policies import McpPolicies
@@ -35,6 +36,7 @@ class Mcp(Row):
         "dataplane.backends.mcp.relay",
         "dataplane.backends.mcp.guarding",
         "dataplane.backends.mcp.sending",
+        "dataplane.backends.mcp.forwarding",
         "dataplane.backends.mcp.posts",
         "dataplane.backends.mcp.serving",
         "dataplane.backends.mcp.legacy.requests",
@@ -42,6 +44,9 @@ class Mcp(Row):
         "dataplane.backends.mcp.legacy.peers",
         "dataplane.backends.mcp.services",
     )
+
+    def __init__(self) -> None:
+        self._terminator: Callable[[Any], Upstream] | None = None
 
     def check(self, message: backend_pb2.McpBackend) -> None:
         plans.check(message)
@@ -71,9 +76,14 @@ class Mcp(Row):
         if not isinstance(holder, Exchange):
             holder.lease_failed("refused", f"{plan.key}: MCP servers answer requests of clients, no calls of policies")
             return
-        from dataplane.backends.mcp import serving  # loaded late, and what it stands on
+        x = cast("McpExchange", holder)
+        x.up = (self._terminator or self._loaded())(x)
+        x.lease_ready(x.up)
+
+    def _loaded(self) -> Callable[[Any], Upstream]:
+        """Makes what ends a request; loaded late. Any: the exchange is `contract.Routed` and `McpExchange` in one."""
+        from dataplane.backends.mcp import serving
         from dataplane.backends.terminating.terminator import Terminator
 
-        x = cast("McpExchange", holder)
-        x.up = Terminator(x, serving.serve)
-        x.lease_ready(x.up)
+        self._terminator = lambda x: Terminator(x, serving.serve)
+        return self._terminator

@@ -7,33 +7,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.calls import FOR_EVER, CallRequest
-from dataplane.http.heads import lines_without
 from dataplane.upstream import parts
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.typing import McpExchange
-    from dataplane.http.heads import Head
     from dataplane.mcp.plans import TargetPlan
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.calls import Call
 
 HELLO_SECONDS: Final = 15.0
 """For a server's answer to `initialize`, and for a stream of the older transport to begin."""
-
-_OWN: Final = frozenset(
-    {
-        *(b"host", b"accept", b"accept-encoding", b"mcp-session-id", b"last-event-id", b"expect", b"range"),
-        *(b"content-length", b"content-type", b"content-encoding", b"transfer-encoding", b"trailer", b"te"),
-        *(b"connection", b"keep-alive", b"upgrade", b"proxy-connection", b"if-none-match", b"if-modified-since"),
-        b"mcp-name",
-    }
-)
-"""Headers of a client's request that are about its connection, its content or its session with us."""
-
-
-def passing(head: Head) -> bytes:
-    """The lines of a request that go on to servers: all but those that are written anew."""
-    return lines_without(head.block, head.low, _OWN)
 
 
 def call(

@@ -57,7 +57,7 @@ class Farewell:
         self.context: McpWorker = x.context
         self.policies = x.policies
         self.authority, self.host_set = x.authority, x.host_set
-        self.plan, self.passing, self.mark = visit.plan, passing, hash(visit.passing)
+        self.plan, self.passing, self.mark = visit.plan, passing, hash(visit.lasting)
         self.upstreams = upstreams
         self.name_line, self.is_modern, self.session = b"", False, None
 
@@ -65,7 +65,7 @@ class Farewell:
         """Whether this request is like the one that it was made of."""
         x = visit.x
         return (
-            self.mark == hash(visit.passing)
+            self.mark == hash(visit.lasting)
             and self.plan is visit.plan
             and self.policies is x.policies
             and self.authority == x.authority
@@ -111,7 +111,7 @@ def of(visit: Visit, before: Any) -> Farewell | None:
     ending = [each for each in visit.session.upstreams if each.session_id and not _is_sse(targets, each)]
     if not ending:
         return None
-    block = b"\r\n" + visit.passing
+    block = b"\r\n" + visit.lasting
     passing = lines_without(block, twin(block), _NOT_KEPT)
     return Farewell(visit, ending, passing) if len(passing) <= MAX_LINES else None
 

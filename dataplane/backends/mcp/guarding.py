@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, unreadable, wrong
 from dataplane.backends.mcp.relay import JSON, STREAM, Rewrite, kind_of, passed_lines, relay, whole
 from dataplane.backends.mcp.visit import EVENTS, Visit
 from dataplane.backends.terminating.pump import pumped
 from dataplane.http.heads import Head
 from dataplane.http.sse import Aside, Event, write, write_aside
-from dataplane.mcp import messages
+from dataplane.mcp import asked, messages
 from dataplane.mcp.messages import Malformed, Message, Object
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ def _pass_headers(visit: Visit, outcome: Outcome) -> None:
         head.remove(name.encode())
     for name, value in outcome.headers.items():
         head.set(name.encode(), value)
-    visit.passing = calls.passing(head)
+    visit.passing = asked.passing(head)
 
 
 # --- results

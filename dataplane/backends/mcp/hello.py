@@ -11,8 +11,9 @@ from dataplane.backends.mcp.answers import TargetFailed, unreadable
 from dataplane.backends.mcp.relay import relay, relay_rewritten
 from dataplane.backends.mcp.sending import OK, rewriting
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, Upstreams, together
-from dataplane.backends.mcp.visit import SESSION, Visit
+from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import errors, merging, messages, modern, sessions, versions
+from dataplane.mcp.asked import SESSION
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed, Message, Object
 from dataplane.mcp.policies import MCP
 from gatewright.kept_errors import again

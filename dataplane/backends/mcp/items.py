@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msgspec import UNSET
 
 from dataplane.backends.mcp import arranging, guarding
-from dataplane.backends.mcp.sending import passed_on, rewriting
+from dataplane.backends.mcp.sending import Sent, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
 from dataplane.mcp import errors, messages, modern, names, spellings
@@ -35,6 +35,25 @@ class _Addressed(NamedTuple):
 
 async def item(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """A request whose params name a tool, a prompt or a resource. Raises `Malformed`, `TargetFailed`."""
+    method, name, found = _asked(visit, message)
+    if found is not None and visit.plan.several and visit.policies.guardrails is not None:
+        found = await _guarded_item(visit, message, method, found)
+    return await _passed_on(visit, upstreams, message, _judged(visit, upstreams, message, body, (method, name, found)))
+
+
+def ready(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Sent | Reply | None:
+    """The same where there are no guardrails, as far as it needs no waiting. Raises `Malformed`."""
+    return _judged(visit, upstreams, message, body, _asked(visit, message))
+
+
+async def _passed_on(visit: Visit, upstreams: Upstreams, message: Message, sent: Sent | Reply | None) -> Reply | None:
+    if not isinstance(sent, Sent):
+        return sent
+    return await passed_on(visit, upstreams, sent.target, message, sent.body, sent.rewrite)
+
+
+def _asked(visit: Visit, message: Message) -> tuple[Method, str, _Addressed | None]:
+    """Method, the name of the item as the client has it, and whose it is; None: nobody's. Raises `Malformed`."""
     method = METHODS[str(message.method)]
     params = messages.object_of(message.params)
     if visit.is_judged:
@@ -42,11 +61,16 @@ async def item(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
     name = messages.text_of(params.get(method.key))
     if name is None:
         raise Malformed(INVALID_PARAMS, f"params.{method.key} must be a string", message.request_id)
-    found = _addressed(visit, method.kind, name, params, method.key)
+    return method, name, _addressed(visit, method.kind, name, params, method.key)
+
+
+def _judged(
+    visit: Visit, upstreams: Upstreams, message: Message, body: bytes, asked: tuple[Method, str, _Addressed | None]
+) -> Sent | Reply | None:
+    """What its target gets, where rules let it; None: it is answered. Raises `Malformed`."""
+    method, name, found = asked
     if found is None:
         return _missing(visit, message, method, name, "it names no target")
-    if visit.plan.several and visit.policies.guardrails is not None:
-        found = await _guarded_item(visit, message, method, found)
     visit.item(method.kind, found.target.name, found.name)
     if visit.policies.rules:
         arguments = _arguments(visit, found.params, message)
@@ -58,8 +82,7 @@ async def item(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
     if visit.plan.several or visit.policies.rules:  # what was looked at is written anew
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(found.params)))
     arranging.note(visit, found.target, message, found.name)
-    rewrite = rewriting(visit, upstreams, message, found.target)
-    return await passed_on(visit, upstreams, found.target, message, body, rewrite)
+    return Sent(found.target, body, rewriting(visit, upstreams, message, found.target))
 
 
 async def _guarded_item(visit: Visit, message: Message, method: Method, found: _Addressed) -> _Addressed:
@@ -135,27 +158,47 @@ def _referred(message: Message, params: Object) -> _Referred:
 
 
 async def reference(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
-    """`completion/complete`: about the prompt or resource in `ref`."""
+    """`completion/complete`: about the prompt or resource in `ref`. Raises `Malformed`, `TargetFailed`."""
+    params, found = _reference_asked(visit, message)
+    if found is not None and visit.plan.several and visit.policies.guardrails is not None:
+        params = await guarding.item(visit, message, found.target.name, params)
+        found = _Addressed(found.target, _referred(message, params).name, params)
+    sent = _reference_judged(visit, upstreams, message, body, params, found)
+    return await _passed_on(visit, upstreams, message, sent)
+
+
+def reference_ready(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Sent | Reply | None:
+    """As `ready`."""
+    return _reference_judged(visit, upstreams, message, body, *_reference_asked(visit, message))
+
+
+def _reference_asked(visit: Visit, message: Message) -> tuple[Object, _Addressed | None]:
+    """The params that its target gets, and whose it is. Raises `Malformed`."""
     params = messages.object_of(message.params)
     kind, key, name, ref = _referred(message, params)
     if visit.is_judged:
         messages.exact(params, "ref")
         messages.exact(ref, "type", *(key for _, key in REFERENCES.values()))
     found = _addressed(visit, kind, name, ref, key)
+    if found is not None:
+        params["ref"] = messages.raw(found.params)
+    return params, found
+
+
+def _reference_judged(
+    visit: Visit, upstreams: Upstreams, message: Message, body: bytes, params: Object, found: _Addressed | None
+) -> Sent | Reply | None:
+    """As `_judged`."""
+    kind, _, name, _ = _referred(message, messages.object_of(message.params))
     method = METHODS["completion/complete"]
     if found is None:
         return _missing(visit, message, method, name, "it names no target")
-    params["ref"] = messages.raw(found.params)
-    own = found.name
-    if visit.plan.several and visit.policies.guardrails is not None:
-        params = await guarding.item(visit, message, found.target.name, params)
-        kind, _, own, _ = _referred(message, params)
-    visit.item(kind, found.target.name, own)
+    kind = _referred(message, params).kind
+    visit.item(kind, found.target.name, found.name)
     if visit.policies.rules:
-        denied = _denied(visit, kind, _Addressed(found.target, own, params))
+        denied = _denied(visit, kind, _Addressed(found.target, found.name, params))
         if denied is not None:
             return _missing(visit, message, method, name, denied)
     if visit.plan.several or visit.policies.rules:
         body = messages.encode(Message("2.0", message.id, message.method, messages.raw(params)))
-    rewrite = rewriting(visit, upstreams, message, found.target)
-    return await passed_on(visit, upstreams, found.target, message, body, rewrite)
+    return Sent(found.target, body, rewriting(visit, upstreams, message, found.target))

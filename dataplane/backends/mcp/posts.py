@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import arranging, guarding, hello, items, listening, lists
-from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed
-from dataplane.backends.mcp.arranging import SessionLost
-from dataplane.backends.mcp.sending import ACCEPTED, acknowledged, asked, notified, passed_on, rewriting
+from dataplane.backends.mcp import arranging, failing, forwarding, guarding, hello, items, listening, lists
+from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.sending import ACCEPTED, Sent, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams, together
 from dataplane.backends.mcp.visit import Visit
+from dataplane.chain.reply import Reply
 from dataplane.mcp import errors, merging, messages, modern, names, sessions, spellings, versions
 from dataplane.mcp.arranged import SET_LEVEL
 from dataplane.mcp.endpoints import QUERY
 from dataplane.mcp.messages import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -35,40 +34,52 @@ from gatewright.kept_errors import again
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from dataplane.chain.reply import Reply
+    from dataplane.backends.terminating.contract import Served
+    from dataplane.backends.terminating.terminator import Terminator
     from dataplane.mcp.plans import TargetPlan
 
 
-async def post(visit: Visit, body: bytes) -> Reply | None:
-    """The checks in this order: Accept, Content-Type, JSON, version, session."""
+def post(visit: Visit, body: bytes, out: Terminator | None) -> Served:
+    """The checks in this order: Accept, Content-Type, JSON, version, session. What needs no waiting is answered, or
+    forwarded through `out`, before this returns. None: nothing is forwarded."""
     if QUERY in visit.x.asked_target:
         from dataplane.backends.mcp.legacy import client_posts  # few need it
 
         stream = client_posts.stream_of(visit)
         if stream is not None:
-            return await client_posts.post(visit, body, stream, served)
+            return client_posts.post(visit, body, stream, served)
     if not visit.takes_stream:
         return errors.refused("McpNotAcceptable")
     if not visit.has_json:
         return errors.refused("McpContentType")
-    return await served(visit, body)
+    return _begun(visit, body, out)
 
 
 async def served(visit: Visit, body: bytes) -> Reply | None:
-    """A message, whichever transport brought it."""
+    """A message that another transport has brought."""
+    found = _begun(visit, body, None)
+    return found if found is None or isinstance(found, Reply) else await found
+
+
+def _begun(visit: Visit, body: bytes, out: Terminator | None) -> Served:
+    """`out`: through which it may be forwarded; None: it may not."""
     message = None
     try:
         message = messages.read(body)
         if visit.is_judged:
             body = messages.encode(message)  # what is judged is what is sent: nothing else beside it
-        return await _message(visit, message, body)
+        reply = _checked(visit, message)
+        if reply is not None:
+            return reply
+        if out is not None and forwarding.may_pass(visit, message):
+            return _forwarded(visit, message, body, out)
     except Malformed as error:
-        if error.request_id is None and message is not None and message.is_request:
-            error.request_id = message.request_id
-        return errors.malformed(error)
+        return failing.malformed(error, message)
+    return _served(visit, message, body)
 
 
-async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
+def _checked(visit: Visit, message: Message) -> Reply | None:
+    """Why a message is not served; None: it is, within its session. Raises `Malformed`."""
     asked = visit.version()
     visit.is_modern = asked == modern.REVISION
     if asked and asked not in versions.KNOWN and not visit.is_modern:
@@ -85,27 +96,59 @@ async def _message(visit: Visit, message: Message, body: bytes) -> Reply | None:
             return reply
     visit.is_idempotent = is_idempotent(method)
     visit.describe(method or "response")
-    outcome = "failed"
+    visit.is_counted = True
+    return None
+
+
+def _forwarded(visit: Visit, message: Message, body: bytes, out: Terminator) -> Served:
+    """A request for the only server, of which all is known. Raises `Malformed`."""
+    upstreams = Upstreams(visit)
+    sent = _READY.get(METHODS.get(str(message.method), OTHER).form, _ready)(visit, upstreams, message, body)
+    if isinstance(sent, Sent):
+        return forwarding.forward(visit, upstreams, message, sent, out)
+    visit.is_answered = sent is None
+    return sent
+
+
+def _ready(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Sent:
+    """What is about no item goes as it is. Raises `Malformed`."""
+    method = str(message.method)
+    if visit.is_judged and method not in METHODS and spellings.is_disguised(method):
+        raise Malformed(METHOD_NOT_FOUND, "Method not found", message.request_id)
+    (target,) = visit.plan.targets
+    if method == SET_LEVEL:
+        arranging.note(visit, target, message, _level(message))
+    return Sent(target, body, rewriting(visit, upstreams, message, target))
+
+
+def _level(message: Message) -> str | None:
+    return messages.text_of(messages.object_of(message.params).get("level"))
+
+
+_READY: Final[dict[str, Callable[[Visit, Upstreams, Message, bytes], Sent | Reply | None]]] = {
+    ITEM: items.ready,
+    REFERENCE: items.reference_ready,
+}
+
+
+async def _served(visit: Visit, message: Message, body: bytes) -> Reply | None:
     try:
-        reply = await _guarded(visit, message, body, is_first)
-        outcome = _OUTCOMES.get(visit.x.reason, "answered" if reply is None else "failed")
-        return reply
-    finally:
-        visit.count(outcome)
-
-
-_OUTCOMES: Final = {"McpDenied": "denied", "McpRejected": "denied", "McpAnswerRefused": "failed"}
+        reply = await _guarded(visit, message, body, message.method == "initialize" and message.is_request)
+    except Malformed as error:
+        return failing.malformed(error, message)
+    visit.is_answered = reply is None
+    return reply
 
 
 async def _guarded(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
     if visit.policies.guardrails is None:
-        return await _served(visit, message, body, is_first)
+        return await _asked(visit, message, body, is_first)
     from dataplane.mcp.verdicts import Rejected  # with protobuf's JSON: not where there are none
 
     try:
         if message.is_request and not (visit.plan.several and _is_addressed(str(message.method))):
             message, body = await guarding.request(visit, message, body)
-        return await _served(visit, message, body, is_first)
+        return await _asked(visit, message, body, is_first)
     except Rejected as rejected:
         return guarding.refused(visit, message, rejected)
 
@@ -115,7 +158,7 @@ def _is_addressed(method: str) -> bool:
     return METHODS.get(method, OTHER).form in (ITEM, REFERENCE)
 
 
-async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
+async def _asked(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
     upstreams = Upstreams(visit)
     try:
         if is_first:
@@ -129,31 +172,10 @@ async def _served(visit: Visit, message: Message, body: bytes, is_first: bool) -
         form = METHODS.get(str(message.method), OTHER).form
         return await _FORMS[form](visit, upstreams, message, body)
     except TargetFailed as failed:
-        return _failed(visit, upstreams, message, failed)
+        return failing.answered(visit, upstreams, message, failed)
     finally:
         if visit.plan.stateless and not visit.is_modern:
             upstreams.leave()
-
-
-def _failed(visit: Visit, upstreams: Upstreams, message: Message, failed: TargetFailed) -> Reply | None:
-    """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers,
-    unless it is a setting that ended the wait: that is about one request. So is an answer that is not passed on: the
-    request fails and nothing else."""
-    if isinstance(failed, AnswerRefused) and message.method != "initialize":
-        visit.x.reason, visit.x.detail = "McpAnswerRefused", str(failed)
-        visit.give_last(messages.error(message.request_id, INTERNAL_ERROR, f"MCP server {failed}"))
-        return None
-    if visit.out.has_begun:
-        visit.out.lost()
-        return None
-    if isinstance(failed, SessionLost):
-        return errors.refused("McpSessionUnknown", str(failed))
-    session = visit.session
-    if session is not None and visit.plan.several and not visit.plan.fail_open and not failed.is_late:
-        visit.x.context.of_kind(MCP).memory.end(session.number)
-        upstreams.part()
-    text = f"MCP server {failed.target} is not available"
-    return errors.error(failed.reason, INTERNAL_ERROR, text, message.request_id, str(failed))
 
 
 async def _other(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
@@ -174,9 +196,8 @@ async def _to_the_only_one(visit: Visit, upstreams: Upstreams, message: Message,
 async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     """`ping` and what else is for all servers: their answers are one."""
     if message.method == SET_LEVEL:
-        level = messages.text_of(messages.object_of(message.params).get("level"))
         for target in visit.plan.targets:
-            arranging.note(visit, target, message, level)
+            arranging.note(visit, target, message, _level(message))
     if not visit.plan.several:
         return await _to_the_only_one(visit, upstreams, message, body)
     found = await together(visit, [asked(upstreams, target, message, body) for target in visit.plan.targets])

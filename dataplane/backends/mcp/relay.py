@@ -14,9 +14,10 @@ from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.backends.terminating.pump import pumped
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head, is_value, lines_without
-from dataplane.http.messages import UNKNOWN
+from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.http.sse import Aside, Event, write, write_aside
 from dataplane.mcp import merging, messages, names, renaming
+from dataplane.mcp.asked import SESSION
 from dataplane.mcp.messages import Malformed, Message
 
 _OK: Final = 200
@@ -24,6 +25,7 @@ _NO_SUCCESS: Final = 300
 _NOT_PASSED: Final = frozenset(
     (b"mcp-session-id", b"content-length", b"connection", b"keep-alive", b"transfer-encoding")
 )
+_SESSION: Final = b"\r\n%b:" % SESSION
 STREAM: Final = b"text/event-stream"
 JSON: Final = b"application/json"
 
@@ -42,6 +44,16 @@ def kind_of(opened: Opened) -> bytes:
 def passed_lines(head: Head) -> bytes:
     """The header lines of an answer that go on to the client."""
     return lines_without(head.block, head.low, _NOT_PASSED)
+
+
+def passed_head(head: ResponseHead) -> ResponseHead:
+    """The same of a head that goes on as it is: that of the endpoint, unless it names a session."""
+    low = head.block.lower() if head.low is None else head.low
+    if _SESSION not in low:
+        return head
+    ours = Head(head.block, low)
+    ours.remove(SESSION)
+    return ResponseHead(head.status, head.line, ours.block, ours.low, head.length, head.is_dated)
 
 
 async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET
 
@@ -27,6 +27,14 @@ _WITHIN: Final = "it answered 404 within a session that it has"
 
 MAX_ASKED: Final = 256
 """Requests of one server for which ids are remembered while it answers one of the client's."""
+
+
+class Sent(NamedTuple):
+    """What goes to one server, and how its answer becomes ours; None: it passes as it is."""
+
+    target: TargetPlan
+    body: bytes
+    rewrite: Rewrite | None
 
 
 class _Tags:
@@ -70,19 +78,23 @@ async def passed_on(
     visit: Visit, upstreams: Upstreams, target: TargetPlan, message: Message, body: bytes, rewrite: Rewrite | None
 ) -> Reply | None:
     """Send a request to one target and relay what it answers."""
-    opened = await upstreams.post(target, body)
+    await relayed(visit, await upstreams.post(target, body), message, rewrite)
+    return None
+
+
+async def relayed(visit: Visit, opened: Opened, message: Message, rewrite: Rewrite | None) -> None:
+    """Relay what a target answers to a request."""
     try:
         if opened.answer.status == NOT_FOUND and visit.session is not None:
             visit.give(await _not_found(visit, opened, message))
         elif guarding.reads_any_answers(visit):
-            await guarding.relay_shown(visit, opened, rewrite, message, target.name)
+            await guarding.relay_shown(visit, opened, rewrite, message, opened.target)
         elif rewrite is None:
             await relay(visit, opened)
         else:
             await relay_rewritten(visit, opened, rewrite)
     finally:
         opened.call.cancel()
-    return None
 
 
 async def _not_found(visit: Visit, opened: Opened, message: Message) -> bytes:

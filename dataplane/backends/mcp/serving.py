@@ -7,45 +7,54 @@ from typing import TYPE_CHECKING, Final, cast
 from dataplane.backends.mcp import farewell, posts, streams
 from dataplane.backends.mcp.visit import Visit, policies_of
 from dataplane.chain.origins import NAMED
+from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
 from dataplane.mcp import errors, rebinding
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from dataplane.backends.mcp.typing import McpExchange
+    from dataplane.backends.terminating.contract import Served
     from dataplane.backends.terminating.terminator import Terminator
-    from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import McpPlan
-    from dataplane.mcp.policies import Tokens
+    from dataplane.mcp.policies import McpPolicies, Tokens
 
-METHODS: Final[dict[bytes, Callable[[Visit, bytes], Awaitable[Reply | None]]]] = {
+METHODS: Final[dict[bytes, Callable[[Visit, bytes, Terminator], Served]]] = {
     b"POST": posts.post,
     b"GET": streams.get,
     b"DELETE": streams.delete,
 }
 
 
-async def serve(out: Terminator) -> Reply | None:
+def serve(out: Terminator) -> Served:
     """Answer a request through `out`, or with a `Reply`."""
     x = cast("McpExchange", out.x)
     plan = cast("McpPlan", x.backend_plan.of_kind)  # which the row (`backend`) has made
-    body = out.whole_body or b""
     policies = policies_of(x, plan)
     out.keep_alive = policies.keep_alive
     if policies.authentication is not None:
-        reply = await _authenticated(x, out, policies.authentication, body)
-        if reply is not None:
-            return reply
+        return _served_if_authentic(x, out, plan, policies)
+    return _served(x, out, plan, policies)
+
+
+def _served(x: McpExchange, out: Terminator, plan: McpPlan, policies: McpPolicies) -> Served:
     handler = METHODS.get(x.method)
     if handler is None:
         return errors.refused("McpMethodNotAllowed", headers=b"allow: GET, POST, DELETE\r\n")
     visit = Visit(x, out, out.block, plan, policies)
     visit.farewell = farewell.of
-    try:
-        return visit.unusable() or _tricked(visit) or await handler(visit, body)
-    finally:
-        visit.leave()
+    out.at_end = visit.over
+    return visit.unusable() or _tricked(visit) or handler(visit, out.whole_body or b"", out)
+
+
+async def _served_if_authentic(x: McpExchange, out: Terminator, plan: McpPlan, policies: McpPolicies) -> Reply | None:
+    assert policies.authentication is not None  # that is why
+    reply = await _authenticated(x, out, policies.authentication, out.whole_body or b"")
+    if reply is not None:
+        return reply
+    found = _served(x, out, plan, policies)
+    return found if found is None or isinstance(found, Reply) else await found
 
 
 async def _authenticated(x: McpExchange, out: Terminator, tokens: Tokens, body: bytes) -> Reply | None:

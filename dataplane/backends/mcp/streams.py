@@ -16,13 +16,14 @@ from dataplane.mcp.messages import INTERNAL_ERROR
 from dataplane.mcp.policies import MCP
 
 if TYPE_CHECKING:
+    from dataplane.backends.terminating.terminator import Terminator
     from dataplane.chain.reply import Reply
 
 _OK: Final = 200
 _NO_SUCCESS: Final = 300
 
 
-async def get(visit: Visit, body: bytes) -> Reply | None:
+async def get(visit: Visit, body: bytes, out: Terminator) -> Reply | None:
     if not visit.takes_stream:
         return errors.refused("McpNotAcceptable")
     if visit.session_id is None and endpoints.is_stream(visit.x.asked_target.partition(b"?")[0]):
@@ -74,7 +75,7 @@ def _failed(visit: Visit, failed: TargetFailed) -> Reply | None:
     return errors.error(failed.reason, INTERNAL_ERROR, "MCP server is not available", None, str(failed))
 
 
-async def delete(visit: Visit, body: bytes) -> Reply | None:
+async def delete(visit: Visit, body: bytes, out: Terminator) -> Reply | None:
     if visit.plan.stateless:
         return errors.refused("McpNoStream", headers=b"allow: POST\r\n")
     reply = _version(visit) or visit.open_session()

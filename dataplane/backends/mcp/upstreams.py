@@ -10,9 +10,10 @@ import msgspec
 
 from dataplane.backends.mcp import arranging, calls
 from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed, unreadable
-from dataplane.backends.mcp.visit import SESSION, Visit
+from dataplane.backends.mcp.visit import Visit
 from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
 from dataplane.mcp import introduction, messages
+from dataplane.mcp.asked import SESSION
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Sequence
 
     from dataplane.mcp.plans import TargetPlan
+    from dataplane.table.plans import BackendPlan
 
 START_SECONDS: Final = 60.0
 """The same, of a server that is started for it."""
@@ -32,8 +34,7 @@ GOODBYE_SECONDS: Final = 5.0
 NOT_FOUND: Final = 404
 
 _PING: Final = "gw-ping"
-_TAKES: Final = b"accept: application/json, text/event-stream\r\n"
-_JSON: Final = b"content-type: application/json\r\n"
+TAKES_JSON: Final = b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
 
 
 class Upstreams:
@@ -52,11 +53,11 @@ class Upstreams:
         session = self.visit.session
         if fresh is not None or session is None:
             return fresh
-        return self.visit.x.context.of_kind(MCP).memory.renewed(session.number, target) or session.of(target)
+        return self.visit.memory.renewed(session.number, target) or session.of(target)
 
     async def post(self, target: TargetPlan, body: bytes, seconds: float = FOR_EVER) -> Opened:
         """Send a message within the session. Raises `TargetFailed`."""
-        return await self._within(target, b"POST", body, _TAKES + _JSON, seconds)
+        return await self._within(target, b"POST", body, TAKES_JSON, seconds)
 
     async def get(self, target: TargetPlan, last_event: bytes | None = None) -> Opened:
         """Ask for the stream of what the server has to say. Raises `TargetFailed`."""
@@ -68,7 +69,7 @@ class Upstreams:
     async def answer(self, target: TargetPlan, known: UpstreamSession, body: bytes) -> Opened:
         """Send an answer of the client to a request of a server, within the session that the server asked in. Raises
         `TargetFailed`."""
-        return await self._ask(target, known, b"POST", body, _TAKES + _JSON, LIST_SECONDS, True)
+        return await self._ask(target, known, b"POST", body, TAKES_JSON, LIST_SECONDS, True)
 
     async def delete(self, target: TargetPlan) -> None:
         """End the session there, if there is one. Whether that worked does not matter to the client."""
@@ -92,6 +93,22 @@ class Upstreams:
         opened = await self._ask(target, known, method, body, lines, seconds, is_idempotent)
         if opened.answer.status != NOT_FOUND or not known.session_id:
             return opened
+        now = await self._instead(target, known, opened)
+        return opened if now is None else await self._ask(target, now, method, body, lines, seconds, is_idempotent)
+
+    async def posted(self, target: TargetPlan, known: UpstreamSession, body: bytes, opened: Opened) -> Opened:
+        """As `post`, which was sent by somebody else: the answer to it, or to another try in a session that took the
+        place of one. Raises `TargetFailed`."""
+        if opened.answer.status != NOT_FOUND or not known.session_id:
+            return opened
+        now = await self._instead(target, known, opened)
+        if now is None:
+            return opened
+        return await self._ask(target, now, b"POST", body, TAKES_JSON, FOR_EVER, self.visit.is_idempotent)
+
+    async def _instead(self, target: TargetPlan, known: UpstreamSession, opened: Opened) -> UpstreamSession | None:
+        """A server has answered 404 within a session: which one takes its place; None: it is there still. Raises
+        `TargetFailed`."""
         is_passed = False
         try:
             is_passed = self.of(target.name) == known and await self._lives(target, known)
@@ -99,11 +116,11 @@ class Upstreams:
             if not is_passed:
                 opened.call.cancel()
         if is_passed:
-            return opened
+            return None
         now = self.of(target.name)
         if now is None or now == known:  # nobody else has renewed it meanwhile
             now = await self.renew(target)
-        return await self._ask(target, now, method, body, lines, seconds, is_idempotent)
+        return now
 
     async def _lives(self, target: TargetPlan, known: UpstreamSession) -> bool:
         """Whether a server that has answered 404 still has the session: a server without a route for a method, or one
@@ -112,7 +129,7 @@ class Upstreams:
         if target.is_stdio or target.is_sse:
             return False
         ping = messages.request("ping", _PING, msgspec.Raw(b"{}"))
-        opened = await self._ask(target, known, b"POST", ping, _TAKES + _JSON, calls.HELLO_SECONDS, True)
+        opened = await self._ask(target, known, b"POST", ping, TAKES_JSON, calls.HELLO_SECONDS, True)
         try:
             return opened.answer.status != NOT_FOUND or (await self._error_of(opened, target)) == METHOD_NOT_FOUND
         finally:
@@ -150,10 +167,7 @@ class Upstreams:
 
                 opened = await requests.asked(self.visit, target, known, method, body, within)
                 return opened._replace(until=clock() + seconds)
-            lines = self.visit.passing + self.visit.name_line + lines
-            if known.session_id:
-                lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
-            request = CallRequest(method, target.path, calls.authority(x, plan), lines, body)
+            request = self.request(target, known, plan, method, lines, body)
             call = calls.call(x, plan, request, within, is_idempotent)
             try:
                 return Opened(call, await call.head(), target.name, until)
@@ -164,12 +178,21 @@ class Upstreams:
             is_late = error.cause == "timeout" and limit is not None
             raise TargetFailed(target.name, str(error), is_late) from None
 
+    def request(
+        self, target: TargetPlan, known: UpstreamSession, plan: BackendPlan, method: bytes, lines: bytes, body: bytes
+    ) -> CallRequest:
+        """What is sent to a server within a session."""
+        lines = self.visit.passing + self.visit.name_line + lines
+        if known.session_id:
+            lines += b"%b: %b\r\n" % (SESSION, known.session_id.encode("latin-1"))
+        return CallRequest(method, target.path, calls.authority(self.visit.x, plan), lines, body)
+
     # --- sessions
 
     async def hello(self, target: TargetPlan, body: bytes) -> Opened:
         """Send `initialize` outside any session. Raises `TargetFailed`."""
         seconds = START_SECONDS if target.is_stdio else calls.HELLO_SECONDS
-        return await self._ask(target, UpstreamSession(target.name), b"POST", body, _TAKES + _JSON, seconds, True)
+        return await self._ask(target, UpstreamSession(target.name), b"POST", body, TAKES_JSON, seconds, True)
 
     def begun(self, target: TargetPlan, opened: Opened) -> UpstreamSession:
         """The session that an answer to `initialize` begins. Raises `TargetFailed` for an id that cannot be kept."""
@@ -204,7 +227,7 @@ class Upstreams:
         finally:
             opened.call.cancel()
         notice = messages.notification("notifications/initialized")
-        (await self._ask(target, made, b"POST", notice, _TAKES + _JSON, calls.HELLO_SECONDS, True)).call.cancel()
+        (await self._ask(target, made, b"POST", notice, TAKES_JSON, calls.HELLO_SECONDS, True)).call.cancel()
         if session is None:
             return made
         await self._as_before(session, target, made, answer.result, before is not None and not before.lost)

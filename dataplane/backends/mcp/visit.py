@@ -6,11 +6,10 @@ import os
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from dataplane.backends.mcp import calls
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
-from dataplane.mcp import accept, errors, sessions, spellings
+from dataplane.mcp import errors, sessions, spellings
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
 from dataplane.mcp.policies import MCP, NO_POLICIES, POLICY
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from dataplane.mcp.sessions import Session
     from dataplane.mcp.worker import Goodbye, Remembered
 
-SESSION: Final = b"mcp-session-id"
-VERSION: Final = b"mcp-protocol-version"
-
 EVENTS: Final = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
 JSON_LINES: Final = b"content-type: application/json\r\n"
+
+_OUTCOMES: Final = {"McpDenied": "denied", "McpRejected": "denied", "McpAnswerRefused": "failed"}
+"""By reason of an answer of ours, for the metric."""
 
 
 class Visit:
@@ -42,12 +41,13 @@ class Visit:
         self.x = x
         self.out = out
         self.plan = plan
-        self.head = Head(block)
-        self.passing = calls.passing(self.head)
         self.policies = policies
-        self.takes_stream, self.takes_json = accept.taken(self.head.get_all(b"accept"))
-        self.session_id = self.head.get(SESSION)
-        """As the client names its session; None: it names none."""
+        self._block = block
+        self._services = x.context.of_kind(MCP)
+        self.memory = self._services.memory
+        asked = self.memory.heads.asked(block)
+        self.passing, self.lasting, (self.takes_stream, self.takes_json) = asked[:3]
+        self.session_id, self._version, self.has_json = asked[3:]
         self.session: Session | None = None
         self.is_modern = False
         """It is of the revision without sessions."""
@@ -55,6 +55,10 @@ class Visit:
         """A server may get its message twice."""
         self.name_line = b""
         """Header that names the item to its server; b"": none."""
+        self.is_counted = False
+        """It brings a message, which a metric counts in the end."""
+        self.is_answered = False
+        """The client has all of an answer, of whatever kind."""
         self.farewell: Callable[[Visit, Goodbye | None], Goodbye | None] | None = None
         """Makes what ends the session at its servers once it is idle, of the one before; None: nothing does."""
         self.asking: Callable[[], None] | None = None
@@ -62,6 +66,11 @@ class Visit:
         self._remembered: Remembered | None = None
         self._owner: bytes | None = None
         self._described: dict[str, Any] = {}
+
+    @property
+    def head(self) -> Head:
+        """Of the request."""
+        return Head(self._block)
 
     @property
     def owner(self) -> bytes:
@@ -75,14 +84,8 @@ class Visit:
         return self.x.context.wall_clock()
 
     def version(self) -> str:
-        """The revision that the client names; "" when it names none. Several are none that is known: a server might
-        take another one of them."""
-        return b", ".join(self.head.get_all(VERSION)).decode("latin-1")
-
-    @property
-    def has_json(self) -> bool:
-        """Whether the request says that its content is JSON."""
-        return (self.head.get(b"content-type") or b"").partition(b";")[0].strip(b" \t").lower() == accept.JSON
+        """The revision that the client names (`asked.Asked`)."""
+        return self._version
 
     def new_session(self, hello: bytes) -> Session:
         if len(hello) > sessions.MAX_HELLO:
@@ -95,8 +98,8 @@ class Visit:
         if text is None:
             return errors.refused("McpSessionMissing")
         context = self.x.context
-        memory = context.of_kind(MCP).memory
-        found = memory.opened(text.decode("latin-1"), context.of_kind(MCP).sealer, self.owner, self.now)
+        memory = self.memory
+        found = memory.opened(text.decode("latin-1"), self._services.sealer, self.owner, self.now)
         if found is None or memory.is_over(found.number, context.clock()):
             return errors.refused("McpSessionUnknown")
         self.session = found
@@ -108,7 +111,7 @@ class Visit:
         session, context = self.session, self.x.context
         if session is None or self._remembered is not None:
             return
-        memory = context.of_kind(MCP).memory
+        memory = self.memory
         self._remembered = remembered = memory.enter(session.number, context.clock())
         if memory.ends_idle and self.farewell is not None:
             remembered.goodbye = self.farewell(self, remembered.goodbye)
@@ -118,7 +121,14 @@ class Visit:
         remembered, self._remembered = self._remembered, None
         if remembered is not None and self.session is not None:
             context = self.x.context
-            context.of_kind(MCP).memory.leave(self.session.number, remembered, context.clock())
+            self.memory.leave(self.session.number, remembered, context.clock())
+
+    def over(self) -> None:
+        """This request is over, whatever has come of it."""
+        if self.is_counted:
+            self.is_counted = False
+            self._count(_OUTCOMES.get(self.x.reason, "answered" if self.is_answered else "failed"))
+        self.leave()
 
     # --- for expressions and logs
 
@@ -170,7 +180,7 @@ class Visit:
         if self.x.attributes is not None:
             self.x.attributes.pop(f"mcp.{kind}", None)
 
-    def count(self, outcome: str) -> None:
+    def _count(self, outcome: str) -> None:
         """For the metric, once for each message. Methods that nobody knows are one."""
         described, target, tool = self._described, "", ""
         method = described["methodName"]
@@ -223,7 +233,11 @@ def policies_of(x: McpExchange, plan: McpPlan) -> McpPolicies:
 
 def _caller(visit: Visit) -> bytes:
     """Stands for who the client has proven to be; b"" for anybody."""
-    attributes = visit.x.attributes or {}
+    attributes = visit.x.attributes
+    tls = visit.x.client.tls
+    if not attributes and tls is None:
+        return b""
+    attributes = attributes or {}
     parts: list[object] = []
     claims: Any = attributes.get("jwt")
     if claims:
@@ -234,7 +248,6 @@ def _caller(visit: Visit) -> bytes:
         value = None if not values else values.get(name)
         if value is not None:
             parts += [path, value.unredacted() if isinstance(value, Redacted) else value]
-    tls = visit.x.client.tls
     if tls is not None and tls.certificate and tls.is_proven:
         parts += ["certificate", tls.certificate]
     return blake2b(repr(parts).encode(), digest_size=16).digest() if parts else b""

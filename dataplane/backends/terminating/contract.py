@@ -17,8 +17,8 @@ Laws
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from dataplane.http.body import Room
     from dataplane.http.messages import ResponseHead
     from dataplane.upstream.calls import HttpCalls
+
+Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
+"""What serving answers at once. None: it is answered, or handed on."""
 
 MOST_AHEAD: Final = 65_536
 """Bytes of a request that wait for whoever takes it as it comes."""
@@ -142,6 +145,12 @@ class Taker(Protocol):
 
     def take_back(self) -> None:
         """The call passes nothing: its answer is read, or it has failed."""
+
+    def run(self, served: Awaitable[Reply | None]) -> None:
+        """Serve the request by this, after all."""
+
+    def finish(self) -> None:
+        """All has passed, or nothing more will: the request is served."""
 
     def hold_client(self, held: bool) -> None:
         """Whoever the request goes to takes no more of it for now, or more again."""

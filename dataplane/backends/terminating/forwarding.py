@@ -48,15 +48,21 @@ class Forwarding(Call):
         "upgrade",
     )
 
-    def __init__(self, out: Taker, plan: Any, request: CallRequest, idempotent: bool = False) -> None:
-        """`plan`: a BackendPlan. `request`: without the content, which `out` has."""
+    def __init__(
+        self, out: Taker, plan: Any, request: CallRequest, idempotent: bool = False, has_body: bool = False
+    ) -> None:
+        """`plan`: a BackendPlan. `request`: without the content, which `out` has; or with all of it (`has_body`)."""
         x = out.x
         self.out = out
-        request.body, self._is_request_here = out.carry(self)
-        self._lines = out.trailer_lines
+        data, self._is_request_here = out.carry(self)
+        self._lines = b""
         """Trailers of the request."""
-        sends_more, length = bool(self._lines) or not self._is_request_here, UNKNOWN if self._lines else x.length
-        super().__init__(x.context.calls, plan, request, idempotent, sends_more, length or UNKNOWN)
+        if has_body:
+            super().__init__(x.context.calls, plan, request, idempotent)
+        else:
+            request.body, self._lines = data, out.trailer_lines
+            sends_more, length = bool(self._lines) or not self._is_request_here, UNKNOWN if self._lines else x.length
+            super().__init__(x.context.calls, plan, request, idempotent, sends_more, length or UNKNOWN)
         self.upgrade = x.upgrade
         self.takes_trailers = x.takes_trailers
         self.never_indexed = x.never_indexed
@@ -98,6 +104,7 @@ class Forwarding(Call):
         self.up.content(data, end)
         if end and self._is_answered:
             self._ended()
+            self.out.finish()
 
     def ends(self, lines: bytes) -> None:
         self._lines = lines
@@ -125,6 +132,9 @@ class Forwarding(Call):
     # --- the answer
 
     def switched(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        if not self.upgrade:
+            super().switched(head, first, end)
+            return
         self.head_of_answer = head
         self._is_tunnel = True
         self.answered(head, first, end)
@@ -141,6 +151,8 @@ class Forwarding(Call):
         if end:
             self._over()
         self.out.pass_head(passed, first, end)
+        if end:
+            self.out.finish()
 
     def upstream_interim(self, head: ResponseHead) -> None:
         self.out.pass_interim(head)
@@ -157,6 +169,8 @@ class Forwarding(Call):
         self.out.give(data)
         if end:
             self.out.end()
+            if self.is_over:
+                self.out.finish()
 
     def upstream_trailers(self, lines: bytes) -> None:
         if not self._is_passing:
@@ -164,6 +178,15 @@ class Forwarding(Call):
             return
         self._over()
         self.out.end(lines)
+        self.out.finish()
+
+    def upstream_lost(self, cause: str, stale: bool) -> None:
+        if not self._is_tunnel:
+            super().upstream_lost(cause, stale)
+            return
+        self._ended()
+        self.out.lost(cause)
+        self.out.finish()
 
     def _over(self) -> None:
         """The endpoint has said all, and where this is no tunnel nothing more goes to it."""
@@ -178,6 +201,7 @@ class Forwarding(Call):
         if not was_begun:
             self.out.take_back()
             self.broke(error)
+            self.out.finish()
 
     def cancel(self) -> None:
         if not self.is_over:

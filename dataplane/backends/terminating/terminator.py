@@ -5,9 +5,11 @@ and gives what is served. `contract` has the laws.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import iscoroutine
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dataplane.backends.terminating.contract import MOST_AHEAD
+from dataplane.chain.chain import leave
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import NoRoom, TooLarge, gather
@@ -19,14 +21,16 @@ from dataplane.http.rules import WHOLE_BODY
 from dataplane.upstream.calls import Call
 
 if TYPE_CHECKING:
-    from dataplane.backends.terminating.contract import Passing, Pours, Routed
+    from dataplane.backends.terminating.contract import Passing, Pours, Routed, Served
     from dataplane.backends.terminating.keep_alive import KeepAlive
     from dataplane.carriers import Consumer
     from dataplane.chain.filter import Future
     from dataplane.exchange import Work
 
-Serve = Callable[["Terminator"], "Reply | Awaitable[Reply | None] | None"]
+Serve = Callable[["Terminator"], "Served"]
 
+SMALL: Final = 16_384
+"""Bytes of a request that takes no room of the worker as long as nobody waits for anything."""
 _LINES: Final = {200: b"HTTP/1.1 200 OK", 202: b"HTTP/1.1 202 Accepted", 204: b"HTTP/1.1 204 No Content"}
 _NO_CONTENT: Final = 204
 
@@ -45,6 +49,7 @@ class Terminator:
         "_parts",
         "_passing",
         "_poured",
+        "_read",
         "_reader",
         "_serve",
         "_signs",
@@ -52,6 +57,7 @@ class Terminator:
         "_takes_whole",
         "_wait_for_client",
         "_work",
+        "at_end",
         "block",
         "has_begun",
         "keep_alive",
@@ -68,6 +74,8 @@ class Terminator:
         """Those that the request ended with."""
         self.has_begun = False
         """The head of the answer is out."""
+        self.at_end: Callable[[], None] | None = None
+        """Called when the request is served, or nobody wants the answer any more; once."""
         self.keep_alive: float | None = None
         """Seconds of silence on a stream of events after which it gets a sign of life; None: none."""
         self._serve: Serve | None = serve
@@ -94,6 +102,8 @@ class Terminator:
         """Whose answer is given as it comes."""
         self._passing: Passing | None = None
         """Whom the request was handed on to."""
+        self._read: Passing | None = None
+        """The same where its answer is read: it may be over before anybody begins to."""
 
     # --- the request (`carriers.Upstream`)
 
@@ -104,6 +114,15 @@ class Terminator:
                 self._parts.append(first)
                 self._size = len(first)
             self._is_here = end
+            self._begin()
+        elif end and len(first) <= SMALL:  # most are: it takes room as soon as somebody waits
+            if first:
+                if len(first) > self.x.may_hold(WHOLE_BODY):
+                    self.x.reply(made("BodyTooLarge"))
+                    return
+                self._parts.append(first)
+                self._size = len(first)
+            self._is_here = True
             self._begin()
         elif not first or self._held(first):
             self._is_here = end
@@ -162,13 +181,24 @@ class Terminator:
         except Exception as error:  # a bug of ours must end in an answer
             self.x.failed(error)
             return
-        if found is None:
-            self._free()
-        elif isinstance(found, Reply):
-            self._free()
+        if found is not None and not isinstance(found, Reply):
+            self.run(found)
+            return
+        if self._passing is None:
+            self.finish()
+        if found is not None:
             self.x.reply(found)
-        else:
-            self._work = self.x.work(self._run(found))
+
+    def run(self, served: Awaitable[Reply | None]) -> None:
+        """As `Taker.run`."""
+        missing = self._size - self._claimed if self._takes_whole else 0
+        if missing and not self.x.context.room.take(missing):
+            if iscoroutine(served):
+                leave(served)
+            self.x.reply(made("TooManyBodies"))
+            return
+        self._claimed += missing
+        self._work = self.x.work(self._run(served))
 
     async def _run(self, served: Awaitable[Reply | None]) -> Reply | None:
         try:
@@ -178,7 +208,16 @@ class Terminator:
         except NoRoom:
             return made("TooManyBodies")
         finally:
-            self._free()
+            if self._passing is None:
+                self.finish()
+
+    def finish(self) -> None:
+        """As `Taker.finish`."""
+        self._free()
+        self._passing = self._read = None
+        at_end, self.at_end = self.at_end, None
+        if at_end is not None:
+            at_end()
 
     def _free(self) -> None:
         if self._claimed:
@@ -205,10 +244,10 @@ class Terminator:
         self._consumer = None
         if self._work is not None:
             self._work.cancel()
-        passing, self._passing = self._passing, None
-        if passing is not None:
-            passing.cancel()
-        self._free()  # here, since work that is cancelled before its first turn never runs its `finally`
+        for call in (self._passing, self._read):
+            if call is not None:
+                call.cancel()
+        self.finish()  # here, since work that is cancelled before its first turn never runs its `finally`
 
     def discard(self) -> None:
         self.reset()
@@ -350,12 +389,13 @@ class Terminator:
         """As `Taker.carry`."""
         self._passing = call
         data, is_whole = b"".join(self._parts), self._is_here
-        self._free()
+        self._parts.clear()
+        self._size = 0
         return data, is_whole
 
     def take_back(self) -> None:
         """As `Taker.take_back`."""
-        self._passing = None
+        self._read, self._passing = self._passing, None
 
     def pass_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         """As `Taker.pass_head`."""

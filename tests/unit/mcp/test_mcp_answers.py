@@ -16,7 +16,7 @@ from dataplane.backends.mcp.relay import Rewrite
 from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, EventReader
-from dataplane.mcp import names
+from dataplane.mcp import asked, names
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.plans import TargetPlan
 from dataplane.table.plans import at_socket
@@ -139,8 +139,8 @@ def test_a_session_stays_at_its_endpoint_while_that_is_there(
     endpoints: Any = tuple(SimpleNamespace(label=each) for each in labels)
     asked: list[Any] = []
 
-    def resolve(name: bytes, port: int, _ready: Any) -> Any:
-        asked.append((name, port))
+    def resolve(plan: Any, _ready: Any) -> Any:
+        asked.append((plan.host, plan.port))
         return endpoints
 
     leases = SimpleNamespace(resolve=resolve, guard=lambda plan, rules: asked.append((plan, rules)))
@@ -159,7 +159,7 @@ def test_a_session_stays_at_its_endpoint_while_that_is_there(
 
 
 def test_a_name_that_is_not_resolved_yet_is_nobodys() -> None:
-    leases = SimpleNamespace(resolve=lambda name, port, ready: ready())
+    leases = SimpleNamespace(resolve=lambda plan, ready: ready())
     whole = replace(at_socket("b", "/x"), endpoints=(), host=b"tools.test")
     assert calls.plan_of(exchange(whole, leases=leases), TargetPlan("one", "b", path=b"/"), "a") is whole
 
@@ -188,7 +188,7 @@ OWN_LINES = (
 def test_lines_of_a_client_that_go_on(name: str) -> None:
     line = f"{name.title()}: 1\r\n".encode()
     head = Head(b"\r\na: 1\r\n" + line)
-    assert calls.passing(head) == b"a: 1\r\n" + (b"" if name in OWN_LINES else line)
+    assert asked.passing(head) == b"a: 1\r\n" + (b"" if name in OWN_LINES else line)
 
 
 @pytest.mark.parametrize("seconds", [2.5, FOR_EVER])

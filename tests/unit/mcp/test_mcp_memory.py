@@ -321,7 +321,7 @@ class Visit:
         )
         self.x: Any = SimpleNamespace(context=context, policies=object(), authority=b"a", host_set=False)
         self.plan = McpPlan(targets)
-        self.passing = passing
+        self.lasting = passing
         self.session = Session(ONE, 1000, b"{}", list(theirs))
 
     def farewell(self, before: Any = None) -> Farewell | None:
@@ -352,7 +352,7 @@ def test_one_is_made_only_when_a_request_differs() -> None:
     visit = Visit(UpstreamSession("one", "s1"))
     first = visit.farewell()
     assert first is not None and visit.farewell(first) is first and visit.farewell(7) is not first
-    for name, value in (("passing", b"y: 1\r\n"), ("plan", McpPlan(visit.plan.targets))):
+    for name, value in (("lasting", b"y: 1\r\n"), ("plan", McpPlan(visit.plan.targets))):
         before = getattr(visit, name)
         setattr(visit, name, value)
         assert visit.farewell(first) is not first

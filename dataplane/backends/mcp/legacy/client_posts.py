@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from dataplane.backends.mcp.legacy import mail as mails
 from dataplane.backends.mcp.legacy.client_streams import PURPOSE, texts
 from dataplane.backends.mcp.legacy.reached import Gone
-from dataplane.backends.mcp.visit import SESSION
 from dataplane.backends.terminating.terminator import give_all
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN
 from dataplane.http.sse import EventReader
 from dataplane.mcp import accept, endpoints, errors, messages
+from dataplane.mcp.asked import SESSION
 from dataplane.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, Malformed
 from dataplane.mcp.policies import MCP
 

@@ -12,11 +12,11 @@ from dataplane.backends.mcp import calls
 from dataplane.backends.mcp.answers import Labelled, Opened, TargetFailed
 from dataplane.backends.mcp.legacy import server_streams
 from dataplane.backends.mcp.legacy.reached import PEER_SECONDS, Far, Gone, Heard, Near, Reached
-from dataplane.backends.mcp.visit import SESSION
 from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
 from dataplane.mcp import messages
+from dataplane.mcp.asked import SESSION
 from dataplane.mcp.dialogue import Busy
 from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import UpstreamSession
