@@ -3,104 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
+from tests.fakes.forward_proxy import OK, forward_proxy, listening, origin, through
 from tests.fakes.policy_run import text_of
 from tests.fakes.socket_proxy import serving
-from tests.harness.patience import PATIENCE
-
-Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-OK = b"HTTP/1.1 200 Connection established\r\n\r\n"
-
-
-class ForwardProxy:
-    """Checks what it is asked, answers as it is told to, and connects to `goes_to` whatever the name was."""
-
-    def __init__(self) -> None:
-        self.asked: list[bytes] = []
-        """Heads of CONNECT requests."""
-        self.answer = OK
-        self.goes_to = 0
-        self.port = 0
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"CONNECT "), head
-        self.asked.append(head)
-        writer.write(self.answer)
-        if self.answer.startswith(b"HTTP/1.1 2"):
-            await self._pipe(reader, writer)
-        else:
-            await reader.read()
-
-    async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.goes_to)
-
-        async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            with contextlib.suppress(ConnectionError):
-                while data := await source.read(65_536):
-                    sink.write(data)
-                    await sink.drain()
-                sink.write_eof()
-
-        with contextlib.closing(up_writer):
-            await asyncio.gather(copy(reader, up_writer), copy(up_reader, writer))
-
-
-@contextlib.asynccontextmanager
-async def listening(serve: Serve) -> AsyncIterator[int]:
-    """A server of the test's own: its port. What it serves ends with the block."""
-    tasks: set[asyncio.Task[None]] = set()
-
-    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.create_task(one(reader, writer)))
-
-    async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError), contextlib.closing(writer):
-            await serve(reader, writer)
-
-    server = await asyncio.start_server(begin, "127.0.0.1", 0)
-    try:
-        async with server, asyncio.timeout(PATIENCE):
-            yield server.sockets[0].getsockname()[1]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@contextlib.asynccontextmanager
-async def forward_proxy() -> AsyncIterator[ForwardProxy]:
-    proxy = ForwardProxy()
-    async with listening(proxy.serve) as proxy.port:
-        yield proxy
-
-
-@contextlib.asynccontextmanager
-async def origin(banner: bytes = b"") -> AsyncIterator[tuple[int, list[bytes]]]:
-    """A server of HTTP; with a banner one that speaks first and returns what it gets. Its port and the heads it got."""
-    heads: list[bytes] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if banner:
-            writer.write(banner)
-            while data := await reader.read(65_536):
-                writer.write(data)
-        while not banner:
-            heads.append(await reader.readuntil(b"\r\n\r\n"))
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
-
-    async with listening(serve) as port:
-        yield port, heads
-
-
-def through(port: int, host: str = "shop.example:80", policies: str = "") -> str:
-    inner = f", policies: {{{policies}}}" if policies else ""
-    tunnel = f"tunnel: {{host: '127.0.0.1:{port}'{inner}}}"
-    return text_of(f"backends: [{{host: '{host}', policies: {{{tunnel}}}}}]")
 
 
 async def test_a_request_goes_through_the_proxy_which_resolves_the_name() -> None:

@@ -8,6 +8,7 @@ two ends are a transport, in which whatever was asked for begins: a PROXY header
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,8 @@ from dataplane.upstream.raw import RawLease
 if TYPE_CHECKING:
     from dataplane.upstream.lease import BackendPlan, Leases
     from dataplane.upstream.raw_end import RawEnd
+
+log = logging.getLogger("dataplane.upstream")
 
 CREDENTIALS: Final = b"authorization"
 FOR_PROXIES: Final = b"proxy-authorization"
@@ -214,6 +217,9 @@ async def _question(plan: BackendPlan, host: str, port: int) -> bytes:
                 await waits
         except outgoing.Unfinished as error:
             raise TunnelFailed(f"credentials for the tunnel's proxy: {error}", "credentials") from None
+        except Exception as error:  # a bug of a finisher: whoever waits for the connection must hear of it
+            log.exception("credentials for the proxy %s", plan.key)
+            raise TunnelFailed(f"credentials for the tunnel's proxy: {type(error).__name__}", "credentials") from None
         if out.target != target:
             raise TunnelFailed("credentials for the tunnel's proxy stand in no header", "credentials")
         lines = _for_proxy(out.head.block)
