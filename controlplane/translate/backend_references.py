@@ -9,18 +9,22 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from controlplane.derive import Context
-from controlplane.translate.backends import BACKEND_NOT_FOUND
+from controlplane.translate.backends import BACKEND_NOT_FOUND, unresolved
 from controlplane.translate.conditions import Condition
+from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.mcp import Finds, Lookups
 from controlplane.translate.tls_references import Known, OfBackend
 from gatewright.api.checks.backend_kinds import Parts
 from gatewright.api.lower import to_wire
 from gatewright.api.lower.kinds.kind import Policies, Server
+from gatewright.api.schema.names import GATEWAY_BACKEND
 from gatewright.api.text.places import Path
 
 MAX_SHOWN: Final = 8
 """What one condition lists of all that is wrong with a backend."""
+
+_CURE: Final = "a GatewayPolicy with this GatewayBackend as its target can do that, where a ReferenceGrant permits it"
 
 
 class GatewayBackendReferences:
@@ -29,7 +33,9 @@ class GatewayBackendReferences:
     def __init__(self, context: Context, known: Known, lookups: Lookups, key: ObjectKey, parts: Parts | None) -> None:
         self.keys: dict[str, BackendKey] = {}
         """Of the Backends that were named, by their names on the wire."""
-        self._of_policies = OfBackend(context, known, key.namespace)
+        self.called: dict[BackendKey, None] = {}
+        """Backends that its policies name."""
+        self._of_policies = OfBackend(context, known, key.namespace, self._called)
         self._lookups, self._key = lookups, key
         self._word = parts.word if parts is not None else ""
         self._problems: list[str] = []
@@ -75,6 +81,25 @@ class GatewayBackendReferences:
             Server(each.name, self._known(each.key), each.path, each.protocol, part.name)
             for each in self._finds.of(part.name, part.selector, taken)
         ]
+
+    def _called(self, reference: Any) -> str | Condition:  # Any: as `to_wire.References`
+        """What a policy names, in the same namespace. Of a GatewayBackend the name alone counts: what one is must not
+        depend on what another one is. Whether it is there is said in status, and proxies reach nothing without it."""
+        key = ObjectKey(self._key.namespace, reference.name)
+        if reference.namespace not in (None, self._key.namespace):
+            text = f"spec.policies names a backend of namespace {reference.namespace}: {_CURE}"
+            return unresolved(NOT_PERMITTED, text)
+        if key == self._key and reference.kind == GATEWAY_BACKEND:
+            return unresolved("InvalidKind", "spec.policies names this GatewayBackend itself")
+        if reference.kind == GATEWAY_BACKEND:
+            found = BackendKey("gatewaybackend", *key)
+        else:  # a Service: the model has no third one
+            service = self._lookups.service(key)
+            if service is None or service.external or service.port(reference.port) is None:
+                return unresolved(BACKEND_NOT_FOUND, f"spec.policies: Service {key} has no port {reference.port}")
+            found = BackendKey("service", *key, reference.port)
+        self.called[found] = None
+        return found.resource
 
     def problem(self, text: str) -> None:
         self._problems.append(text)

@@ -51,7 +51,7 @@ def backend_view(
         message=_bytes(made.message),
         parts={name: _bytes(part) for name, part in made.parts.items()},
         address=made.address,
-        leads=tuple(references.keys[name] for _, name in made.leads),
+        leads=(*(references.keys[name] for _, name in made.leads), *references.called),
         sections=made.sections,
         secrets=references.secrets,
         unresolved=references.unresolved,

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from controlplane.derive import Context
 from controlplane.translate import secrets, support, tls_references, wire
-from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, resolve
+from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import (
@@ -393,7 +393,7 @@ class _References:
         found = resolve(self._context, self._backends, Referrer(GROUP, KIND, self._key.namespace), reference)
         if isinstance(found, Condition):
             return self._refuse(found)
-        self.called.add(found)
+        self.called.update((found, *parts(self._context, self._backends, found)))
         return found.resource
 
     def secrets(self, field: str, model: Credentials) -> tuple[str, ...] | to_wire.Unresolved:

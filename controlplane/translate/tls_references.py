@@ -6,8 +6,9 @@ through `secrets.resource` alone. Authorities are public and travel in the polic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from controlplane.derive import Collection, Context
 from controlplane.translate import secrets
@@ -63,17 +64,20 @@ def authorities(context: Context, known: Known, namespace: str, tls: BackendTLS)
 class OfBackend:
     """The references of a GatewayBackend's own policies: what they lead to, and what is wrong with them."""
 
-    def __init__(self, context: Context, known: Known, namespace: str) -> None:
-        self._context, self._known, self._namespace = context, known, namespace
+    def __init__(
+        self, context: Context, known: Known, namespace: str, called: Callable[[Any], str | Condition]
+    ) -> None:
+        """`called`: the key of the Backend that a `backendRef` (Any: of whichever model) means."""
+        self._context, self._known, self._namespace, self._called = context, known, namespace, called
         self.read: set[ObjectKey] = set()
         self.unresolved: list[Condition] = []
 
     def references(self) -> to_wire.References:
         return to_wire.References(self._backend, self._secrets, self._authorities)
 
-    def _backend(self, _: object) -> to_wire.Unresolved:
-        """What a GatewayBackend is must not depend on what another one is."""
-        return self._refuse(unresolved("InvalidKind", _NAMES_ONE))
+    def _backend(self, reference: Any) -> str | to_wire.Unresolved:  # Any: as `to_wire.References`
+        found = self._called(reference)
+        return self._refuse(found) if isinstance(found, Condition) else found
 
     def _secrets(self, _: str, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
         found = certificate(self._context, self._known, self._namespace, tls)
@@ -89,9 +93,3 @@ class OfBackend:
     def _refuse(self, condition: Condition) -> to_wire.Unresolved:
         self.unresolved.append(condition)
         return to_wire.Unresolved(f"{condition.reason}: {condition.message}")
-
-
-_NAMES_ONE: Final = (
-    "spec.policies names a backend, which a GatewayBackend cannot: a GatewayPolicy with this GatewayBackend as its "
-    "target can"
-)

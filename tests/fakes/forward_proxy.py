@@ -57,7 +57,9 @@ async def listening(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIte
     tasks: set[asyncio.Task[None]] = set()
 
     def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.create_task(one(reader, writer)))
+        task = asyncio.create_task(one(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
 
     async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError), contextlib.closing(writer):
@@ -68,9 +70,10 @@ async def listening(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIte
         async with server, asyncio.timeout(PATIENCE):
             yield server.sockets[0].getsockname()[1]
     finally:
-        for task in tasks:
+        left = [*tasks]
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from controlplane.derive import Context, Graph
 from controlplane.translate import (
@@ -21,7 +22,7 @@ from controlplane.translate import (
 )
 from controlplane.translate.attachment import ClassListeners
 from controlplane.translate.backend_tls import TLSVerdict
-from controlplane.translate.backends import GatewayBackendView
+from controlplane.translate.backends import BACKEND_NOT_FOUND, GatewayBackendView, unresolved
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
@@ -183,6 +184,7 @@ class BackendStatuses:
 
     def __init__(self, graph: Graph, inputs: Inputs, views: Views, policies: Policies, used: UsedBackends) -> None:
         self._inputs = inputs
+        self._views = views
         self._used = used
         self._closed = policies.consents.closed
         self.of_backends = graph.map("backend statuses", views.gateway_backends, self._status)
@@ -199,6 +201,13 @@ class BackendStatuses:
             text for each in keys for _, text in context.fetch_index(self._inputs.refusals_by_resource, each.resource)
         ]
         closed = [text for use, _ in uses if view.secrets and (text := context.fetch(self._closed, use))]
+        missing = [
+            f"spec.policies: GatewayBackend {each.object} does not exist"
+            for each in view.leads
+            if each.kind == "gatewaybackend" and context.fetch(self._views.gateway_backends, each.object) is None
+        ]
+        if missing and view.unresolved is None:
+            view = replace(view, unresolved=unresolved(BACKEND_NOT_FOUND, joined(missing)))
         return gateway_backends.backend_status(view, fleets, refusals, closed, item.metadata.generation)
 
 

@@ -268,8 +268,20 @@ def test_a_grant_of_a_policy_that_goes() -> None:
     assert owners(made, "backend/service/red/shop/80") == set()
 
 
-def test_guardrails_of_a_backend_itself_reject_everything_and_it_says_so() -> None:
-    remote = "remote: {backendRef: {name: shop, port: 80}}"
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ("{name: shop, port: 80}", ""),
+        ("{name: gone, port: 80}", "BackendNotFound"),
+        ("{name: shop, port: 81}", "BackendNotFound"),
+        ("{group: gatewright.dev, kind: GatewayBackend, name: gone}", "BackendNotFound"),
+        ("{group: gatewright.dev, kind: GatewayBackend, name: tools}", "InvalidKind"),
+        ("{name: shop, namespace: red, port: 80}", "RefNotPermitted"),
+    ],
+)
+def test_guardrails_of_a_backend_itself(named: str, why: str) -> None:
+    """What they name is sent with the backend; without it they reject everything, and the backend says so."""
+    remote = f"remote: {{backendRef: {named}}}"
     own = f"policies: {{mcp: {{guardrails: {{processors: [{{{remote}, methods: {{tools/call: Full}}}}]}}}}}}"
     target = "mcp: {targets: [{name: one, static: {host: 10.0.0.1, port: 80}}]}"
     backend = f"""
@@ -282,9 +294,14 @@ spec: {{{target}, {own}}}
 """
     route = ROUTE.replace("{name: shop, port: 80}", "{group: gatewright.dev, kind: GatewayBackend, name: tools}")
     made = world(CLASS, GATEWAY, SERVICE, backend, route)
-    assert "ResolvedRefs=False InvalidKind" in " ".join(made.conditions("GatewayBackend", "tools"))
     (found,) = made.messages()["backend/gatewaybackend/default/tools"]["backend"]["policies"]
-    assert "a GatewayPolicy with this GatewayBackend as its target can" in found["invalid"]
+    said = " ".join(made.conditions("GatewayBackend", "tools"))
+    if not why:
+        assert "ResolvedRefs=True" in said and "invalid" not in found
+        assert owners(made, "backend/service/default/shop/80") == {"default/gw"}
+    else:
+        assert f"ResolvedRefs=False {why}" in said
+        assert owners(made, "backend/service/default/shop/80") == set()
 
 
 def test_a_grant_of_guardrails_that_goes() -> None:
