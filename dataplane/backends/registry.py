@@ -69,6 +69,9 @@ class Static(Row):
     def address(self, message: backend_pb2.StaticBackend) -> Address:
         return Address(message.host, message.port, message.unix_path)
 
+    def spoken(self, message: backend_pb2.StaticBackend) -> tuple[int, str]:
+        return message.port, message.app_protocol
+
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         endpoints = plan.endpoints if not plan.host else leases.resolved(holder, plan, self)
         if endpoints:

@@ -22,6 +22,7 @@ from dataplane.filters.frontend import (
     proxy_protocol,
 )
 from dataplane.filters.settings import (
+    backend_ai,
     backend_client_certificate,
     backend_http,
     backend_limits,
@@ -189,6 +190,15 @@ ROWS: tuple[Row, ...] = (
         refuses=True,
         closed=backend_mcp.closed,
         merged=backend_mcp.merged,
+    ),
+    Row(
+        "backend_ai",
+        backend_ai.build,
+        OF_KIND,
+        "asked by the backend, when the body was read; one that cannot be built refuses what goes to LLM providers",
+        refuses=True,
+        closed=backend_ai.closed,
+        merged=backend_ai.merged,
     ),
     Row("health", health.build, SETTING, "endpoints are chosen with the attempt", "health"),
     Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),

@@ -79,14 +79,10 @@ class Settings:
     """What a user says of a provider, whichever it is; "" where it says nothing."""
 
     model: str = ""
-    host: str = ""
     path: str = ""
     path_prefix: str = ""
     api_version: str = ""
-    deployment: str = ""
-    resource: str = ""
     project: str = ""
-    is_foundry: bool = False
     formats: tuple[tuple[Format, str], ...] = ()
     """Of a custom provider: with a path, "" for the usual one."""
 
@@ -148,9 +144,8 @@ def _azure_openai(settings: Settings) -> Paths:
     return {**found, **_below("/openai", (Format.RESPONSES,), query)}
 
 
-def _azure(settings: Settings) -> Paths:
-    if not settings.is_foundry:
-        return _azure_openai(settings)
+def _azure_foundry(settings: Settings) -> Paths:
+    """A project of Azure AI Foundry; its models of Anthropic have a path of their own."""
     project = quote(settings.project, safe="")
     version = settings.api_version or V1
     query = "" if version == V1 else f"api-version={quote(version, safe='')}"
@@ -164,39 +159,24 @@ def _custom(settings: Settings) -> Paths:
     return {form: Path((path or usual(form)).encode()) for form, path in settings.formats}
 
 
-def without_scheme(endpoint: str) -> str:
-    """The host of an endpoint that was written as a URL."""
-    _, scheme, rest = endpoint.partition("://")
-    return (rest if scheme else endpoint).partition("/")[0]
-
-
 class Row(NamedTuple):
-    """One provider. `system`: its name in OpenTelemetry (`gen_ai.provider.name`); `host`: "" where the user says it."""
+    """One provider. `system`: its name in OpenTelemetry (`gen_ai.provider.name`). Its host is that of the Backend that
+    comes with it."""
 
     name: str
     system: str
-    host: Callable[[Settings], str]
     paths: Callable[[Settings], Paths]
     place: Place
     family: Family
 
 
-def _fixed(host: str) -> Callable[[Settings], str]:
-    return lambda settings: host
-
-
-def _azure_host(settings: Settings) -> str:
-    domain = "services.ai.azure.com" if settings.is_foundry else "openai.azure.com"
-    return f"{settings.resource}.{domain}"
-
-
 ROWS: Final = (
-    Row("openai", "openai", _fixed("api.openai.com"), _openai, BEARER, OPENAI),
-    Row("anthropic", "anthropic", _fixed("api.anthropic.com"), _anthropic, API_KEY, ANTHROPIC),
-    Row("gemini", "gcp.gemini", _fixed("generativelanguage.googleapis.com"), _gemini, BEARER, GOOGLE),
-    Row("azureopenai", "azure.ai.openai", lambda s: without_scheme(s.host), _azure_openai, AZURE_KEY, AZURE),
-    Row("azure", "azure.ai.openai", _azure_host, _azure, AZURE_KEY, AZURE),
-    Row("custom", "custom", lambda s: s.host, _custom, BEARER, OPENAI),
+    Row("openai", "openai", _openai, BEARER, OPENAI),
+    Row("anthropic", "anthropic", _anthropic, API_KEY, ANTHROPIC),
+    Row("gemini", "gcp.gemini", _gemini, BEARER, GOOGLE),
+    Row("azure-openai", "azure.ai.openai", _azure_openai, AZURE_KEY, AZURE),
+    Row("azure-foundry", "azure.ai.inference", _azure_foundry, AZURE_KEY, AZURE),
+    Row("custom", "custom", _custom, BEARER, OPENAI),
 )
 PROVIDERS: Final[Mapping[str, Row]] = {row.name: row for row in ROWS}
 
@@ -221,10 +201,10 @@ class Provider(NamedTuple):
 
 
 def provider(name: str, settings: Settings) -> Provider:
-    """`path` of the settings is that of all formats. A deployment is the model that the user has chosen."""
+    """`path` of the settings is that of all formats."""
     row = PROVIDERS[name]
     paths = row.paths(settings)
     if settings.path:
         text, _, query = settings.path.partition("?")
         paths = dict.fromkeys(paths, Path(text.encode(), query=query.encode()))
-    return Provider(row, settings.deployment or settings.model, paths)
+    return Provider(row, settings.model, paths)

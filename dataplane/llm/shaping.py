@@ -6,15 +6,14 @@ of the body (`body.Body`); what none writes keeps its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from dataplane.llm.body import Malformed
 from dataplane.llm.routes import CHATS, Format
+from dataplane.llm.shape import Message, Shape
 
 if TYPE_CHECKING:
     from dataplane.llm.body import Body
@@ -23,33 +22,6 @@ _encode: Final = msgspec.json.Encoder().encode
 SYSTEM: Final = frozenset(("system", "developer"))
 """Roles that speak for the operator of an application."""
 MODEL: Final = "model"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One that is added to each conversation. `role` in lower case."""
-
-    role: str
-    content: str
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What the policies for a provider come to, as far as they change bodies. Values are JSON."""
-
-    overrides: tuple[tuple[str, bytes], ...] = ()
-    defaults: tuple[tuple[str, bytes], ...] = ()
-    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    prepend: tuple[Message, ...] = ()
-    append: tuple[Message, ...] = ()
-
-    @property
-    def is_plain(self) -> bool:
-        """It changes nothing."""
-        return not (self.overrides or self.defaults or self.aliases or self.prepend or self.append)
-
-
-NO_SHAPE: Final = Shape()
 
 
 class Given(NamedTuple):

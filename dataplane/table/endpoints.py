@@ -8,14 +8,17 @@ from dataclasses import replace
 from dataplane.chain.filter import Refused
 from dataplane.table import compile as compiler
 from dataplane.table import policies
+from dataplane.table.built import Built
 from dataplane.table.parted import grown
 from dataplane.table.plans import BackendPlan
-from dataplane.table.store import BackendRecord, EndpointRecord, decode, decode_endpoint
+from dataplane.table.store import BackendRecord, EndpointRecord, Store, decode, decode_endpoint
 from dataplane.table.swap import Swap
 from dataplane.upstream import balance
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.kinds import Position
 from dataplane.upstream.parts import Part
+from gatewright.attach.merge import Attached
+from gatewright.attach.places import Level
 from gatewright.wire.v1 import backend_pb2
 
 NAMED = "named"
@@ -78,6 +81,9 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         if endpoint is not None:
             swap.released.append(endpoint)
     swap.dirty_backends[key] = None
+    whole = key.rpartition("/")[0]
+    if whole in store.backends:  # what a part says itself is in the plan of the whole
+        swap.dirty_backends[whole] = None
 
 
 def rebuild(swap: Swap) -> Iterator[tuple[str, bytes]]:
@@ -117,7 +123,7 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
     kind, inner = compiler.kind_of(swap.of.kinds, record.message)
     position = kind.position(key, inner)
     own, rules, of_kind = policies.of_backend(swap.of.interns, store, position, record.inline)
-    parts = [_with_own(swap, key, position, record, part) for part in kind.parts(inner)]
+    parts = [_with_own(swap, key, position, record, part, kind.policy) for part in kind.parts(inner)]
     if kind.modules:
         yield from swap.of.load(kind.name)
     new = compiler.backend_plan(
@@ -144,14 +150,26 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
         swap.backends = grown(backends)
 
 
-def _with_own(swap: Swap, key: str, position: Position, record: BackendRecord, part: Part) -> Part:
-    """A part with what the policies of the whole say of connecting to it, those that name it alone included."""
+def _with_own(swap: Swap, key: str, position: Position, record: BackendRecord, part: Part, policy: str) -> Part:
+    """A part with what the policies of the whole say of connecting to it, those that name it alone included, and with
+    what all of its policies say in the kind's own field (`policy`)."""
+    interns, store = swap.of.interns, swap.of.store
     place = position._replace(sections=(part.selector, part.name))
-    own, rules, _ = policies.of_backend(swap.of.interns, swap.of.store, place, ())
+    own, rules, _ = policies.of_backend(interns, store, place, ())
+    if policy:
+        inline = (*record.inline, *_inline_of_part(store, key, part))
+        part = replace(part, of_kind=policies.of_backend(interns, store, place, inline)[2].get(policy))
     if not record.inline or part.backend.startswith(f"{key}/"):  # its own Backend has them already
         return replace(part, own=own, rules=rules)
     above, rules_above, _ = policies.of_inline(swap.of.interns, record.inline)
     return replace(part, own=own, rules=rules, above=above, rules_above=rules_above)
+
+
+def _inline_of_part(store: Store, key: str, part: Part) -> Iterator[Attached[Built]]:
+    """What a part that is a Backend of its own says itself."""
+    found = store.backends.get(part.backend) if part.backend.startswith(f"{key}/") else None
+    if found is not None:
+        yield from (each._replace(level=Level.SECTION_INLINE) for each in found.inline)
 
 
 def _said(plan: BackendPlan) -> tuple[object, ...]:

@@ -39,6 +39,8 @@ class Part:
     above: Settings = NO_SETTINGS
     """What the whole says itself; it wins over the Backend of a part, unless that is made for the part alone."""
     rules_above: Rules | None = None
+    of_kind: object = None
+    """What policies of the kind's own field come to for it, those of the whole included; None: none says anything."""
 
 
 class Policies(Protocol):

@@ -254,6 +254,16 @@ POLICIES: Final[tuple[Policy, ...]] = (
         merge=ALL,  # of its authorization; of the rest the winner's alone (`merge.winner`)
     ),
     Policy(
+        name="backend_ai",
+        part=BACKEND,
+        written="ai",
+        does="what becomes of requests to [LLM providers](llm/README.md), and who may use which model",
+        security=True,
+        merge=ALL,  # as `backend_mcp`
+        subset=WITH_AI,
+        waits=(Waits("promptGuard", "guards"), Waits("promptCaching", "Amazon Bedrock")),
+    ),
+    Policy(
         name="health",
         part=BACKEND,
         does="which endpoints get no requests for a while",
@@ -268,14 +278,6 @@ POLICIES: Final[tuple[Policy, ...]] = (
         security=True,
         refuses_as="backend_tls",
         subset=SIMPLE,
-        waits=(Waits(),),
-    ),
-    Policy(
-        name="backend_ai",
-        part=BACKEND,
-        written="ai",
-        does="what happens with requests to LLM providers",
-        subset=WITH_AI,
         waits=(Waits(),),
     ),
     Policy(

@@ -1,3 +1,4 @@
+from gatewright.wire.v1 import ai_pb2 as _ai_pb2
 from gatewright.wire.v1 import policy_pb2 as _policy_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -20,20 +21,22 @@ MCP_PROTOCOL_SSE: McpProtocol
 MCP_PROTOCOL_STDIO: McpProtocol
 
 class Backend(_message.Message):
-    __slots__ = ("service", "static", "mcp", "a2a", "policies", "refused")
+    __slots__ = ("service", "static", "mcp", "a2a", "ai", "policies", "refused")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STATIC_FIELD_NUMBER: _ClassVar[int]
     MCP_FIELD_NUMBER: _ClassVar[int]
     A2A_FIELD_NUMBER: _ClassVar[int]
+    AI_FIELD_NUMBER: _ClassVar[int]
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     service: ServiceBackend
     static: StaticBackend
     mcp: McpBackend
     a2a: StaticBackend
+    ai: _ai_pb2.AiBackend
     policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     refused: str
-    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
+    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., ai: _Optional[_Union[_ai_pb2.AiBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class ServiceBackend(_message.Message):
     __slots__ = ("namespace", "name", "port", "app_protocol", "empty", "port_name", "udp")
@@ -54,14 +57,16 @@ class ServiceBackend(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., port: _Optional[int] = ..., app_protocol: _Optional[str] = ..., empty: _Optional[bool] = ..., port_name: _Optional[str] = ..., udp: _Optional[bool] = ...) -> None: ...
 
 class StaticBackend(_message.Message):
-    __slots__ = ("host", "port", "unix_path")
+    __slots__ = ("host", "port", "unix_path", "app_protocol")
     HOST_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     UNIX_PATH_FIELD_NUMBER: _ClassVar[int]
+    APP_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     host: str
     port: int
     unix_path: str
-    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., unix_path: _Optional[str] = ...) -> None: ...
+    app_protocol: str
+    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., unix_path: _Optional[str] = ..., app_protocol: _Optional[str] = ...) -> None: ...
 
 class McpBackend(_message.Message):
     __slots__ = ("targets", "stateless", "fail_open", "max_answer")

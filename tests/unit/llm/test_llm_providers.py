@@ -18,80 +18,69 @@ from dataplane.llm.providers import (
 )
 from dataplane.llm.routes import Format
 
-AZURE_NAME = "res-resource"
-OPENAI_SIZED = Settings(host="https://own.openai.azure.com/", deployment="dep")
 GOLDEN = {
     ("openai", Settings()): """
-        Completions  api.openai.com /v1/chat/completions
-        Responses    api.openai.com /v1/responses
-        Embeddings   api.openai.com /v1/embeddings""",
+        Completions  /v1/chat/completions
+        Responses    /v1/responses
+        Embeddings   /v1/embeddings""",
     ("openai", Settings(path_prefix="/api/paas/v4/")): """
-        Completions  api.openai.com /api/paas/v4/chat/completions
-        Responses    api.openai.com /api/paas/v4/responses
-        Embeddings   api.openai.com /api/paas/v4/embeddings""",
+        Completions  /api/paas/v4/chat/completions
+        Responses    /api/paas/v4/responses
+        Embeddings   /api/paas/v4/embeddings""",
     ("openai", Settings(path="/all?key=1")): """
-        Completions  api.openai.com /all?key=1
-        Responses    api.openai.com /all?key=1
-        Embeddings   api.openai.com /all?key=1""",
+        Completions  /all?key=1
+        Responses    /all?key=1
+        Embeddings   /all?key=1""",
     ("anthropic", Settings()): """
-        Messages     api.anthropic.com /v1/messages
-        TokenCount   api.anthropic.com /v1/messages/count_tokens""",
+        Messages     /v1/messages
+        TokenCount   /v1/messages/count_tokens""",
     ("anthropic", Settings(path_prefix="/claude/v1")): """
-        Messages     api.anthropic.com /claude/v1/messages
-        TokenCount   api.anthropic.com /claude/v1/messages/count_tokens""",
+        Messages     /claude/v1/messages
+        TokenCount   /claude/v1/messages/count_tokens""",
     ("gemini", Settings()): """
-        Completions  generativelanguage.googleapis.com /v1beta/openai/chat/completions
-        Embeddings   generativelanguage.googleapis.com /v1beta/openai/embeddings""",
-    ("azureopenai", OPENAI_SIZED): """
-        Completions  own.openai.azure.com /openai/v1/chat/completions
-        Responses    own.openai.azure.com /openai/v1/responses
-        Embeddings   own.openai.azure.com /openai/v1/embeddings""",
-    ("azureopenai", Settings(host="own.openai.azure.com", api_version="preview", deployment="dep")): """
-        Completions  own.openai.azure.com /openai/v1/chat/completions?api-version=preview
-        Responses    own.openai.azure.com /openai/v1/responses?api-version=preview
-        Embeddings   own.openai.azure.com /openai/v1/embeddings?api-version=preview""",
-    ("azureopenai", Settings(host="own.openai.azure.com", api_version="2024-10-21", deployment="my dep/1")): """
-        Completions  own.openai.azure.com /openai/deployments/my%20dep%2F1/chat/completions?api-version=2024-10-21
-        Embeddings   own.openai.azure.com /openai/deployments/my%20dep%2F1/embeddings?api-version=2024-10-21
-        Responses    own.openai.azure.com /openai/responses?api-version=2024-10-21""",
-    ("azure", Settings(resource=AZURE_NAME)): """
-        Completions  res-resource.openai.azure.com /openai/v1/chat/completions
-        Responses    res-resource.openai.azure.com /openai/v1/responses
-        Embeddings   res-resource.openai.azure.com /openai/v1/embeddings""",
-    ("azure", Settings(resource="res", api_version="2024-10-21", model="gpt-4o")): """
-        Completions  res.openai.azure.com /openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21
-        Embeddings   res.openai.azure.com /openai/deployments/gpt-4o/embeddings?api-version=2024-10-21
-        Responses    res.openai.azure.com /openai/responses?api-version=2024-10-21""",
-    ("azure", Settings(resource=AZURE_NAME, is_foundry=True, project="my proj")): """
-        Completions  res-resource.services.ai.azure.com /api/projects/my%20proj/openai/v1/chat/completions
-        Responses    res-resource.services.ai.azure.com /api/projects/my%20proj/openai/v1/responses
-        Embeddings   res-resource.services.ai.azure.com /api/projects/my%20proj/openai/v1/embeddings
-        Messages     res-resource.services.ai.azure.com /anthropic/v1/messages
-        TokenCount   res-resource.services.ai.azure.com /anthropic/v1/messages/count_tokens""",
-    ("azure", Settings(resource="r", is_foundry=True, project="p", api_version="2025-05-01")): """
-        Completions  r.services.ai.azure.com /api/projects/p/openai/v1/chat/completions?api-version=2025-05-01
-        Responses    r.services.ai.azure.com /api/projects/p/openai/v1/responses?api-version=2025-05-01
-        Embeddings   r.services.ai.azure.com /api/projects/p/openai/v1/embeddings?api-version=2025-05-01
-        Messages     r.services.ai.azure.com /anthropic/v1/messages
-        TokenCount   r.services.ai.azure.com /anthropic/v1/messages/count_tokens""",
-    ("custom", Settings(host="llm.local", formats=tuple((form, "") for form in Format))): """
-        Completions  llm.local /v1/chat/completions
-        Messages     llm.local /v1/messages
-        Responses    llm.local /v1/responses
-        Embeddings   llm.local /v1/embeddings
-        Rerank       llm.local /v2/rerank
-        TokenCount   llm.local /v1/messages/count_tokens
-        Realtime     llm.local /v1/realtime""",
-    ("custom", Settings(host="llm.local", formats=((Format.RERANK, "/rank"),))): """
-        Rerank       llm.local /rank""",
+        Completions  /v1beta/openai/chat/completions
+        Embeddings   /v1beta/openai/embeddings""",
+    ("azure-openai", Settings(model="dep")): """
+        Completions  /openai/v1/chat/completions
+        Responses    /openai/v1/responses
+        Embeddings   /openai/v1/embeddings""",
+    ("azure-openai", Settings(api_version="preview", model="dep")): """
+        Completions  /openai/v1/chat/completions?api-version=preview
+        Responses    /openai/v1/responses?api-version=preview
+        Embeddings   /openai/v1/embeddings?api-version=preview""",
+    ("azure-openai", Settings(api_version="2024-10-21", model="my dep/1")): """
+        Completions  /openai/deployments/my%20dep%2F1/chat/completions?api-version=2024-10-21
+        Embeddings   /openai/deployments/my%20dep%2F1/embeddings?api-version=2024-10-21
+        Responses    /openai/responses?api-version=2024-10-21""",
+    ("azure-foundry", Settings(project="my proj")): """
+        Completions  /api/projects/my%20proj/openai/v1/chat/completions
+        Responses    /api/projects/my%20proj/openai/v1/responses
+        Embeddings   /api/projects/my%20proj/openai/v1/embeddings
+        Messages     /anthropic/v1/messages
+        TokenCount   /anthropic/v1/messages/count_tokens""",
+    ("azure-foundry", Settings(project="p", api_version="2025-05-01")): """
+        Completions  /api/projects/p/openai/v1/chat/completions?api-version=2025-05-01
+        Responses    /api/projects/p/openai/v1/responses?api-version=2025-05-01
+        Embeddings   /api/projects/p/openai/v1/embeddings?api-version=2025-05-01
+        Messages     /anthropic/v1/messages
+        TokenCount   /anthropic/v1/messages/count_tokens""",
+    ("custom", Settings(formats=tuple((form, "") for form in Format))): """
+        Completions  /v1/chat/completions
+        Messages     /v1/messages
+        Responses    /v1/responses
+        Embeddings   /v1/embeddings
+        Rerank       /v2/rerank
+        TokenCount   /v1/messages/count_tokens
+        Realtime     /v1/realtime""",
+    ("custom", Settings(formats=((Format.RERANK, "/rank"),))): """
+        Rerank       /rank""",
 }
 
 
 @pytest.mark.parametrize(("name", "settings"), GOLDEN, ids=[f"{name}-{n}" for n, (name, _) in enumerate(GOLDEN)])
 def test_where_each_format_goes(name: str, settings: Settings) -> None:
     found = provider(name, settings)
-    host = PROVIDERS[name].host(settings)
-    lines = [f"{form:<12} {host} {path.of(found.model, b'').decode()}" for form, path in found.paths.items()]
+    lines = [f"{form:<12} {path.of(found.model, b'').decode()}" for form, path in found.paths.items()]
     assert lines == [line.strip() for line in GOLDEN[name, settings].strip().splitlines()]
 
 
@@ -100,17 +89,13 @@ def test_every_provider_has_a_line() -> None:
 
 
 def test_parameters_of_the_client_stay_but_for_ours() -> None:
-    path = provider("azureopenai", Settings(host="h", api_version="preview")).paths[Format.COMPLETIONS]
+    path = provider("azure-openai", Settings(api_version="preview")).paths[Format.COMPLETIONS]
     assert path.of("m", b"api-version=2020&a=1&b") == b"/openai/v1/chat/completions?api-version=preview&a=1&b"
     assert provider("openai", Settings()).paths[Format.COMPLETIONS].of("m", b"a=1") == b"/v1/chat/completions?a=1"
 
 
-def test_a_deployment_is_the_model() -> None:
-    assert provider("azureopenai", OPENAI_SIZED).model == "dep"
-
-
 def test_messages_have_headers_of_anthropic_wherever_they_go() -> None:
-    found = provider("custom", Settings(host="h", formats=((Format.MESSAGES, ""),)))
+    found = provider("custom", Settings(formats=((Format.MESSAGES, ""),)))
     assert found.family(Format.MESSAGES) is ANTHROPIC
     assert found.family(Format.COMPLETIONS) is OPENAI
     assert found.family(None) is OPENAI

@@ -9,7 +9,8 @@ import pytest
 
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.routes import Format
-from dataplane.llm.shaping import EDITS, Given, Message, Shape, shape
+from dataplane.llm.shape import Message, Shape
+from dataplane.llm.shaping import EDITS, Given, shape
 
 CHAT = {"model": "gpt", "messages": [{"role": "user", "content": "hi"}]}
 RULES = Shape(prepend=(Message("system", "be kind"), Message("user", "first")), append=(Message("user", "last"),))

@@ -1,0 +1,85 @@
+"""What happens with requests to LLM providers (`backend.ai`): what they are, what becomes of their bodies, who may use
+which model.
+
+A value of plans: the kind of backend (`backends/llm`) acts on it. Of other backends it says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import chain
+from types import MappingProxyType
+from typing import Final
+
+from dataplane.chain import expressions, rules
+from dataplane.chain.filter import Env, Refused
+from dataplane.llm.policies import AiPolicies, AiPolicy
+from dataplane.llm.routes import ALL_COMPLETIONS, ROUTE_TYPES, Routes, RouteType
+from dataplane.llm.shape import Message, Shape
+from gatewright.turns import paced
+from gatewright.wire.v1 import ai_pb2
+
+OWN: Final = "policies of the route or backend itself"
+_PREFIX: Final = "AI_ROUTE_TYPE_"
+
+
+def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
+    """Raises `Refused` for an expression that cannot work."""
+    shape = Shape(
+        overrides=_fields("overrides", config.overrides),
+        defaults=_fields("defaults", config.defaults),
+        aliases=MappingProxyType(dict(config.model_aliases)),
+        prepend=_messages(config.prompt.prepend),
+        append=_messages(config.prompt.append),
+    )
+    transformations = tuple(
+        (each.field, expressions.compiled(each.expression, "request", f"transformations[{index}].expression"))
+        for index, each in enumerate(paced(config.transformations))
+    )
+    routes = Routes((end, _route(end, number)) for end, number in config.routes.items()) if config.routes else None
+    return AiPolicy(
+        shape, transformations, routes or ALL_COMPLETIONS, _rules(config, env), tuple(sorted(config.model_aliases))
+    )
+
+
+def _fields(where: str, fields: Sequence[ai_pb2.AiField]) -> tuple[tuple[str, bytes], ...]:
+    for index, each in enumerate(fields):
+        try:
+            json.loads(each.value)
+        except ValueError as error:
+            raise Refused(f"{where}[{index}].value: {error}") from None
+    return tuple((each.field, each.value.encode()) for each in fields)
+
+
+def _messages(messages: Sequence[ai_pb2.AiMessage]) -> tuple[Message, ...]:
+    return tuple(Message(each.role.lower(), each.content) for each in messages)
+
+
+def _route(end: str, number: ai_pb2.AiRouteType) -> RouteType:
+    found = {name.upper(): row for name, row in ROUTE_TYPES.items()}
+    try:
+        name = ai_pb2.AiRouteType.Name(number).removeprefix(_PREFIX)
+    except ValueError:
+        raise Refused(f"routes[{end}]: {number} is not known to this proxy") from None
+    return found.get(name.removeprefix("ANTHROPIC_").replace("_", ""), found["COMPLETIONS"])
+
+
+def _rules(config: ai_pb2.BackendAi, env: Env) -> tuple[rules.Rule, ...]:
+    if not config.HasField("authorization"):
+        return ()
+    who = str(env.origin) if env.origin.policy else OWN
+    try:
+        return (rules.compiled(config.authorization, "request", env, who),)
+    except Refused as error:
+        raise Refused(f"authorization.{error}") from None
+
+
+def merged(policies: Sequence[AiPolicy], best: AiPolicy) -> AiPolicies:
+    """Rules of all of them, the rest of the one that wins."""
+    return AiPolicies(best, tuple(chain.from_iterable(each.rules for each in policies)))
+
+
+def closed(why: str) -> AiPolicies:
+    """In place of one that cannot be built."""
+    return AiPolicies(refused=why)
