@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from dataplane.backends.llm.backend import Llm
 from dataplane.backends.mcp.backend import Mcp
 from dataplane.upstream.kinds import FORWARDED, GUARDED, REFUSED, Address, Kind, Position, Row, checked
 
@@ -113,7 +114,7 @@ class Refused:
         holder.lease_failed("refused", f"{plan.key}: {plan.refused}")
 
 
-_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Agent())
+_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Llm(), Agent())
 
 KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _KINDS}
 """By field of the wire's Backend message."""

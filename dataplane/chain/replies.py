@@ -100,6 +100,13 @@ REPLIES = _table(
     ("McpNoTargets", 503, "no MCP servers", False),
     ("McpBusy", 503, "too many streams or messages of MCP at a time", False),  # the older transport
     ("McpTargetFailed", 502, "MCP server is not available", False),
+    ("LlmBadRequest", 400, "request body cannot be used", False),  # docs/llm: what APIs of LLM providers take
+    ("LlmFormatUnsupported", 400, "the provider does not have this API", False),  # spec 2, BackendAI `routes`
+    ("LlmModelDenied", 403, "this model may not be used", False),  # decisions: who may use which model
+    ("LlmMethodNotAllowed", 405, "method not allowed", False),  # RFC 9110 15.5.6
+    ("LlmContentCoding", 415, "request body must not be compressed", False),  # RFC 9110 15.5.16
+    ("LlmNotSupported", 501, "not supported yet", False),  # decisions: not supported yet
+    ("LlmStreamBroken", 502, "the provider ended the stream before its end", False),  # an event of the stream
     ("InternalError", 500, "internal error", True),
 )
 

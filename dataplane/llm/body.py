@@ -48,7 +48,7 @@ class _Span(NamedTuple):
 class Body:
     """One body. Raises `Malformed` for what is no JSON object."""
 
-    __slots__ = ("_data", "_edits", "_raw", "names")
+    __slots__ = ("_data", "_edits", "_found", "_raw", "names")
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -57,6 +57,8 @@ class Body:
             raise Malformed("", f"the body must be a JSON object: {_why(error)}") from None
         self._data = data
         self._edits: dict[str, bytes | None] = {}
+        self._found: list[_Span] | None = None
+        """Where its fields stand; None: nobody has asked."""
         self.names = self._raw.keys()
         """Of the fields as they came."""
 
@@ -105,14 +107,10 @@ class Body:
     def is_edited(self) -> bool:
         return bool(self._edits)
 
-    def twice(self) -> str | None:
-        """Name of a field that stands there more than once; None: none does. Readers differ in which of them counts."""
-        seen = set[str]()
-        for span in self._spans():
-            if span.name in seen:
-                return span.name
-            seen.add(span.name)
-        return None
+    def is_twice(self, name: str) -> bool:
+        """Whether a field stands there more than once: readers differ in which of them counts."""
+        spans = self._spans()
+        return len(spans) != len(self._raw) and sum(span.name == name for span in spans) > 1
 
     def other_spelling(self, name: str) -> str:
         """A field that a reader which ignores case takes for `name`, and that is not it; "": there is none."""
@@ -138,6 +136,11 @@ class Body:
         return data[:opening] + b",".join(parts) + data[closing:]
 
     def _spans(self) -> list[_Span]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def _find(self) -> list[_Span]:
         found = list(self._counted())
         if len(found) == len(self._raw) and self._is_last(found):
             return found

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from dataplane.llm.routes import Format, RouteType
+
+if TYPE_CHECKING:
+    from dataplane.reply import Reply
 
 JSON: Final = b"application/json"
 
@@ -66,6 +70,13 @@ SHAPES: Final[dict[RouteType, _Shape]] = {
 def body(route: RouteType, status: int, reason: str, message: str, field: str = "") -> bytes:
     """The body of an answer. `reason`: a code of `chain/replies`; `field`: what of the request it is about."""
     return _written(SHAPES.get(route, _openai)(status, reason, message, field))
+
+
+def refused(route: RouteType, reply: Reply, message: str = "", field: str = "") -> Reply:
+    """The same answer, as clients of the API read it. `message`: in place of the text of its row."""
+    text = message or reply.body.decode()
+    written = body(route, reply.status, reply.reason, text, field)
+    return replace(reply, body=written, content_type=JSON, detail=reply.detail or message)
 
 
 def event(route: RouteType, status: int, reason: str, message: str, sequence: int = 0) -> bytes:

@@ -41,6 +41,22 @@ CHATS: Final = frozenset((Format.COMPLETIONS, Format.MESSAGES, Format.RESPONSES)
 ANY: Final = "*"
 
 
+ENDS: Final = {
+    b"/chat/completions": Format.COMPLETIONS,
+    b"/messages": Format.MESSAGES,
+    b"/responses": Format.RESPONSES,
+    b"/embeddings": Format.EMBEDDINGS,
+    b"/rerank": Format.RERANK,
+    b"/count_tokens": Format.TOKEN_COUNT,
+}
+"""Of paths as providers have them."""
+
+
+def detected(path: bytes) -> Format:
+    """What a request is that passes as it is. Others are read as Completions, whose names of usage many have."""
+    return next((form for end, form in ENDS.items() if path.endswith(end)), Format.COMPLETIONS)
+
+
 class Routes:
     """The table of a policy: the longest suffix that the path ends with, `*` last, Completions where none does."""
 

@@ -17,9 +17,10 @@ from dataplane.llm.usage import NO_USAGE, Report, Usage
 MAX_EVENT: Final = 1_048_576
 """Bytes of one event that are kept to read it. One that is larger passes unread."""
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_NUMBER: Final = re.compile(rb'"sequence_number"\s*:\s*(\d{1,9})\b')
 _DATA: Final = re.compile(rb"(?:^|[\r\n])data:[ ]?([^\r\n]*)")
 MARKS: Final = {
-    Format.COMPLETIONS: re.compile(rb'"usage"\s*:\s*\{|"error"|\[DONE\]'),
+    Format.COMPLETIONS: re.compile(rb'"usage"\s*:\s*\{|"finish_reason"\s*:\s*"|"error"|\[DONE\]'),
     Format.MESSAGES: re.compile(rb"message_|error"),
     Format.RESPONSES: re.compile(rb"error|response\.(?:created|completed|incomplete|failed)"),
 }
@@ -30,7 +31,7 @@ class Watch:
     """One stream. `hides`: the event with nothing but usage, which the client has not asked for, is taken out."""
 
     __slots__ = (
-        *("_form", "_held", "_hides", "_is_lost", "_marks"),
+        *("_form", "_held", "_hides", "_is_lost", "_last", "_marks"),
         *("failed", "has_token", "is_complete", "model", "tier", "usage", "wants"),
     )
 
@@ -39,8 +40,8 @@ class Watch:
         self._form = form
         self._hides = hides
         self._marks = MARKS.get(form)
-        self._held = b""
-        """The beginning of an event."""
+        self._held = self._last = b""
+        """The beginning of an event; and the events before it."""
         self._is_lost = False
         """The event that is under way is too large to be read."""
         self.usage: Usage = NO_USAGE
@@ -57,6 +58,7 @@ class Watch:
         if not end:
             return self._more(data, whole)
         events, self._held = whole[:end], whole[end:]
+        self._last = events
         if self._is_lost:
             self._is_lost = False
             first = _EVENT_END.search(events)
@@ -70,6 +72,17 @@ class Watch:
         """What is left, of a stream that ended within an event."""
         held, self._held = self._held, b""
         return held if self._hides else b""
+
+    @property
+    def is_between_events(self) -> bool:
+        """An event may be added behind what the client has."""
+        return self._hides or not (self._held or self._is_lost)
+
+    @property
+    def next_number(self) -> int:
+        """Of the next event, where the format counts them."""
+        found = _NUMBER.findall(self._last)
+        return int(found[-1]) + 1 if found else 0
 
     def _more(self, data: bytes, whole: bytes) -> bytes:
         if self._is_lost or len(whole) > MAX_EVENT:

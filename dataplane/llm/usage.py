@@ -181,7 +181,9 @@ def _completions_event(event: Raw) -> Report:
     failed = event.get("error")
     if failed:
         return Report(failed=_message(failed))
-    return _of_openai(event)
+    choices = event.get("choices")
+    ends = type(choices) is list and any(type(each) is dict and each.get("finish_reason") for each in choices)
+    return replace(_of_openai(event), is_last=ends)
 
 
 def _messages_event(event: Raw) -> Report:

@@ -140,7 +140,15 @@ class Recorder:
 
     def count(self, metric: str, *labels: str) -> None:
         """Add 1 to a counter: of kinds of backends, whose metrics are in `metric_rows`."""
-        self.slots[self.metrics.counter(metric, *labels)] += 1
+        self.add(metric, 1, *labels)
+
+    def add(self, metric: str, amount: int, *labels: str) -> None:
+        """The same of more than one."""
+        self.slots[self.metrics.counter(metric, *labels)] += amount
+
+    def observe(self, metric: str, seconds: float, *labels: str) -> None:
+        """Count a duration in a histogram: of kinds of backends, as above."""
+        self.metrics.observe(self.metrics.histogram(metric, *labels), seconds)
 
     def upstream_open(self) -> int:
         """How many connections to upstreams are open now."""

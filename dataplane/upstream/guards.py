@@ -56,6 +56,10 @@ class Guard:
         """Those that may be chosen. As `health.Watch.usable`."""
         return endpoints if self._watch is None else self._watch.usable(endpoints, far)
 
+    def has_usable(self, endpoints: Sequence[Endpoint]) -> bool:
+        """As `health.Watch.has_usable`."""
+        return self._watch is None or self._watch.has_usable(endpoints)
+
     def answered(self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None) -> None:
         """As `health.Watch.answered`."""
         if self._watch is not None:

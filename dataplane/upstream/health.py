@@ -192,6 +192,10 @@ class Watch(Generic[WatchableT]):
             self._usable = self._sorted_out(endpoints, now) or self._sorted_out(far, now) or endpoints
         return self._usable
 
+    def has_usable(self, endpoints: Sequence[WatchableT]) -> bool:
+        """Whether one of `endpoints` (not empty) is not evicted."""
+        return self.rules.eviction is None or self.usable(endpoints) is not endpoints
+
     def _sorted_out(self, endpoints: Sequence[WatchableT], now: float) -> Sequence[WatchableT]:
         usable = []
         for endpoint in endpoints:

@@ -33,7 +33,7 @@ def test_named_files_exist(page: Path) -> None:
     assert missing(page) == []
 
 
-INDEXES = ("README.md", "docs/policies.md", "docs/mcp/README.md")
+INDEXES = ("README.md", "docs/policies.md", "docs/mcp/README.md", "docs/llm/README.md")
 """Pages that list others; those after the first are reached from it."""
 
 

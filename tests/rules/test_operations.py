@@ -88,6 +88,9 @@ def test_log_fields() -> None:
     item = {"target": "t", "name": "n"}
     of_mcp = {"methodName": "tools/call", "sessionId": "5e", "tool": item, "prompt": item, "resource": item}
     exchange.leave("mcp", of_mcp)
+    names = ["operation", "provider", "requestModel", "responseModel"]
+    counts = ["inputTokens", "outputTokens", "cachedInputTokens", "cacheCreationInputTokens", "reasoningTokens"]
+    exchange.leave("llm", {**dict.fromkeys(names, "x"), **dict.fromkeys(counts, 1), "timeToFirstToken": 1_000_000})
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)

@@ -46,6 +46,16 @@ HOMES: Final = {
         ),
         7,
     ),
+    "llm": Home(
+        re.compile("(?<![A-Za-z])llm|backend_ai", re.IGNORECASE),
+        (
+            "dataplane/llm/*",
+            "dataplane/backends/llm/*",
+            "dataplane/filters/settings/backend_ai.py",
+            "dataplane/telemetry/*_rows/llm.py",
+        ),
+        6,
+    ),
     "a2a": Home(
         re.compile("a2a", re.IGNORECASE),
         (

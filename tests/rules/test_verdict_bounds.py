@@ -33,7 +33,7 @@ SAME = {
     r"^HTTPCORSFilter\.allow_methods: (without max_length|max_length 10)": "there are nine, and * stands alone",
     r"^ShutdownSpec\.(min: (without le|le \d+)|max: (without ge|ge -1))": "min is at most max",
     r"^AwsAssumeRole\.role_arn: min_length 2|^PolicyAncestorStatus\.controller_name: min_length 2": "by pattern",
-    r"^MCPAuthorization(: |\.)": "as Authorization, of which there are rows",
+    r"^(MCP|AI)Authorization(: |\.)": "as Authorization, of which there are rows",
     r"^(MCPGuardrailsProcessor|AwsBackend)\.\w+: required": "exactly one of one field",
     r"^(MCPGuardrailsProcessor|AwsBackend): one_of .*is set already": "exactly one of one field",
     r"^(Transformation|RateLimits)OrConditional: OrConditional.*is required, or conditional": "no field is required",

@@ -264,6 +264,11 @@ class Terminator:
             parts[:] = [b"".join(parts)]
         return parts[0] if parts else b""
 
+    def replace(self, data: bytes) -> None:
+        """The request's content, which is here whole, is `data` from now on, for whom it is handed on to."""
+        self._parts[:] = [data]
+        self._size = len(data)
+
     async def body(self, most: int) -> bytes:
         """The request's content, whole, of at most `most` bytes. Raises `TooLarge` and `NoRoom`, which who serves may
         let pass: the client reads what they mean."""

@@ -10,15 +10,17 @@ import json
 from collections.abc import Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dataplane.chain import expressions, rules
 from dataplane.chain.filter import Env, Refused
-from dataplane.llm.policies import AiPolicies, AiPolicy
-from dataplane.llm.routes import ALL_COMPLETIONS, ROUTE_TYPES, Routes, RouteType
-from dataplane.llm.shape import Message, Shape
 from gatewright.turns import paced
 from gatewright.wire.v1 import ai_pb2
+
+if TYPE_CHECKING:
+    from dataplane.llm.policies import AiPolicies, AiPolicy
+    from dataplane.llm.routes import RouteType
+    from dataplane.llm.shape import Message
 
 OWN: Final = "policies of the route or backend itself"
 _PREFIX: Final = "AI_ROUTE_TYPE_"
@@ -26,6 +28,10 @@ _PREFIX: Final = "AI_ROUTE_TYPE_"
 
 def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
     """Raises `Refused` for an expression that cannot work."""
+    from dataplane.llm.policies import AiPolicy  # by the first policy of this kind, as below
+    from dataplane.llm.routes import ALL_COMPLETIONS, Routes
+    from dataplane.llm.shape import Shape
+
     shape = Shape(
         overrides=_fields("overrides", config.overrides),
         defaults=_fields("defaults", config.defaults),
@@ -53,10 +59,14 @@ def _fields(where: str, fields: Sequence[ai_pb2.AiField]) -> tuple[tuple[str, by
 
 
 def _messages(messages: Sequence[ai_pb2.AiMessage]) -> tuple[Message, ...]:
+    from dataplane.llm.shape import Message
+
     return tuple(Message(each.role.lower(), each.content) for each in messages)
 
 
 def _route(end: str, number: ai_pb2.AiRouteType) -> RouteType:
+    from dataplane.llm.routes import ROUTE_TYPES
+
     found = {name.upper(): row for name, row in ROUTE_TYPES.items()}
     try:
         name = ai_pb2.AiRouteType.Name(number).removeprefix(_PREFIX)
@@ -77,9 +87,13 @@ def _rules(config: ai_pb2.BackendAi, env: Env) -> tuple[rules.Rule, ...]:
 
 def merged(policies: Sequence[AiPolicy], best: AiPolicy) -> AiPolicies:
     """Rules of all of them, the rest of the one that wins."""
+    from dataplane.llm.policies import AiPolicies
+
     return AiPolicies(best, tuple(chain.from_iterable(each.rules for each in policies)))
 
 
 def closed(why: str) -> AiPolicies:
     """In place of one that cannot be built."""
+    from dataplane.llm.policies import AiPolicies
+
     return AiPolicies(refused=why)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dataplane.telemetry.log_rows import a2a, mcp
+from dataplane.telemetry.log_rows import a2a, llm, mcp
 
-GROUPS: Final = (a2a.GROUP, mcp.GROUP)
+GROUPS: Final = (a2a.GROUP, mcp.GROUP, llm.GROUP)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dataplane.telemetry.metric_rows import a2a, mcp
+from dataplane.telemetry.metric_rows import a2a, llm, mcp
 
-ROWS: Final = (*a2a.ROWS, *mcp.ROWS)
+ROWS: Final = (*a2a.ROWS, *mcp.ROWS, *llm.ROWS)

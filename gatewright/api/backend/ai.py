@@ -10,6 +10,7 @@ from gatewright.api.backend.prompt_guard import AIPromptGuard
 from gatewright.api.schema.cel_field import RequestExpression
 from gatewright.api.schema.fields import Boolean, Integer, Json, ShortString
 from gatewright.api.schema.model import Model, RuledModel
+from gatewright.api.traffic.authorization import Authorization
 
 _FIELDS = Field(min_length=1, max_length=64)
 RouteType = Literal[
@@ -78,6 +79,10 @@ class PromptCachingConfig(Model):
     """Where among the messages: 0 is the second to last, higher values lie further toward the start."""
 
 
+class AIAuthorization(Authorization):
+    """A rule, asked when the body of a request was read. `llm.*` has values there."""
+
+
 class BackendAI(RuledModel):
     """Policies for backends of type `ai`."""
 
@@ -97,3 +102,6 @@ class BackendAI(RuledModel):
     """Cache points that are set automatically."""
     routes: dict[str, RouteType] | None = None
     """What a request is, by the end of its path; `*` is any path. Default is Completions for all."""
+    authorization: AIAuthorization | None = None
+    """A rule about who may use which model: requests that it refuses are answered with 403, and lists of models leave
+    out what it refuses. Rules of several policies add up. Gatewright extension."""

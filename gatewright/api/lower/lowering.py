@@ -23,7 +23,7 @@ from gatewright.api.routes.http_route import HTTPHeaderMatch, HTTPPathMatch, HTT
 from gatewright.api.schema import duration
 from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.traffic.jwt_authentication import JWKS, JWTAuthentication, JWTMCPConfig, JWTProvider
-from gatewright.wire.v1 import mcp_pb2
+from gatewright.wire.v1 import ai_pb2, mcp_pb2
 
 _MessageT = TypeVar("_MessageT", bound=Message)
 _Read = Callable[[Any], Any]  # of a model's value
@@ -258,6 +258,14 @@ def _phases(processor: Any) -> dict[str, int]:
     return {method: mcp_pb2.McpPhase.Value(f"MCP_PHASE_{phase.upper()}") for method, phase in processor.methods.items()}
 
 
+def _route_types(policy: Any) -> dict[str, int] | None:
+    """What requests are by the end of their path, which is an enum in a map."""
+    if policy.routes is None:
+        return None
+    numbers = _constants(ai_pb2.AiRouteType.DESCRIPTOR)
+    return {end: numbers[_snake(found)] for end, found in policy.routes.items()}
+
+
 EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("RouteMatch", "path"): _path,
     ("RouteMatch", "method"): _http_method,
@@ -324,6 +332,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("ApiKeyAuthentication", "secrets"): _nothing,
     ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
     ("Eviction", "duration_ms"): _milliseconds("duration"),
+    ("BackendAi", "routes"): _route_types,
+    ("AiField", "value"): _json("value"),
     ("BackendMcp", "authentication"): _mcp_authentication,
     ("BackendMcp", "keep_alive_ms"): _milliseconds("keep_alive"),
     ("McpProcessor", "backend"): _nothing,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tests.rules.verdicts.authentication import AUTHORIZATION
 from tests.rules.verdicts.backend_policies import INT32, SIMPLE
-from tests.rules.verdicts.common import D, K, P, header_name, short_string
+from tests.rules.verdicts.common import D, K, P, X, header_name, short_string
 from tests.rules.verdicts.references import (
     BACKEND_REF,
 )
@@ -206,5 +207,6 @@ AI = shape(
     enum("routes.{/v1/chat/completions}", ROUTE_TYPES, _TYPES),
     valid("routes", {"*": "Passthrough"}, _ROUTES),
     unknown("models", [], _ROUTES),
+    nested("authorization", AUTHORIZATION, X + "who may use which model"),
 )
 """BackendAI."""

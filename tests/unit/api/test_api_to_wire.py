@@ -16,6 +16,7 @@ from gatewright.api.schema.model import model_in
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.api.traffic.traffic import Traffic
 from gatewright.wire.v1 import (
+    ai_pb2,
     authentication_pb2,
     backend_policy_pb2,
     connection_pb2,
@@ -498,6 +499,7 @@ def test_exceptions_name_fields_that_exist() -> None:
             backend_policy_pb2,
             connection_pb2,
             mcp_pb2,
+            ai_pb2,
         )
         for name, message in module.DESCRIPTOR.message_types_by_name.items()
     }

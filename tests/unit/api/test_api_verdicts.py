@@ -470,8 +470,8 @@ OTHERS: list[Row] = [
     ("GatewayBackend", "spec.policies", {"http": {"version": "HTTP2"}}, None),
     ("GatewayBackend", "spec.policies", {"auth": {"passthrough": {}}}, "not supported yet: "),
     ("GatewayBackend", "spec.policies", {"http": {"version": "HTTP3"}}, "must be one of HTTP1, HTTP2"),
-    ("GatewayBackend", "spec", {"ai": {"provider": {"openai": {}, "path": "/a"}}}, "not supported yet: "),
-    ("GatewayBackend", "spec", {"ai": {"provider": {"openai": {}, "pathPrefix": "/a"}}}, "not supported yet: "),
+    ("GatewayBackend", "spec", {"ai": {"provider": {"openai": {}, "path": "/a"}}}, None),
+    ("GatewayBackend", "spec", {"ai": {"provider": {"openai": {}, "pathPrefix": "/a"}}}, None),
     (
         "GatewayBackend",
         "spec",
@@ -484,7 +484,8 @@ OTHERS: list[Row] = [
         {"ai": {"provider": {"bedrock": {"region": "r"}, "pathPrefix": "/a"}}},
         "is valid only with openai or anthropic",
     ),
-    ("GatewayBackend", "spec", {"ai": {"groups": groups(["a", "b"], ["c"])}}, "not supported yet: "),
+    ("GatewayBackend", "spec", {"ai": {"groups": groups(["a", "b"], ["c"])}}, None),
+    ("GatewayBackend", "spec", {"ai": {"provider": {"vertexai": {"projectId": "p"}}}}, "not supported yet: "),
     (
         "GatewayBackend",
         "spec",

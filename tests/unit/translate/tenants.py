@@ -83,6 +83,7 @@ spec: {spec}
 SELECTOR = "{mcp: {targets: [{name: all, selector: {namespaces: {matchLabels: {tools: 'yes'}}}}]}}"
 STATIC = f"{{static: {{host: 203.0.113.1, port: 443}}, policies: {TLS}}}"
 SERVER = f"{{mcp: {{targets: [{{name: one, static: {{host: 203.0.113.1, port: 443, policies: {TLS}}}}}]}}}}"
+PROVIDER = f"{{ai: {{groups: [{{providers: [{{name: one, openai: {{}}, host: 203.0.113.1, policies: {TLS}}}]}}]}}}}"
 SERVICE_REF = "{name: tools, namespace: a, port: 80}"
 BACKEND_REF = "{group: gatewright.dev, kind: GatewayBackend, name: tools, namespace: %s}"
 

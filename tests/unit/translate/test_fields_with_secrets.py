@@ -20,6 +20,7 @@ from tests.unit.translate.golden import World
 from tests.unit.translate.tenants import (
     BACKEND_REF,
     OURS,
+    PROVIDER,
     ROUTES,
     SERVER,
     SERVICE_REF,
@@ -90,6 +91,10 @@ BROUGHT = {
     ),
     "GatewayBackend.spec.policies.tls.mtlsCertificateRef[]": (backend("a", STATIC), *BY_ROUTE),
     "GatewayBackend.spec.mcp.targets[].static.policies.tls.mtlsCertificateRef[]": (backend("a", SERVER), *BY_ROUTE),
+    "GatewayBackend.spec.ai.groups[].providers[].policies.tls.mtlsCertificateRef[]": (
+        backend("a", PROVIDER),
+        *BY_ROUTE,
+    ),
 }
 """Brought along by what another namespace may refer to: they stay unless a grant names the Secret."""
 
@@ -137,6 +142,7 @@ PUBLIC = {
     "Gateway.spec.tls.frontend.perPort[].tls.validation.caCertificateRefs[]",
     "BackendTLSPolicy.spec.validation.caCertificateRefs[]",
     "GatewayBackend.spec.mcp.targets[].static.policies.tls.caCertificateRefs[]",
+    "GatewayBackend.spec.ai.groups[].providers[].policies.tls.caCertificateRefs[]",
     "GatewayBackend.spec.policies.tls.caCertificateRefs[]",
     "GatewayPolicy.spec.backend.tls.caCertificateRefs[]",
 }

@@ -1,0 +1,1 @@
+"""LLM providers behind one backend: what acts on `dataplane/llm`."""

@@ -1,0 +1,131 @@
+"""What is known of one call of an LLM, for expressions and the log (`llm.*`).
+
+What few ask for is made when somebody does: the messages of a request, what an answer says. It has a value as long as
+the body that it is read from is kept (docs/llm/telemetry.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.llm import content
+from dataplane.llm.body import Malformed
+from dataplane.llm.usage import Usage
+from gatewright.cel.values import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.llm.body import Body
+    from dataplane.llm.routes import Format
+
+VARIABLE: Final = "llm"
+PARAMS: Final = "llm.params"
+REQUEST: Final = "llmRequest"
+KEPT: Final = 16_384
+"""Bytes of a request's body that is kept for `llm.prompt` and `llm.params` while an answer comes; of a larger one they
+have a value until the head of the answer is there."""
+_NANOSECONDS: Final = 1_000_000_000
+
+TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "temperature": (float, int),
+    "top_p": (float, int),
+    "frequency_penalty": (float, int),
+    "presence_penalty": (float, int),
+    "seed": (int,),
+    "max_tokens": (int,),
+    "encoding_format": (str,),
+    "dimensions": (int,),
+}
+"""`llm.params`, with the types that the table of variables gives them."""
+_DOUBLES: Final = (float, int)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)
+
+
+_COUNTS: Final = tuple((each.name, _camel(each.name)) for each in fields(Usage))
+"""Fields of `Usage`, and what expressions call them."""
+
+
+class Facts(dict[str, Any]):  # Any: values of expressions
+    """`llm`, or a part of it; with what is made when it is asked for."""
+
+    __slots__ = ("_later",)
+
+    def __init__(self, known: dict[str, Any], later: dict[str, Callable[[], Any]]) -> None:
+        super().__init__(known)
+        self._later = later
+
+    def get(self, name: str, default: Any = None) -> Any:
+        made = self._later.pop(name, None) if self._later else None
+        if made is not None:
+            found = made()
+            if found is not None:
+                self[name] = found
+        return super().get(name, default)
+
+    def later(self, name: str, made: Callable[[], Any]) -> None:
+        self._later[name] = made
+
+    def take(self, other: Facts) -> None:
+        """What another one has, with what it would make."""
+        self.update(other)
+        self._later |= other._later
+
+    def forget(self) -> None:
+        """What was not asked for has no value any more."""
+        self._later.clear()
+
+
+def of_request(form: Format, body: Body, provider: str) -> tuple[Facts, Facts]:
+    """`llm` of a request, and `llm.params`. `form`: how its body is read."""
+    params = Facts({}, {name: _param(body, name) for name in TYPES})
+    known: dict[str, Any] = {"streaming": body.is_true("stream"), "provider": provider, "params": params}
+    model = body.text("model")
+    if model is not None:
+        known["requestModel"] = model
+    return Facts(known, {"prompt": lambda: content.prompt(form, _whole(body))}), params
+
+
+def _param(body: Body, name: str) -> Callable[[], Any]:
+    def value() -> Any:
+        try:
+            found = body.value(name)
+        except Malformed:
+            return None
+        if type(found) not in TYPES[name]:
+            return None
+        return float(found) if TYPES[name] == _DOUBLES else found
+
+    return value
+
+
+def _whole(body: Body) -> dict[str, Any]:
+    wanted = [name for name in ("system", "instructions", "input", "messages") if name in body.names]
+    try:
+        return {name: body.value(name) for name in wanted}
+    except Malformed:
+        return {}
+
+
+def add_usage(facts: Facts, found: Usage) -> None:
+    for field, name in _COUNTS:
+        value = getattr(found, field)
+        if value is not None:
+            facts[name] = value
+    if found.total_tokens is not None:
+        facts["totalTokens"] = found.total_tokens
+
+
+def add_answer(facts: Facts, form: Format, answer: Any) -> None:
+    """What a whole answer says, for who asks. Any: JSON of a provider."""
+    facts.later("completion", lambda: content.of_answer(form, answer)[0])
+    facts.later("toolCalls", lambda: content.of_answer(form, answer)[1])
+
+
+def seconds(value: float) -> Duration:
+    return Duration(int(value * _NANOSECONDS))

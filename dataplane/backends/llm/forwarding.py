@@ -1,0 +1,246 @@
+"""A request on its way to a provider, and its answer: bytes pass, and what they say is read beside.
+
+A whole answer is held until it is all here, so that response steps and the client's head can say what it cost; one that
+is larger than may be held passes as it comes. A stream passes event by event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.backends.llm import facts, outcomes
+from dataplane.backends.terminating.forwarding import REASONS, Forwarding
+from dataplane.chain.replies import made
+from dataplane.http.heads import Head
+from dataplane.http.lasting import is_stream
+from dataplane.http.messages import UNKNOWN
+from dataplane.llm import errors, routes, usage
+from dataplane.llm.body import Body, Malformed
+from dataplane.llm.routes import Format
+from dataplane.llm.streams import Watch
+
+if TYPE_CHECKING:
+    from dataplane.backends.llm.facts import Facts
+    from dataplane.backends.llm.typing import LlmExchange
+    from dataplane.backends.terminating.terminator import Terminator
+    from dataplane.chain.calls import CallFailed, CallRequest
+    from dataplane.http.messages import ResponseHead
+    from dataplane.llm.routes import RouteType
+
+MAX_ANSWER: Final = 4_194_304
+"""Bytes of a whole answer that is held until it is all here."""
+MAX_ASKED: Final = 262_144
+"""Bytes of a request that passes as it is, of which a copy is read."""
+_ERROR: Final = 400
+
+
+class Passing(Forwarding):
+    """As it is, in both directions."""
+
+    __slots__ = ("_facts", "_is_counted", "_route", "_x")
+
+    def __init__(self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts) -> None:
+        """`plan`: a BackendPlan."""
+        super().__init__(out, plan, request)
+        self._x: LlmExchange = out.x  # type: ignore[assignment]  # the exchange, of which both are a part
+        self._facts = known
+        self._route = route
+        self._is_counted = False
+
+    def broke(self, error: CallFailed) -> None:
+        if self._is_passing:
+            self.out.lost()
+        else:
+            self._x.reply(errors.refused(self._route, made(REASONS[error.cause], str(error))))
+
+    def over_whole(self) -> None:
+        self._count()
+
+    def cancel(self) -> None:
+        super().cancel()
+        self._count()
+
+    def _count(self) -> None:
+        """For metrics and the log, once."""
+        if not self._is_counted:
+            self._is_counted = True
+            outcomes.record(self._x, self._route, self._facts, self.calls.clock() - self.started)
+
+
+class Reading(Passing):
+    """What the answer says is read: its usage, its model, when the first token came."""
+
+    __slots__ = ("_form", "_hides", "_kept", "_kept_head", "_kept_size", "_watch")
+    adds_events = True
+    """A stream that breaks off gets an event which says so."""
+
+    def __init__(
+        self,
+        out: Terminator,
+        plan: Any,
+        request: CallRequest,
+        route: RouteType,
+        known: Facts,
+        form: Format = Format.COMPLETIONS,
+        hides_usage: bool = False,
+    ) -> None:
+        super().__init__(out, plan, request, route, known)
+        self._form = form
+        self._hides = hides_usage
+        self._watch: Watch | None = None
+        self._kept_head: ResponseHead | None = None
+        """Of an answer that is held until it is all here."""
+        self._kept: list[bytes] = []
+        self._kept_size = 0
+
+    def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        if len(self.body) > facts.KEPT:
+            self._facts.forget()
+        if head.status >= _ERROR:
+            super().answered(head, first, end)
+            return
+        lines = Head(head.block, head.low)
+        if lines.get(b"content-encoding") is not None:
+            super().answered(head, first, end)  # it was not asked for, and cannot be read
+        elif is_stream(lines):
+            self._watch = Watch(self._form, self._hides)
+            super().answered(_without_length(head) if self.adds_events else head, self._watched(first), False)
+            if end:
+                self.upstream_content(b"", True)
+        elif head.length <= MAX_ANSWER:
+            self._kept_head = head
+            self._take(first, end)
+        else:
+            super().answered(head, first, end)
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        if self._kept_head is not None:
+            self._take(data, end)
+        elif self._watch is None:
+            super().upstream_content(data, end)
+        else:
+            data = self._watched(data)
+            if end:
+                data += self._watch.end() + self._ending(self._watch)
+            super().upstream_content(data, end)
+
+    def upstream_trailers(self, lines: bytes) -> None:
+        if self._kept_head is not None:
+            self._take(b"", True)
+        else:
+            if self._watch is not None:
+                self.out.give(self._watch.end() + self._ending(self._watch))
+            super().upstream_trailers(lines)
+
+    # --- an answer that is held
+
+    def _take(self, data: bytes, end: bool) -> None:
+        head = self._kept_head
+        assert head is not None
+        self._kept.append(data)
+        self._kept_size += len(data)
+        if not end and self._kept_size <= MAX_ANSWER:
+            return
+        self._kept_head = None
+        data = b"".join(self._kept)
+        self._kept.clear()
+        if end:
+            self._read_whole(data)
+        super().answered(head, data, end)
+
+    def _read_whole(self, data: bytes) -> None:
+        answer = usage.parsed(data)
+        report = usage.of_answer(self._form, answer)
+        self._note(report.usage, report.model, report.tier)
+        facts.add_answer(self._facts, self._form, answer)
+
+    # --- a stream
+
+    def _watched(self, data: bytes) -> bytes:
+        watch = self._watch
+        assert watch is not None
+        had_token = watch.has_token
+        given = watch.feed(data) if data else b""
+        if watch.has_token and not had_token:
+            self._facts["timeToFirstToken"] = facts.seconds(self.calls.clock() - self.started)
+            outcomes.first_token(self._x, self._route, self._facts, self.calls.clock() - self.started)
+        return given
+
+    def _ending(self, watch: Watch) -> bytes:
+        """What the client gets behind a stream that ended before its format's end."""
+        self._note(watch.usage, watch.model, watch.tier)
+        if watch.is_complete or watch.failed or not self.adds_events:
+            return b""
+        return self._broken(watch)
+
+    def _broken(self, watch: Watch) -> bytes:
+        row = made("LlmStreamBroken")
+        return errors.event(self._route, row.status, row.reason, row.body.decode(), watch.next_number)
+
+    def broke(self, error: CallFailed) -> None:
+        watch = self._watch
+        if watch is None or not self._is_passing:
+            super().broke(error)
+            return
+        self._note(watch.usage, watch.model, watch.tier)
+        self._x.detail = str(error)
+        self._count()
+        if self.adds_events and watch.is_between_events and not watch.is_complete:
+            self.out.give(self._broken(watch))
+            self.out.end()
+        else:
+            self.out.lost()
+
+    def cancel(self) -> None:
+        if self._watch is not None and not self.is_over:
+            self._note(self._watch.usage, self._watch.model, self._watch.tier)
+        super().cancel()
+
+    def _note(self, found: usage.Usage, model: str, tier: str) -> None:
+        facts.add_usage(self._facts, found)
+        if model:
+            self._facts["responseModel"] = model
+        if tier:
+            self._facts["serviceTier"] = tier
+
+
+class Detecting(Reading):
+    """Bytes pass as they are in both directions; what they say is read beside, as the end of the path has it."""
+
+    __slots__ = ("_asked",)
+    adds_events = False
+
+    def __init__(self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts) -> None:
+        x: LlmExchange = out.x  # type: ignore[assignment]  # as above
+        super().__init__(out, plan, request, route, known, routes.detected(x.path))
+        self._asked: list[bytes] | None = [self.body]
+        if self._is_request_here:
+            self._asked_whole()
+
+    def more(self, data: bytes, end: bool) -> None:
+        if self._asked is not None:
+            self._asked.append(data)
+            if sum(map(len, self._asked)) > MAX_ASKED:
+                self._asked = None
+            elif end:
+                self._asked_whole()
+        super().more(data, end)
+
+    def _asked_whole(self) -> None:
+        asked, self._asked = b"".join(self._asked or ()), None
+        try:
+            found, params = facts.of_request(self._form, Body(asked), self._facts["provider"])
+        except Malformed:
+            return  # nothing can be said of it
+        self._facts.take(found)
+        self._x.leave(facts.PARAMS, params)
+
+
+def _without_length(head: ResponseHead) -> ResponseHead:
+    """An event may be taken out, or added: nobody knows how long it is."""
+    if head.length == UNKNOWN:
+        return head
+    found = Head(head.block, head.low)
+    found.remove(b"content-length")
+    return replace(head, block=found.block, low=found.low, length=UNKNOWN)

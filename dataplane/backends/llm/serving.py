@@ -1,0 +1,241 @@
+"""A request to LLM providers: which API it calls, whom it goes to, what becomes of its body.
+
+The provider is chosen when the head is here, since its policies say what the request is. A request that is read is
+taken whole; one that passes as it is goes on as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from dataplane.backends.llm import facts, heads, models
+from dataplane.backends.llm.forwarding import Detecting, Passing, Reading
+from dataplane.backends.llm.visit import Visit, of_route
+from dataplane.backends.terminating.terminator import Terminator
+from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.chain.expressions import body_value
+from dataplane.chain.replies import made
+from dataplane.http.heads import Head
+from dataplane.llm import errors
+from dataplane.llm.body import Body, Malformed
+from dataplane.llm.routes import Format, RouteType, Way
+from dataplane.llm.shaping import MODEL, Given, shape
+from dataplane.upstream.parts import plan_of
+from gatewright.cel.errors import CelError
+
+if TYPE_CHECKING:
+    from dataplane.backends.llm.typing import LlmExchange
+    from dataplane.chain.reply import Reply
+    from dataplane.llm.plans import AiPlan, ProviderPlan
+    from dataplane.table.plans import BackendPlan
+    from gatewright.cel.program import Program
+
+STREAM_OPTIONS: Final = "stream_options"
+_WITH_USAGE: Final = b'{"include_usage":true}'
+_READ: Final = ("model", "stream")
+"""Fields that decide: of two by one name, readers take different ones."""
+
+
+def begun(x: LlmExchange, providers: AiPlan) -> Terminator:
+    part, plan, failed = _chosen(x, providers)
+    policies = part.policies.over(of_route(x))
+    visit = Visit(x, providers, part, plan, failed, policies, policies.policy.routes.of(x.path))
+
+    def serve(out: Terminator) -> Reply | None:
+        if policies.refused:
+            return replace(visit.refused("PolicyUnusable"), detail=policies.refused)
+        try:
+            return WAYS[visit.route](visit, out)
+        except Malformed as error:
+            return visit.refused("LlmBadRequest", str(error), error.field)
+
+    return Terminator(x, serve, takes_whole=isinstance(visit.route, Format))
+
+
+def _chosen(x: LlmExchange, providers: AiPlan) -> tuple[ProviderPlan, BackendPlan | None, str]:
+    """The first provider, by priority, that is healthy; else the first to which anything may be sent; else the first
+    one, with why nothing may."""
+    fallback, problems = None, []
+    for part in providers.providers:
+        try:
+            plan: BackendPlan = plan_of(x.table, part, x.policies, x.context.calls.leases)
+        except CallFailed as error:
+            problems.append(str(error))
+            continue
+        if plan.refused or not (plan.host or plan.endpoints):
+            problems.append(f"{plan.key}: {plan.refused or 'it has no endpoints'}")
+        elif _is_healthy(x, plan):
+            return part, plan, ""
+        else:
+            fallback = fallback or (part, plan, "")
+    return fallback or (providers.providers[0], None, "; ".join(problems))
+
+
+def _is_healthy(x: LlmExchange, plan: BackendPlan) -> bool:
+    """Whether an endpoint of it is not evicted, as far as its endpoints are known."""
+    if plan.rules is None:
+        return True
+    leases = x.context.calls.leases
+    found = plan.endpoints or leases.resolve(plan, _nothing) or ()
+    return not found or leases.guard(plan, plan.rules).has_usable(found)
+
+
+def _nothing() -> None:
+    """Nobody waits for the name here: the call resolves it."""
+
+
+# --- what is read
+
+
+def _read(visit: Visit, out: Terminator) -> Reply | None:
+    """A request of a format: its body is shaped, and its answer is read beside."""
+    x, form = visit.x, visit.route
+    assert isinstance(form, Format)  # of `WAYS`
+    refused = _unfit(visit, out, form)
+    if refused is not None:
+        return refused
+    body = Body(out.whole_body or b"")
+    for name in _READ:
+        _require_once(body, name)
+    provider = visit.part.provider
+    known, params = facts.of_request(form, body, provider.row.system)
+    x.leave(facts.VARIABLE, known)
+    x.leave(facts.PARAMS, params)
+    policy = visit.policies.policy
+    if visit.policies.rules:
+        why = visit.policies.decide(x)  # type: ignore[arg-type]  # the exchange, of which a part is known
+        if why is not None:
+            return _denied(visit, why)
+    shape(body, Given(form, policy.shape, _results(visit, body), provider.model))
+    model = body.text(MODEL)
+    if not model and form is not Format.RERANK:
+        return visit.refused("LlmBadRequest", "model: must be set", MODEL)
+    known.setdefault("requestModel", model or "")
+    asks_usage = _asks_usage(body, form)
+    return _sent(visit, out, form, body, model or "", known, asks_usage)
+
+
+def _sent(
+    visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts, hides_usage: bool
+) -> Reply | None:
+    x, provider = visit.x, visit.part.provider
+    if visit.plan is None:
+        return replace(visit.refused("NoEndpoints"), detail=visit.failed)
+    out.replace(body.written())
+    target = provider.paths[form].of(model, x.query)
+    head = heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers))
+    call = Reading(out, visit.plan, CallRequest(x.method, target, headers=head), visit.route, known, form, hides_usage)
+    call.go()
+    return None
+
+
+def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
+    """Why a request cannot be one of its format; None: it can."""
+    provider = visit.part.provider
+    if visit.x.method != b"POST":
+        return visit.refused("LlmMethodNotAllowed")
+    coding = Head(out.block).get(b"content-encoding")
+    if coding is not None and coding.strip().lower() not in (b"", b"identity"):
+        return visit.refused("LlmContentCoding")
+    if form is Format.REALTIME:
+        return visit.refused("LlmNotSupported", f"{form} is not supported yet")
+    if form not in provider.paths:
+        spoken = ", ".join(provider.paths)
+        return visit.refused("LlmFormatUnsupported", f"the provider does not speak {form}; it speaks {spoken}")
+    return None
+
+
+def _require_once(body: Body, name: str) -> None:
+    """Raises `Malformed` where readers would differ in what the request says."""
+    if body.is_twice(name):
+        raise Malformed(name, "stands in the body more than once")
+    other = body.other_spelling(name)
+    if other:
+        raise Malformed(name, f"is written as {other} as well or instead")
+
+
+def _denied(visit: Visit, why: str) -> Reply:
+    return errors.refused(visit.route, made("LlmModelDenied", why), "", MODEL)
+
+
+def _results(visit: Visit, body: Body) -> tuple[tuple[str, bytes | None], ...]:
+    """Of transformations, all on the body as it came. One that fails or is null takes its field out."""
+    transformations = visit.policies.policy.transformations
+    if not transformations:
+        return ()
+    x = visit.x
+    x.leave(facts.REQUEST, _object(body))
+    try:
+        return tuple((name, _result(program, x)) for name, program in transformations)
+    finally:
+        if x.attributes is not None:
+            x.attributes.pop(facts.REQUEST, None)
+
+
+def _object(body: Body) -> dict[str, object]:
+    return {name: body.value(name) for name in body.names}
+
+
+def _result(program: Program, x: LlmExchange) -> bytes | None:
+    try:
+        value = program.evaluate(x)
+        if value is None:
+            return None
+        return msgspec.json.encode(value) if isinstance(value, str) else body_value(value)
+    except CelError:
+        return None
+
+
+def _asks_usage(body: Body, form: Format) -> bool:
+    """Ask for the usage of a stream of Completions; True: the client has not asked, so the event with it is hidden."""
+    if form is not Format.COMPLETIONS or not body.is_true("stream"):
+        return False
+    options = body.value(STREAM_OPTIONS)
+    if type(options) is dict and options.get("include_usage") is True:
+        return False
+    if type(options) is dict and options:
+        body.set(STREAM_OPTIONS, msgspec.json.encode({**options, "include_usage": True}))
+    else:
+        body.set(STREAM_OPTIONS, _WITH_USAGE)
+    return True
+
+
+# --- what is not
+
+
+def _models(visit: Visit, out: Terminator) -> Reply | None:
+    if visit.x.method not in (b"GET", b"HEAD"):
+        return visit.refused("LlmMethodNotAllowed")
+    models.answer(visit, out)
+    return None
+
+
+def _passed(visit: Visit, out: Terminator) -> Reply | None:
+    return _as_it_is(visit, out, Passing)
+
+
+def _detected(visit: Visit, out: Terminator) -> Reply | None:
+    return _as_it_is(visit, out, Detecting)
+
+
+def _as_it_is(visit: Visit, out: Terminator, how: type[Passing]) -> Reply | None:
+    x, provider = visit.x, visit.part.provider
+    if visit.plan is None:
+        return replace(visit.refused("NoEndpoints"), detail=visit.failed)
+    head = heads.lines(Head(out.block), provider.family(None), None, bool(visit.plan.finishers))
+    known = facts.Facts({"provider": provider.row.system}, {})
+    x.leave(facts.VARIABLE, known)
+    how(out, visit.plan, CallRequest(x.method, x.target, headers=head), visit.route, known).go()
+    return None
+
+
+WAYS: Final[dict[RouteType, Callable[[Visit, Terminator], Reply | None]]] = {
+    **dict.fromkeys(Format, _read),
+    Way.MODELS: _models,
+    Way.PASSTHROUGH: _passed,
+    Way.DETECT: _detected,
+}

@@ -1,0 +1,40 @@
+"""What LLM providers need of an exchange and of its worker, as protocols: both are above this package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from dataplane.backends.terminating.contract import Routed, Services
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.table.plans import BackendPlan, RoutePolicies
+    from dataplane.table.table import Table
+    from dataplane.telemetry.requests import Recorder
+
+
+class LlmServices(Services, Protocol):
+    """Of a worker (`proxy/context.Context`)."""
+
+    clock: Callable[[], float]
+    wall_clock: Callable[[], float]
+    recorder: Recorder
+
+
+class LlmExchange(Routed, Protocol):
+    """A request that was routed to LLM providers (`proxy/exchange.CarriedExchange`)."""
+
+    @property
+    def context(self) -> LlmServices: ...
+
+    table: Table
+    policies: RoutePolicies
+    backend_plan: BackendPlan
+    path: bytes
+    query: bytes
+    started: float
+    detail: str
+    attributes: dict[str, object] | None
+
+    def leave(self, path: str, value: object) -> None: ...

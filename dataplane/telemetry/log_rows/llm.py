@@ -1,0 +1,57 @@
+"""Log fields of LLM providers: `llm.*` of a call, by the names of OpenTelemetry's conventions for generative AI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.telemetry.log_field import Field, Group, Value
+from dataplane.telemetry.log_values import cut
+
+if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+
+
+def _of_call(name: str) -> Value:
+    def value(x: Exchange, took: float) -> str | int | None:
+        values: Any = None if x.attributes is None else x.attributes.get("llm")  # a dict of attributes, or None
+        found = None if values is None else values.get(name)
+        if found is None:
+            return None
+        return cut(found) or None if isinstance(found, str) else int(found)
+
+    return value
+
+
+def _milliseconds(name: str) -> Value:
+    def value(x: Exchange, took: float) -> int | None:
+        found = _of_call(name)(x, took)
+        return None if not isinstance(found, int) else found // 1_000_000
+
+    return value
+
+
+GROUP: Final = Group(
+    lambda x: x.attributes is not None and "llm" in x.attributes,
+    (
+        Field(
+            "gen_ai.operation.name", "chat, embeddings, rerank, count_tokens or the route type", _of_call("operation")
+        ),
+        Field("gen_ai.provider.name", "the provider that was asked", _of_call("provider")),
+        Field("gen_ai.request.model", "the model that the client names", _of_call("requestModel")),
+        Field("gen_ai.response.model", "the model that has answered", _of_call("responseModel")),
+        Field("gen_ai.usage.input_tokens", "tokens of the request, cached ones included", _of_call("inputTokens")),
+        Field("gen_ai.usage.output_tokens", "tokens of the answer", _of_call("outputTokens")),
+        Field("gen_ai.usage.cache_read.input_tokens", "of the input, read from a cache", _of_call("cachedInputTokens")),
+        Field(
+            "gen_ai.usage.cache_creation.input_tokens",
+            "of the input, written to a cache",
+            _of_call("cacheCreationInputTokens"),
+        ),
+        Field("gen_ai.usage.reasoning_tokens", "of the output, spent on reasoning", _of_call("reasoningTokens")),
+        Field(
+            "llm.time_to_first_token_ms",
+            "milliseconds to the first token of a stream",
+            _milliseconds("timeToFirstToken"),
+        ),
+    ),
+)

@@ -1,0 +1,27 @@
+"""Metrics of LLM providers, by the names of OpenTelemetry's conventions for generative AI. Models are those that
+clients name: beyond the limit they are counted together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dataplane.telemetry.metric import Metric
+
+TOKENS: Final = "gen_ai_client_token_usage_total"
+DURATION: Final = "gen_ai_client_operation_duration_seconds"
+FIRST_TOKEN: Final = "gen_ai_server_time_to_first_token_seconds"
+PER_TOKEN: Final = "gen_ai_server_time_per_output_token_seconds"
+_LABELS: Final = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+
+ROWS: Final = (
+    Metric(
+        TOKENS,
+        "counter",
+        "Tokens that LLM providers reported, by kind: input, output, and of these cache_read, cache_write, reasoning",
+        (*_LABELS, "gen_ai_response_model", "gen_ai_token_type"),
+        512,
+    ),
+    Metric(DURATION, "histogram", "From the begin of a call of an LLM to the end of its answer", _LABELS, 64),
+    Metric(FIRST_TOKEN, "histogram", "From the begin of a streamed call to the first token", _LABELS, 64),
+    Metric(PER_TOKEN, "histogram", "Between two tokens of a streamed answer, on average", _LABELS, 64),
+)
