@@ -304,6 +304,19 @@ spec: {{{target}, {own}}}
         assert owners(made, "backend/service/default/shop/80") == set()
 
 
+def test_what_a_called_backend_is_reached_through_is_sent_too() -> None:
+    named = "{group: gatewright.dev, kind: GatewayBackend, name: %s}"
+    head = "---\napiVersion: gatewright.dev/v1alpha1\nkind: GatewayBackend\nmetadata: {name: %s, namespace: default}\n"
+    tunnel = f"policies: {{tunnel: {{backendRef: {named % 'out'}}}}}"
+    asked = f"{head % 'asked'}spec: {{static: {{host: auth.example, port: 80}}, {tunnel}}}\n"
+    out = f"{head % 'out'}spec: {{static: {{host: proxy.example, port: 3128}}}}\n---\n"
+    asks = policy("a", ON_GATEWAY, f"extAuth: {{backendRef: {named % 'asked'}, http: {{}}}}")
+    made = world(CLASS, GATEWAY, SERVICE, asked + out, ROUTE, asks)
+    assert made.conditions("GatewayPolicy", "a") == FINE
+    assert owners(made, "backend/gatewaybackend/default/asked") == {"default/gw"}
+    assert owners(made, "backend/gatewaybackend/default/out") == {"default/gw"}
+
+
 def test_a_grant_of_guardrails_that_goes() -> None:
     """They reject everything then: the policy is there, and unusable."""
     remote = "remote: {backendRef: {name: shop, namespace: red, port: 80}}"
