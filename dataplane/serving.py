@@ -331,6 +331,7 @@ def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) ->
         spawn=context.spawn,
         make_future=context.make_future,
         password_checks=lambda: context.current.table.limits.of_passwords,
+        environment=os.environ,
         call_at=context.deadlines.call_at,
     )
 

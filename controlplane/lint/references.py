@@ -12,10 +12,12 @@ from pydantic import BaseModel
 
 from controlplane.lint.world import World
 from controlplane.translate import keys, secrets
+from controlplane.translate.backend_auth import AuthSecret
 from controlplane.translate.backends import Referrer, resolve
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.route_kinds import ROUTE_KINDS
+from gatewright.api.backend.auth import SECRET_ENTRIES
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach
 from gatewright.api.lint.lint import Found
@@ -132,8 +134,8 @@ def _users(world: World, owner: ObjectKey, path: Path, basic: BasicAuthenticatio
         yield from _secret(world, owner, (*path, "secretRef"), basic.secret_ref, USERS_ENTRY)
 
 
-def _secret(world: World, owner: ObjectKey, path: Path, reference: LocalSecretObjectRef, entry: str = "") -> Told:
-    found = secrets.named(world.context(), world.graph.views.secrets, owner.namespace, reference, entry)
+def _secret(world: World, owner: ObjectKey, path: Path, reference: LocalSecretObjectRef, *entries: str) -> Told:
+    found = secrets.named(world.context(), world.graph.views.secrets, owner.namespace, reference, *entries)
     if isinstance(found, Condition) and found.reason == "InvalidSecret":
         yield "lacks-part", Advice(path, found.message)
     elif isinstance(found, Condition) and found.reason == "InvalidKind":
@@ -157,10 +159,16 @@ def _keys(world: World, owner: ObjectKey, path: Path, policy: APIKeyAuthenticati
         yield "selects-nothing", Advice((*path, "secretSelector"), f"selects nothing: {found.message}")
 
 
+def _credential(world: World, owner: ObjectKey, path: Path, auth: AuthSecret) -> Told:
+    if auth.secret_ref is not None:
+        yield from _secret(world, owner, (*path, "secretRef"), auth.secret_ref, *SECRET_ENTRIES[type(auth)])
+
+
 _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[World, ObjectKey, Path, Any], Told]], ...]] = (
     (BackendObjectReference, _backend),
     (BasicAuthentication, _users),
     (JWTProvider, _shared_secret),
     (APIKeyAuthentication, _keys),
+    *((model, _credential) for model in SECRET_ENTRIES),
 )
 """What refers to something that may be there and be of no use, and how that is found out."""

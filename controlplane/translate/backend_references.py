@@ -35,7 +35,7 @@ class GatewayBackendReferences:
         """Of the Backends that were named, by their names on the wire."""
         self.called: dict[BackendKey, None] = {}
         """Backends that its policies name."""
-        self._of_policies = OfBackend(context, known, key.namespace, self._called)
+        self._of_policies = OfBackend(context, known, key, self._called)
         self._lookups, self._key = lookups, key
         self._word = parts.word if parts is not None else ""
         self._problems: list[str] = []
@@ -45,6 +45,11 @@ class GatewayBackendReferences:
     def secrets(self) -> tuple[ObjectKey, ...]:
         """Those that its policies read."""
         return tuple(sorted(self._of_policies.read))
+
+    @property
+    def written(self) -> tuple[tuple[str, bytes], ...]:
+        """Secret resources of values that these hold themselves, by name."""
+        return tuple(sorted(self._of_policies.written.items()))
 
     @property
     def unresolved(self) -> Condition | None:
@@ -57,7 +62,7 @@ class GatewayBackendReferences:
         return Condition("ResolvedRefs", False, reason, "; ".join(messages[:MAX_SHOWN]))
 
     def policies(self, part: str, settings: Any, path: Path) -> Policies:  # Any: as BackendReferences
-        return to_wire.by_field(to_wire.backend_policies(settings, self._of_policies.references()))
+        return to_wire.by_field(to_wire.backend_policies(settings, self._of_policies.references(part)))
 
     def part(self, name: str) -> str:
         return self._known(BackendKey("gatewaybackend", self._key.namespace, self._key.name, part=name))

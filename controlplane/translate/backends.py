@@ -80,6 +80,8 @@ class GatewayBackendView:
     """What policies may name of it."""
     secrets: tuple[ObjectKey, ...] = ()
     """Those that its policies read."""
+    written: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
+    """Secret resources of values that these hold themselves, by name."""
     unresolved: Condition | None = None
     """`ResolvedRefs` False: what is wrong with what it names. What needs that is not sent then."""
     warning: str = ""

@@ -54,6 +54,7 @@ def backend_view(
         leads=(*(references.keys[name] for _, name in made.leads), *references.called),
         sections=made.sections,
         secrets=references.secrets,
+        written=references.written,
         unresolved=references.unresolved,
         warning=made.warning,
     )

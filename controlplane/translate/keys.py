@@ -136,6 +136,20 @@ def written_secret_resource(policy: ObjectKey, field: str) -> str:
     return f"secret/{policy}/{field}"
 
 
+def written_secret(kind: str, key: ObjectKey) -> ObjectKey:
+    """What stands for credentials that an object holds itself where it is asked whether they go to a Gateway: no Secret
+    has such a name, so that a grant for all Secrets of the namespace lets them go, and no other."""
+    return ObjectKey(key.namespace, f"the key in {kind} {key.name}")
+
+
+def backend_secret_resource(backend: ObjectKey, part: str) -> str:
+    """Of values that a GatewayBackend holds itself. No object's name has a colon."""
+    return f"secret/{backend.namespace}/{BACKEND_PREFIX}{backend.name}/{part}"
+
+
+BACKEND_PREFIX = "gatewaybackend:"
+
+
 def resources_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
     """What the resources are called that an object of this kind becomes: names, or beginnings of names, which end with
     "/". Nothing for kinds that only change what becomes of others."""
@@ -154,7 +168,11 @@ _NAMES = {
     "Gateway": ("gateway/{}", "bind/{}/", "listener/gateway/{}/", "policy/{0.namespace}/gateway:{0.name}/"),
     "ListenerSet": ("listener/listenerset/{}/",),
     "GatewayPolicy": ("policy/{}/", "secret/{}/"),
-    "GatewayBackend": ("backend/gatewaybackend/{}", "backend/gatewaybackend/{}/"),
+    "GatewayBackend": (
+        "backend/gatewaybackend/{}",
+        "backend/gatewaybackend/{}/",
+        "secret/{0.namespace}/gatewaybackend:{0.name}/",
+    ),
     "Service": ("backend/service/{}/",),
     "Secret": ("secret/{}", "secret/{}/tls"),
 }

@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controlplane.derive import Context
-from controlplane.translate import secrets, support, tls_references, wire
+from controlplane.translate import backend_auth, secrets, support, tls_references, wire
+from controlplane.translate.backend_auth import AuthSecret
 from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.consent import NOT_PERMITTED
@@ -23,10 +24,12 @@ from controlplane.translate.keys import (
     SecretUse,
     policy_resource,
     secret_resource,
+    written_secret,
     written_secret_resource,
 )
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.tls_references import AUTHORITIES_NOT_FOUND, Known
+from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_policy import GatewayPolicy
@@ -43,17 +46,17 @@ from gatewright.wire.v1 import policy_pb2
 
 _NOT_THERE = frozenset({BACKEND_NOT_FOUND, secrets.NOT_FOUND, AUTHORITIES_NOT_FOUND})
 
-Credentials = BasicAuthentication | APIKeyAuthentication | JWTProvider | BackendTLS
+Credentials = BasicAuthentication | APIKeyAuthentication | JWTProvider | BackendTLS | AuthSecret
 
 KIND = "GatewayPolicy"
 
 _NOTHING: Final[Mapping[str, policy_pb2.Policy]] = MappingProxyType({})
 
-_ENTRIES: Final[dict[type[Credentials], str]] = {
-    BasicAuthentication: USERS_ENTRY,
-    JWTProvider: SHARED_SECRET_ENTRY,
+_ENTRIES: Final[dict[type[Credentials], tuple[str, ...]]] = {
+    BasicAuthentication: (USERS_ENTRY,),
+    JWTProvider: (SHARED_SECRET_ENTRY,),
 }
-"""The entry that a Secret must have; API keys are all entries of theirs."""
+"""The entries that a Secret must have; API keys are all entries of theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +266,8 @@ def _resources(
             message.invalid = closed[setting.field]
         yield gateway, name, wire.resource(name, policy=message)
     for name, content in translation.written:
-        yield gateway, name, content
+        if name.rpartition("/")[2] not in closed:
+            yield gateway, name, content
 
 
 def _place(place: PlaceKey) -> policy_pb2.Place:
@@ -398,7 +402,11 @@ class _References:
 
     def secrets(self, field: str, model: Credentials) -> tuple[str, ...] | to_wire.Unresolved:
         if isinstance(model, BasicAuthentication) and model.users is not None:
-            return (self._write(field, model.users),)
+            users = "".join(f"{user}\n" for user in model.users).encode()
+            return (self._write(field, USERS_ENTRY, users),)
+        if isinstance(model, BackendAuth) and model.key is not None:
+            self.read.add((field, written_secret(KIND, self._key)))
+            return (self._write(field, CREDENTIAL_ENTRY, model.key.encode()),)
         found = self._secrets(model)
         if isinstance(found, Condition):
             return self._refuse(found)
@@ -418,17 +426,18 @@ class _References:
         if isinstance(model, BackendTLS):
             found = tls_references.certificate(self._context, self._known, namespace, model)
             return found if isinstance(found, Condition) else (found,)
+        if isinstance(model, AuthSecret):
+            return backend_auth.named(self._context, self._known.secrets, namespace, model)
         if isinstance(model, APIKeyAuthentication) and model.secret_selector is not None:
             return secrets.selected(self._context, self._known.secrets, namespace, model.secret_selector.match_labels)
         reference = model.shared_secret_ref if isinstance(model, JWTProvider) else model.secret_ref
         assert reference is not None  # a rule of the model: one of them is set
-        return secrets.named(self._context, self._known.secrets, namespace, reference, _ENTRIES.get(type(model), ""))
+        return secrets.named(self._context, self._known.secrets, namespace, reference, *_ENTRIES.get(type(model), ()))
 
-    def _write(self, field: str, users: Sequence[str]) -> str:
+    def _write(self, field: str, entry: str, content: bytes) -> str:
         """What the policy holds itself travels as a Secret as well, the only message that is redacted."""
         name = written_secret_resource(self._key, field)
-        content = "".join(f"{user}\n" for user in users).encode()
-        self.written[name] = secrets.resource(self._key, {USERS_ENTRY: content}, name)
+        self.written[name] = secrets.resource(self._key, {entry: content}, name)
         return name
 
     def _refuse(self, condition: Condition) -> to_wire.Unresolved:

@@ -52,17 +52,18 @@ def labels(key: ObjectKey, secret: SecretView) -> list[Label]:
 
 
 def named(
-    context: Context, secrets: Secrets, namespace: str, reference: LocalSecretObjectRef, entry: str
+    context: Context, secrets: Secrets, namespace: str, reference: LocalSecretObjectRef, *entries: str
 ) -> tuple[ObjectKey, ...] | Condition:
-    """The Secret of a reference, which must have `entry` if one is given; or the `ResolvedRefs` condition."""
+    """The Secret of a reference, which must have these entries; or the `ResolvedRefs` condition."""
     if reference.group or reference.kind not in ("", "Secret"):
         return unresolved("InvalidKind", f"{reference.kind} {reference.name}: credentials are in Secrets")
     key = ObjectKey(namespace, reference.name)
     found = context.fetch(secrets.views, key)
     if found is None:
         return unresolved(NOT_FOUND, f"Secret {key} does not exist")
-    if entry and entry not in found.entries:
-        return unresolved("InvalidSecret", f"Secret {key} has no entry {entry}")
+    for entry in entries:
+        if entry not in found.entries:
+            return unresolved("InvalidSecret", f"Secret {key} has no entry {entry}")
     return (key,)
 
 

@@ -1,4 +1,5 @@
-"""What `backend.tls` of a policy or GatewayBackend names: our certificate in a Secret, authorities in a ConfigMap.
+"""What `backend.tls` of a policy or GatewayBackend names (our certificate in a Secret, authorities in a ConfigMap), and
+all that a GatewayBackend's own policies name.
 
 Both are in the object's own namespace (they have no other in the API). A value of a Secret is not looked at: it leaves
 through `secrets.resource` alone. Authorities are public and travel in the policy.
@@ -8,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from controlplane.derive import Collection, Context
-from controlplane.translate import secrets
+from controlplane.translate import backend_auth, secrets
+from controlplane.translate.backend_auth import AuthSecret
 from controlplane.translate.backends import unresolved
 from controlplane.translate.certificates import CaView
 from controlplane.translate.conditions import Condition
-from controlplane.translate.keys import ObjectKey, secret_resource
+from controlplane.translate.keys import ObjectKey, backend_secret_resource, secret_resource, written_secret
 from controlplane.translate.secrets import Secrets
+from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire
 
@@ -40,10 +44,9 @@ def certificate(context: Context, known: Known, namespace: str, tls: BackendTLS)
     """The Secret of `mtlsCertificateRef`, which is set."""
     assert tls.mtls_certificate_ref  # the caller asked
     reference = tls.mtls_certificate_ref[0]
-    for entry in ENTRIES:
-        found = secrets.named(context, known.secrets, namespace, reference, entry)
-        if isinstance(found, Condition):
-            return found
+    found = secrets.named(context, known.secrets, namespace, reference, *ENTRIES)
+    if isinstance(found, Condition):
+        return found
     key = ObjectKey(namespace, reference.name)
     problem = context.fetch(known.pairs, key)
     return unresolved("InvalidSecret", f"Secret {key} {problem}") if problem else key
@@ -65,26 +68,41 @@ class OfBackend:
     """The references of a GatewayBackend's own policies: what they lead to, and what is wrong with them."""
 
     def __init__(
-        self, context: Context, known: Known, namespace: str, called: Callable[[Any], str | Condition]
+        self, context: Context, known: Known, key: ObjectKey, called: Callable[[Any], str | Condition]
     ) -> None:
         """`called`: the key of the Backend that a `backendRef` (Any: of whichever model) means."""
-        self._context, self._known, self._namespace, self._called = context, known, namespace, called
+        self._context, self._known, self._key, self._namespace = context, known, key, key.namespace
+        self._called = called
         self.read: set[ObjectKey] = set()
+        self.written: dict[str, bytes] = {}
+        """Secret resources of values that it holds itself, by name."""
         self.unresolved: list[Condition] = []
 
-    def references(self) -> to_wire.References:
-        return to_wire.References(self._backend, self._secrets, self._authorities)
+    def references(self, part: str = "") -> to_wire.References:
+        """`part`: the name of one that has policies of its own."""
+        return to_wire.References(self._backend, partial(self._secrets, part), self._authorities)
 
     def _backend(self, reference: Any) -> str | to_wire.Unresolved:  # Any: as `to_wire.References`
         found = self._called(reference)
         return self._refuse(found) if isinstance(found, Condition) else found
 
-    def _secrets(self, _: str, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
-        found = certificate(self._context, self._known, self._namespace, tls)
+    def _secrets(self, part: str, _: str, model: BackendTLS | AuthSecret) -> tuple[str, ...] | to_wire.Unresolved:
+        if isinstance(model, BackendAuth) and model.key is not None:
+            name = backend_secret_resource(self._key, part)
+            self.read.add(written_secret("GatewayBackend", self._key))
+            self.written[name] = secrets.resource(self._key, {CREDENTIAL_ENTRY: model.key.encode()}, name)
+            return (name,)
+        found = self._named(model)
         if isinstance(found, Condition):
             return self._refuse(found)
-        self.read.add(found)
-        return (secret_resource(found),)
+        self.read.update(found)
+        return tuple(map(secret_resource, found))
+
+    def _named(self, model: BackendTLS | AuthSecret) -> tuple[ObjectKey, ...] | Condition:
+        if isinstance(model, AuthSecret):
+            return backend_auth.named(self._context, self._known.secrets, self._namespace, model)
+        found = certificate(self._context, self._known, self._namespace, model)
+        return found if isinstance(found, Condition) else (found,)
 
     def _authorities(self, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
         found = authorities(self._context, self._known, self._namespace, tls)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm.backend import Llm
 from dataplane.backends.mcp.backend import Mcp
-from dataplane.upstream.kinds import FORWARDED, GUARDED, REFUSED, Address, Kind, Position, Row, checked
+from dataplane.upstream.kinds import FORWARDED, GUARDED, OUTSIDE, REFUSED, Address, Kind, Position, Row, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -127,6 +127,8 @@ ROWS: Final[Mapping[str, Backend]] = {
     REFUSED: Refused(),
     # what forwards, with policies for its sake (`upstream/guards`).
     GUARDED: Guarded(),
+    # a server that no configuration names (`table/plans.at_host`).
+    OUTSIDE: Static(),
 }
 
 LOADED_LATE: Final[Mapping[str, tuple[str, ...]]] = {

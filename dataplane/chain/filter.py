@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from dataplane.chain.reply import Reply
@@ -175,6 +175,8 @@ class Env:
     password_checks: Callable[[], tuple[int | None, int | None]] = lambda: (None, None)
     """How many checks of passwords may wait now: of one client address, of all (`frontend.limits`). None: as many as a
     policy has by default."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables of the process: what SDKs of clouds read of credentials."""
     call_at: Callable[[float, Callable[[], None]], Timer] = _no_timer
     """Call a function at a moment of `clock`, unless what this answers is cancelled before."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dataplane.chain import expressions
@@ -18,6 +17,7 @@ from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.header_edits import header_name
 from dataplane.chain.replies import made
 from dataplane.http.heads import is_name, lines_of
+from dataplane.http.parameters import parameter
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import authentication_pb2
@@ -181,29 +181,7 @@ def in_query(name: str) -> Location:
 def _parameters(target: bytes, at: int, wanted: bytes) -> list[tuple[int, int]]:
     """Where the parameters called `wanted` stand in a target whose query begins at `at`."""
     mark = at - 1
-    return [(at + match.start(), mark + match.end()) for match in _parameter(wanted).finditer(target[mark:])]
-
-
-@lru_cache(512)
-def _parameter(name: bytes) -> re.Pattern[bytes]:
-    """The parameters of this name in a query with its "?", however the name is escaped; its group is the sign before
-    the name, and that. One search: it is clients who say how many parameters there are."""
-    return re.compile(rb"((?:\A\?|&)%b)(?:=[^&]*)?(?=&|\Z)" % b"".join(map(_letter, name)))
-
-
-def _letter(octet: int) -> bytes:
-    """An octet of a form's name as it may be written (WHATWG URL, application/x-www-form-urlencoded)."""
-    escaped = b"(?i:%%%02x)" % octet
-    plain = _WRITTEN.get(octet, re.escape(bytes((octet,))))
-    return b"(?:%b|%b)" % (plain, escaped) if plain else escaped
-
-
-_WRITTEN = {
-    **dict.fromkeys(b"&=+#", b""),  # as they are they mean something else
-    ord("%"): rb"%(?![0-9A-Fa-f]{2})",
-    ord(" "): rb"[ +]",
-}
-"""Octets that are written in other ways than as they are and escaped: how, beside the escape."""
+    return [(at + match.start(), mark + match.end()) for match in parameter(wanted).finditer(target[mark:])]
 
 
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -219,7 +197,7 @@ def redacted(target: bytes, name: bytes) -> bytes:
     mark = target.find(b"?")
     if mark == -1:
         return target
-    pieces = _parameter(name).split(target[mark:])
+    pieces = parameter(name).split(target[mark:])
     if len(pieces) == 1:
         return target
     pieces[1::2] = [start + b"=" + REDACTED for start in pieces[1::2]]

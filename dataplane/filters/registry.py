@@ -23,6 +23,7 @@ from dataplane.filters.frontend import (
 )
 from dataplane.filters.settings import (
     backend_ai,
+    backend_auth,
     backend_client_certificate,
     backend_http,
     backend_limits,
@@ -201,6 +202,15 @@ ROWS: tuple[Row, ...] = (
         merged=backend_ai.merged,
     ),
     Row("health", health.build, SETTING, "endpoints are chosen with the attempt", "health"),
+    Row(
+        "backend_auth",
+        backend_auth.build,
+        SETTING,
+        "written into each try, last of all; one that cannot be built refuses, instead of a request without it",
+        "backend",
+        refuses=True,
+        secrets=backend_auth.secrets,
+    ),
     Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),
     Row(
         "proxy_protocol",

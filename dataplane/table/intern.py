@@ -21,8 +21,9 @@ from dataplane.table.parted import PartedDict
 from dataplane.table.plans import NO_KINDS, RoutePolicies, Upper
 from dataplane.table.store import digest
 from dataplane.tls.client import security
+from dataplane.upstream.auth.setting import refused_auth
 from dataplane.upstream.guards import Rules
-from dataplane.upstream.settings import NO_SETTINGS, ClientCertificate, Settings, Tls, Tunnel
+from dataplane.upstream.settings import NO_SETTINGS, Auth, ClientCertificate, Settings, Tls, Tunnel
 from gatewright.attach.merge import Attached, merge, winner
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import policy_pb2
@@ -38,13 +39,15 @@ CONNECTING = {
     "backend_tls": "tls",
     "backend_client_certificate": "client",
     "backend_tunnel": "tunnel",
+    "backend_auth": "auth",
 }
 """Policies about connections to a backend, and their fields of `upstream/settings.Settings`."""
 
-REFUSED: dict[str, type[Tls] | type[ClientCertificate] | type[Tunnel]] = {
+REFUSED: dict[str, Callable[..., Tls | ClientCertificate | Tunnel | Auth]] = {
     "backend_tls": Tls,
     "backend_client_certificate": ClientCertificate,
     "backend_tunnel": Tunnel,
+    "backend_auth": refused_auth,
 }
 """What stands for one that cannot be built."""
 

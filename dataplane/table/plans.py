@@ -22,7 +22,7 @@ from dataplane.net.proxy_rules import ProxyRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.kinds import FORWARDED, GUARDED, REFUSED, UNKNOWN
+from dataplane.upstream.kinds import FORWARDED, GUARDED, OUTSIDE, REFUSED, UNKNOWN
 from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished, limited
 from gatewright.attach.merge import Attached
 
@@ -346,6 +346,15 @@ def at_socket(key: str, path: str) -> BackendPlan:
     return BackendPlan(key, (Endpoint("", 0, path),))
 
 
+def at_host(key: str, host: str, port: int, tls: Tls | None) -> BackendPlan:
+    """A server that no configuration names. In no table. `tls`: None for plain text."""
+    where = Destination(OUTSIDE, host.lower(), port)
+    is_address = ":" in host or host.replace(".", "").isdigit()
+    endpoints = (Endpoint(host, port, ""),) if is_address else ()
+    name = b"" if is_address else host.lower().encode()
+    return planned(BackendPlan(key, endpoints, name, own=Settings(tls=tls), where=where))
+
+
 def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:
     """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
     where = plan.where
@@ -364,6 +373,8 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     plan.authority = where.authority(is_tls)
     plan.renames = bool(plan.host) or not where.keeps_name
     plan.application = where.application
+    if all_settings.auth is not None:
+        plan.finishers = (all_settings.auth.finisher(where.name, is_tls),)
     if plan.host:
         plan.port = where.port_of(is_tls)
     elif where.other is not None:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 MAX_PORT: Final = 65535
 
-FORWARDED, GUARDED, REFUSED = "forwarded", "guarded", "refused"
+FORWARDED, GUARDED, REFUSED, OUTSIDE = "forwarded", "guarded", "refused", "outside"
 """Rows of `backends/registry` that are no kinds: endpoints and nothing else; policies for the sake of what forwards;
-what nothing may be sent to."""
+what nothing may be sent to; servers that no configuration names."""
 UNKNOWN: Final = "unknown"
 """`backend.type` where nothing says what a backend is."""
 

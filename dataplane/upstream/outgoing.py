@@ -8,7 +8,7 @@ and another try: each try is finished anew.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.http.heads import Head
@@ -111,9 +111,13 @@ class Unfinished(Exception):
 
 class Outgoing:
     """What one try sends. Finishers change `head` and `target`. `body`: the whole of it, None where nobody has that;
-    `x`: whose request it is, or for whose sake a call; `attempt`: how many there were before."""
+    `x`: whose request it is, or for whose sake a call, None of a copy for a mirror; `attempt`: how many there were
+    before; `attributes`: what policies have found out about the request (`Exchange.attributes`), of a copy as well.
 
-    __slots__ = ("attempt", "body", "head", "method", "plan", "target", "x")
+    A signature may cover the target, the body, host and headers that only a backend's own protocol has: layers around
+    the carrier (`proxy/layers`) edit others behind it."""
+
+    __slots__ = ("attempt", "attributes", "body", "head", "method", "plan", "target", "x")
 
     def __init__(
         self,
@@ -124,6 +128,7 @@ class Outgoing:
         plan: Plan,
         x: Exchange | None,
         attempt: int,
+        attributes: Mapping[str, object] | None = None,
     ) -> None:
         self.method = method
         self.target = target
@@ -132,6 +137,7 @@ class Outgoing:
         self.plan = plan
         self.x = x
         self.attempt = attempt
+        self.attributes = attributes if x is None else x.attributes
 
     def __repr__(self) -> str:
         return f"Outgoing({self.plan.key}, try {self.attempt})"  # the rest may be secret
@@ -167,7 +173,7 @@ async def _rest(out: Outgoing, waits: Awaitable[None], rest: Iterator[Finisher])
 
 def _one(each: Finisher, out: Outgoing) -> Awaitable[None] | None:
     if each.needs_body and out.body is None:
-        raise Unfinished("BackendAuthFailed", "a finisher needs the whole body, which nobody keeps")
+        raise Unfinished("BackendAuthenticationFailed", "a finisher needs the whole body, which nobody keeps")
     return each.finish(out)
 
 

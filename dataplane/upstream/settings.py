@@ -7,7 +7,7 @@ it. Policies merge per field, never deeply (spec 1, GatewayPolicy): the `http` o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.net.keepalive import DEFAULT, Keepalive
 from dataplane.upstream.limits import Quota
@@ -98,6 +98,15 @@ class ClientCertificate:
         return replace(tls, security=security.presenting(self.kept, self.certificate, self.key))
 
 
+class Auth(Protocol):
+    """`backend.auth` (`auth/setting`). Equal where all that it is made of is equal."""
+
+    def finisher(self, host: str, is_tls: bool) -> Any:  # a Finisher, whose module knows plans, and these this one
+        """What writes the credential into requests to this host."""
+
+    def __hash__(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Tunnel:
     """`backend.tunnel`: connections go through a forward proxy, which is asked for them by CONNECT (RFC 9110 9.3.6)."""
@@ -121,10 +130,11 @@ class Settings:
     tls: Tls | None = None
     client: ClientCertificate | None = None
     tunnel: Tunnel | None = None
+    auth: Auth | None = None
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls, self.client, self.tunnel)))
+        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls, self.client, self.tunnel, self.auth)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -139,7 +149,13 @@ class Settings:
             self.tls or less.tls,
             self.client or less.client,
             self.tunnel or less.tunnel,
+            self.auth or less.auth,
         )
+
+    @property
+    def connecting(self) -> Settings:
+        """Of these what calls inherit: how to connect, and no credential."""
+        return self if self.auth is None else replace(self, auth=None)
 
 
 NO_SETTINGS: Final = Settings()

@@ -274,11 +274,9 @@ POLICIES: Final[tuple[Policy, ...]] = (
         name="backend_auth",
         part=BACKEND,
         written="auth",
-        does="credentials toward backends",
+        does="credentials toward backends: a key, the client's own one, those of clouds",
         security=True,
-        refuses_as="backend_tls",
         subset=SIMPLE,
-        waits=(Waits(),),
     ),
     Policy(
         name="backend_transformation",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from controlplane.sources import decode
 from controlplane.sources.tree import Staged, Tree
 from dataplane.server.protocols import plan_of
@@ -21,7 +23,8 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 class BothPlanes(MemoryProxy):
     """A proxy of one Gateway, and the control plane's translation before it."""
 
-    def __init__(self, text: str, gateway: str = "default/web") -> None:
+    def __init__(self, text: str, gateway: str = "default/web", **named: Any) -> None:
+        """`named`: as `MemoryProxy` takes it."""
         self.world = World()
         self.folder = Tree(decode.decode, decode.with_generation)
         self.gateway = gateway
@@ -29,7 +32,7 @@ class BothPlanes(MemoryProxy):
         """Of endpoints, by label; others say OK."""
         self.asked: list[tuple[str, str]] = []
         """What endpoints got."""
-        super().__init__(text)
+        super().__init__(text, **named)
 
     def load(self, text: str) -> None:
         """These objects come, or change."""

@@ -16,6 +16,7 @@ import threading
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any
 
 from dataplane.backends.registry import KINDS
@@ -331,9 +332,10 @@ class MemoryProxy:
         calls: Calls | None = None,
         spoken: int = BY_REQUEST,
         offload: Callable[[Callable[[], Any]], Any] | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`spoken`: the version of HTTP (`upstream/versions`) of endpoints whose backend names none. `offload`: as
-        `Env.offload`."""
+        """`spoken`: the version of HTTP (`upstream/versions`) of endpoints whose backend names none. `offload`,
+        `environment`: as in `Env`."""
         self.now = 1000.0
         self._spoken = spoken
         writes = writes or Writes(lambda flush: flush())  # unless told otherwise each write goes out at once
@@ -364,6 +366,7 @@ class MemoryProxy:
             wall_clock=lambda: self.now,
             spawn=self._spawn,
             offload=offload,
+            environment=environment,
             buckets=Buckets.local(),
             make_future=Pending,
             call_at=self._call_at,

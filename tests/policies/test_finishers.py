@@ -102,7 +102,7 @@ class Elsewhere:
         out.target += b"&key=secret"
 
 
-NO_TOKEN = Unfinished("BackendAuthFailed", "no token")
+NO_TOKEN = Unfinished("BackendAuthenticationFailed", "no token")
 
 
 def run(
@@ -175,7 +175,7 @@ def test_a_failure_is_in_the_log_with_its_reason() -> None:
     proxy = run(token)
     asked(proxy)
     (line,) = proxy.log_lines()
-    assert "reason=BackendAuthFailed" in line and "no token" in line
+    assert "reason=BackendAuthenticationFailed" in line and "no token" in line
 
 
 def test_they_run_in_their_order_and_the_last_sees_all() -> None:

@@ -64,9 +64,20 @@ class UsedBackends:
     def _resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
         data = context.fetch(self.messages, use.backend)
         why = context.fetch(self._closed, use) if data is not None and use.backend.kind == "gatewaybackend" else None
-        if why and data is not None:
-            data = backends.closed_resource(use.backend, data, why)
-        return {ResourceKey(use.gateway, RESOURCE_TYPE, use.backend.resource): data} if data is not None else {}
+        if data is None:
+            return {}
+        if why:
+            found = {use.backend.resource: backends.closed_resource(use.backend, data, why)}
+        else:
+            found = {use.backend.resource: data, **self._written(context, use.backend)}
+        return {ResourceKey(use.gateway, RESOURCE_TYPE, name): content for name, content in found.items()}
+
+    def _written(self, context: Context, key: BackendKey) -> dict[str, bytes]:
+        """Secrets of values that a GatewayBackend holds itself, those of its parts too."""
+        if key.kind != "gatewaybackend" or key.part:
+            return {}
+        view = context.fetch(self._views.gateway_backends, key.object)
+        return dict(view.written) if view is not None else {}
 
     def _endpoint_resources(self, context: Context, use: BackendUse, _: bool) -> dict[ResourceKey, bytes]:
         found = context.fetch(self.endpoint_messages, use.backend) or ()

@@ -21,6 +21,7 @@ from dataplane.chain.reply import Reply
 from dataplane.credentials import htpasswd, locations, refusals
 from dataplane.credentials.fair_queue import FairQueue
 from dataplane.net.sources import source_of
+from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ class Authentication:
             return self._refused[WRONG]
         self._place.remove(x, found)
         x.leave("basicAuth", user)
+        x.leave("basicAuthCredentials", Redacted((self._place.read(found[0]) or b"").decode("latin-1")))
         return None
 
     def _checked(

@@ -55,6 +55,7 @@ class Mirroring:
     """One request on its way to one or more mirrors; the head is as the steps left it when this was made."""
 
     __slots__ = (
+        "attributes",
         "backends",
         "blocks",
         "client",
@@ -78,6 +79,7 @@ class Mirroring:
         self.client = x.client
         self.is_grpc = x.length != 0 and x.is_grpc
         self.never_indexed = x.never_indexed
+        self.attributes = x.attributes
         self.backends = backends
         self.blocks = [b"" if backend is None else outgoing.lines(x, backend) for backend in backends]
 
@@ -102,7 +104,18 @@ class Mirroring:
 class _Copy(Sending):
     """One copy, from the choice of an endpoint to the end of the answer, of which nobody wants more than that."""
 
-    __slots__ = ("_is_grpc", "client", "context", "left", "never_indexed", "scheme", "size", "trailers", "version")
+    __slots__ = (
+        "_is_grpc",
+        "attributes",
+        "client",
+        "context",
+        "left",
+        "never_indexed",
+        "scheme",
+        "size",
+        "trailers",
+        "version",
+    )
 
     def __init__(self, request: Mirroring, backend: BackendPlan, block: bytes, body: bytes, trailers: bytes) -> None:
         self.context = request.context
@@ -112,6 +125,7 @@ class _Copy(Sending):
         self.scheme = request.scheme
         self.client = request.client
         self._is_grpc = request.is_grpc
+        self.attributes = request.attributes
         self.never_indexed = request.never_indexed
         self.trailers = trailers
         self.size = len(block) + len(body) + len(trailers)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dataplane.chain.replies import made
 from dataplane.http.body import NoRoom, TooLarge
 from dataplane.http.rules import WHOLE_BODY
+from dataplane.proxy.layers import registry as layers
 from dataplane.proxy.steps.waiting import Steps
 from dataplane.upstream.calls import levels
 from dataplane.upstream.outgoing import KEPT, Edits, Outgoing, Unfinished, edited
@@ -52,6 +53,9 @@ def finish(x: ActiveExchange, context: Context, then: Callable[[ActiveExchange, 
     )
     waits: Awaitable[None] | None
     if out.body is None and any(each.needs_body for each in backend.finishers or ()):
+        if layers.may_change_content(x):
+            x.reply(made("BackendAuthenticationFailed", "content that may be sent as other content cannot be signed"))
+            return
         waits = _with_body(x, out)
     else:
         try:

@@ -14,7 +14,7 @@ what the request takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -32,6 +32,13 @@ class Inherited(Protocol):
     def rules(self) -> Rules | None: ...
 
 
+class Connecting(NamedTuple):
+    """What remains of policies whose credential is not for calls."""
+
+    backend: Settings
+    rules: Rules | None
+
+
 class Table(Protocol):
     @property
     def backends(self) -> Mapping[str, Any]: ...  # Any: a BackendPlan; mappings of protocols do not vary
@@ -43,14 +50,16 @@ class Table(Protocol):
 
 def inherited(table: Table, x: Exchange | None) -> Inherited:
     """What policies above the backend say of connections to it. `x`: for whose sake; None: for no request's."""
-    of_gateway = table.of_gateway
-    if x is None:
-        return of_gateway
+    above = table.of_gateway if x is None else _of_request(table, x)
+    return above if above.backend.auth is None else Connecting(above.backend.connecting, above.rules)
+
+
+def _of_request(table: Table, x: Exchange) -> Inherited:
     found: Any = x.policies  # Any: plans of routes and listeners, whose types this package does not know
     if found is None:  # there is no route yet
         listener: Any = x.listener
         upper = None if listener is None else listener.upper
-        found = of_gateway if upper is None else upper.policies
+        found = table.of_gateway if upper is None else upper.policies
     above: Inherited = found
     return above
 

@@ -14,7 +14,7 @@ from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance, lease, outgoing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dataplane.carriers import Upstream
     from dataplane.exchange import Exchange
@@ -72,6 +72,8 @@ class Sending(ABC):
     client: Peer | None = None
     takes_trailers = False
     never_indexed = NO_NAMES
+    attributes: Mapping[str, object] | None = None
+    """As `Outgoing.attributes`, where there is no exchange."""
     is_idempotent = False
     """It may come twice, whatever its method is."""
 
@@ -137,7 +139,7 @@ class Sending(ABC):
 
     def _finish(self, x: Exchange | None) -> None:
         body = self.body if self.length == len(self.body) else None
-        out = outgoing.Outgoing(self.method, self.target, self.block, body, self.plan, x, 0)
+        out = outgoing.Outgoing(self.method, self.target, self.block, body, self.plan, x, 0, self.attributes)
         self.finishing = outgoing.Finishing(out, self._finished)
         self.finishing.begin()
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from gatewright import invisible
+from gatewright.api.advice import backend_auth
 from gatewright.api.advice.addresses import ADDRESSES
 from gatewright.api.advice.effects import EFFECTS
 from gatewright.api.advice.habits import HABITS
@@ -26,6 +27,7 @@ from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.frontend.telemetry import AccessLog
+from gatewright.api.objects.gateway_backend import GatewayBackendSpec
 from gatewright.api.objects.gateway_policy import GatewayPolicySpec
 from gatewright.api.routes.http_filters import CONNECTION_HEADERS
 from gatewright.api.schema.fields import HEADER_NAME_PATTERN
@@ -254,6 +256,9 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (Authorization, evadable),
     (BackendMCP, _deprecated_authentication),
     (BackendAuth, _bearer_twice),
+    (BackendAuth, backend_auth.unfit_key),
+    (BackendAuth, backend_auth.unfit_location),
+    (GatewayBackendSpec, backend_auth.unknown_service),
     (GatewayPolicySpec, _timeouts_of_grpc),
     (RequestTransform, _pseudo_of_requests),
     (ResponseTransform, _pseudo_of_responses),

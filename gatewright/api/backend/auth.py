@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,10 @@ from gatewright.api.schema.rules import not_both, only_with
 from gatewright.api.traffic.extraction import AuthorizationLocation
 
 ROLE_ARN_PATTERN = r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$"
+
+
+CREDENTIAL_ENTRY: Final = "Authorization"
+"""The entry of a Secret that is a credential."""
 
 
 class Passthrough(Model):
@@ -98,3 +102,12 @@ class BackendAuth(RuledModel):
         for name in ("aws", "azure", "gcp"):
             if self.location is not None and getattr(self, name) is not None:
                 yield Broken(("location",), f"must be absent when {name} is set")
+
+
+SECRET_ENTRIES: Final[dict[type[RuledModel], tuple[str, ...]]] = {
+    BackendAuth: (CREDENTIAL_ENTRY,),
+    AwsAuth: ("accessKey", "secretKey"),
+    AzureAuth: ("clientID", "tenantID", "clientSecret"),
+    GcpAuth: ("credentials.json",),
+}
+"""What the Secret of a `secretRef` must have."""

@@ -330,6 +330,11 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("JwtMcp", "resource_metadata"): _json("resource_metadata"),
     ("BasicAuthentication", "secret"): _nothing,
     ("ApiKeyAuthentication", "secrets"): _nothing,
+    ("BackendAuth", "secret"): _nothing,
+    ("AwsAuth", "secret"): _nothing,
+    ("AzureAuth", "secret"): _nothing,
+    ("GcpAuth", "secret"): _nothing,
+    ("CredentialLocation", "expression"): optional("expression"),  # where one is found, not where one is written
     ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
     ("Eviction", "duration_ms"): _milliseconds("duration"),
     ("BackendAi", "routes"): _route_types,

@@ -57,7 +57,8 @@ class References:
     secrets: Callable[[str, Any], tuple[str, ...] | Unresolved]
     """Of a setting with credentials and its model (Any: the CRD's or the file's): keys of the Secrets that have them.
     The setting is "basic_authentication" (one key), "api_key_authentication", "jwt_authentication/INDEX" with a
-    provider that has a shared secret (one key), or "backend_tls" with one that has a certificate of ours (one key)."""
+    provider that has a shared secret (one key), "backend_tls" with one that has a certificate of ours (one key), or
+    "backend_auth" with a BackendAuth, or the part of it for a cloud, that has a credential (one key)."""
     authorities: Callable[[Any], tuple[str, ...] | Unresolved]
     """Of a `backend.tls` (Any: the CRD's or the file's) with authorities of its own: these, PEM."""
 
@@ -273,6 +274,29 @@ def _tls_references(model: Any, message: Any, references: References) -> _Reason
             message.authorities.extend(texts)
 
 
+_CLOUDS: Final = ("aws", "azure", "gcp")
+"""Fields of BackendAuth that may have a Secret of their own, in model and message."""
+
+
+def _auth_references(model: Any, message: Any, references: References) -> _Reasons:
+    if getattr(model, "key", None) is not None:
+        yield from _credential("key", model, message, references)
+    elif model.secret_ref is not None:
+        yield from _credential("secretRef", model, message, references)
+    for name in _CLOUDS:
+        cloud = getattr(model, name)
+        if cloud is not None and cloud.secret_ref is not None:
+            yield from _credential(f"{name}.secretRef", cloud, getattr(message, name), references)
+
+
+def _credential(path: str, model: Any, message: Any, references: References) -> _Reasons:
+    keys = references.secrets("backend_auth", model)
+    if isinstance(keys, Unresolved):
+        yield path, keys
+    else:
+        (message.secret,) = keys
+
+
 def _mcp_references(model: Any, message: Any, references: References) -> _Reasons:
     if model.authentication is not None:
         keys = message.authentication.providers[0].jwks.remote
@@ -308,6 +332,7 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "basic_authentication": _basic_references,
     "api_key_authentication": _api_key_references,
     "backend_tls": _tls_references,
+    "backend_auth": _auth_references,
     "backend_mcp": _mcp_references,
 }
 """Field of the wire's Policy to what fills in its keys of other resources."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from gatewright.api.backend.auth import CREDENTIAL_ENTRY, SECRET_ENTRIES, AwsAuth, AzureAuth, BackendAuth, GcpAuth
 from gatewright.api.checks.certificates import AUTHORITIES, CERTIFICATE, KEY, STAPLE
+from gatewright.api.schema.model import Model
 from gatewright.api.standalone.secrets import Content
 from gatewright.api.text.places import Path
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY
@@ -58,11 +60,32 @@ def _client(model: Any, _: str) -> Contents:  # Any: the file's form of BackendT
     return ("tls", "mtlsCertificateRef", 0), contents
 
 
+def _auth(model: Any, _: str) -> Contents:  # Any: the file's form of BackendAuth, or the part of it for a cloud
+    if isinstance(model, BackendAuth):
+        name, secret = ("key", model.key) if model.key is not None else ("secretRef", _secret_of(model))
+        return ("auth", name), [((), CREDENTIAL_ENTRY, secret)]
+    cloud = next(name for name, kind in _CLOUDS.items() if isinstance(model, kind))
+    path, secret = ("auth", cloud, "secretRef"), _secret_of(model)
+    if isinstance(secret, Content):  # of one entry
+        (entry,) = SECRET_ENTRIES[GcpAuth]
+        return path, [((), entry, secret)]
+    written = [(field.alias or name, getattr(secret, name)) for name, field in type(secret).model_fields.items()]
+    return path, [((name,), name, content) for name, content in written if content is not None]
+
+
+def _secret_of(model: Any) -> Any:  # the file's form of what is a reference in the CRD
+    return model.secret_ref
+
+
+_CLOUDS: Final[dict[str, type[Model]]] = {"aws": AwsAuth, "azure": AzureAuth, "gcp": GcpAuth}
+
+
 CONTENTS: Final[dict[str, Callable[[Any, str], Contents]]] = {
     "jwt_authentication": _shared_secret,
     "basic_authentication": _users,
     "api_key_authentication": _keys,
     "backend_tls": _client,
+    "backend_auth": _auth,
     "tls": _pair,
 }
 """Policy on the wire, or a listener's `tls`, to the secrets that its model holds; the text is the index of a part,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from gatewright.api.checks import certificates
@@ -260,7 +261,7 @@ class Resources:
             else:
                 if found is not None:
                     entries[name] = found
-        key = f"secret/{NAMESPACE}/{owner}/{field}"
+        key = self._secret_key(f"secret/{NAMESPACE}/{owner}/{field}", entries)
         self.places[key] = (*path, *below)
         if len(entries) == len(contents):
             namespace, name = NAMESPACE, owner.partition("/")[2]
@@ -268,6 +269,15 @@ class Resources:
             if {CERTIFICATE, KEY} <= entries.keys():
                 self._check_pair(self.places[key], entries[CERTIFICATE], entries[KEY])
         return (key,)
+
+    def _secret_key(self, key: str, entries: Mapping[str, bytes]) -> str:
+        """Another key where one host has policies of its own in several places, and other secrets in each."""
+        for number in count(2):
+            known = self._secrets.get(key)
+            if known is None or dict(known.data) == entries:
+                return key
+            key = f"{key.partition('#')[0]}#{number}"
+        raise AssertionError("there is no end of numbers")
 
     def _check_pair(self, path: Path, chain: bytes, key: bytes) -> None:
         """One that cannot be used is noted as a problem."""

@@ -40,7 +40,8 @@ class Standalone:
     """What a file says. With an error among `problems` there are no resources, and settings are the defaults."""
 
     settings: Config
-    resources: tuple[resource_pb2.Resource, ...]
+    resources: tuple[resource_pb2.Resource, ...] = field(repr=False)
+    """Secrets are among them."""
     problems: tuple[Problem, ...]
     content: StandaloneFile | None = None
     """The file's own values, when they are valid."""

@@ -1,3 +1,4 @@
+from gatewright.wire.v1 import authentication_pb2 as _authentication_pb2
 from gatewright.wire.v1 import connection_pb2 as _connection_pb2
 from gatewright.wire.v1 import tls_pb2 as _tls_pb2
 from google.protobuf.internal import containers as _containers
@@ -20,12 +21,21 @@ class SkipVerify(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SKIP_VERIFY_UNSPECIFIED: _ClassVar[SkipVerify]
     SKIP_VERIFY_ALL: _ClassVar[SkipVerify]
     SKIP_VERIFY_HOSTNAME: _ClassVar[SkipVerify]
+
+class GcpTokenType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GCP_TOKEN_TYPE_UNSPECIFIED: _ClassVar[GcpTokenType]
+    GCP_TOKEN_TYPE_ACCESS_TOKEN: _ClassVar[GcpTokenType]
+    GCP_TOKEN_TYPE_ID_TOKEN: _ClassVar[GcpTokenType]
 HTTP_VERSION_UNSPECIFIED: HttpVersion
 HTTP_VERSION_HTTP1: HttpVersion
 HTTP_VERSION_HTTP2: HttpVersion
 SKIP_VERIFY_UNSPECIFIED: SkipVerify
 SKIP_VERIFY_ALL: SkipVerify
 SKIP_VERIFY_HOSTNAME: SkipVerify
+GCP_TOKEN_TYPE_UNSPECIFIED: GcpTokenType
+GCP_TOKEN_TYPE_ACCESS_TOKEN: GcpTokenType
+GCP_TOKEN_TYPE_ID_TOKEN: GcpTokenType
 
 class BackendHttp(_message.Message):
     __slots__ = ("version", "request_timeout_ms")
@@ -76,6 +86,70 @@ class BackendTunnel(_message.Message):
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     backend: str
     def __init__(self, backend: _Optional[str] = ...) -> None: ...
+
+class Passthrough(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AwsRole(_message.Message):
+    __slots__ = ("role_arn",)
+    ROLE_ARN_FIELD_NUMBER: _ClassVar[int]
+    role_arn: str
+    def __init__(self, role_arn: _Optional[str] = ...) -> None: ...
+
+class AwsAuth(_message.Message):
+    __slots__ = ("secret", "assume_role", "service_name")
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    ASSUME_ROLE_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_NAME_FIELD_NUMBER: _ClassVar[int]
+    secret: str
+    assume_role: AwsRole
+    service_name: str
+    def __init__(self, secret: _Optional[str] = ..., assume_role: _Optional[_Union[AwsRole, _Mapping]] = ..., service_name: _Optional[str] = ...) -> None: ...
+
+class AzureManagedIdentity(_message.Message):
+    __slots__ = ("client_id", "object_id", "resource_id")
+    CLIENT_ID_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
+    client_id: str
+    object_id: str
+    resource_id: str
+    def __init__(self, client_id: _Optional[str] = ..., object_id: _Optional[str] = ..., resource_id: _Optional[str] = ...) -> None: ...
+
+class AzureAuth(_message.Message):
+    __slots__ = ("secret", "managed_identity")
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    MANAGED_IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    secret: str
+    managed_identity: AzureManagedIdentity
+    def __init__(self, secret: _Optional[str] = ..., managed_identity: _Optional[_Union[AzureManagedIdentity, _Mapping]] = ...) -> None: ...
+
+class GcpAuth(_message.Message):
+    __slots__ = ("type", "secret", "audience")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    AUDIENCE_FIELD_NUMBER: _ClassVar[int]
+    type: GcpTokenType
+    secret: str
+    audience: str
+    def __init__(self, type: _Optional[_Union[GcpTokenType, str]] = ..., secret: _Optional[str] = ..., audience: _Optional[str] = ...) -> None: ...
+
+class BackendAuth(_message.Message):
+    __slots__ = ("secret", "passthrough", "aws", "azure", "gcp", "location")
+    SECRET_FIELD_NUMBER: _ClassVar[int]
+    PASSTHROUGH_FIELD_NUMBER: _ClassVar[int]
+    AWS_FIELD_NUMBER: _ClassVar[int]
+    AZURE_FIELD_NUMBER: _ClassVar[int]
+    GCP_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    secret: str
+    passthrough: Passthrough
+    aws: AwsAuth
+    azure: AzureAuth
+    gcp: GcpAuth
+    location: _authentication_pb2.CredentialLocation
+    def __init__(self, secret: _Optional[str] = ..., passthrough: _Optional[_Union[Passthrough, _Mapping]] = ..., aws: _Optional[_Union[AwsAuth, _Mapping]] = ..., azure: _Optional[_Union[AzureAuth, _Mapping]] = ..., gcp: _Optional[_Union[GcpAuth, _Mapping]] = ..., location: _Optional[_Union[_authentication_pb2.CredentialLocation, _Mapping]] = ...) -> None: ...
 
 class Eviction(_message.Message):
     __slots__ = ("duration_ms", "restore_health", "consecutive_failures", "health_threshold")

@@ -268,7 +268,7 @@ NAME_ONE = "exactly one of host, backend must be set"
             'policies.apiKeyAuthentication.secretRef.alice.fiel: unknown field; did you mean "file"?',
         ]),
         ("{auth: {aws: {secretRef: {accessKey: {env: A}}}}}", [
-            "policies.auth: not supported yet: remove auth to have the rest accepted"
+            "policies.auth.aws.secretRef.secretKey: is required"
         ]),
         ("{tls: {caCertificateRefs: [{file: a}, {file: b}]}}", [
             "policies.tls.caCertificateRefs: must have at most 1 items, got 2 items"

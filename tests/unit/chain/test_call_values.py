@@ -120,7 +120,7 @@ STATUSES = {
     "DirectResponseFailed": 500,
     "NoValidBackend": 500,
     "InvalidBackend": 500,
-    "BackendAuthFailed": 500,
+    "BackendAuthenticationFailed": 500,
     "BackendRefused": 500,
     "PolicyUnusable": 503,
     "NoEndpoints": 503,

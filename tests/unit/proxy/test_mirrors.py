@@ -82,6 +82,7 @@ class World:
             client=None,
             is_grpc=True,
             never_indexed=NO_NAMES,
+            attributes=None,
             upgrade=b"",
             host_set=False,
             policies=SimpleNamespace(mirrors=shares or (Mirror("b"),), rules=None, backend=None, host_rewrite=False),

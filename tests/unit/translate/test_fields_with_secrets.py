@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 from pydantic import BaseModel
 
+from gatewright.api.backend.auth import SECRET_ENTRIES
 from gatewright.api.checks import unsupported
 from gatewright.api.decode import documents
 from gatewright.api.objects.kinds import KINDS
@@ -19,12 +20,14 @@ from tests.fakes.certificates import Authority
 from tests.unit.translate.golden import World
 from tests.unit.translate.tenants import (
     BACKEND_REF,
+    KEY,
     OURS,
     PROVIDER,
     ROUTES,
     SERVER,
     SERVICE_REF,
     STATIC,
+    TLS,
     backend,
     gateway,
     grant,
@@ -83,6 +86,39 @@ def working() -> tuple[str, ...]:
 BY_ROUTE = (grant("HTTPRoute", "GatewayBackend", to_group=OURS), route("b", BACKEND_REF % "a"))
 TO_SECRET = grant("HTTPRoute", "Secret", "client")
 
+CREDENTIALS = {
+    "secretRef": "{secretRef: {name: client}}",
+    "aws.secretRef": "{aws: {secretRef: {name: client}}}",
+    "azure.secretRef": "{azure: {secretRef: {name: client}}}",
+    "gcp.secretRef": "{gcp: {secretRef: {name: client}}}",
+}
+"""Fields of `backend.auth` that name a Secret."""
+
+WITH_KEYS = {
+    "GatewayPolicy.spec.backend.auth.key": (
+        policy().replace(TLS, "{auth: {key: %s}}"),
+        grant("HTTPRoute", "Service"),
+        route("b", SERVICE_REF),
+    ),
+    "GatewayBackend.spec.policies.auth.key": (backend("a", STATIC.replace(TLS, "{auth: {key: %s}}")), *BY_ROUTE),
+    "GatewayBackend.spec.mcp.targets[].static.policies.auth.key": (
+        backend("a", SERVER.replace(TLS, "{auth: {key: %s}}")),
+        *BY_ROUTE,
+    ),
+    "GatewayBackend.spec.ai.groups[].providers[].policies.auth.key": (
+        backend("a", PROVIDER.replace(TLS, "{auth: {key: %s}}")),
+        *BY_ROUTE,
+    ),
+}
+"""What holds a credential itself, and who leads to it."""
+
+
+def brought(text: str) -> str:
+    """With all entries that any of these must have."""
+    names = (entry for entries in SECRET_ENTRIES.values() for entry in entries)
+    return text + "---" + secret(**{"tls.crt": b"-", "tls.key": KEY, **dict.fromkeys(names, KEY)})
+
+
 BROUGHT = {
     "GatewayPolicy.spec.backend.tls.mtlsCertificateRef[]": (
         policy(),
@@ -95,6 +131,16 @@ BROUGHT = {
         backend("a", PROVIDER),
         *BY_ROUTE,
     ),
+    **{
+        f"{place}.{path}": (brought(made.replace(TLS, f"{{auth: {setting}}}")), *others)
+        for place, (made, others) in {
+            "GatewayPolicy.spec.backend.auth": (policy(), (grant("HTTPRoute", "Service"), route("b", SERVICE_REF))),
+            "GatewayBackend.spec.policies.auth": (backend("a", STATIC), BY_ROUTE),
+            "GatewayBackend.spec.mcp.targets[].static.policies.auth": (backend("a", SERVER), BY_ROUTE),
+            "GatewayBackend.spec.ai.groups[].providers[].policies.auth": (backend("a", PROVIDER), BY_ROUTE),
+        }.items()
+        for path, setting in CREDENTIALS.items()
+    },
 }
 """Brought along by what another namespace may refer to: they stay unless a grant names the Secret."""
 
@@ -156,7 +202,7 @@ NO_SECRET = {
 
 
 def test_each_field_that_works_has_a_row() -> None:
-    rows = [*BROUGHT, *NAMED, *ATTACHED, *PUBLIC, *NO_SECRET]
+    rows = [*BROUGHT, *WITH_KEYS, *NAMED, *ATTACHED, *PUBLIC, *NO_SECRET]
     assert sorted(rows) == sorted(working())
 
 
@@ -166,6 +212,18 @@ def test_what_others_lead_to_brings_no_secret_without_a_grant_for_it(path: str) 
     assert not has_key(made)
     made.put(TO_SECRET)
     assert has_key(made)
+
+
+@pytest.mark.parametrize("path", WITH_KEYS)
+def test_a_credential_that_an_object_holds_itself_stays_as_one_in_a_secret_does(path: str) -> None:
+    text, *others = WITH_KEYS[path]
+    value = b"held-by-the-object-itself"
+    made = world(text.replace("%s", value.decode()), *others)
+    assert not _has(made, value)
+    made.put(TO_SECRET)
+    assert not _has(made, value), "a grant for a Secret of some name"
+    made.put(grant("HTTPRoute", "Secret"))
+    assert _has(made, value)
 
 
 @cache
