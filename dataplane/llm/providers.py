@@ -31,11 +31,20 @@ TOKEN_OF_ANTHROPIC: Final = b"sk-ant-"
 
 def is_foreign(family: Family, name: bytes, value: bytes) -> bool:
     """Whether a header of the client's is of another API: it does not go there (docs/llm/credentials.md)."""
-    if name in family.credentials or name.startswith(family.prefixes):
+    names, prefixes = _FOREIGN[family]
+    if name not in names and not name.startswith(prefixes):
         return False
-    if name == b"authorization" and family is ANTHROPIC:
-        return TOKEN_OF_ANTHROPIC not in value
-    return any(name in each.credentials or name.startswith(each.prefixes) for each in FAMILIES)
+    return not (name == b"authorization" and family is ANTHROPIC and TOKEN_OF_ANTHROPIC in value)
+
+
+def _others_of(family: Family) -> tuple[frozenset[bytes], tuple[bytes, ...]]:
+    names = {name for each in FAMILIES for name in each.credentials} - set(family.credentials)
+    prefixes = {prefix for each in FAMILIES for prefix in each.prefixes} - set(family.prefixes)
+    return frozenset(names), tuple(sorted(prefixes))
+
+
+_FOREIGN: Final = {family: _others_of(family) for family in FAMILIES}
+"""Credentials of other APIs, and what their headers begin with."""
 
 
 class Place(NamedTuple):

@@ -212,6 +212,32 @@ def test_tokens_are_counted(carrier: Carrier) -> None:
     assert slots[counter("gen_ai_client_token_usage_total", *labels, "output")] == 4
 
 
+def test_an_answer_that_comes_in_pieces_is_held_and_what_is_held_takes_room(carrier: Carrier) -> None:
+    run = carrier.proxy(text())
+    room = run.memory.context.room
+    asked = run.send(post("/v1/chat/completions", CHAT))
+    run.arrival.head(Response(headers=(("content-type", "application/json"),)))
+    content = json.dumps(CHATTED).encode()
+    before = room.used
+    run.arrival.content(content[:50])
+    assert room.used == before + 50
+    assert asked.answer.status is None
+    run.arrival.content(content[50:])
+    run.arrival.end()
+    assert asked.answer.body == content
+    assert room.used == 0
+
+
+def test_what_is_held_of_an_answer_that_breaks_off_is_given_back(carrier: Carrier) -> None:
+    run = carrier.proxy(text())
+    asked = run.send(post("/v1/chat/completions", CHAT))
+    run.arrival.head(Response(headers=(("content-type", "application/json"),)))
+    run.arrival.content(b'{"model":')
+    run.arrival.reset()
+    assert asked.answer.status == 502
+    assert run.memory.context.room.used == 0
+
+
 # --- errors
 
 

@@ -139,15 +139,24 @@ class Reading(Passing):
         head = self._kept_head
         assert head is not None
         self._kept.append(data)
-        self._kept_size += len(data)
-        if not end and self._kept_size <= MAX_ANSWER:
-            return
+        has_room = end or self._x.context.room.take(len(data))
+        if not end and has_room:
+            self._kept_size += len(data)
+            if self._kept_size <= MAX_ANSWER:
+                return
         self._kept_head = None
         data = b"".join(self._kept)
-        self._kept.clear()
+        self._let_go()
         if end:
             self._read_whole(data)
         super().answered(head, data, end)
+
+    def _let_go(self) -> None:
+        """Nothing is held any more."""
+        self._kept.clear()
+        if self._kept_size:
+            self._x.context.room.free(self._kept_size)
+            self._kept_size = 0
 
     def _read_whole(self, data: bytes) -> None:
         answer = usage.parsed(data)
@@ -192,7 +201,16 @@ class Reading(Passing):
         else:
             self.out.lost()
 
+    def fail(self, error: CallFailed) -> None:
+        is_held, self._kept_head = self._kept_head is not None, None
+        self._let_go()
+        super().fail(error)
+        if is_held:  # the client has nothing of the answer yet
+            self.out.take_back()
+            self.broke(error)
+
     def cancel(self) -> None:
+        self._let_go()
         if self._watch is not None and not self.is_over:
             self._note(self._watch.usage, self._watch.model, self._watch.tier)
         super().cancel()
