@@ -42,6 +42,44 @@ class Tries(Protocol):
     given_up: str
 
 
+class SpanContext(Protocol):
+    """A span, as others name it (`tracing/context`)."""
+
+    @property
+    def trace_id(self) -> str: ...
+
+    @property
+    def span_id(self) -> str: ...
+
+    def header_lines(self) -> bytes: ...
+
+
+class Traced(Protocol):
+    """What is traced of an exchange while it lives (`tracing/trace`)."""
+
+    @property
+    def context(self) -> SpanContext:
+        """Of its own span."""
+
+    def try_begins(self, method: bytes, now: float, tries: int) -> bytes:
+        """The header lines that a try sends; `tries`: how many there were before."""
+
+    def try_ends(self, now: float, endpoint: str, status: int, failure: str) -> None:
+        """The try that is under way has ended, if there is one. `status`: of its answer, 0 for none; `failure`: the
+        cause, in one word."""
+
+    def call_begins(self, backend: str, method: bytes, now: float) -> TracedCall:
+        """A call is made for the sake of the exchange; whoever makes it ends it."""
+
+
+class TracedCall(Protocol):
+    @property
+    def context(self) -> SpanContext: ...
+
+    def end(self, now: float, endpoint: str, status: int, failure: str) -> None:
+        """As `Traced.try_ends`."""
+
+
 class Exchange(Variables):
     """A request in flight: its data, as policies and the log see them. What acts on them, the life of an exchange, is
     its subclass `proxy/exchange.CarriedExchange`; the two are one object, and this file knows no more of the types
@@ -120,6 +158,7 @@ class Exchange(Variables):
         "target",
         "target_plan",
         "took",
+        "trace",
         "trailers",
         "tunnel",
         "up",
@@ -216,6 +255,8 @@ class Exchange(Variables):
     """Index of the step that ended the descent, -1 when none did."""
     host_set: bool
     """A step chose the host to send (URLRewrite, a header modifier): hostRewrite leaves it."""
+    trace: Traced | None
+    """What is traced of it; None: nothing."""
     attributes: dict[str, object] | None
     """What policies leave for later expressions, by path of the variable ("jwt", "extauthz", "metadata", ...)."""
 
@@ -292,7 +333,7 @@ class Exchange(Variables):
             self.resendable
         ) = None
         self.buffer = self.body = self.response = self.response_body = self.attributes = self.delayed_response = None
-        self.bounds = self.counted = None
+        self.bounds = self.counted = self.trace = None
         self.has_body = self.host_set = self.leased = self.replied = self.ended = False
         self.response_body_changed = self.response_body_too_large = self.takes_trailers = False
         self.request_done = True

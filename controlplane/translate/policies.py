@@ -152,7 +152,8 @@ def _whole(policy: GatewayPolicy, paths: Collection[tuple[str | int, ...]]) -> d
     if frontend is None:
         return {}
     lacking = {path[2] for path in paths if path[:2] == ("spec", "frontend")}
-    messages = {message.WhichOneof("field") or "": message for message in to_wire.frontend_policies(frontend)}
+    lowered = to_wire.frontend_policies(frontend, to_wire.NOTHING_RESOLVES)
+    messages = {message.WhichOneof("field") or "": message for message in lowered}
     return {field: message for field, message in messages.items() if to_wire.frontend_name(field) not in lacking}
 
 
@@ -354,7 +355,7 @@ class _Translator:
     def _lowered(self) -> Iterator[tuple[Phase, policy_pb2.Policy]]:
         frontend, traffic = self._policy.spec.frontend, self._policy.spec.traffic
         if frontend is not None:
-            for message in to_wire.frontend_policies(frontend):
+            for message in to_wire.frontend_policies(frontend, self._references.all()):
                 yield Phase.FRONTEND, message
         if traffic is not None:
             for message in to_wire.policies(traffic, self._references.all()):

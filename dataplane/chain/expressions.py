@@ -115,6 +115,11 @@ def headers_read(programs: Iterable[Program]) -> frozenset[bytes]:
     return frozenset(found)
 
 
+def reads_response_headers(programs: Iterable[Program]) -> bool:
+    """Whether an expression reads headers of the response, the status of a gRPC call among them."""
+    return reads(programs, "response.headers", "response.grpcStatus")
+
+
 def reads_response_body(programs: Iterable[Program]) -> bool:
     return reads(programs, "response.body", "response.bodyPrefix")
 

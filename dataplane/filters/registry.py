@@ -20,6 +20,7 @@ from dataplane.filters.frontend import (
     limits,
     network_authorization,
     proxy_protocol,
+    tracing,
 )
 from dataplane.filters.settings import (
     backend_ai,
@@ -262,4 +263,11 @@ ROWS: tuple[Row, ...] = (
         "access_log", access_log.build, FRONTEND, "a matter of lines, made after the end; of a Gateway", "telemetry.log"
     ),
     Row("limits", limits.build, FRONTEND, "counted before any step, some before any request; of a Gateway", "limits"),
+    Row(
+        "tracing",
+        tracing.build,
+        FRONTEND,
+        "decided before any step, so that their calls are traced; of a Gateway",
+        "telemetry.tracing",
+    ),
 )

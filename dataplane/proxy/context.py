@@ -27,6 +27,9 @@ from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.dial.proxies import Proxies
 
 if TYPE_CHECKING:
+    from dataplane.exchange import Exchange
+    from dataplane.export.exporters import Exporters
+    from dataplane.export.tracing import SpanObserver
     from dataplane.http.messages import Peer
     from dataplane.net.turns import Turns
     from dataplane.net.writes import Writes
@@ -135,6 +138,8 @@ class Context:
     shape), and who is at the other end (`server/inner`)."""
     observer_rows: Sequence[Makes] = OBSERVERS
     """Those of kinds of backends."""
+    _exporters: Exporters | None = None
+    _spans: SpanObserver | None = None
     observers: tuple[Observer, ...] = field(init=False)
     """Told of each exchange that has ended, in this order."""
     connections: Crowd[Any] = field(init=False)
@@ -194,6 +199,24 @@ class Context:
             )
         return self._calls
 
+    @property
+    def exporters(self) -> Exporters:
+        """Of records for collectors."""
+        if self._exporters is None:
+            from dataplane.export.exporters import Exporters  # most workers have no collector
+
+            self._exporters = Exporters(self.calls, self.spawn, self.recorder.exported)
+        return self._exporters
+
+    def _observe_spans(self, x: Exchange, seconds: float) -> None:
+        if x.trace is None:
+            return
+        if self._spans is None:
+            from dataplane.export.tracing import SpanObserver  # as above
+
+            self._spans = SpanObserver(self.exporters, self.clock)
+        self._spans.observe(x, seconds)
+
     def of_kind(self, name: str) -> Any:  # Any: what the kind has made, which it alone knows
         """What this worker keeps for the kind of backend of this name (`kinds.Kind.services`); None: nothing."""
         found = self._of_kinds.get(name)
@@ -210,6 +233,8 @@ class Context:
 
     def close(self) -> None:
         """The worker ends: give back what outlives exchanges."""
+        if self._exporters is not None:
+            self._exporters.close()
         for each in self._of_kinds.values():
             each.close()
 
@@ -258,7 +283,7 @@ class Context:
     def __post_init__(self) -> None:
         self.current.heads_changed = self._forget_heads
         own = [make(self.recorder) for make in self.observer_rows]
-        self.observers = (self.recorder.ended, *own, self.access_log.record)
+        self.observers = (self.recorder.ended, *own, self._observe_spans, self.access_log.record)
         self.leases.through(Proxies(lambda: self.current.table, self.leases, self.recorder.upstream_closed))
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)

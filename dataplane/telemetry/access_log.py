@@ -218,7 +218,7 @@ def _text_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
         f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
         f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
         f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_extra(x, groups) if x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes else ''}"
+        f"{_extra(x, groups) if _has_extra(x) else ''}"
         f" duration={took * 1e3:.3f}ms\n"
     )
 
@@ -228,6 +228,11 @@ def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: G
         fields = f"{plan.fields[0](x, took)}{plan.text_added(x)}"
         return f"{stamp}\tinfo\trequest\t{fields.lstrip(' ')}\n"
     return f"{_text_line(stamp, x, took, groups)[:-1]}{plan.text_added(x)}\n"
+
+
+def _has_extra(x: Exchange) -> bool:
+    """Whether there may be more than every line has."""
+    return bool(x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes or x.trace)
 
 
 _NO_LISTENER = "gateway=- listener=-"

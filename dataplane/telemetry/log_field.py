@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dataplane.telemetry.log_values import bare, quoted
 
@@ -15,6 +15,10 @@ Value = Callable[["Exchange", float], "str | int | None"]
 """Of an exchange that ended, that many seconds after its head was read. None: it has none."""
 Write = Callable[["Exchange", float], str]
 """What writes fields of one, with a separator before each."""
+
+
+NO_ATTRIBUTE: Final = "-"
+"""As the name of an attribute: OTLP has a field of its own for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,15 @@ class Field:
     """Text for people: quoted in text lines whatever it is."""
     absent: str = ""
     """What stands in a text line for an empty text."""
+    attribute: str = ""
+    """Its name in OTLP, where OpenTelemetry's conventions have another; or NO_ATTRIBUTE."""
+    otlp: Value | None = None
+    """Its value in OTLP, where that is another."""
+
+    @property
+    def otlp_name(self) -> str:
+        """Names with a namespace keep it; others get that of this product."""
+        return self.attribute or (self.name if "." in self.name else f"gatewright.{self.name}")
 
     def text(self, x: Exchange, took: float) -> str:
         """Its part of a text line."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.telemetry.log_field import Field, Write
+from dataplane.telemetry.log_field import NO_ATTRIBUTE, Field, Write
 from dataplane.telemetry.log_rows.registry import GROUPS
 from dataplane.telemetry.log_values import cut
 
@@ -44,6 +44,10 @@ def _listener(x: Exchange) -> ListenerFacts:
     return x.listener
 
 
+def _version(x: Exchange) -> str:
+    return x.version.decode().removeprefix("HTTP/")
+
+
 def _grpc_status(x: Exchange) -> int | None:
     return None if x.grpc is None else x.grpc.status
 
@@ -58,30 +62,65 @@ FIELDS: Final[tuple[Field, ...]] = (
         "address and port of the endpoint last tried",
         lambda x, took: x.endpoint.label if x.endpoint else None,
     ),
-    Field("src.addr", "IP address of the client", lambda x, took: x.peer, absent="-"),
-    Field("http.method", "request method", lambda x, took: x.method.decode()),
+    Field("src.addr", "IP address of the client", lambda x, took: x.peer, absent="-", attribute="client.address"),
+    Field("http.method", "request method", lambda x, took: x.method.decode(), attribute="http.request.method"),
     Field(
         "http.host",
         "canonical host name that the client asked for",
         lambda x, took: x.asked_host.decode("latin-1"),
         absent="-",
+        attribute="server.address",
     ),
-    Field("http.path", "canonical path with query that the client asked for", lambda x, took: target_of(x)),
-    Field("http.version", "protocol version of the request", lambda x, took: x.version.decode()),
+    Field(
+        "http.path",
+        "canonical path with query that the client asked for",
+        lambda x, took: target_of(x),
+        attribute="url.path",
+        otlp=lambda x, took: target_of(x).partition("?")[0],
+    ),
+    Field(
+        "http.version",
+        "protocol version of the request",
+        lambda x, took: x.version.decode(),
+        attribute="network.protocol.version",
+        otlp=lambda x, took: _version(x),
+    ),
     Field(
         "http.status",
         "status of the response; 499 when the client left before it",
         lambda x, took: x.status or CLIENT_CLOSED,
+        attribute="http.response.status_code",
     ),
     Field("protocol", "http", lambda x, took: "http"),
-    Field("request.bytes", "request body bytes received", lambda x, took: x.body_bytes),
-    Field("response.bytes", "response body bytes sent", lambda x, took: x.response_bytes),
-    Field("grpc.status", "status of a gRPC call; absent where it has none", lambda x, took: _grpc_status(x)),
-    Field("retry.attempt", "tries after the first, when there were any", lambda x, took: x.attempt or None),
+    Field(
+        "request.bytes",
+        "request body bytes received",
+        lambda x, took: x.body_bytes,
+        attribute="http.request.body.size",
+    ),
+    Field(
+        "response.bytes",
+        "response body bytes sent",
+        lambda x, took: x.response_bytes,
+        attribute="http.response.body.size",
+    ),
+    Field(
+        "grpc.status",
+        "status of a gRPC call; absent where it has none",
+        lambda x, took: _grpc_status(x),
+        attribute="rpc.grpc.status_code",
+    ),
+    Field(
+        "retry.attempt",
+        "tries after the first, when there were any",
+        lambda x, took: x.attempt or None,
+        attribute="gatewright.retry.attempt",
+    ),
     Field(
         "retry.given_up",
         "why a try that a policy called for was not made",
         lambda x, took: (x.retries.given_up or None) if x.retries else None,
+        attribute="gatewright.retry.given_up",
     ),
     *(field for group in GROUPS for field in group.fields),
     Field(
@@ -95,6 +134,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         "duration",
         "from the end of the request head to the last byte, ms",
         lambda x, took: f"{took * 1e3:.3f}ms",
+        otlp=lambda x, took: f"{took:.6f}",
     ),
 )
 """Default fields in the order of a line (decisions, Access log). The exchange has a listener. The line with all of them
@@ -102,6 +142,18 @@ is written out in `access_log`; a test compares the two."""
 
 
 NAMES: Final = frozenset(field.name for field in FIELDS)
+
+
+def attributes_of(x: Exchange, took: float, removed: frozenset[str] = frozenset()) -> list[tuple[str, Any]]:
+    """Fields of an exchange that ended, as attributes of OTLP. `removed`: fields to leave out, by either name."""
+    found: list[tuple[str, Any]] = []
+    for field in FIELDS:
+        if field.otlp_name == NO_ATTRIBUTE or field.name in removed or field.otlp_name in removed:
+            continue
+        value = (field.otlp or field.value)(x, took)
+        if value is not None:
+            found.append((field.otlp_name, value))
+    return found
 
 
 @lru_cache(64)

@@ -123,6 +123,13 @@ METRICS = (
         8,
     ),
     Metric("held_body_bytes", "gauge", "Bytes of bodies held, for policies and for other tries"),
+    Metric(
+        "telemetry_records_total",
+        "counter",
+        "Records for collectors, by signal and outcome; dropped: too many waited, undelivered: no collector took them",
+        ("signal", "outcome"),
+        16,
+    ),
     Metric("upstream_connections_total", "counter", "Connections tried to upstreams, by outcome", ("outcome",), 16),
     Metric(
         "upstream_connection_failures_total",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
-    from dataplane.exchange import Exchange
+    from dataplane.exchange import Exchange, Traced
     from dataplane.telemetry.log_plan import LogPlan
 
 
@@ -27,12 +27,19 @@ class Reads(Protocol):
         """Bodies that policies read are kept until the observers are done."""
 
 
+class Traces(Reads, Protocol):
+    """`tracing/plan.TracingPlan`."""
+
+    def begin(self, x: Exchange) -> Traced | None:
+        """What is to be traced of a request whose listener is known; None: nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class TelemetryPlan:
     """None: no policy says anything of that part, and its default holds."""
 
     log: LogPlan | None = None
-    tracing: Reads | None = None
+    tracing: Traces | None = None
     labels: Reads | None = None
     """Of metrics."""
 

@@ -150,6 +150,10 @@ class Recorder:
         """Count a duration in a histogram: of kinds of backends, as above."""
         self.metrics.observe(self.metrics.histogram(metric, *labels), seconds)
 
+    def exported(self, signal: str, outcome: str, records: int) -> None:
+        """Records for a collector were sent, or not."""
+        self.slots[self.metrics.counter("telemetry_records_total", signal, outcome)] += records
+
     def upstream_open(self) -> int:
         """How many connections to upstreams are open now."""
         return int(self.slots[self._upstream_active])

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from dataplane.http.heads import Head
+from dataplane.http.heads import Head, without_named
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import CallRequest
     from dataplane.exchange import Exchange
 
 RETRY_HEADER: Final = b"x-retry-attempt"
+TRACE_HEADERS: Final = frozenset((b"traceparent", b"tracestate"))
 KEPT: Final = -1
 """The length that is announced stays, or there is none."""
 BODILESS: Final = frozenset((b"GET", b"HEAD", b"DELETE", b"OPTIONS", b"TRACE"))
@@ -43,6 +44,8 @@ class Edits(NamedTuple):
     """Bytes of content."""
     tries: int = 0
     """How many there were before this one."""
+    trace: bytes = b""
+    """Lines of the trace context; b"": the request's own pass."""
 
 
 class Edit(NamedTuple):
@@ -64,10 +67,20 @@ def _tries(lines: bytes, edits: Edits) -> bytes:
     return lines + b"%b: %d\r\n" % (RETRY_HEADER, edits.tries) if edits.tries else lines
 
 
+def _trace(lines: bytes, edits: Edits) -> bytes:
+    return in_trace(lines, edits.trace) if edits.trace else lines
+
+
+def in_trace(block: bytes, trace: bytes) -> bytes:
+    """A block of header lines with this trace context in place of what it had (W3C Trace Context 3.2, 3.3)."""
+    return without_named(block, block.lower(), TRACE_HEADERS)[0] + trace
+
+
 EDITS: Final = (
     Edit("length", "before the host, which is to be the first line (RFC 9110 7.2)", _length),
     Edit("host", "the name that requests are signed for", _host),
     Edit("attempt", "ours: no step and no client writes it", _tries),
+    Edit("trace context", "each try is a span of its own; before credentials, which may sign it", _trace),
 )
 """The backendRef's header filters ran before, as steps of the request: what they write is in its lines."""
 

@@ -343,7 +343,11 @@ POLICIES: Final[tuple[Policy, ...]] = (
         part=FRONTEND,
         does="how much a proxy takes on at a time: connections, requests, bodies",
     ),
-    Policy(name="tracing", part=FRONTEND, does="spans sent by OTLP", waits=(Waits(),)),
+    Policy(
+        name="tracing",
+        part=FRONTEND,
+        does="which requests are traced; their spans are sent to a collector by OTLP",
+    ),
     Policy(name="metrics", part=FRONTEND, does="labels of metrics", waits=(Waits(),)),
 )
 

@@ -23,6 +23,7 @@ from dataplane.backends.registry import KINDS
 from dataplane.backends.registry import ROWS as BACKENDS
 from dataplane.chain.calls import Calls
 from dataplane.chain.filter import Env, Row
+from dataplane.export.exporter import Signal
 from dataplane.filters.registry import ROWS
 from dataplane.http.h2.frames import PREFACE
 from dataplane.http.messages import Peer
@@ -36,6 +37,7 @@ from dataplane.server.protocols import plan_of
 from dataplane.table.applier import Applier
 from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry.access_log import MAX_QUEUED, AccessLog
+from dataplane.telemetry.collector import Collector
 from dataplane.telemetry.lines import LineWriter
 from dataplane.telemetry.log_rows.registry import GROUPS
 from dataplane.telemetry.metrics import METRICS, Metrics
@@ -397,6 +399,9 @@ class MemoryProxy:
             random=lambda: 0.0,
             kinds=self.kinds,
         )
+        self.exported: list[Any] = []
+        """Records for collectors, of whatever signal."""
+        self.context.exporters.add = self._export  # type: ignore[method-assign]  # there is no loop to send them on
         self.context.enter = partial(inner.enter, self.context)
         log = self.context.access_log
         log._lines = _AtOnce(self.lines.append, MAX_QUEUED, lambda _count: None, lambda _why, _missed: None)
@@ -463,6 +468,9 @@ class MemoryProxy:
         timer = (at, call)
         self.timers.append(timer)
         return _Cancel(lambda: self.timers.remove(timer) if timer in self.timers else None)
+
+    def _export(self, name: str, collector: Collector, make: Callable[[], Signal[Any]], record: object) -> None:
+        self.exported.append(record)
 
     def _spawn(self, task: Coroutine[Any, Any, None]) -> Any:
         """Run a coroutine as far as it goes; `Pending.set_result` runs it on."""

@@ -21,6 +21,8 @@ from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metric import BUCKETS
 from dataplane.telemetry.metrics import METRICS, PREFIX
+from dataplane.tracing.context import SpanContext
+from dataplane.tracing.trace import Muted
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/operations.md"
@@ -82,6 +84,7 @@ def test_log_fields() -> None:
     exchange.endpoint = SimpleNamespace(label="127.0.0.1:1")
     exchange.attempt, exchange.reason, exchange.detail = 1, "UpstreamFailed", "closed"
     exchange.retries = SimpleNamespace(given_up="exhausted")
+    exchange.trace = Muted(SpanContext("0" * 31 + "1", "0" * 15 + "1", 1))
     exchange.grpc = Call(GRPC)
     exchange.grpc.status = 14
     exchange.agent_call = AgentCall("tasks/get", "JSONRPC", "t", state="failed", error=-32001)

@@ -71,6 +71,7 @@ HOMES: Final = {
         (
             "dataplane/agent/*",
             "dataplane/chain/grpc*",
+            "dataplane/export/*",
             "dataplane/http/grpc*.py",
             "dataplane/proxy/*grpc_calls.py",
             "dataplane/proxy/layers/grpc_web.py",

@@ -18,6 +18,7 @@ MAY_READ = re.compile(rb"\b(time|datetime|date)[.](time|time_ns|ctime|now|utcnow
 # (file, how many times): why a time of the day is wanted there.
 ALLOWED = {
     ("dataplane/telemetry/access_log.py", 2): "time stamps of log lines; durations come from the monotonic clock",
+    ("dataplane/export/tracing.py", 1): "spans are dated; durations come from the monotonic clock",
     ("dataplane/variables/facts.py", 1): "moments of the monotonic clock as times of the day, for expressions",
     ("dataplane/chain/filter.py", 1): "tokens and cookies are dated (`Env.wall_clock`)",
     ("dataplane/proxy/context.py", 1): "sessions of MCP clients are dated (`Context.wall_clock`)",

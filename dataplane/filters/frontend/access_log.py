@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.chain.expressions import ALL, compiled, condition, reads, reads_request_body, reads_response_body
+from dataplane.chain.expressions import (
+    ALL,
+    compiled,
+    condition,
+    reads_request_body,
+    reads_response_body,
+    reads_response_headers,
+)
 from dataplane.chain.filter import Refused
 from dataplane.telemetry.log_fields import NAMES, writers
 from dataplane.telemetry.log_plan import Added, LogPlan
@@ -37,7 +44,7 @@ def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
         wants,
         tuple(added.values()),
         fields=writers(removed) if removed else None,
-        reads_headers=reads(programs, "response.headers") or reads(programs, "response.grpcStatus"),
+        reads_headers=reads_response_headers(programs),
         reads_bodies=reads_request_body(programs) == ALL or reads_response_body(programs),
     )
 

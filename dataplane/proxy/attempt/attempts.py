@@ -142,7 +142,8 @@ def send(x: ActiveExchange, up: Upstream) -> None:
     if not x.has_body:
         x.resendable = b""
         mode = x.policies.host_rewrite
-        if x.retries is None and plan.finishers is None and not (plan.renames if mode is None else mode):
+        is_plain = x.retries is None and plan.finishers is None and x.trace is None
+        if is_plain and not (plan.renames if mode is None else mode):
             # as in `_block`: most requests
             up.begin(x, x.request.block, b"", True)
         else:
@@ -176,7 +177,7 @@ def _block(x: ActiveExchange) -> bytes:
     mode, kept, plan = x.policies.host_rewrite, x.retries, x.backend_plan
     if plan.finishers is not None:
         return x.outgoing.head.block
-    if (plan.renames if mode is None else mode) or (kept is not None and kept.tries):
+    if (plan.renames if mode is None else mode) or x.trace is not None or (kept is not None and kept.tries):
         return outgoing.lines(x, plan, 0 if kept is None else kept.tries)
     return x.request.block
 
@@ -229,6 +230,8 @@ def timed_out(x: ActiveExchange) -> None:
 def _failed(x: ActiveExchange, cause: str, reply: Reply, sent: bool) -> None:
     """An attempt ended without a response head: another try where a policy grants one, else `reply`."""
     x.attempt_deadline = NEVER
+    if x.trace is not None:
+        x.trace.try_ends(x.context.clock(), "" if x.endpoint is None else x.endpoint.label, 0, cause)
     if cause != "dns":
         x.context.leases.failed(x.backend_plan, x.endpoint)
     if x.retries is None:

@@ -81,7 +81,7 @@ class Mirroring:
         self.never_indexed = x.never_indexed
         self.attributes = x.attributes
         self.backends = backends
-        self.blocks = [b"" if backend is None else outgoing.lines(x, backend) for backend in backends]
+        self.blocks = [b"" if backend is None else outgoing.copied_lines(x, backend) for backend in backends]
 
     def send(self, body: bytes, trailers: bytes = b"") -> None:
         """The body is whole: send the copies."""

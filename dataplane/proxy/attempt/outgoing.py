@@ -39,9 +39,16 @@ def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:
     return backend.authority if (backend.renames if mode is None else mode) and not x.host_set else b""
 
 
-def lines(x: ActiveExchange, backend: BackendPlan, tries: int = 0, length: int = KEPT) -> bytes:
-    """The header lines for `backend`; `tries`: how many tries there were before this one."""
-    return edited(x.request.block, Edits(authority(x, backend), length, tries))
+def lines(x: ActiveExchange, backend: BackendPlan, tries: int = 0) -> bytes:
+    """The header lines of a try that begins, for `backend`; `tries`: how many there were before."""
+    trace = b"" if x.trace is None else x.trace.try_begins(x.method, x.context.clock(), tries)
+    return edited(x.request.block, Edits(authority(x, backend), KEPT, tries, trace))
+
+
+def copied_lines(x: ActiveExchange, backend: BackendPlan) -> bytes:
+    """The header lines of a copy of the request."""
+    trace = b"" if x.trace is None else x.trace.context.header_lines()
+    return edited(x.request.block, Edits(authority(x, backend), KEPT, 0, trace))
 
 
 def finish(x: ActiveExchange, context: Context, then: Callable[[ActiveExchange, Context], None]) -> None:

@@ -69,7 +69,7 @@ def refuses(x: ActiveExchange, context: Context, head: ResponseHead, attempt: At
         return False
     if not listed and policy.judges_body and head.status != SWITCHING:
         return False
-    if (listed or _is_true(x, head)) and _again(x, context, "status", attempt):
+    if (listed or _is_true(x, head)) and _again(x, context, "status", attempt, head.status):
         if up is not None:  # the response goes on
             sleeper = up.discard()
             if sleeper is not None:
@@ -83,7 +83,7 @@ def refuses_body(x: ActiveExchange, context: Context, attempt: Attempt) -> bool:
     """The same for a response whose body is in `x.response_body` (None: it could not be). `x.up`: it is not over."""
     assert x.retries is not None  # the caller has looked
     up, condition = x.up, x.retries.policy.condition
-    if condition is not None and condition(x) and _again(x, context, "status", attempt):
+    if condition is not None and condition(x) and _again(x, context, "status", attempt, x.status):
         if up is not None:
             up.reset()
         return True
@@ -125,8 +125,8 @@ def _is_true(x: ActiveExchange, head: ResponseHead) -> bool:
     return holds
 
 
-def _again(x: ActiveExchange, context: Context, cause: str, attempt: Attempt) -> bool:
-    """Begin another try after its backoff. False: there is none."""
+def _again(x: ActiveExchange, context: Context, cause: str, attempt: Attempt, status: int = 0) -> bool:
+    """Begin another try after its backoff. False: there is none. `status`: of the response that is let go."""
     retries = x.retries
     assert retries is not None  # the callers have looked
     wait = retries.wait(context.random)
@@ -134,6 +134,8 @@ def _again(x: ActiveExchange, context: Context, cause: str, attempt: Attempt) ->
     retries.given_up = _obstacle(x, retries, moment)
     if retries.given_up:
         return False
+    if x.trace is not None:
+        x.trace.try_ends(context.clock(), "" if x.endpoint is None else x.endpoint.label, status, "")
     retries.tries += 1
     x.attempt += 1
     x.up = x.resendable = None

@@ -51,6 +51,8 @@ def start(x: ActiveExchange) -> None:
             x.reply(_misdirected(x, listener))
             return
         x.listener = listener
+        if listener.telemetry is not None and listener.telemetry.tracing is not None:
+            x.trace = listener.telemetry.tracing.begin(x)
         limits = table.request_limits
         if limits is not None and admission.refuses(x, limits):
             return

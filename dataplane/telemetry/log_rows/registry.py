@@ -1,9 +1,9 @@
-"""The log fields of all kinds of backends, in the order of a line."""
+"""Log fields that few requests have, those of kinds of backends among them, in the order of a line."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from dataplane.telemetry.log_rows import a2a, llm, mcp
+from dataplane.telemetry.log_rows import a2a, llm, mcp, tracing
 
-GROUPS: Final = (a2a.GROUP, mcp.GROUP, llm.GROUP)
+GROUPS: Final = (tracing.GROUP, a2a.GROUP, mcp.GROUP, llm.GROUP)

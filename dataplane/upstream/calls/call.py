@@ -246,6 +246,7 @@ class Call(Sending):
 
     def fail(self, error: CallFailed) -> None:
         self._error = error
+        self.failure = error.cause
         self._parts.clear()
         self._end()
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dataplane.carriers import Upstream
-    from dataplane.exchange import Exchange
+    from dataplane.exchange import Exchange, TracedCall
     from dataplane.http.messages import Peer, ResponseHead
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.limits import Tally
@@ -50,6 +50,7 @@ class Sending(ABC):
         "calls",
         "counted",
         "endpoint",
+        "failure",
         "finishing",
         "head_by",
         "head_of_answer",
@@ -62,6 +63,7 @@ class Sending(ABC):
         "plan",
         "started",
         "target",
+        "traced",
         "tried",
         "up",
         "whole_by",
@@ -111,6 +113,10 @@ class Sending(ABC):
         """Its answer is here whole, or it has failed."""
         self.finishing: outgoing.Finishing | None = None
         """Finishers that wait."""
+        self.traced: TracedCall | None = None
+        """Its span, where the exchange that it is for is traced."""
+        self.failure = ""
+        """Why it ended before its end: a cause of `CallFailed`."""
 
     @property
     def retries(self) -> Self:
@@ -250,6 +256,10 @@ class Sending(ABC):
             self.finishing = None
         lease.release(self)
         lease.uncount(self)
+        if self.traced is not None:
+            status = 0 if self.head_of_answer is None else self.head_of_answer.status
+            endpoint = "" if self.endpoint is None else self.endpoint.label
+            self.traced.end(self.calls.clock(), endpoint, status, self.failure)
 
     def where(self) -> str:
         """For messages: the endpoint, or the backend while there is none."""

@@ -8,11 +8,13 @@ answers, and knows nothing of what is asked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dataplane.chain.calls import FOR_EVER, MAX_ANSWER, CallAnswer, CallFailed, CallRequest
 from dataplane.upstream.calls import levels
 from dataplane.upstream.calls.call import Call
+from dataplane.upstream.outgoing import in_trace
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -59,7 +61,14 @@ class HttpCalls:
         sends_more: bool = False,
     ) -> Call:
         """As `chain.calls.Calls.open`."""
-        call = Call(self, plan, request, idempotent, sends_more)
+        trace = None if x is None else x.trace
+        if trace is None:
+            call = Call(self, plan, request, idempotent, sends_more)
+        else:
+            traced = trace.call_begins(plan.key, request.method, self.clock())
+            headers = in_trace(b"\r\n" + request.headers, traced.context.header_lines())[2:]
+            call = Call(self, plan, replace(request, headers=headers), idempotent, sends_more)
+            call.traced = traced
         call.begin(head_within, whole_within, x)
         return call
 

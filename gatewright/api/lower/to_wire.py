@@ -21,6 +21,7 @@ from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, RUL
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
 __all__ = [
+    "NOTHING_RESOLVES",
     "PHASES",
     "References",
     "Unresolved",
@@ -61,6 +62,14 @@ class References:
     "backend_auth" with a BackendAuth, or the part of it for a cloud, that has a credential (one key)."""
     authorities: Callable[[Any], tuple[str, ...] | Unresolved]
     """Of a `backend.tls` (Any: the CRD's or the file's) with authorities of its own: these, PEM."""
+
+
+def _unresolved(*_: Any) -> Unresolved:
+    return Unresolved("its object is not accepted")
+
+
+NOTHING_RESOLVES: Final = References(_unresolved, _unresolved, _unresolved)
+"""Of a policy of which only that acts what refers to nothing."""
 
 
 def route_match(match: HTTPRouteMatch | GRPCRouteMatch) -> route_pb2.RouteMatch:
@@ -160,14 +169,16 @@ def file_name(field: str) -> str | None:
     return to_camel(row.file_attribute) if row is not None and row.part in (TRAFFIC, RULE, BACKEND) else None
 
 
-def frontend_policies(settings: Any) -> list[policy_pb2.Policy]:
+def frontend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: Frontend, or the standalone file's form of it) that is set and
-    supported. Without source, places and order, as `policies`."""
-    return [
-        _policy(row.name, setting)
+    supported. Without source, places and order, as `policies`; a reference that leads nowhere as there, but that a
+    policy which guards nothing is left out: whoever resolves the reference says so."""
+    made = (
+        (row, _resolved(_policy(row.name, setting), row.name, setting, references))
         for row in _OF_CONNECTIONS
         if (setting := getattr(settings, row.attribute, None)) is not None
-    ]
+    )
+    return [policy for row, policy in made if row.security or not policy.invalid]
 
 
 def frontend_name(field: str) -> str:
@@ -308,6 +319,10 @@ def _mcp_references(model: Any, message: Any, references: References) -> _Reason
         yield from _backend(where, processor.remote, message.guardrails.processors[index], references)
 
 
+def _collector_reference(model: Any, message: Any, references: References) -> _Reasons:
+    yield from _backend("backendRef", model, message, references)
+
+
 def _basic_references(model: Any, message: Any, references: References) -> _Reasons:
     keys = references.secrets("basic_authentication", model)
     if isinstance(keys, Unresolved):
@@ -334,5 +349,6 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "backend_tls": _tls_references,
     "backend_auth": _auth_references,
     "backend_mcp": _mcp_references,
+    "tracing": _collector_reference,
 }
 """Field of the wire's Policy to what fills in its keys of other resources."""

@@ -169,7 +169,8 @@ class Resources:
 
     def _frontend_policies(self) -> Iterator[resource_pb2.Resource]:
         frontend = self._content.frontend_policies
-        for policy in to_wire.frontend_policies(frontend) if frontend is not None else ():
+        references = self._references(f"gateway:{GATEWAY}", ("frontendPolicies",))
+        for policy in to_wire.frontend_policies(frontend, references) if frontend is not None else ():
             policy.source.CopyFrom(_GATEWAY_REF)
             policy.places.add(object=_GATEWAY_REF)
             name = to_wire.frontend_name(_field(policy))

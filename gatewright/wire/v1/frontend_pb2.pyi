@@ -36,6 +36,12 @@ class Http1HeaderCase(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HTTP1_HEADER_CASE_UNSPECIFIED: _ClassVar[Http1HeaderCase]
     HTTP1_HEADER_CASE_LOWERCASE: _ClassVar[Http1HeaderCase]
     HTTP1_HEADER_CASE_PRESERVE: _ClassVar[Http1HeaderCase]
+
+class OtlpProtocol(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OTLP_PROTOCOL_UNSPECIFIED: _ClassVar[OtlpProtocol]
+    OTLP_PROTOCOL_GRPC: _ClassVar[OtlpProtocol]
+    OTLP_PROTOCOL_HTTP: _ClassVar[OtlpProtocol]
 REQUEST_ID_UNSPECIFIED: RequestId
 REQUEST_ID_KEEP: RequestId
 REQUEST_ID_REPLACE: RequestId
@@ -54,6 +60,9 @@ PATH_ACTION_LOWER: PathAction
 HTTP1_HEADER_CASE_UNSPECIFIED: Http1HeaderCase
 HTTP1_HEADER_CASE_LOWERCASE: Http1HeaderCase
 HTTP1_HEADER_CASE_PRESERVE: Http1HeaderCase
+OTLP_PROTOCOL_UNSPECIFIED: OtlpProtocol
+OTLP_PROTOCOL_GRPC: OtlpProtocol
+OTLP_PROTOCOL_HTTP: OtlpProtocol
 
 class Attribute(_message.Message):
     __slots__ = ("name", "expression")
@@ -138,6 +147,24 @@ class FrontendHttp(_message.Message):
     http2_keepalive_timeout_ms: int
     max_connection_duration_ms: int
     def __init__(self, trusted_hops: _Optional[_Union[TrustedHops, _Mapping]] = ..., owned_headers: _Optional[_Union[HeaderNames, _Mapping]] = ..., request_id: _Optional[_Union[RequestId, str]] = ..., max_query_parameters: _Optional[int] = ..., header_underscores: _Optional[_Union[HeaderUnderscores, str]] = ..., path: _Optional[_Union[PathSpellings, _Mapping]] = ..., max_json_keys: _Optional[int] = ..., max_buffer_size: _Optional[int] = ..., http1_max_headers: _Optional[int] = ..., http1_idle_timeout_ms: _Optional[int] = ..., http1_header_case: _Optional[_Union[Http1HeaderCase, str]] = ..., http2_window_size: _Optional[int] = ..., http2_connection_window_size: _Optional[int] = ..., http2_frame_size: _Optional[int] = ..., http2_max_header_size: _Optional[int] = ..., http2_keepalive_interval_ms: _Optional[int] = ..., http2_keepalive_timeout_ms: _Optional[int] = ..., max_connection_duration_ms: _Optional[int] = ...) -> None: ...
+
+class Tracing(_message.Message):
+    __slots__ = ("backend", "protocol", "path", "attributes", "resources", "random_sampling", "client_sampling")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    protocol: OtlpProtocol
+    path: str
+    attributes: Attributes
+    resources: _containers.RepeatedCompositeFieldContainer[Attribute]
+    random_sampling: str
+    client_sampling: str
+    def __init__(self, backend: _Optional[str] = ..., protocol: _Optional[_Union[OtlpProtocol, str]] = ..., path: _Optional[str] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[Attribute, _Mapping]]] = ..., random_sampling: _Optional[str] = ..., client_sampling: _Optional[str] = ...) -> None: ...
 
 class AccessLog(_message.Message):
     __slots__ = ("filter", "attributes")

@@ -320,8 +320,8 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ),
         (
             "config:\n",
-            "frontendPolicies: {accessLog: {}, tracing: {host: a:1}}\nconfig:\n",
-            ["gw.yaml:1: frontendPolicies.tracing: not supported yet: remove tracing to have the rest accepted"],
+            "frontendPolicies: {accessLog: {}, metrics: {}}\nconfig:\n",
+            ["gw.yaml:1: frontendPolicies.metrics: not supported yet: remove metrics to have the rest accepted"],
         ),
         (
             "requestRedirect: {scheme: https}",

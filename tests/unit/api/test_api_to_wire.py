@@ -389,7 +389,7 @@ def test_frontend_policies() -> None:
     log = {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
     limits = {"maxConnections": 10, "maxHeldBytes": "1Ki", "streamIdleTimeout": "1m", "maxPasswordChecks": 5}
     model = Frontend.model_validate({"accessLog": log, "limits": limits})
-    assert list(map(as_dict, to_wire.frontend_policies(model))) == [
+    assert list(map(as_dict, to_wire.frontend_policies(model, to_wire.NOTHING_RESOLVES))) == [
         {"access_log": log},
         {
             "limits": {
@@ -407,7 +407,7 @@ def test_names_of_a_list_are_constants_in_the_order_written() -> None:
         "cipherSuites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS13_AES_256_GCM_SHA384"],
         "keyExchangeGroups": ["X25519_MLKEM768", "P-256"],
     }
-    (policy,) = to_wire.frontend_policies(Frontend.model_validate({"tls": tls}))
+    (policy,) = to_wire.frontend_policies(Frontend.model_validate({"tls": tls}), to_wire.NOTHING_RESOLVES)
     assert as_dict(policy) == {
         "frontend_tls": {
             "handshake_timeout_ms": "15000",
@@ -449,7 +449,7 @@ _DEFAULTS = {"request_id": "REQUEST_ID_KEEP", "header_underscores": "HEADER_UNDE
     ],
 )
 def test_frontend_http(settings: dict[str, Any], message: dict[str, Any]) -> None:
-    (policy,) = to_wire.frontend_policies(Frontend.model_validate({"http": settings}))
+    (policy,) = to_wire.frontend_policies(Frontend.model_validate({"http": settings}), to_wire.NOTHING_RESOLVES)
     assert as_dict(policy) == {"frontend_http": {"max_query_parameters": 1000, "max_json_keys": 10000} | message}
 
 

@@ -85,6 +85,7 @@ class World:
             attributes=None,
             upgrade=b"",
             host_set=False,
+            trace=None,
             policies=SimpleNamespace(mirrors=shares or (Mirror("b"),), rules=None, backend=None, host_rewrite=False),
             plan=SimpleNamespace(http_version=0),
             table=SimpleNamespace(backends={"b": Backend()} if backends is None else backends),

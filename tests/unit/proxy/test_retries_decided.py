@@ -64,6 +64,7 @@ class Tried:
         self.answers: list[str] = []
         self.x: Any = SimpleNamespace(
             retries=Retries(policy),
+            trace=None,
             method=method,
             context=self.context,
             deadline=NEVER,

@@ -142,6 +142,7 @@ MOST_SERIES = {
     "udp_datagrams_dropped_total": 16,
     "limits_exceeded_total": 16,
     "idle_connections_closed_total": 8,
+    "telemetry_records_total": 16,
     "upstream_connections_total": 16,
     "upstream_connection_failures_total": 512,
     "upstream_http2_faults_total": 64,

@@ -1,0 +1,1 @@
+"""What a worker reports to collectors, in batches beside the traffic (OTLP)."""

@@ -1,0 +1,57 @@
+"""Records that wait for a collector: bounded, and what does not fit is counted. Pure.
+
+A record is whatever its encoder takes; nothing of it is encoded before its batch is sent, so that a request which ends
+pays one `append`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+Record = TypeVar("Record")
+
+MOST_HELD: Final = 2048
+"""Records that wait (as OpenTelemetry's batch processors hold)."""
+MOST_SENT: Final = 512
+"""Records of one message."""
+
+
+class Batches(Generic[Record]):
+    """The records of one exporter."""
+
+    __slots__ = ("_held", "_most_held", "_most_sent", "dropped")
+
+    def __init__(self, most_held: int = MOST_HELD, most_sent: int = MOST_SENT) -> None:
+        self._held: deque[Record] = deque()
+        self._most_held = most_held
+        self._most_sent = most_sent
+        self.dropped = 0
+        """Records that found no place, since `take_dropped`."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def add(self, record: Record) -> bool:
+        """Take one in; False: there is no place, and it is counted. The newest is dropped: the oldest show how it all
+        began."""
+        if len(self._held) >= self._most_held:
+            self.dropped += 1
+            return False
+        self._held.append(record)
+        return True
+
+    @property
+    def is_due(self) -> bool:
+        """There is enough for a message."""
+        return len(self._held) >= self._most_sent
+
+    def take(self) -> list[Record]:
+        """The records of the next message, the oldest first."""
+        held = self._held
+        return [held.popleft() for _ in range(min(len(held), self._most_sent))]
+
+    def take_dropped(self) -> int:
+        """How many were dropped since this was asked last."""
+        dropped, self.dropped = self.dropped, 0
+        return dropped

@@ -1,0 +1,127 @@
+"""Spans and log records as messages of OTLP: pure. Loaded with the first exporter alone, as protobuf's descriptors of
+OTLP take 6 MB.
+
+Values are what clients sent and what expressions made of it: they are cut as in the access log, and what has no form in
+OTLP is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from opentelemetry.proto.common.v1 import common_pb2
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from dataplane.telemetry.log_values import cut
+from dataplane.tracing.spans import Span, Traced
+from gatewright import version
+from gatewright.cel.values import NONE
+
+SCOPE: Final = "gatewright"
+TRACES: Final = "traces"
+_DEEPEST: Final = 8
+"""Lists in maps in lists: a value is what an expression makes of a body."""
+_WIDEST: Final = 128
+"""Items of a list or map."""
+_INT64: Final = range(-(2**63), 2**63)
+
+
+def value_into(target: common_pb2.AnyValue, value: Any, depth: int = 0) -> bool:  # Any: a value of an expression
+    """Write a value; False: it has no form, and nothing was written."""
+    kind = type(value)
+    if isinstance(value, str):
+        target.string_value = cut(str(value))  # a secret's text is "<redacted>"
+    elif kind is bool:
+        target.bool_value = value
+    elif isinstance(value, int):
+        if value in _INT64:
+            target.int_value = int(value)
+        else:
+            target.string_value = str(int(value))
+    elif kind is float:
+        if math.isnan(value):
+            target.string_value = "NaN"
+        else:
+            target.double_value = value
+    elif kind is bytes:
+        target.bytes_value = value[:8192]
+    elif value is None or value is NONE or depth >= _DEEPEST:
+        return False
+    elif isinstance(value, Mapping):
+        _map_into(target.kvlist_value, value, depth)
+    elif isinstance(value, Sequence):
+        _list_into(target.array_value, value, depth)
+    else:
+        target.string_value = cut(str(value))
+    return True
+
+
+def _list_into(target: common_pb2.ArrayValue, values: Sequence[Any], depth: int) -> None:
+    target.SetInParent()
+    for value in values[:_WIDEST]:
+        item = common_pb2.AnyValue()
+        value_into(item, value, depth + 1)
+        target.values.append(item)
+
+
+def _map_into(target: common_pb2.KeyValueList, values: Mapping[Any, Any], depth: int) -> None:
+    target.SetInParent()
+    for name in list(values)[:_WIDEST]:
+        item = common_pb2.KeyValue(key=cut(str(name)))
+        if value_into(item.value, values[name], depth + 1):
+            target.values.append(item)
+
+
+def attributes_into(target: Any, attributes: Iterable[tuple[str, Any]]) -> None:  # Any: a repeated KeyValue
+    """Write those that have a value."""
+    for name, value in attributes:
+        if value is None or value is NONE:
+            continue
+        item = target.add(key=name)
+        if not value_into(item.value, value):
+            target.remove(item)
+
+
+class Traces:
+    """Spans of exchanges as `ExportTraceServiceRequest` (`export/exporter.Signal`)."""
+
+    name = TRACES
+    method = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+    def encode(self, records: Sequence[Traced]) -> bytes:
+        message = trace_service_pb2.ExportTraceServiceRequest()
+        for resource, traced in groupby(records, lambda record: record.resource):
+            of_resource = message.resource_spans.add()
+            attributes_into(of_resource.resource.attributes, resource)
+            scope = of_resource.scope_spans.add()
+            scope.scope.name, scope.scope.version = SCOPE, version.VERSION
+            for record in traced:
+                for span in record.spans:
+                    _span_into(scope.spans.add(), span)
+        return message.SerializeToString()
+
+    def rejected(self, answer: bytes) -> tuple[int, str]:
+        try:
+            partial = trace_service_pb2.ExportTraceServiceResponse.FromString(answer).partial_success
+        except DecodeError as error:
+            raise ValueError(str(error)) from None
+        return max(0, partial.rejected_spans), cut(partial.error_message)
+
+
+def _span_into(target: trace_pb2.Span, span: Span) -> None:
+    context = span.context
+    target.trace_id, target.span_id = bytes.fromhex(context.trace_id), bytes.fromhex(context.span_id)
+    target.trace_state = context.state.decode("latin-1")
+    target.parent_span_id = bytes.fromhex(span.parent)
+    target.flags = context.flags
+    target.name, target.kind = cut(span.name), trace_pb2.Span.SpanKind.ValueType(span.kind)
+    target.start_time_unix_nano, target.end_time_unix_nano = span.began, max(span.began, span.ended)
+    attributes_into(target.attributes, span.attributes)
+    if span.failure:
+        target.status.code = trace_pb2.Status.STATUS_CODE_ERROR
+        target.status.message = cut(span.failure)

@@ -1,0 +1,1 @@
+"""W3C Trace Context and which requests are traced: pure."""
