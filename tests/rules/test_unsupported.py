@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 394,
+    "GatewayPolicy": 380,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 637,
     "GatewayParameters": 6,
-    STANDALONE: 47,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 46,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,
