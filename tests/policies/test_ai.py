@@ -118,6 +118,25 @@ def test_headers_of_another_api_do_not_reach_a_provider(carrier: Carrier) -> Non
     assert received.headers["anthropic-version"] == "2023-06-01"
 
 
+KEYS = {
+    ("openai: {}", "/v1/chat/completions"): ("authorization", "Bearer ours"),
+    ("anthropic: {}", "/v1/messages"): ("x-api-key", "ours"),
+    ("azureopenai: {endpoint: e}", "/v1/chat/completions"): ("api-key", "ours"),
+}
+
+
+@pytest.mark.parametrize(("of", "found"), KEYS.items(), ids=str)
+def test_a_key_of_the_backend_stands_where_its_provider_looks(
+    of: tuple[str, str], found: tuple[str, str], carrier: Carrier
+) -> None:
+    provider = f"provider: {{{of[0]}, host: 127.0.0.1, port: 9001}}}}, policies: {{auth: {{key: ours}}"
+    theirs = (("authorization", "Bearer theirs"), ("x-api-key", "theirs"), ("api-key", "theirs"))
+    run = carrier.proxy(of_backend(provider))
+    (received,) = run.carry(post(of[1], CHAT, *theirs), as_json({})).reached
+    names = ("authorization", "x-api-key", "api-key")
+    assert [(name, received.headers[name]) for name in names if received.headers.get(name)] == [found]
+
+
 # --- bodies
 
 BAD = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.backends.llm import facts, outcomes
+from dataplane.backends.llm import credentials, facts, outcomes
 from dataplane.backends.terminating.forwarding import REASONS, Forwarding
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
@@ -17,6 +17,7 @@ from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN
 from dataplane.llm import errors, routes, usage
 from dataplane.llm.body import Body, Malformed
+from dataplane.llm.providers import BEARER
 from dataplane.llm.routes import Format
 from dataplane.llm.streams import Watch
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.terminator import Terminator
     from dataplane.chain.calls import CallFailed, CallRequest
     from dataplane.http.messages import ResponseHead
+    from dataplane.llm.providers import Place
     from dataplane.llm.routes import RouteType
+    from dataplane.upstream.outgoing import Outgoing, Unfinished
 
 MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
@@ -38,15 +41,23 @@ _ERROR: Final = 400
 class Passing(Forwarding):
     """As it is, in both directions."""
 
-    __slots__ = ("_facts", "_is_counted", "_route", "_x")
+    __slots__ = ("_facts", "_is_counted", "_place", "_route", "_x")
 
-    def __init__(self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts) -> None:
-        """`plan`: a BackendPlan."""
+    def __init__(
+        self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
+    ) -> None:
+        """`plan`: a BackendPlan. `place`: of a key that has no location of its own."""
         super().__init__(out, plan, request)
+        self._place = place
         self._x: LlmExchange = out.x  # type: ignore[assignment]  # the exchange, of which both are a part
         self._facts = known
         self._route = route
         self._is_counted = False
+
+    def _finished(self, out: Outgoing, error: Unfinished | None) -> None:
+        if error is None:
+            credentials.placed(out, self._place)
+        super()._finished(out, error)
 
     def broke(self, error: CallFailed) -> None:
         if self._is_passing:
@@ -82,10 +93,11 @@ class Reading(Passing):
         request: CallRequest,
         route: RouteType,
         known: Facts,
+        place: Place = BEARER,
         form: Format = Format.COMPLETIONS,
         hides_usage: bool = False,
     ) -> None:
-        super().__init__(out, plan, request, route, known)
+        super().__init__(out, plan, request, route, known, place)
         self._form = form
         self._hides = hides_usage
         self._watch: Watch | None = None
@@ -229,9 +241,11 @@ class Detecting(Reading):
     __slots__ = ("_asked",)
     adds_events = False
 
-    def __init__(self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts) -> None:
+    def __init__(
+        self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
+    ) -> None:
         x: LlmExchange = out.x  # type: ignore[assignment]  # as above
-        super().__init__(out, plan, request, route, known, routes.detected(x.path))
+        super().__init__(out, plan, request, route, known, place, routes.detected(x.path))
         self._asked: list[bytes] | None = [self.body]
         if self._is_request_here:
             self._asked_whole()

@@ -128,7 +128,16 @@ def _sent(
     out.replace(body.written())
     target = provider.paths[form].of(model, x.query)
     head = heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers))
-    call = Reading(out, visit.plan, CallRequest(x.method, target, headers=head), visit.route, known, form, hides_usage)
+    call = Reading(
+        out,
+        visit.plan,
+        CallRequest(x.method, target, headers=head),
+        visit.route,
+        known,
+        provider.row.place,
+        form,
+        hides_usage,
+    )
     call.go()
     return None
 
@@ -229,7 +238,7 @@ def _as_it_is(visit: Visit, out: Terminator, how: type[Passing]) -> Reply | None
     head = heads.lines(Head(out.block), provider.family(None), None, bool(visit.plan.finishers))
     known = facts.Facts({"provider": provider.row.system}, {})
     x.leave(facts.VARIABLE, known)
-    how(out, visit.plan, CallRequest(x.method, x.target, headers=head), visit.route, known).go()
+    how(out, visit.plan, CallRequest(x.method, x.target, headers=head), visit.route, known, provider.row.place).go()
     return None
 
 

@@ -24,6 +24,11 @@ class Key:
         self._credential = credential
         self._write = place.write
 
+    @property
+    def is_at_usual_place(self) -> bool:
+        """No location was given."""
+        return self._write is BEARER.write
+
     def finish(self, out: Outgoing) -> None:
         self._write(out, self._credential)
 
