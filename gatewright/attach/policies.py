@@ -144,7 +144,6 @@ POLICIES: Final[tuple[Policy, ...]] = (
         early=True,
         security=True,
         conditional=True,
-        waits=(Waits("grpc", _CALLS, in_file="protocol.grpc"),),
     ),
     Policy(
         name="authorization",

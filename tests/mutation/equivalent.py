@@ -624,16 +624,6 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "lines, is_named = lines_for(origin) if len(origin) <= MAX_ORIGIN else (NOT_ALLOWED, True)",
     ): "whether an origin is named is asked only where it is allowed",
     (
-        "dataplane/filters/steps/ext_auth/answer.py",
-        'return Verdict(answer.status, b"", b"", metadata, size)',
-        "return Verdict(answer.status, b'x', b\"\", metadata, size)",
-    ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",
-    (
-        "dataplane/filters/steps/ext_auth/answer.py",
-        'return Verdict(answer.status, b"", b"", metadata, size)',
-        "return Verdict(answer.status, b\"\", b'x', metadata, size)",
-    ): "such a verdict denies, or its policy takes no headers: nobody reads its lines",
-    (
         "dataplane/proxy/attempt/mirrors.py",
         'self.blocks = [b"" if backend is None else outgoing.lines(x, backend) for backend in backends]',
         "self.blocks = [b'x' if backend is None else outgoing.lines(x, backend) for backend in backends]",

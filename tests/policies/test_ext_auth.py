@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
 from dataplane.filters.steps import ext_auth
-from dataplane.filters.steps.ext_auth import answer, cache
+from dataplane.filters.steps.ext_auth import cache
 from dataplane.filters.steps.ext_auth.reach import SOCKETS, Reach, hint
+from dataplane.filters.steps.ext_auth.verdict import Verdict
 from dataplane.link.buckets import Buckets
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Answer, Carrier, Headers, Received, Request, Response
@@ -661,7 +662,7 @@ def test_what_the_server_adds_is_there_for_the_next_step(carrier: Carrier) -> No
 
 def test_what_is_kept_weighs_what_is_there() -> None:
     kept = cache.Cache(2)
-    verdicts = [answer.Verdict(200, b"", b"", None, size) for size in (1, 10, 100, 1000)]
+    verdicts = [Verdict(size=size) for size in (1, 10, 100, 1000)]
     for key, verdict in (("a", 0), ("a", 1), ("b", 2), ("c", 3)):
         kept.put(key, verdicts[verdict], 1.0)
     assert (kept.size, len(kept.entries)) == (1100, 2)
@@ -733,7 +734,7 @@ def test_answers_outlive_a_swap_unless_the_policy_changed(carrier: Carrier) -> N
 
 def test_the_cache_does_not_show_what_it_keeps() -> None:
     kept = cache.Cache(3)
-    kept.put(("token",), answer.Verdict(200, b"x: secret\r\n", b"", None), 1.0)
+    kept.put(("token",), Verdict(metadata={"user": "secret"}), 1.0)
     assert repr(kept) == "Cache(1 of 3)"
 
 

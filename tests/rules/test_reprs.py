@@ -8,7 +8,7 @@ from dataplane.agent.file_reading import Loaded
 from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.credentials.api_keys import ApiKeys
 from dataplane.credentials.jwt import Token
-from dataplane.filters.steps.ext_auth.answer import Verdict
+from dataplane.filters.steps.ext_auth.verdict import Verdict
 from dataplane.http.body import Room
 from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record
@@ -32,7 +32,7 @@ COPY.sent(BYTES, True)
 HOLDERS = [
     CallRequest(b"GET", b"/?key=" + BYTES, headers=LINE[2:], body=BYTES),
     CallAnswer(200, Head(LINE), BYTES),
-    Verdict(200, LINE[2:], LINE[2:], {"token": SECRET}),
+    Verdict(metadata={"token": SECRET}),
     Changes((Record("", "secret/default/s", BYTES),)),
     Change("", "secret/default/s", BYTES),
     SecretRecord(b"", {"password": BYTES}),

@@ -72,11 +72,12 @@ HOMES: Final = {
             "dataplane/agent/*",
             "dataplane/chain/grpc*",
             "dataplane/export/*",
+            "dataplane/filters/steps/ext_auth/grpc*",
             "dataplane/http/grpc*.py",
             "dataplane/proxy/*grpc_calls.py",
             "dataplane/proxy/layers/grpc_web.py",
         ),
-        46,
+        47,
     ),
 }
 """Of gRPC the agent's files are those of its client, which is a library."""

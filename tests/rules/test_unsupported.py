@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 380,
+    "GatewayPolicy": 376,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 637,
     "GatewayParameters": 6,
-    STANDALONE: 46,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 42,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,
@@ -230,7 +230,6 @@ def test_verdicts(kind: str, spec: dict[str, Any], verdict: str, paths: list[str
     ("policies", "path"),
     [
         ("{extProc: {host: 'a:1'}}", "extProc"),
-        ("{extAuthz: {host: 'a:1', protocol: {grpc: {}}}}", "extAuthz.protocol.grpc"),
         ("{rateLimit: {local: [{tokens: 5, unit: Seconds}]}}", "rateLimit.local[0].tokens"),
     ],
 )

@@ -332,6 +332,28 @@ class ExtAuthHttp(_message.Message):
     response_metadata: _containers.ScalarMap[str, str]
     def __init__(self, path: _Optional[str] = ..., redirect: _Optional[str] = ..., allowed_request_headers: _Optional[_Iterable[str]] = ..., add_request_headers: _Optional[_Mapping[str, str]] = ..., allowed_response_headers: _Optional[_Iterable[str]] = ..., response_metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
+class ExtAuthGrpc(_message.Message):
+    __slots__ = ("context_extensions", "request_metadata")
+    class ContextExtensionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class RequestMetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    CONTEXT_EXTENSIONS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_METADATA_FIELD_NUMBER: _ClassVar[int]
+    context_extensions: _containers.ScalarMap[str, str]
+    request_metadata: _containers.ScalarMap[str, str]
+    def __init__(self, context_extensions: _Optional[_Mapping[str, str]] = ..., request_metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
 class ExtAuthBody(_message.Message):
     __slots__ = ("max_size",)
     MAX_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -349,20 +371,22 @@ class ExtAuthCache(_message.Message):
     def __init__(self, key: _Optional[_Iterable[str]] = ..., ttl: _Optional[str] = ..., max_entries: _Optional[int] = ...) -> None: ...
 
 class ExtAuth(_message.Message):
-    __slots__ = ("backend", "failure_mode", "http", "forward_body", "cache", "conditional")
+    __slots__ = ("backend", "failure_mode", "http", "grpc", "forward_body", "cache", "conditional")
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     FAILURE_MODE_FIELD_NUMBER: _ClassVar[int]
     HTTP_FIELD_NUMBER: _ClassVar[int]
+    GRPC_FIELD_NUMBER: _ClassVar[int]
     FORWARD_BODY_FIELD_NUMBER: _ClassVar[int]
     CACHE_FIELD_NUMBER: _ClassVar[int]
     CONDITIONAL_FIELD_NUMBER: _ClassVar[int]
     backend: str
     failure_mode: FailureMode
     http: ExtAuthHttp
+    grpc: ExtAuthGrpc
     forward_body: ExtAuthBody
     cache: ExtAuthCache
     conditional: _containers.RepeatedCompositeFieldContainer[ConditionalExtAuth]
-    def __init__(self, backend: _Optional[str] = ..., failure_mode: _Optional[_Union[FailureMode, str]] = ..., http: _Optional[_Union[ExtAuthHttp, _Mapping]] = ..., forward_body: _Optional[_Union[ExtAuthBody, _Mapping]] = ..., cache: _Optional[_Union[ExtAuthCache, _Mapping]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalExtAuth, _Mapping]]] = ...) -> None: ...
+    def __init__(self, backend: _Optional[str] = ..., failure_mode: _Optional[_Union[FailureMode, str]] = ..., http: _Optional[_Union[ExtAuthHttp, _Mapping]] = ..., grpc: _Optional[_Union[ExtAuthGrpc, _Mapping]] = ..., forward_body: _Optional[_Union[ExtAuthBody, _Mapping]] = ..., cache: _Optional[_Union[ExtAuthCache, _Mapping]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalExtAuth, _Mapping]]] = ...) -> None: ...
 
 class ConditionalExtAuth(_message.Message):
     __slots__ = ("condition", "policy")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from dataplane.filters.steps.ext_auth.answer import Verdict
 from dataplane.filters.steps.ext_auth.cache import ENTRIES, LONG, Cache, key_of
+from dataplane.filters.steps.ext_auth.verdict import Verdict
 from gatewright.cel.errors import Fault
 from gatewright.cel.program import Program
 from gatewright.cel.values import Redacted, Uint
@@ -19,7 +19,7 @@ HALF = 16 << 20
 
 
 def verdict(size: int) -> Verdict:
-    return Verdict(200, b"", b"", None, size)
+    return Verdict(size=size)
 
 
 def test_a_policy_keeps_32_mebibytes() -> None:

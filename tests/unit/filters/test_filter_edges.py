@@ -23,8 +23,7 @@ from dataplane.filters.steps import (
     request_redirect,
     transformation,
 )
-from dataplane.filters.steps.ext_auth.answer import Answered
-from dataplane.filters.steps.ext_auth.cache import KEEPABLE
+from dataplane.filters.steps.ext_auth.answer import KEEPABLE, Answered
 from dataplane.filters.steps.jwt_authentication import PAUSES
 from dataplane.http.connection_rules import FRAME_SIZES
 from dataplane.http.heads import Head

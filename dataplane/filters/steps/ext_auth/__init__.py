@@ -1,8 +1,8 @@
-"""External authorization: a server decides whether a request may go on (spec 2, ExtAuth).
+"""External authorization: a server decides whether a request may go on (`traffic.extAuth`).
 
-`policy` is the filter. `question` makes the call of a request, `answer` reads what came back and carries it out,
-`cache` keeps answers, `reach` tells the log when the server is lost and found. No module here opens a socket
-(`Env.calls`).
+`policy` is the filter, `asking` asks or remembers, `cache` keeps verdicts, `verdict` is the contract of servers, of
+which there are two: `http` (`question`, `answer`) and `grpc`. `reach` logs
+when a server is lost and found. No module here opens a socket (`Env.calls`).
 """
 
 from dataplane.filters.steps.ext_auth.policy import build

@@ -1,8 +1,4 @@
-"""What the authorization server has said, and what becomes of the request.
-
-200 allows, anything else denies (spec 2). What is kept of an answer is a `Verdict`: a value that can be carried out on
-any request with the same cache key.
-"""
+"""What an answer over HTTP comes to: 200 allows, anything else denies (AgentExtAuthHTTP)."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from dataplane.chain.header_edits import header_name
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.filters.steps.ext_auth.question import lines, location
+from dataplane.filters.steps.ext_auth.verdict import DENIED, REDIRECTED, Verdict
 from dataplane.http.heads import twin_of_lines
 from dataplane.variables import Variables
 from gatewright.cel.errors import CelError
@@ -28,9 +25,8 @@ if TYPE_CHECKING:
     from gatewright.cel.program import Program
 
 ALLOWED: Final = 200
-VARIABLE: Final = "extauthz"
-DENIED, REDIRECTED, FAILED = "ExtAuthDenied", "ExtAuthRedirect", "ExtAuthFailed"
-"""Reason codes: the server said no; it said no, and there is a place to go to; nobody said anything."""
+KEEPABLE: Final = frozenset((ALLOWED, 401, 403))
+"""Answers that are decisions. Others, 404 and 5xx among them, may be an accident of the moment."""
 
 
 class Answered(Variables):
@@ -56,19 +52,22 @@ class Answered(Variables):
 
 
 @dataclass(slots=True)
-class Verdict:
-    """A value. `lines`: headers of the answer for the backend, and `low` the same in lower case; `metadata`: what
-    expressions made of it, or None; `size`: bytes of what it was made of."""
+class _Given:
+    """Headers of the answer for the backend; `low`: the same in lower case."""
 
-    status: int
+    reading: Reading
     lines: bytes = field(repr=False)
     low: bytes = field(repr=False)
-    metadata: dict[str, Any] | None = field(repr=False)
-    size: int = 0
+
+    def apply(self, x: Exchange) -> bool:
+        self.reading.without(x)
+        x.request.block += self.lines
+        x.request.low += self.low
+        return True
 
 
 class Reading:
-    """Reads answers and carries verdicts out. Raises `Refused` for names that no header can have."""
+    """Reads answers. Raises `Refused` for names that no header can have."""
 
     __slots__ = ("_denials", "_metadata", "_needles", "_origin", "_redirect", "names", "programs")
 
@@ -103,24 +102,13 @@ class Reading:
                     metadata[name] = evaluate(context)
                 except CelError:
                     continue  # no value: the key is absent, and whatever reads it fails in turn
-        if answer.status != ALLOWED or not self._needles:
-            return Verdict(answer.status, b"", b"", metadata, size)
+        status = answer.status
+        if status != ALLOWED:
+            return Verdict(self._denial(status), None, metadata, status in KEEPABLE, size)
+        if not self._needles:
+            return Verdict(None, None, metadata, True, size)
         given = lines(answer.head, self._needles)
-        return Verdict(ALLOWED, given, twin_of_lines(given), metadata, size + 2 * len(given))
-
-    def carry_out(self, x: Exchange, verdict: Verdict) -> Reply | None:
-        """Let the request go on, with what the server gave it, or end it."""
-        metadata = verdict.metadata
-        if metadata is not None:
-            known: Any = None if x.attributes is None else x.attributes.get(VARIABLE)
-            x.leave(VARIABLE, {**known, **metadata} if known else metadata)
-        if verdict.status != ALLOWED:
-            return self._denial(x, verdict.status)
-        if self._needles:
-            self.without(x)
-            x.request.block += verdict.lines
-            x.request.low += verdict.low
-        return None
+        return Verdict(None, _Given(self, given, twin_of_lines(given)), metadata, True, size + 2 * len(given))
 
     def without(self, x: Exchange) -> None:
         """Take out what only the server may say: a client's value must not pass for it."""
@@ -129,15 +117,18 @@ class Reading:
             if needle in head.low:
                 head.remove(needle[2:-1])
 
-    def _denial(self, x: Exchange, status: int) -> Reply:
-        if self._redirect is not None:
-            place = location(self._redirect, x)
-            if place is not None:
-                return Reply(302, REDIRECTED, headers=b"location: %b\r\n" % place, detail=self._said(status))
+    def _denial(self, status: int) -> Reply:
         known = self._denials.get(status)
         if known is None:
             known = self._denials[status] = made(DENIED, self._said(status))
         return known
+
+    def denied(self, x: Exchange, denial: Reply) -> Reply:
+        """`denial`, or where `redirect` leads to."""
+        place = None if self._redirect is None else location(self._redirect, x)
+        if place is None:
+            return denial
+        return Reply(302, REDIRECTED, headers=b"location: %b\r\n" % place, detail=denial.detail)
 
     def _said(self, status: int) -> str:
         return f"{self._origin}: the authorization server answered {status}"

@@ -18,15 +18,13 @@ from gatewright.cel.values import Duration, Redacted, Timestamp, Uint
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
-    from dataplane.filters.steps.ext_auth.answer import Verdict
+    from dataplane.filters.steps.ext_auth.verdict import Verdict
     from gatewright.cel.program import Program
 
 ENTRIES: Final = 10_000
 """Where a policy does not say (spec 2)."""
 MOST_BYTES: Final = 32 * 1024 * 1024
 """Of the answers that a policy keeps: clients choose how many there are, the server how large they are."""
-KEEPABLE: Final = frozenset((200, 401, 403))
-"""Answers that are decisions. Others, 404 and 5xx among them, may be an accident of the moment."""
 LONG: Final = 128
 """Characters of a part above which its digest stands for it: clients choose how long their headers are."""
 NANOSECONDS: Final = 1_000_000_000

@@ -16,6 +16,7 @@ from dataplane.chain.expressions import Evaluate
 from dataplane.chain.filter import Refused
 from dataplane.chain.header_edits import header_name
 from dataplane.credentials.locations import REDACTED
+from dataplane.filters.steps.ext_auth.verdict import NoQuestion
 from dataplane.http.heads import is_name, plain_name
 from dataplane.http.uri import canonical_host
 from gatewright.cel.errors import CelError
@@ -33,10 +34,6 @@ PSEUDO: Final = (PATH, METHOD, AUTHORITY)
 
 _ESCAPED = re.compile(rb"[^\x21-\x7e]|#").sub
 _ESCAPED_LOCATION = re.compile(rb"[^\x21-\x7e]").sub
-
-
-class NoQuestion(Exception):
-    """The server cannot be asked about this request: the text, for the log, says why."""
 
 
 class Question:
