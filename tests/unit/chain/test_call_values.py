@@ -8,14 +8,14 @@ from dataplane.chain import replies
 from dataplane.chain.calls import CallAnswer, CallRequest
 from dataplane.chain.filter import WHOLE, Filter, Origin
 from dataplane.chain.reply import Reply
-from dataplane.filters.steps.ext_auth.answer import Verdict
+from dataplane.filters.steps.ext_auth.verdict import Verdict
 from dataplane.http.heads import Head
 
 
 def test_no_repr_shows_a_credential() -> None:
     request = CallRequest(b"POST", b"/?key=secret", b"issuer.example", b"authorization: secret\r\n", b"secret")
     answer = CallAnswer(200, Head(b"\r\n"), b"secret")
-    verdict = Verdict(200, b"x-token: secret\r\n", b"x-token: secret\r\n", {"token": "secret"}, 7)
+    verdict = Verdict(metadata={"token": "secret"}, size=7)
     for value in (request, answer, verdict):
         assert "secret" not in repr(value) and repr(value) != object.__repr__(value)
 
