@@ -52,6 +52,9 @@ class Farewell:
         "upstreams",
     )
 
+    trace = None
+    """No request is there to be traced."""
+
     def __init__(self, visit: Visit, upstreams: list[UpstreamSession], passing: bytes) -> None:
         x = visit.x
         self.context: McpWorker = x.context

@@ -273,24 +273,8 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ("timeouts:", "timeout:", [f'{ROUTE.format(22)}policies.timeout: unknown field; did you mean "timeouts"?']),
         (
             "retry: {attempts: 2, codes: [503]}",
-            "ai: {modelAliases: {a: b}}",
-            [f"{ROUTE.format(23)}policies.ai: not supported yet: remove ai to have the rest accepted"],
-        ),
-        (
-            "retry: {attempts: 2, codes: [503]}",
-            'extAuthz: {host: "unix:/x", protocol: {grpc: {}}}',
-            [
-                f"{ROUTE.format(23)}policies.extAuthz.protocol.grpc:"
-                " not supported yet: remove grpc to have the rest accepted"
-            ],
-        ),
-        (
-            "host: Backend.example.com:9001\n                weight: 3",
-            "mcp: {targets: [{name: a, static: {host: a, port: 1, policies: {auth: {key: k}}}}]}",
-            [
-                f"{ROUTE.format(16)}backends[0].mcp.targets[0].static.policies.auth:"
-                " not supported yet: remove auth to have the rest accepted"
-            ],
+            "extProc: {host: \"a:1\"}",
+            [f"{ROUTE.format(23)}policies.extProc: not supported yet: remove extProc to have the rest accepted"],
         ),
         (
             "protocol: HTTP",

@@ -157,6 +157,13 @@ STATUSES = {
     "McpNoTargets": 503,
     "McpBusy": 503,
     "McpTargetFailed": 502,
+    "LlmBadRequest": 400,
+    "LlmFormatUnsupported": 400,
+    "LlmModelDenied": 403,
+    "LlmMethodNotAllowed": 405,
+    "LlmContentCoding": 415,
+    "LlmNotSupported": 501,
+    "LlmStreamBroken": 502,
 }
 CLOSES = [
     "BadRequest",

@@ -197,7 +197,7 @@ async def test_a_call_begins_with_its_whole_content(seconds: float) -> None:
     leases = SimpleNamespace(begin=lambda holder, plan: begun.append((holder, plan)))
     given: Any = (None, leases, lambda at, whom: begun.append((at, whom)), None, lambda: 100.0)
     services = HttpCalls(*given)
-    x: Any = SimpleNamespace(context=SimpleNamespace(calls=services))
+    x: Any = SimpleNamespace(trace=None, context=SimpleNamespace(calls=services))
     plan: Any = SimpleNamespace(key="b", authority=b"server", request_timeout=None, finishers=None)
     request = CallRequest(b"POST", b"/mcp", b"server", b"x: 1\r\n", b"body")
     made = calls.call(x, plan, request, seconds, True)

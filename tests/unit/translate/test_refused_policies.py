@@ -63,7 +63,7 @@ FRONTEND = {
 """Guards of `frontend` to their name on the wire, a value, and one that nobody knows."""
 
 
-MODELS = "backend: {ai: {}}"
+WAITS = "backend: {transformation: {}}"
 GLOBAL = """traffic:
     rateLimit:
       global:
@@ -94,7 +94,7 @@ def test_a_guard_of_frontend_that_cannot_be_read_is_sent_as_impossible(name: str
 
 
 @pytest.mark.parametrize("name", FRONTEND)
-@pytest.mark.parametrize(("lacking", "closed"), [(MODELS, set()), (GLOBAL, {"rate_limit"})])
+@pytest.mark.parametrize(("lacking", "closed"), [(WAITS, set()), (GLOBAL, {"rate_limit"})])
 def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
     name: str, lacking: str, closed: set[str]
 ) -> None:
