@@ -200,7 +200,6 @@ def test_a_route_of_the_file(version: str, begins: bytes) -> None:
 REFUSED = {
     "{http: {requestTimeout: 0s}}": "must be at least 1ms",
     "{http: {version: HTTP3}}": "must be one of HTTP1, HTTP2",
-    "{transformation: {request: {remove: [a]}}}": "not supported yet",
 }
 
 
