@@ -308,7 +308,10 @@ class Deployer:
         live = self.live.objects.get(key)
         is_known = live is not None
         if isinstance(there, Exception):
-            raise there
+            try:
+                raise there
+            finally:
+                del there  # see `gatewright/kept_errors`
         if live is None:
             live = there
         if wanted.random_key:

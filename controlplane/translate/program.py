@@ -161,7 +161,10 @@ class Program:
             failed = error
         yield from self._statuses.settle(timestamp(self._clock()))
         if failed:
-            raise failed
+            try:
+                raise failed
+            finally:
+                del failed  # see `gatewright/kept_errors`
 
     def _hand_out(self) -> Iterator[None]:
         """What the graph said of resources, which it says of all at once, to the consumers."""

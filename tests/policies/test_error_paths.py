@@ -12,7 +12,7 @@ import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any
 
 import pytest
@@ -28,7 +28,7 @@ LARGE = "x" * 50_000
 
 @contextmanager
 def collected() -> Iterator[list[str]]:
-    """What exceptions of the block only the collector finds, with the functions that they passed; known behind it."""
+    """What of the block only the collector finds, of exceptions with the functions that they passed; known behind it."""
     found: list[str] = []
     gc.disable()
     gc.freeze()  # what is there already is not looked at: a process of many tests has much
@@ -36,7 +36,7 @@ def collected() -> Iterator[list[str]]:
         yield found
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        found += [_described(each) for each in gc.garbage if isinstance(each, BaseException) and each.__traceback__]
+        found += [_described(each) for each in gc.garbage if _is_kept(each)]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
@@ -44,7 +44,17 @@ def collected() -> Iterator[list[str]]:
         gc.enable()
 
 
-def _described(error: BaseException) -> str:
+def _is_kept(each: object) -> bool:
+    """What holds much: an exception with its frames, work that waits, and every object of the data plane."""
+    if isinstance(each, BaseException):
+        return each.__traceback__ is not None
+    return isinstance(each, CoroutineType) or type(each).__module__.startswith("dataplane.")
+
+
+def _described(each: object) -> str:
+    if not isinstance(each, BaseException):
+        return f"{type(each).__module__}.{type(each).__qualname__}"
+    error = each
     passed, trace = [], error.__traceback__
     while isinstance(trace, TracebackType):
         passed.append(f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}")

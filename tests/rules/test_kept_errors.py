@@ -12,7 +12,7 @@ import pytest
 
 from gatewright.kept_errors import again, kept
 
-PACKAGES = ("dataplane", "gatewright")
+PACKAGES = ("controlplane", "dataplane", "gatewright")
 
 
 def held(tree: ast.AST) -> Iterator[ast.Raise]:
