@@ -625,8 +625,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "whether an origin is named is asked only where it is allowed",
     (
         "dataplane/proxy/attempt/mirrors.py",
-        'self.blocks = [b"" if backend is None else outgoing.lines(x, backend) for backend in backends]',
-        "self.blocks = [b'x' if backend is None else outgoing.lines(x, backend) for backend in backends]",
+        'self.blocks = [b"" if backend is None else outgoing.copied_lines(x, backend) for backend in backends]',
+        "self.blocks = [b'x' if backend is None else outgoing.copied_lines(x, backend) for backend in backends]",
     ): "nothing is sent to a backend that is not there",
     (
         "dataplane/proxy/attempt/mirrors.py",

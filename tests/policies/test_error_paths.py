@@ -28,7 +28,7 @@ LARGE = "x" * 50_000
 
 @contextmanager
 def collected() -> Iterator[list[str]]:
-    """What of the block only the collector finds, of exceptions with the functions that they passed; known behind it."""
+    """What of the block only the collector finds, of exceptions with the functions that they passed."""
     found: list[str] = []
     gc.disable()
     gc.freeze()  # what is there already is not looked at: a process of many tests has much
