@@ -17,8 +17,8 @@ from tests.cluster.controllers import (
     SYSTEM,
     Controller,
     bundle,
-    created,
     get,
+    provisioned_in,
     proxy,
     token_of,
 )
@@ -103,8 +103,7 @@ class Tenants:
 
 @pytest.fixture
 def many(server: ApiServer) -> Iterator[None]:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "many"}}
-    created(server, "/api/v1/namespaces/many", namespace)
+    provisioned_in(server, "many")
     yield
     for path in (POLICIES, BACKENDS, f"{MANY}/gateways", SERVICES):
         assert server.request("DELETE", path).status == 200

@@ -118,6 +118,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         MERGES,
         HISTORIES,
     ),
+    "dataplane.tracing": ("tracing", POLICIES),
     "dataplane.telemetry": ("telemetry", "server", "agent", "filters", "upstream", POLICIES, OPERATIONS),
     "dataplane.upstream": (
         "upstream",
