@@ -338,8 +338,8 @@ def test_policies_of_a_listener() -> None:
     def of_listener(policies: str) -> list[str]:
         return problems(text_of("{}").replace("- routes:", f"- policies: {policies}\n        routes:"))
 
-    assert of_listener("{phase: PreRouting, extAuthz: {backend: auth, protocol: {grpc: {}}}}") == []
-    assert of_listener("{phase: PreRouting, retry: {}}") == [
+    early = "extAuthz: {backend: auth, protocol: {grpc: {}}}"
+    assert of_listener(f"{{phase: PreRouting, {early}, retry: {{}}}}") == [
         "binds[0].listeners[0].policies.retry: must be absent when phase is PreRouting"
     ]
     assert of_listener("{urlRewrite: {}}")[0].startswith("binds[0].listeners[0].policies.urlRewrite: unknown field")
