@@ -134,6 +134,7 @@ def test_a_gateway_that_appears_gets_its_proxies(up: Up) -> None:
     try:
         assert up.cli("wait", "gateway/second", "--timeout", f"{PATIENCE:.0f}s").returncode == 0
         wait_until(lambda: "[second/proxy-1]" in up.output, "what a proxy says is passed on beside what it does")
+        wait_until(lambda: opens(listener), lambda: f"it listens:\n{up.output}")
         assert fetch(f"http://127.0.0.1:{listener}/", {})[0] == 404
     finally:
         added.unlink()
