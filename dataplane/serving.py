@@ -240,6 +240,7 @@ class Serving:
                 break
             await asyncio.sleep(0)
         self._watches.stop()
+        await self._context.flush()
         self._context.deadlines.close()
         self._context.close()
         await self._tasks.end()

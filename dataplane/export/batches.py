@@ -15,15 +15,18 @@ MOST_HELD: Final = 2048
 """Records that wait (as OpenTelemetry's batch processors hold)."""
 MOST_SENT: Final = 512
 """Records of one message."""
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of text in records that wait: what clients sent may be most of it."""
 
 
 class Batches(Generic[Record]):
     """The records of one exporter."""
 
-    __slots__ = ("_held", "_most_held", "_most_sent", "dropped")
+    __slots__ = ("_bytes", "_held", "_most_held", "_most_sent", "dropped")
 
     def __init__(self, most_held: int = MOST_HELD, most_sent: int = MOST_SENT) -> None:
-        self._held: deque[Record] = deque()
+        self._held: deque[tuple[Record, int]] = deque()
+        self._bytes = 0
         self._most_held = most_held
         self._most_sent = most_sent
         self.dropped = 0
@@ -32,13 +35,14 @@ class Batches(Generic[Record]):
     def __len__(self) -> int:
         return len(self._held)
 
-    def add(self, record: Record) -> bool:
-        """Take one in; False: there is no place, and it is counted. The newest is dropped: the oldest show how it all
-        began."""
-        if len(self._held) >= self._most_held:
+    def add(self, record: Record, weight: int) -> bool:
+        """Take one in, of about so many bytes; False: there is no place, and it is counted. The newest is dropped: the
+        oldest show how it all began."""
+        if len(self._held) >= self._most_held or self._bytes + weight > MOST_BYTES:
             self.dropped += 1
             return False
-        self._held.append(record)
+        self._held.append((record, weight))
+        self._bytes += weight
         return True
 
     @property
@@ -48,8 +52,9 @@ class Batches(Generic[Record]):
 
     def take(self) -> list[Record]:
         """The records of the next message, the oldest first."""
-        held = self._held
-        return [held.popleft() for _ in range(min(len(held), self._most_sent))]
+        taken = [self._held.popleft() for _ in range(min(len(self._held), self._most_sent))]
+        self._bytes -= sum(weight for _, weight in taken)
+        return [record for record, _ in taken]
 
     def take_dropped(self) -> int:
         """How many were dropped since this was asked last."""

@@ -35,7 +35,7 @@ WITHIN: Final = 10.0
 """Seconds for the answer to a message (the default of OTLP's exporters)."""
 MOST_ANSWER: Final = 65_536
 """Bytes of an answer."""
-SLICE: Final = 64
+SLICE: Final = 8
 """Records that are encoded before others have a turn."""
 QUIET: Final = 60.0
 """Seconds between two log lines about one collector."""
@@ -49,6 +49,10 @@ class Signal(Protocol[Record_contra]):
     """`traces`, `logs` or `metrics`."""
     method: str
     """Path of the method of gRPC."""
+
+    def weight(self, record: Record_contra) -> int:
+        """About how many bytes it holds."""
+        ...
 
     def encode(self, records: Sequence[Record_contra]) -> bytes:
         """A request message of some records. The bytes of several, one behind the other, are one message of all."""
@@ -76,6 +80,7 @@ class Exporter(Generic[Record]):
         self._count = count
         self._batches: Batches[Record] = Batches()
         self._full = asyncio.Event()
+        self._ended = asyncio.Event()
         self._spawn = spawn
         self._runs = False
         self._reported = -QUIET
@@ -83,10 +88,11 @@ class Exporter(Generic[Record]):
 
     def add(self, record: Record) -> None:
         """Take in a record; it is dropped, and counted, where too many wait."""
-        if not self._batches.add(record):
+        if not self._batches.add(record, self._signal.weight(record)):
             return
         if not self._runs:
             self._runs = True
+            self._ended.clear()
             self._spawn(self._run())
         elif self._batches.is_due:
             self._full.set()
@@ -96,10 +102,12 @@ class Exporter(Generic[Record]):
         """Nothing waits, and nothing is under way."""
         return not self._runs
 
-    def close(self) -> None:
-        """No record comes any more: what waits is sent now, once."""
+    async def close(self) -> None:
+        """No record comes any more: what waits is sent now, once. Returns when that is done."""
         self._closing = True
         self._full.set()
+        if self._runs:
+            await self._ended.wait()
 
     async def _run(self) -> None:
         """Until nothing waits; the next record begins another."""
@@ -108,10 +116,15 @@ class Exporter(Generic[Record]):
                 if not self._batches.is_due and not self._closing:
                     await self._pause()
                 records = self._batches.take()
-                await self._deliver(records)
+                try:
+                    await self._deliver(records)
+                except Exception:  # a bug costs the records of one message, and says so
+                    self._count(self._signal.name, "undelivered", len(records))
+                    log.exception("collector %s (%s)", self._collector.backend, self._signal.name)
                 self._count_dropped()
         finally:
             self._runs = False
+            self._ended.set()
 
     async def _pause(self) -> None:
         self._full.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 64
 """Exporters that are kept while they have nothing to send."""
+LAST: Final = 1.0
+"""Seconds that a worker which ends waits for collectors."""
 
 
 class Exporters:
@@ -35,7 +38,10 @@ class Exporters:
             self._known[name, collector] = exporter
         exporter.add(record)
 
-    def close(self) -> None:
-        """The worker ends: what waits is sent now, once."""
-        for exporter in self._known.values():
-            exporter.close()
+    async def close(self) -> None:
+        """The worker ends: what waits is sent now, once, as far as LAST goes."""
+        closing = [asyncio.ensure_future(exporter.close()) for exporter in self._known.values()]
+        if closing:
+            _, late = await asyncio.wait(closing, timeout=LAST)
+            for each in late:
+                each.cancel()

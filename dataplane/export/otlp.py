@@ -8,7 +8,7 @@ OTLP is left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -17,64 +17,36 @@ from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 from opentelemetry.proto.common.v1 import common_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from dataplane.telemetry.log_values import cut
+from dataplane.telemetry.log_values import cut, json_of
 from dataplane.tracing.spans import Span, Traced
 from gatewright import version
+from gatewright.cel.errors import CelError
 from gatewright.cel.values import NONE
 
 SCOPE: Final = "gatewright"
 TRACES: Final = "traces"
-_DEEPEST: Final = 8
-"""Lists in maps in lists: a value is what an expression makes of a body."""
-_WIDEST: Final = 128
-"""Items of a list or map."""
 _INT64: Final = range(-(2**63), 2**63)
 
 
-def value_into(target: common_pb2.AnyValue, value: Any, depth: int = 0) -> bool:  # Any: a value of an expression
-    """Write a value; False: it has no form, and nothing was written."""
+def value_into(target: common_pb2.AnyValue, value: Any) -> None:  # Any: a value of an expression
+    """Write a value that is not null. Lists, maps and all that OTLP has no form for are JSON, cut as in the access log.
+    Raises CelError for what has no JSON."""
     kind = type(value)
     if isinstance(value, str):
-        target.string_value = cut(str(value))  # a secret's text is "<redacted>"
+        target.string_value = _text(str(value))  # a secret's text is "<redacted>"
     elif kind is bool:
         target.bool_value = value
-    elif isinstance(value, int):
-        if value in _INT64:
-            target.int_value = int(value)
-        else:
-            target.string_value = str(int(value))
-    elif kind is float:
-        if math.isnan(value):
-            target.string_value = "NaN"
-        else:
-            target.double_value = value
-    elif kind is bytes:
-        target.bytes_value = value[:8192]
-    elif value is None or value is NONE or depth >= _DEEPEST:
-        return False
-    elif isinstance(value, Mapping):
-        _map_into(target.kvlist_value, value, depth)
-    elif isinstance(value, Sequence):
-        _list_into(target.array_value, value, depth)
+    elif isinstance(value, int) and int(value) in _INT64:  # of an exact int: a range looks at each item for others
+        target.int_value = int(value)
+    elif kind is float and math.isfinite(value):
+        target.double_value = value
     else:
-        target.string_value = cut(str(value))
-    return True
+        target.string_value = _text(json_of(value) or "")
 
 
-def _list_into(target: common_pb2.ArrayValue, values: Sequence[Any], depth: int) -> None:
-    target.SetInParent()
-    for value in values[:_WIDEST]:
-        item = common_pb2.AnyValue()
-        value_into(item, value, depth + 1)
-        target.values.append(item)
-
-
-def _map_into(target: common_pb2.KeyValueList, values: Mapping[Any, Any], depth: int) -> None:
-    target.SetInParent()
-    for name in list(values)[:_WIDEST]:
-        item = common_pb2.KeyValue(key=cut(str(name)))
-        if value_into(item.value, values[name], depth + 1):
-            target.values.append(item)
+def _text(text: str) -> str:
+    """As a message of protobuf can hold it: JSON of clients may have half of a surrogate pair."""
+    return cut(text).encode("utf-8", "backslashreplace").decode()
 
 
 def attributes_into(target: Any, attributes: Iterable[tuple[str, Any]]) -> None:  # Any: a repeated KeyValue
@@ -82,9 +54,12 @@ def attributes_into(target: Any, attributes: Iterable[tuple[str, Any]]) -> None:
     for name, value in attributes:
         if value is None or value is NONE:
             continue
-        item = target.add(key=name)
-        if not value_into(item.value, value):
-            target.remove(item)
+        item = common_pb2.KeyValue(key=_text(name))
+        try:
+            value_into(item.value, value)
+        except CelError:
+            continue
+        target.append(item)
 
 
 class Traces:
@@ -92,6 +67,9 @@ class Traces:
 
     name = TRACES
     method = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+    def weight(self, record: Traced) -> int:
+        return record.weight
 
     def encode(self, records: Sequence[Traced]) -> bytes:
         message = trace_service_pb2.ExportTraceServiceRequest()
@@ -119,9 +97,9 @@ def _span_into(target: trace_pb2.Span, span: Span) -> None:
     target.trace_state = context.state.decode("latin-1")
     target.parent_span_id = bytes.fromhex(span.parent)
     target.flags = context.flags
-    target.name, target.kind = cut(span.name), trace_pb2.Span.SpanKind.ValueType(span.kind)
+    target.name, target.kind = _text(span.name), trace_pb2.Span.SpanKind.ValueType(span.kind)
     target.start_time_unix_nano, target.end_time_unix_nano = span.began, max(span.began, span.ended)
     attributes_into(target.attributes, span.attributes)
     if span.failure:
         target.status.code = trace_pb2.Status.STATUS_CODE_ERROR
-        target.status.message = cut(span.failure)
+        target.status.message = _text(span.failure)

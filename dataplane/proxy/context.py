@@ -231,10 +231,13 @@ class Context:
         """Descriptors by which other workers of the proxy ask this one."""
         return sum(each.sockets for each in self._of_kinds.values())
 
+    async def flush(self) -> None:
+        """The worker ends: what collectors have not got yet is sent, for a moment."""
+        if self._exporters is not None:
+            await self._exporters.close()
+
     def close(self) -> None:
         """The worker ends: give back what outlives exchanges."""
-        if self._exporters is not None:
-            self._exporters.close()
         for each in self._of_kinds.values():
             each.close()
 

@@ -1,4 +1,4 @@
-"""Who is told of each exchange that has ended (`Context.observers`): at its end, before the log lets go of it."""
+"""Who gets each exchange that has ended (`Context.observers`): at its end, before the log lets go of it."""
 
 from __future__ import annotations
 

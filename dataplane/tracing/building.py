@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.expressions import ALL, compiled, reads_request_body, reads_response_body, reads_response_headers
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gatewright.cel.program import Program
     from gatewright.variables.moments import Moment
 
+_is_path: Final = re.compile(r"/[!-~]*").fullmatch
 _FIXED: Final = {"true": True, "false": False}
 
 
@@ -40,7 +42,10 @@ def collector_of(backend: str, protocol: int, path: str) -> Collector:
     """Where a signal is sent."""
     if protocol != frontend_pb2.OTLP_PROTOCOL_HTTP:
         return Collector(backend)
-    return Collector(backend, (path if path.startswith("/") else f"/{path}").encode())
+    path = "/" + path.removeprefix("/")
+    if not _is_path(path):
+        raise Refused(f"path: {path!r} is not a path")
+    return Collector(backend, path.encode())
 
 
 def _share(text: str, field: str, otherwise: Share) -> Share:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.telemetry.log_fields import attributes_of
+from dataplane.telemetry.log_values import json_of
 from dataplane.telemetry.metrics import method_label
 from dataplane.tracing.spans import CLIENT, SERVER, Attributes, Span, Traced
 from gatewright import version
@@ -70,10 +71,11 @@ def _attributes(x: Exchange, trace: Trace, seconds: float) -> Attributes:
 
 
 def _evaluated(x: Exchange, items: Iterable[tuple[str, Evaluate]]) -> Iterable[tuple[str, Any]]:
-    """One that fails is left out."""
+    """One that fails is left out. What is no single value is JSON already, so that no body is held by a record."""
     for name, evaluate in items:
         try:
-            yield name, evaluate(x)
+            value = evaluate(x)
+            yield name, value if isinstance(value, str | bool | int | float) else json_of(value)
         except CelError:
             continue
 

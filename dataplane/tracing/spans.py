@@ -16,6 +16,8 @@ SERVER: Final = 2
 CLIENT: Final = 3
 """Kinds of spans, as OTLP numbers them."""
 
+_OF_A_SPAN: Final = 2048
+
 Attributes = list[tuple[str, Any]]
 """Names and values: text, numbers, bools, and what else expressions give."""
 
@@ -41,3 +43,9 @@ class Traced:
 
     resource: Attributes
     spans: list[Span]
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it holds: text that clients chose, and what each span takes by itself."""
+        texts = (len(value) for span in self.spans for _, value in span.attributes if isinstance(value, str | bytes))
+        return sum(texts) + _OF_A_SPAN * len(self.spans)

@@ -177,3 +177,9 @@ def test_a_request_that_is_not_traced_gives_none() -> None:
     assert spans(asked(file(NEVER), OK)) == []
     unrecorded = b"GET / HTTP/1.1\r\nHost: a.test\r\ntraceparent: %b\r\n\r\n" % UNRECORDED[1].encode()
     assert spans(asked(file(ALWAYS), OK, request=unrecorded)) == []
+
+
+def test_a_path_that_cannot_be_asked_for_is_refused() -> None:
+    run = MemoryProxy(file(ALWAYS))
+    with pytest.raises(AssertionError, match="is not a path"):
+        run.load(file(ALWAYS, "protocol: HTTP", 'path: "/v1 HTTP/1.1\\r\\nx: y"'))
