@@ -2,8 +2,8 @@
 
 A real proxy with one worker, fed by the benchmark itself (`feed`). Two hundred requests a second for a route of
 somebody else begin when they are due, whatever became of those before, each on a connection that is kept. What a
-request waits is CPU time of the worker's process from when it was sent until its answer was there: a busy machine tells
-the same. Meanwhile one tenant
+request waits is CPU time of the worker's process from when it was sent until its answer was there: a busy machine
+gives the same figure. Meanwhile one tenant
 
 - has 80 expressions of 200 characters that nobody saw before in each second, eight to a state;
 - adds 600 routes of 64 regular expressions each and removes them, several times.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.chain.filter import Env, Refused
 from dataplane.credentials.key_sources import InlineKeys, RemoteKeys, Unavailable
+from dataplane.http.uri import is_target
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _public(config: authentication_pb2.Jwks, issuer: str, where: str, env: Env) 
     if kind == "discovery":
         return _discovered(config.discovery, issuer, where, env)
     path = "/" + config.remote.jwks_path.lstrip("/")
-    if not _is_path(path):
+    if not is_target(path):
         raise Refused(f"{where}.remote.jwksPath: {config.remote.jwks_path!r} is not a path")
     fetch = partial(_fetch, env.calls, config.remote.backend, b"", path)
     return _remote(env, f"{config.remote.backend} {path}", config.remote.cache_duration_ms, fetch)
@@ -95,11 +96,6 @@ def _remote(env: Env, name: str, cache_ms: int, fetch: Callable[[], Coroutine[An
         return RemoteKeys(name, fetch, seconds, env.clock, env.spawn, env.make_future, sign)
 
     return env.kept(f"jwks|{name}|{seconds}", make)
-
-
-def _is_path(path: str) -> bool:
-    """Whether a request can have it."""
-    return path.isascii() and path.isprintable() and " " not in path and "#" not in path
 
 
 async def _discover(calls: Calls, backend: str, issuer: str, place: Place) -> KeySet:

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from dataplane.credentials.discovery import PATH as OPENID
 from dataplane.credentials.discovery import Unusable, place_of
+from dataplane.http.uri import is_target
 from dataplane.http.well_known import REGISTRATION, RESOURCE, SERVER
 
 MAX_DOCUMENT: Final = 262_144
@@ -151,12 +152,9 @@ def registration_target(document: dict[str, Any], settings: Settings) -> bytes:
     if parts is None or (parts.scheme, parts.netloc.lower().encode()) != (place.scheme, place.authority):
         raise Unusable("the metadata has no registration_endpoint at the issuer's host")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not _is_target(target):
+    if not is_target(target):
         raise Unusable("the metadata's registration_endpoint has characters that a URL has escaped")
     return target.encode()
-
-
-_is_target = re.compile(r"/[!-~]*").fullmatch
 
 
 def registered(body: bytes, client_id: str) -> dict[str, Any] | None:

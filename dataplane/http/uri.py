@@ -29,8 +29,15 @@ _PORT_OF_AUTHORITY = re.compile(rb".*:([1-9][0-9]{0,4})").fullmatch
 _PORT = re.compile(rb"(?:6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5]?[0-9]{1,4})?")
 
 
+_CONFIGURED = re.compile(r"/[\x21\x22\x24-\x7e]*").fullmatch
+
 NO_PATH = b"*"
 """In place of a path: of `OPTIONS *`, which asks about the server as a whole, and of a CONNECT, which has none."""
+
+
+def is_target(path: str) -> bool:
+    """Whether a request can ask for it as configuration wrote it: from "/" on, with its query if it has one."""
+    return _CONFIGURED(path) is not None
 
 
 def canonical_path(path: bytes) -> bytes | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
+from dataplane.http.uri import is_target
 from dataplane.llm.policies import NO_POLICIES, AiPolicies
 from dataplane.llm.providers import PROVIDERS, Provider, Settings, provider
 from dataplane.llm.routes import Format
@@ -82,17 +83,13 @@ def _problems(message: wire.AiProvider, names: Sequence[str]) -> Iterator[str]:
     if message.kind not in ROWS:
         yield f"kind: {message.kind} is not known to this proxy"
     paths = (message.path, message.path_prefix, *(each.path for each in message.formats))
-    if not all(map(_is_path, filter(None, paths))):
-        yield "path: must begin with / and be printable ASCII without spaces"
+    if not all(map(is_target, filter(None, paths))):
+        yield "path: must begin with / and be printable ASCII without spaces and #"
     if message.kind == ai_pb2.AI_PROVIDER_KIND_CUSTOM and not message.formats:
         yield "formats: a custom provider needs one"
     for each in message.formats:
         if each.type not in FORMATS:
             yield f"formats: {each.type} is not known to this proxy"
-
-
-def _is_path(path: str) -> bool:
-    return path.startswith("/") and path.isascii() and path.isprintable() and " " not in path
 
 
 def providers(message: wire.AiBackend) -> tuple[ProviderPlan, ...]:

@@ -83,7 +83,7 @@ class ActiveExchange(_Leasing):
             """The buffer of its content has changed (`http/body.BodyBuffer`)."""
 
         def abandon(self, reason: str) -> None:
-            """It ends without (the whole of) its response; the carrier knows, or the caller tells it."""
+            """It ends without (the whole of) its response; the carrier knows it, or learns it from the caller."""
 
         def work(self, work: Coroutine[Any, Any, Reply | None]) -> Work: ...
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.expressions import ALL, compiled, reads_request_body, reads_response_body, reads_response_headers
 from dataplane.chain.filter import Refused
+from dataplane.http.uri import is_target
 from dataplane.telemetry.collector import Collector
 from dataplane.tracing import sampling
 from dataplane.tracing.plan import ALWAYS, NEVER, Share, TracingPlan
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gatewright.cel.program import Program
     from gatewright.variables.moments import Moment
 
-_is_path: Final = re.compile(r"/[!-~]*").fullmatch
 _FIXED: Final = {"true": True, "false": False}
 
 
@@ -43,7 +42,7 @@ def collector_of(backend: str, protocol: int, path: str) -> Collector:
     if protocol != frontend_pb2.OTLP_PROTOCOL_HTTP:
         return Collector(backend)
     path = "/" + path.removeprefix("/")
-    if not _is_path(path):
+    if not is_target(path):
         raise Refused(f"path: {path!r} is not a path")
     return Collector(backend, path.encode())
 

@@ -74,11 +74,12 @@ def test_a_client_that_reads_nothing_gets_none(carrier: Carrier) -> None:
     asked.leave()
 
 
-def test_what_is_no_stream_or_is_encoded_gets_none(carrier: Carrier) -> None:
+def test_what_is_no_stream_or_is_encoded_or_counted_gets_none(carrier: Carrier) -> None:
     client = opened(carrier, KEPT)
     for head in (
         Response(200, [("content-type", "application/json"), ("content-length", "99")]),
         Response(200, [("content-type", "text/event-stream"), ("content-encoding", "gzip")]),
+        Response(200, [("content-type", "text/event-stream"), ("content-length", "99")]),
     ):
         asked = call(client, "tools/call", {"name": "add"})
         client.run.arrival.head(head)

@@ -395,7 +395,8 @@ class Terminator:
         self._passing = call
         data, is_whole = b"".join(self._parts), self._is_here
         self._parts.clear()
-        self._size = 0
+        if not self._takes_whole:
+            self._size = 0  # else its call holds it, and it goes on counting
         return data, is_whole
 
     def take_back(self) -> None:
@@ -412,10 +413,12 @@ class Terminator:
             self._consumer = None
         consumer.upstream_head(head, first, end)
         if self.keep_alive is not None and not end:
-            self._keep_alive(self.keep_alive, head.block, first)
+            self._keep_alive(self.keep_alive, head, first)
 
-    def _keep_alive(self, seconds: float, block: bytes, first: bytes) -> None:
-        head = Head(block)
+    def _keep_alive(self, seconds: float, answer: ResponseHead, first: bytes) -> None:
+        if answer.length >= 0:
+            return  # its bytes are counted
+        head = Head(answer.block)
         if is_stream(head) and head.get(b"content-encoding") is None:
             from dataplane.backends.terminating.keep_alive import KeepAlive  # few ask for it
 

@@ -118,7 +118,7 @@ _FILTERS: Final = [
 
 
 def request_mirror(item: HTTPRequestMirrorFilter, mirror_target: MirrorTarget) -> list[policy_pb2.Policy]:
-    """The mirror as a policy; none when its reference leads nowhere."""
+    """The mirror as a policy; none when its reference does not resolve."""
     target = mirror_target(item.backend_ref)
     if target is None:
         return []
@@ -132,7 +132,7 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
 
     `settings` (Any: Traffic, or the standalone file's form of it, or a route's policies there) has the fields' names as
     attributes. Unsupported ones never come here. Without source, places, phase, inheritance and order: these are the
-    caller's. A reference that leads nowhere gives a Policy whose `invalid` says so, by the path of its field.
+    caller's. A reference that does not resolve gives a Policy whose `invalid` says so, by the path of its field.
     """
     return [
         _resolved(_policy(row.name, setting), row.name, setting, references)
@@ -143,7 +143,7 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
 
 def backend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: BackendFull, its subsets, or a route's policies in the standalone
-    file) that is set and supported. Without source, places and order, as `policies`; a reference that leads nowhere as
+    file) that is set and supported. Without source, places and order, as `policies`; an unresolved reference as
     there."""
     return [
         _resolved(_policy(row.name, setting), row.name, setting, references)
@@ -171,7 +171,7 @@ def file_name(field: str) -> str | None:
 
 def frontend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: Frontend, or the standalone file's form of it) that is set and
-    supported. Without source, places and order, as `policies`; a reference that leads nowhere as there, but that a
+    supported. Without source, places and order, as `policies`; a reference that does not resolve as there, but that a
     policy which guards nothing is left out: whoever resolves the reference says so."""
     made = (
         (row, _resolved(_policy(row.name, setting), row.name, setting, references))

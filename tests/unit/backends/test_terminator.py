@@ -120,6 +120,22 @@ async def test_a_message_is_bounded_by_what_may_be_held(desk: Desk) -> None:
     assert desk.room.used == 0 and not desk.out._parts
 
 
+async def test_a_message_that_is_handed_on_keeps_its_room(desk: Desk) -> None:
+    serve = desk._serve
+
+    def hands_on(out: Terminator) -> asyncio.Future[None]:
+        assert out.carry(SimpleNamespace()) == (b"abcd", True)  # nothing of it is asked
+        return serve(out)
+
+    desk.out._serve = hands_on  # as a kind that passes a message as it is
+    desk.begin(b"ab").out.content(b"cd", True)
+    await desk.turn()
+    assert desk.room.used == 4, "its call holds it to send it again"
+    desk.go_on()
+    desk.out.finish()
+    assert desk.room.used == 0
+
+
 async def test_a_message_takes_room_beside_those_of_others() -> None:
     desk = Desk(most=100, room=10)
     desk.room.take(7)

@@ -88,7 +88,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _request(question: Question) -> CallRequest:
-    """Raises `Unobtainable` for what could not be told apart from another request."""
+    """Raises `Unobtainable` for what reads like another request."""
     parts = urlsplit(question.url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     lines = [(name.encode(), value.encode()) for name, value in question.headers if name != "host"]
