@@ -354,7 +354,7 @@ def _beside(
 
         def finished(ran: Future[Any]) -> None:  # in the thread
             if not loop.is_closed():
-                loop.call_soon_threadsafe(_settle, done, ran)
+                loop.call_soon_threadsafe(_pass_on, done, ran)
 
         threads.submit(work).add_done_callback(finished)
         return done
@@ -362,7 +362,7 @@ def _beside(
     return run
 
 
-def _settle(done: StepFuture, ran: Future[Any]) -> None:
+def _pass_on(done: StepFuture, ran: Future[Any]) -> None:
     if done.done():  # whoever waited has given up
         return
     error = ran.exception()

@@ -25,7 +25,7 @@ BIND_PREFIX = "bind/"
 
 
 class Resources:
-    """The table. `update` or `replace`, then `judge` with the workers' verdict; `good`, then `unsettled`, fill a new
+    """The table. `update` or `replace`, then `judge` with the workers' verdict; `good`, then `unjudged`, fill a new
     worker, between the two calls as well.
 
     What workers refuse, or may refuse yet, stays beside its last good version, since a new worker has to come to the
@@ -51,7 +51,7 @@ class Resources:
             touched[key] = None
         for key in self._share_ports():
             touched.setdefault(key, None)
-        return [Record(*key, value) for key, value in self._settle(touched)]
+        return [Record(*key, value) for key, value in self._updated(touched)]
 
     def replace(self, source: str, records: Iterable[Record]) -> list[Record]:
         """As `update`, with everything that the source has now: what it does not name any more is gone."""
@@ -81,7 +81,7 @@ class Resources:
                 if key[0] == type_url and good is not None:
                     yield Record(*key, good)
 
-    def unsettled(self) -> Iterator[Record]:
+    def unjudged(self) -> Iterator[Record]:
         """The newest version of what is refused or not judged yet, endpoints first."""
         keys = [key for key in {**self._refused, **self._before} if key in self._effective]
         return (Record(*key, self._effective[key]) for type_url in TYPE_URLS for key in keys if key[0] == type_url)
@@ -141,7 +141,7 @@ class Resources:
     def _counts(self, source: str, key: Key) -> bool:
         return key in self._given[source] and (source, key) not in self._held_back
 
-    def _settle(self, keys: Iterable[Key]) -> Iterator[tuple[Key, bytes | None]]:
+    def _updated(self, keys: Iterable[Key]) -> Iterator[tuple[Key, bytes | None]]:
         """Bring `keys` up to date; yields those whose value in effect is another now."""
         for key in keys:
             value = None

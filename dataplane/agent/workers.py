@@ -47,7 +47,7 @@ class Pace:
     """Longest time that a worker without a sign of life keeps the others from a state that they have prepared."""
     restart_first: float = 0.1
     restart_most: float = 10.0
-    settled: float = 30.0
+    steady: float = 30.0
     """After this long, earlier deaths are forgotten."""
     dump: float = 5.0
 
@@ -308,11 +308,11 @@ class Workers:
         life.send(messages.Hello(slot.index, self._settings.to_link()), slot.region.fd)
         life.send(messages.Common(), self._common.fd)
         if self.number:
-            unsettled = list(self._resources.unsettled())
-            if unsettled and next(self._resources.good(), None) is not None:
+            unjudged = list(self._resources.unjudged())
+            if unjudged and next(self._resources.good(), None) is not None:
                 # First the last good versions, then what was or may be refused on top: the very history of the others.
                 life.send_state(0, self._resources.good())
-            life.send_state(self.number, unsettled or self._resources.good())
+            life.send_state(self.number, unjudged or self._resources.good())
         self._heard(life)
         if self._is_draining:
             life.hang_up()
@@ -353,7 +353,7 @@ class Workers:
                     life.kill()
                     continue
                 life.ping()
-                if now - life.started > self._pace.settled:
+                if now - life.started > self._pace.steady:
                     slot.deaths = 0
 
     # Waiting.
@@ -367,16 +367,16 @@ class Workers:
             return [] if self._is_draining else commit.awaited(self._lives(), number)
 
         while awaited():
-            await self._settled(lambda: not awaited(), self._pace.grace / 2)
+            await self._wait_until(lambda: not awaited(), self._pace.grace / 2)
             asked = [(life, life.ping()) for life in awaited()]
-            await self._settled(lambda: not awaited(), self._pace.grace / 2 if asked else 0.0)
+            await self._wait_until(lambda: not awaited(), self._pace.grace / 2 if asked else 0.0)
             is_over = loop.time() >= deadline
             for life, ping in asked:
                 if life in awaited() and (is_over or not life.has_answered(ping)):
                     log.error("worker has not prepared the new state and is not waited for", extra=_who(life))
                     life.is_late = True
 
-    async def _settled(self, is_done: Callable[[], bool], seconds: float) -> None:
+    async def _wait_until(self, is_done: Callable[[], bool], seconds: float) -> None:
         """Wait until something holds, so long at most."""
         if is_done():
             return  # most often: no timer for it

@@ -136,7 +136,7 @@ class Authentication:
         outcome = self._verified(found[0], token, may_wait=True)
         if isinstance(outcome, tuple):
             return self._later(x, found, token, outcome)
-        return self._settled(x, found, outcome)
+        return self._verdict(x, found, outcome)
 
     async def _later(
         self, x: Exchange, found: locations.Found, token: bytes, sources: tuple[RemoteKeys, ...]
@@ -145,9 +145,9 @@ class Authentication:
             await each
         outcome = self._verified(found[0], token, may_wait=False)
         assert not isinstance(outcome, tuple)  # it may not
-        return self._settled(x, found, outcome)
+        return self._verdict(x, found, outcome)
 
-    def _settled(self, x: Exchange, found: locations.Found, outcome: dict[str, Any] | str) -> Reply | None:
+    def _verdict(self, x: Exchange, found: locations.Found, outcome: dict[str, Any] | str) -> Reply | None:
         if isinstance(outcome, str):
             return self._replies[outcome]
         self._place.remove(x, found)

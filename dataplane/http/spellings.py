@@ -2,7 +2,7 @@
 
 A path that is canonical (`http/uri`) may still have slashes in a row, escaped slashes and backslashes, and parameters
 (";" to the end of a segment). Some origins take `/x//admin`, `/x%2Fadmin`, `/x%5Cadmin` and `/admin;a=1` for another
-path, some do not. A listener settles each kind for itself and its origins, or leaves it open: then the path passes
+path, some do not. A listener decides each kind for itself and its origins, or leaves it open: then the path passes
 where every reading leads to the same rule and is allowed, and is refused otherwise (`proxy/request/entry`,
 `filters/steps/authorization`, `chain/conditional`).
 """
@@ -51,7 +51,7 @@ class PathRules:
 ALL_OPEN: Final = PathRules()
 
 
-def settle(path: bytes, rules: PathRules) -> tuple[bytes, tuple[bytes, ...]] | None:
+def one_reading(path: bytes, rules: PathRules) -> tuple[bytes, tuple[bytes, ...]] | None:
     """A canonical path -> (as it is for policies and the origin, as origins may read it otherwise); None: refuse it."""
     actions = (rules.backslashes, rules.escaped_slashes, rules.parameters, rules.slashes)
     changes: list[_Change] = []

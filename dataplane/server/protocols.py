@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.server.entry import Entry
-from dataplane.server.h1.connection import Connection as Http1Connection
+from dataplane.server.h1.h1_connection import Connection as Http1Connection
 from dataplane.server.h1.header_case import LowercaseConnection
 from dataplane.server.h2.announced import settings_of
-from dataplane.server.h2.connection import Connection as Http2Connection
+from dataplane.server.h2.h2_connection import Connection as Http2Connection
 from dataplane.server.plan import ConnectionPlan, Row
-from dataplane.server.raw.connection import RawConnection
+from dataplane.server.raw.raw_connection import RawConnection
 
 if TYPE_CHECKING:
     from dataplane.proxy.context import Context

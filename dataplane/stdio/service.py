@@ -77,7 +77,7 @@ class Service:
             is_open = await self._asked(session, message, request.body, out, lines)
         finally:
             if is_open:
-                self._sessions.settle(session)
+                self._sessions.has_begun(session)
             else:
                 self._sessions.end(session)
 

@@ -43,7 +43,7 @@ class Unavailable(Exception):
 
 class Session:
     """`dialogue` hears what the process says; `cause`: of a failure of its start; `starting`: where it has its place
-    until it has settled."""
+    until it has begun."""
 
     def __init__(
         self, process: ServerProcess, cause: Cause, starting: asyncio.Semaphore, clock: Callable[[], float]
@@ -56,7 +56,7 @@ class Session:
         self.room = asyncio.Event()
         """Set when somebody listens, or took what it was given."""
         self.began = self.used = clock()
-        self.has_settled = False
+        self.is_begun = False
         self.was_asked = False
         """It got something beside its beginning."""
         self.is_over = False
@@ -124,7 +124,7 @@ class Sessions:
         return session
 
     async def begin(self, command: Command, hello: bytes = b"") -> Session:
-        """A session that nothing was said in yet. `settle` it when its server has answered, or `end` it. `hello`: a
+        """A session that nothing was said in yet. Say `has_begun` when its server has answered, or `end` it. `hello`: a
         digest of what its client says at the beginning. Raises `Unavailable`."""
         cause = Cause(command.digest, hello)
         starting = await self._place_to_start(command, cause)
@@ -162,11 +162,11 @@ class Sessions:
         session.was_asked = True
         self._pauses.succeeded(session.cause)
 
-    def settle(self, session: Session) -> None:
+    def has_begun(self, session: Session) -> None:
         """Its server has answered `initialize`."""
-        if session.has_settled:
+        if session.is_begun:
             return
-        session.has_settled = True
+        session.is_begun = True
         session.starting.release()
         command = session.process.command
         if command.keeps_one and command.digest not in self._spares:
@@ -176,8 +176,8 @@ class Sessions:
         """The session, and its process."""
         if self._open.pop(session.id, None) is None:
             return
-        if not session.has_settled:
-            session.has_settled = True
+        if not session.is_begun:
+            session.is_begun = True
             session.starting.release()
         session.is_over = True
         session.dialogue.end()

@@ -193,7 +193,7 @@ class Interns:
         effective = merge(attached).effective
         return RoutePolicies(backend=self.same(settings_of(effective)), rules=self.rules(effective))
 
-    def settle(self, upper: Upper | None, own: RoutePolicies) -> None:
+    def prepare(self, upper: Upper | None, own: RoutePolicies) -> None:
         """See to it that a request finds what `own` comes to below `upper`."""
         if upper is None:
             return

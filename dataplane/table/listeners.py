@@ -115,7 +115,7 @@ def _fill(swap: Swap, listener: str, site: Site) -> Iterator[None]:
         message = record.placed()
         hostnames = sites.places_at(site, key, record.plan.kind, message)
         if hostnames is not None:
-            swap.of.interns.settle(upper, record.plan.policies)
+            swap.of.interns.prepare(upper, record.plan.policies)
             placements = place(message, record.plan)
             for hostname in hostnames:
                 draft.add(hostname, placements, record.plan)

@@ -3,7 +3,7 @@
 A policy is one top-level field of one object, with the places that it is attached to. It is built when it arrives, once
 for each place where it counts per target, else once; merging is done here, at swap time, never for a request: of each
 listener the gateway phase and what its routes inherit, of each distinct set of a rule's own policies what it comes to
-below that (`Interns.settle`).
+below that (`Interns.prepare`).
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ def merge_listeners(swap: Swap) -> Iterator[None]:
     """Make the policies of each listener that changed or has a place where one did; then those of its routes."""
     store, interns = swap.of.store, swap.of.interns
     changed = set(swap.listeners)
-    settled: set[tuple[int, Owner]] = set()
+    prepared: set[tuple[int, Owner]] = set()
     for key, message in store.listeners.items():
         position = position_of(store, message)
         if position is None:
@@ -256,12 +256,12 @@ def merge_listeners(swap: Swap) -> Iterator[None]:
         swap.listener_policies[key] = policies
         swap.listeners.add(key)
         site = store.sites.get(key)  # one that is not there yet is filled later, with all that this would do
-        if policies.upper is None or site is None or (policies.upper.number, site.owner) in settled:
+        if policies.upper is None or site is None or (policies.upper.number, site.owner) in prepared:
             continue
-        settled.add((policies.upper.number, site.owner))
+        prepared.add((policies.upper.number, site.owner))
         # Of routes that the listener does not take as well: asking would cost more than what is made for nothing.
         for route in store.routes_of.of(site.owner):
-            interns.settle(policies.upper, store.routes[route].plan.policies)
+            interns.prepare(policies.upper, store.routes[route].plan.policies)
             yield
 
 

@@ -40,7 +40,7 @@ def change_route(swap: Swap, key: str, value: bytes | None) -> None:
         if not is_ready(swap, target.backend):
             _wait(swap, key, value, plan)
             return
-    standing = _settled(swap, key, message, plan)
+    standing = _standing(swap, key, message, plan)
     if record is not None:
         _leave(swap, key, record)
     _note_secrets(swap, key, value, message)
@@ -84,7 +84,7 @@ def change_policies(swap: Swap, key: str) -> None:
     message = record.placed()
     _leave(swap, key, record)
     new = replace(plan, policies=interns.with_attached(attached, plan.policies))
-    standing = _settled(swap, key, message, new)
+    standing = _standing(swap, key, message, new)
     store.routes[key] = record.with_plan(new)
     _enter(swap, key, message, place(message, new), new, standing)
 
@@ -114,11 +114,11 @@ def _enter(
             draft.add(hostname, placements, plan)
 
 
-def _settled(swap: Swap, key: str, message: route_pb2.Route, plan: RoutePlan) -> sites.Standing:
+def _standing(swap: Swap, key: str, message: route_pb2.Route, plan: RoutePlan) -> sites.Standing:
     """Where a plan stands. What it comes to there is made, since that may take long, before anything is changed."""
     standing = sites.standing(swap.of.store.sites, key, plan.kind, message)
     for listener in standing:
-        swap.of.interns.settle(swap.policies_of(listener).upper, plan.policies)
+        swap.of.interns.prepare(swap.policies_of(listener).upper, plan.policies)
     return standing
 
 

@@ -51,12 +51,12 @@ def open_for(connector: Opens, pool: Pool, holder: Lease, endpoints: Sequence[En
 
 def not_connected(holder: Lease, cause: str, endpoints: Sequence[Endpoint]) -> None:
     """There is no connection for `holder`. `endpoints`: of which it was to be one; () when it sends again."""
-    settle(holder)
+    leave_endpoint(holder)
     tried = () if holder.retries is None else holder.retries.tried
     holder.lease_failed(cause_of(cause), cause, any(each not in tried for each in endpoints))
 
 
-def settle(holder: Lease) -> None:
+def leave_endpoint(holder: Lease) -> None:
     """The endpoint has one request less in flight."""
     if holder.leased:
         holder.leased = False

@@ -28,7 +28,7 @@ class Pooled(Upstream, Protocol):
 
 
 class Shared(Protocol):
-    """A connection of which streams are lent (`h2/connection.SharedConnection`)."""
+    """A connection of which streams are lent (`h2/shared_connection.SharedConnection`)."""
 
     on_room: Callable[[], None]
     idle_since: float

@@ -21,7 +21,7 @@ from dataplane.upstream.dial import steps
 from dataplane.upstream.dial.steps import Dial, Means
 from dataplane.upstream.endpoint import Pool, Streams
 from dataplane.upstream.h1 import UpstreamConnection
-from dataplane.upstream.h2.connection import SharedConnection
+from dataplane.upstream.h2.shared_connection import SharedConnection
 from dataplane.upstream.limits import IDLE_TIMEOUT
 from dataplane.upstream.opening import NotOpened, NoTunnel, TunnelFailed
 from dataplane.upstream.own_pages import OwnPages

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dataplane.upstream.connecting import open_for, settle
+from dataplane.upstream.connecting import leave_endpoint, open_for
 from dataplane.upstream.versions import EITHER, HTTP1
 
 if TYPE_CHECKING:
@@ -474,5 +474,5 @@ class _Request:
         return True
 
     def refuse(self, detail: str) -> None:
-        settle(self._holder)
+        leave_endpoint(self._holder)
         self._holder.lease_failed("limit", detail)

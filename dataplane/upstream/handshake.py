@@ -81,11 +81,11 @@ class Handshake:
 
     def secured(self, transport: TlsTransport) -> None:
         transport.pause_reading()  # until somebody is there to read
-        self._settle("")
+        self._finish("")
 
     def failed(self, transport: TlsTransport, reason: str) -> None:
-        self._settle(reason)
+        self._finish(reason)
 
-    def _settle(self, reason: str) -> None:
+    def _finish(self, reason: str) -> None:
         if not self._done.done():
             self._done.set_result(reason)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.upstream import balance
-from dataplane.upstream.connecting import connect, settle
+from dataplane.upstream.connecting import connect, leave_endpoint
 from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, offered
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Leases:
 
         A method that is not idempotent is sent again only when nothing of it was written (RFC 9110 9.2.2), or its
         content says that it does no harm (`is_idempotent`)."""
-        settle(holder)
+        leave_endpoint(holder)
         up, holder.up = holder.up, None
         safe = is_idempotent or cause in UNSEEN or holder.method in IDEMPOTENT
         if not (stale and repeatable and safe) or holder.attempt - tries >= MAX_RESENT:
@@ -296,7 +296,7 @@ def uncount(holder: Lease, was_retried: bool = False) -> None:
 
 def release(holder: Lease) -> None:
     """The lease is over, whatever has come of it: what is under way for it is for nobody."""
-    settle(holder)
+    leave_endpoint(holder)
     holder.lease += 1
     up, holder.up = holder.up, None
     if up is not None:

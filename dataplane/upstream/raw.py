@@ -66,7 +66,7 @@ class RawLease:
     def release(self) -> None:
         """It is over: what is under way is for nobody."""
         self.is_over = True
-        self.settle()
+        self.leave_endpoint()
 
     def _resolve(self) -> None:
         plan = self._plan
@@ -119,7 +119,7 @@ class RawLease:
             elif not cause:
                 self._holder.raw_ready(end)
             else:
-                self.settle()
+                self.leave_endpoint()
                 self._leases.failed(plan, endpoint)
                 if len(self.tried) < MAX_CONNECTS and any(each not in self.tried for each in endpoints):
                     self._connect(plan, endpoints)
@@ -135,10 +135,10 @@ class RawLease:
 
     def refuse(self, detail: str) -> None:
         """A limit of the backend does not allow for another connection."""
-        self.settle()
+        self.leave_endpoint()
         self._holder.raw_failed("limit", detail)
 
-    def settle(self) -> None:
+    def leave_endpoint(self) -> None:
         """The endpoint has one less in flight: the connection is kept, and may well be idle."""
         endpoint, self._pending = self._pending, None
         if endpoint is not None:

@@ -142,11 +142,11 @@ class SharedConnections:
         gate = self._endpoint.gate
         if gate is not None and connection is not None:
             gate.end_opening(connection)
-        self._settle(connection, cause)
+        self._opening_ended(connection, cause)
         if gate is not None and connection is None:  # now, when those who waited for it do not any more
             gate.end_opening(None)
 
-    def _settle(self, connection: Shared | None, cause: str) -> None:
+    def _opening_ended(self, connection: Shared | None, cause: str) -> None:
         self._opening -= 1
         if connection is not None and connection.is_spent:
             connection.retire()

@@ -46,7 +46,7 @@ from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Count
 from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.h1 import UpstreamConnection
-from dataplane.upstream.h2.connection import SharedConnection
+from dataplane.upstream.h2.shared_connection import SharedConnection
 from dataplane.upstream.kinds import Kind
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.opening import Proxies

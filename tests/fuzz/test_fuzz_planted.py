@@ -27,7 +27,7 @@ from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.proxy.exchange import CarriedExchange
 from dataplane.proxy.request import request_body
 from dataplane.proxy.response import tunnel
-from dataplane.server.h1.connection import Connection
+from dataplane.server.h1.h1_connection import Connection
 from dataplane.table import routes
 from dataplane.telemetry import log_field, log_values
 from dataplane.upstream.h1 import UpstreamConnection

@@ -342,7 +342,7 @@ class World:
                *_differences(held.given, wanted))  # fmt: skip
         known = {(record.type_url, record.name): record.value for record in agent.resources.good()}
         demand(known == held.good, f"{proxy.instance}'s agent keeps something else", *_differences(known, held.good))
-        newest = {record.name for record in agent.resources.unsettled()}
+        newest = {record.name for record in agent.resources.unjudged()}
         demand(newest == held.refused.keys(), f"{proxy.instance}: what is refused", newest, held.refused)
         lives = agent.lives()
         demand(len(lives) == proxy.workers, f"{proxy.instance} has {len(lives)} workers")

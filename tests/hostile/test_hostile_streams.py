@@ -73,7 +73,7 @@ class TestTheMeasure:
     def test_a_loop_without_shares_is_too_slow(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """What a worker did that took all requests of a read at once."""
         monkeypatch.setattr(Turns, "is_spent", lambda self: False)
-        monkeypatch.setattr("dataplane.server.h1.connection.REQUESTS", 100_000)
+        monkeypatch.setattr("dataplane.server.h1.h1_connection.REQUESTS", 100_000)
         (row,) = [row for row in ROWS if row.label == f"{CLIENT}, {H1}, targets that an expression walks over"]
         assert measure(row).longest > LIMIT
 

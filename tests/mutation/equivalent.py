@@ -239,17 +239,17 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if authority is None or not (_is_authority if (len(authority) < MAX_AUTHORITY) else _AUTHORITY)(authority):",
     ): "whether the answer is remembered or found again, it is the same",
     (
-        "dataplane/server/h1/connection.py",
+        "dataplane/server/h1/h1_connection.py",
         'self.peer = Peer("")',
         "self.peer = Peer('x')",
     ): "set when the connection is made, before anybody looks",
     (
-        "dataplane/server/h1/connection.py",
+        "dataplane/server/h1/h1_connection.py",
         "self.progress: tuple[CarriedExchange | None, int] = (None, 0)",
         "self.progress: tuple[CarriedExchange | None, int] = (None, 1)",
     ): "None is no exchange, whatever stands beside it",
     (
-        "dataplane/server/h2/connection.py",
+        "dataplane/server/h2/h2_connection.py",
         'self.peer = Peer("")',
         "self.peer = Peer('x')",
     ): "set when the connection is made, before anybody looks",
@@ -274,7 +274,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self.left = 1",
     ): "each response with a length says how much is left, and no other is asked",
     (
-        "dataplane/upstream/h2/connection.py",
+        "dataplane/upstream/h2/shared_connection.py",
         "if known is None or known[0] is not head or known[1] is not end or known[2] is not to_head:",
         "if known is None or known[1] is not head or known[1] is not end or known[2] is not to_head:",
     ): "nothing is ever known then: each head is translated anew, to the same",

@@ -290,7 +290,7 @@ def test_without_the_policy_a_connection_has_no_phase() -> None:
     proxy = memory()
     assert type(proxy.connect().protocol).__name__ == "Entry"
     proxy.load(text().replace("  proxyProtocol: {}\n", ""))
-    assert type(proxy.connect().protocol).__module__ == "dataplane.server.h1.connection"
+    assert type(proxy.connect().protocol).__module__ == "dataplane.server.h1.h1_connection"
 
 
 def test_the_log_names_the_client() -> None:

@@ -146,7 +146,7 @@ class Forwarding(Call):
             self.hold(False)
             super().answered(head, first, end)
             return
-        connecting.settle(self)
+        connecting.leave_endpoint(self)
         self._is_passing = True
         if end:
             self._over()

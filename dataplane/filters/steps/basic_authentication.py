@@ -58,7 +58,7 @@ class _Check:
         self.is_over = False
         """The outcome is known, or there is none."""
 
-    def settle(self) -> None:
+    def wake(self) -> None:
         """Wake all who wait for the outcome."""
         self.is_over = True
         for done in self.waiting:
@@ -131,10 +131,10 @@ class Authentication:
             return self._absent
         digest = self._digest(credentials)
         if digest in self._good or digest in self._bad:
-            return self._settled(x, found, digest)
+            return self._verdict(x, found, digest)
         return self._checked(x, found, digest, credentials)
 
-    def _settled(self, x: Exchange, found: locations.Found, digest: bytes) -> Reply | None:
+    def _verdict(self, x: Exchange, found: locations.Found, digest: bytes) -> Reply | None:
         """The answer once the outcome is known; a check without an outcome counts as a bad one."""
         user = self._good.get(digest)
         if user is None:
@@ -153,7 +153,7 @@ class Authentication:
         hashed = self._hash_for(pair[0])
         if hashed.quick or self._offload is None:
             self._learn(digest, pair[0], hashed.matches(pair[1]))
-            return self._settled(x, found, digest)
+            return self._verdict(x, found, digest)
         check = self._checks.get(digest)
         if check is None:
             check = _Check(digest, pair, hashed)
@@ -174,7 +174,7 @@ class Authentication:
             done = self._make_future()
             check.waiting.append(done)
             await done
-        return self._busy if check.is_dropped else self._settled(x, found, check.digest)
+        return self._busy if check.is_dropped else self._verdict(x, found, check.digest)
 
     def _begin(self, spawn: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
         """Run the check whose turn it is, unless one runs. It is nobody's own: whoever asked for it may leave."""
@@ -198,7 +198,7 @@ class Authentication:
             raise
         finally:  # when it is cancelled the worker ends: no other begins
             del self._checks[check.digest]
-            check.settle()
+            check.wake()
             self._is_checking = False
             if goes_on and self._spawn is not None:
                 self._begin(self._spawn)
@@ -206,7 +206,7 @@ class Authentication:
     def _drop(self, check: _Check) -> None:
         check.is_dropped = True
         del self._checks[check.digest]
-        check.settle()
+        check.wake()
 
     def _learn(self, digest: bytes, user: bytes, matched: bool) -> None:
         if matched and user in self._users:

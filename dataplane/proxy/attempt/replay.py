@@ -81,7 +81,7 @@ class BodyCopy:
             self.pieces[:] = [b"".join(self.pieces)]
         return self.pieces[0] if self.pieces else b""
 
-    def settle(self) -> None:
+    def no_more_tries(self) -> None:
         """There will be no other try."""
         self.retried = False
         if self.waits is None:
@@ -90,7 +90,7 @@ class BodyCopy:
     def drop(self, buffer: BodyBuffer | None) -> None:
         """The exchange is over. `buffer`: what was never sent; a mirror takes it although no endpoint did."""
         waits, self.waits = self.waits, None
-        self.settle()
+        self.no_more_tries()
         if waits is None:
             return
         if buffer is not None and buffer.complete and not self.size and buffer.size <= self.limit:

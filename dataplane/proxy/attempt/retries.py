@@ -96,7 +96,7 @@ def _accept(x: ActiveExchange) -> None:
     assert x.retries is not None  # the callers have looked
     x.retries.decided = True
     if x.body_copy is not None:
-        x.body_copy.settle()
+        x.body_copy.no_more_tries()
 
 
 def ended(x: ActiveExchange, context: Context) -> None:

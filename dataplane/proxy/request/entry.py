@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from dataplane.chain.replies import made
 from dataplane.http import upgrades, uri, well_known
 from dataplane.http.connect_rules import CONNECT
-from dataplane.http.spellings import REFUSED, settle
+from dataplane.http.spellings import REFUSED, one_reading
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.request import admission, connects, hops
 from dataplane.proxy.steps.response_steps import ROUTE
@@ -57,7 +57,7 @@ def start(x: ActiveExchange) -> None:
         if limits is not None and admission.refuses(x, limits):
             return
         paths = listener.http.paths
-        if (x.readings is None or paths.lower) and not _settled(x, paths):
+        if (x.readings is None or paths.lower) and not _has_one_reading(x, paths):
             x.reply(made(REFUSED, "a spelling of paths that is not allowed"))
             return
         phase = listener.chain.request
@@ -87,12 +87,12 @@ def _misdirected(x: ActiveExchange, listener: ListenerPlan) -> Reply:
     return replace(made("Misdirected", "validation of clients has changed since the connection began"), close=True)
 
 
-def _settled(x: ActiveExchange, rules: PathRules) -> bool:
+def _has_one_reading(x: ActiveExchange, rules: PathRules) -> bool:
     """Make the path one that policies and the origin read alike, or note how others may read it; False: refuse."""
-    settled = settle(x.path, rules)
-    if settled is None:
+    found = one_reading(x.path, rules)
+    if found is None:
         return False
-    path, x.readings = settled
+    path, x.readings = found
     if path != x.path:
         x.target = x.asked_target = path + x.target[len(x.path) :]
         x.path = path

@@ -176,20 +176,20 @@ class WholeBody(Row):
             self._done.set_result(None)
 
     async def wait(self) -> Reply | None:
-        """Until the stage has given its end; then as `settle`."""
+        """Until the stage has given its end; then as `outcome`."""
         try:
-            if not self.is_settled:
+            if not self.has_outcome:
                 self._done = self.x.context.make_future()
                 await self._done
-            return self.settle()
+            return self.outcome()
         finally:
             self.cancel()
 
     @property
-    def is_settled(self) -> bool:
+    def has_outcome(self) -> bool:
         return self.ended or self._error is not None or self._answer is not None
 
-    def settle(self) -> Reply | None:
+    def outcome(self) -> Reply | None:
         """What came out is the body now, unless the stage answers. Raises `TooLarge`, and what the stage raised."""
         x, error = self.x, self._error
         self.cancel()
@@ -257,4 +257,4 @@ def _whole(x: ActiveExchange, hook: StreamHook, body: bytes) -> Awaitable[Reply 
     delayed = x.delayed_response
     is_as_it_came = delayed is not None and (not x.response_body_changed or delayed.staged is body)
     place.take(body, True, delayed.trailers if delayed is not None and is_as_it_came else b"")
-    return row.settle() if row.is_settled else row.wait()
+    return row.outcome() if row.has_outcome else row.wait()

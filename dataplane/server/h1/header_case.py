@@ -7,7 +7,7 @@ took the request does is looked up for each response. Trailers pass as they are.
 from __future__ import annotations
 
 from dataplane.http.heads import with_low_names
-from dataplane.server.h1.connection import Connection
+from dataplane.server.h1.h1_connection import Connection
 
 
 class LowercaseConnection(Connection):

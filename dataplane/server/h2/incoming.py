@@ -166,8 +166,8 @@ def _refused(connection: Receives, event: events.Refused) -> None:
     connection.context.recorder.refused(event.reason)
 
 
-def _settled(connection: Receives, event: events.SettingsAcknowledged) -> None:
-    connection.is_settled = True
+def _settings_acknowledged(connection: Receives, event: events.SettingsAcknowledged) -> None:
+    connection.has_settings = True
 
 
 def _pong(connection: Receives, event: events.Pong) -> None:
@@ -198,7 +198,7 @@ HANDLERS: dict[type, Callable[[Receives, Any], None]] = {
     events.OversizedRequest: _oversized,
     events.Refused: _refused,
     events.SettingsChanged: _nothing,
-    events.SettingsAcknowledged: _settled,
+    events.SettingsAcknowledged: _settings_acknowledged,
     events.Pong: _pong,
     events.GoAway: _nothing,
     events.Failed: _failed,

@@ -28,7 +28,7 @@ class Watched(Carries, Protocol):
 
     transport: Any
     rules: ConnectionRules
-    is_settled: bool
+    has_settings: bool
     """The client's preface and SETTINGS have come, and its acknowledgement of ours."""
     due: float
     """When it is woken next."""
@@ -124,7 +124,7 @@ def _end(connection: Watched) -> None:
 
 def _late(connection: Watched) -> None:
     """A head, or the beginning of the connection, did not come in time."""
-    if connection.is_settled:
+    if connection.has_settings:
         _give_up(connection, "RequestTimeout", NO_ERROR)
     elif connection.codec.greeted:  # RFC 9113 6.5.3: it does not acknowledge our SETTINGS
         _give_up(connection, "SettingsTimeout", SETTINGS_TIMEOUT)
@@ -146,7 +146,7 @@ def _look(connection: Watched, now: float) -> None:
     streams = list(connection.codec.streams.values())
     due = min(connection.end_due, connection.head_due, connection.blocked_due, connection.expires)
     due = min(due, connection.ping_due, connection.pong_due)
-    if not streams and connection.is_settled:
+    if not streams and connection.has_settings:
         idle_due = connection.idle_since + connection.context.limits.idle_timeout
         if now >= idle_due:
             connection.codec.goaway(NO_ERROR)
@@ -201,7 +201,7 @@ def _cut(connection: Watched, carrier: StreamCarrier, reason: str) -> None:
 def look_for_halves(connection: Watched, is_same: bool) -> None:
     """After each read: a frame that has begun has the time of a head to become whole. `is_same`: no frame was read, so
     what has begun has begun before."""
-    if not connection.is_settled:  # the time of the beginning runs
+    if not connection.has_settings:  # the time of the beginning runs
         return
     codec = connection.codec
     if codec.has_more or not codec.is_amid:

@@ -208,7 +208,7 @@ class Call(Sending):
         _wake(self._writer)
 
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        connecting.settle(self)  # as of a client's request: what follows may take days
+        connecting.leave_endpoint(self)  # as of a client's request: what follows may take days
         if head.length > self._most != IN_PARTS:
             self._too_large()
             return

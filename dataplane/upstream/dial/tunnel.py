@@ -92,7 +92,7 @@ class _End(StreamTransport):
         if self._below is None:  # it was lost since
             raise self._failed(*_CLOSED)
         self._is_asking = False
-        self._lease.settle()
+        self._lease.leave_endpoint()
         self._uncount()  # from here on whoever is connected through it counts it
         return rest
 
@@ -116,7 +116,7 @@ class _End(StreamTransport):
     def _failed(self, what: str, reason: str) -> TunnelFailed:
         return TunnelFailed(f"proxy {self.label} {what}", reason)
 
-    def _settle(self, failure: TunnelFailed | None, rest: bytes = b"") -> None:
+    def _finish(self, failure: TunnelFailed | None, rest: bytes = b"") -> None:
         if self._answer.done():
             return
         if failure is None:
@@ -128,10 +128,10 @@ class _End(StreamTransport):
 
     def raw_ready(self, end: RawEnd) -> None:
         self._below = end
-        self._settle(None)
+        self._finish(None)
 
     def raw_failed(self, cause: str, detail: str) -> None:
-        self._settle(TunnelFailed(f"the tunnel's proxy cannot be used: {detail}", f"proxy: {cause}"))
+        self._finish(TunnelFailed(f"the tunnel's proxy cannot be used: {detail}", f"proxy: {cause}"))
 
     def raw_received(self, data: bytes) -> None:
         if not self._is_asking:
@@ -145,13 +145,13 @@ class _End(StreamTransport):
         if self._below is not None:
             self._below.transport.pause_reading()
         if answer.problem:
-            self._settle(self._failed(answer.problem, f"answered {answer.status}" if answer.status else "no answer"))
+            self._finish(self._failed(answer.problem, f"answered {answer.status}" if answer.status else "no answer"))
         else:
-            self._settle(None, answer.rest)
+            self._finish(None, answer.rest)
 
     def raw_ended(self) -> None:
         if self._is_asking:
-            self._settle(self._failed(*_CLOSED))
+            self._finish(self._failed(*_CLOSED))
         else:
             self.received(b"", True)
 
@@ -159,7 +159,7 @@ class _End(StreamTransport):
         self._below = None
         self._lease.release()
         if self._is_asking:
-            self._settle(self._failed(*_CLOSED))
+            self._finish(self._failed(*_CLOSED))
         else:
             self.lost(error)
 

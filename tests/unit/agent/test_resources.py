@@ -101,7 +101,7 @@ def test_a_new_worker_is_filled_with_endpoints_first() -> None:
     table = Resources()
     endpoint = Record(ENDPOINT, "default/shop/80/127.0.0.1:1", b"e")
     table.update(XDS, [route("a"), endpoint])
-    assert list(table.unsettled()) == [endpoint, route("a")]
+    assert list(table.unjudged()) == [endpoint, route("a")]
     table.judge(set())
     assert list(table.good()) == [endpoint, route("a")]
 
@@ -113,19 +113,19 @@ def test_what_is_refused_stays_beside_its_last_good_version() -> None:
     table.update(XDS, [route("a", b"bad"), route("new", b"bad")])
     table.judge({"route/a", "route/new"})
     assert sorted(table.good()) == [route("a", b"good"), route("b", b"good")]
-    assert sorted(table.unsettled()) == [route("a", b"bad"), route("new", b"bad")]
+    assert sorted(table.unjudged()) == [route("a", b"bad"), route("new", b"bad")]
     # Worse does not replace good, and the verdict on other resources changes nothing.
     table.update(XDS, [route("a", b"worse")])
     table.judge({"route/a"})
     table.update(XDS, [route("b", b"better")])
     table.judge({"route/a"})
     assert sorted(table.good()) == [route("a", b"good"), route("b", b"better")]
-    assert sorted(table.unsettled()) == [route("a", b"worse"), route("new", b"bad")]
+    assert sorted(table.unjudged()) == [route("a", b"worse"), route("new", b"bad")]
     # Mended, removed: nothing is left.
     table.update(XDS, [route("a", b"mended"), gone(route("new"))])
     table.judge(set())
     assert sorted(table.good()) == [route("a", b"mended"), route("b", b"better")]
-    assert list(table.unsettled()) == [] and not table.is_refused("route/new")
+    assert list(table.unjudged()) == [] and not table.is_refused("route/new")
 
 
 def test_a_worker_that_is_born_amid_a_state_hears_first_what_the_others_had_judged() -> None:
@@ -137,7 +137,7 @@ def test_a_worker_that_is_born_amid_a_state_hears_first_what_the_others_had_judg
     table.update(XDS, [route("a", b"unjudged"), route("new", b"unjudged"), route("c", b"worse"), gone(route("d"))])
     # A first version that is refused would leave nothing in its place, while the others serve the last good one.
     assert sorted(table.good()) == [route("a", b"good"), route("b", b"good"), route("c", b"good")]
-    assert sorted(table.unsettled()) == [route("a", b"unjudged"), route("c", b"worse"), route("new", b"unjudged")]
+    assert sorted(table.unjudged()) == [route("a", b"unjudged"), route("c", b"worse"), route("new", b"unjudged")]
 
 
 def test_a_worker_may_be_born_while_what_is_refused_is_removed() -> None:
@@ -145,7 +145,7 @@ def test_a_worker_may_be_born_while_what_is_refused_is_removed() -> None:
     table.update(XDS, [route("a", b"bad")])
     table.judge({"route/a"})
     table.update(XDS, [gone(route("a"))])
-    assert (list(table.good()), list(table.unsettled())) == ([], [])
+    assert (list(table.good()), list(table.unjudged())) == ([], [])
     table.judge(set())
     assert not table.is_refused("route/a")
 

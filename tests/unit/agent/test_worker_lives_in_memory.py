@@ -31,7 +31,7 @@ PACE = Pace(
     grace=5.0,
     restart_first=0.1,
     restart_most=10.0,
-    settled=30.0,
+    steady=30.0,
     dump=5.0,
 )
 """Of a proxy that nobody has told another."""
@@ -204,7 +204,7 @@ async def test_deaths_of_long_ago_are_forgotten() -> None:
             room.born[-1].end(1)
             await asyncio.sleep(1)
         assert max(slot.deaths for slot in room.workers.slots) == 2
-        await asyncio.sleep(PACE.settled + 2 * PACE.heartbeat)
+        await asyncio.sleep(PACE.steady + 2 * PACE.heartbeat)
         assert [slot.deaths for slot in room.workers.slots] == [0, 0]
 
 

@@ -32,7 +32,7 @@ def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
     body = b"".join(pieces)
     assert mirror.got == [body] and room.used == len(body)
     assert copy.again(b"", True) == body, "another try sends all of it"
-    copy.settle()
+    copy.no_more_tries()
     assert room.used == 0 and mirror.got == [body]
 
 
@@ -44,7 +44,7 @@ def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: b
     assert copy.again(b"gin", False) == begin + b"gin"
     assert copy.again(b" end", True) == begin + b"gin end"
     assert mirror.got == [begin + b"gin end"] and room.used == len(begin) + 7
-    copy.settle()
+    copy.no_more_tries()
     copy.sent(b"more", True)
     assert room.used == 0 and len(mirror.got) == 1
 
@@ -53,7 +53,7 @@ def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
     room, mirror = Room(100), Mirror()
     copy = BodyCopy(100, room, waits=mirror)
     copy.sent(b"be", False)
-    copy.settle()
+    copy.no_more_tries()
     copy.sent(b"gin", True)
     assert mirror.got == [b"begin"]
     copy.drop(None)
@@ -71,7 +71,7 @@ def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
     copy.sent(b"cde", False)
     assert (copy.too_large, over.got, copy.whole(), room.used) == (True, ["too_large"], b"", 4)
     copy.sent(b"f", True)
-    copy.settle()
+    copy.no_more_tries()
     assert (over.got, room.used) == (["too_large"], 4)
 
 
@@ -85,7 +85,7 @@ def test_for_another_try_it_is_kept_although_nobody_waits_for_the_whole() -> Non
     copy = BodyCopy(4, Room(10))
     copy.sent(b"ab", False)
     assert copy.again(b"cd", True) == b"abcd"
-    copy.settle()
+    copy.no_more_tries()
     assert copy.whole() == b""
 
 

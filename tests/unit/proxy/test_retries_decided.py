@@ -259,7 +259,7 @@ class Copy:
     def __init__(self) -> None:
         self.settled = 0
 
-    def settle(self) -> None:
+    def no_more_tries(self) -> None:
         self.settled += 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataplane.server.protocols import plan_of
-from dataplane.server.raw.connection import IDLE_TIMEOUT, LINGER
+from dataplane.server.raw.raw_connection import IDLE_TIMEOUT, LINGER
 from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry import connections
 from dataplane.telemetry.connections import ConnectionRecord

@@ -9,7 +9,7 @@ import pytest
 
 from dataplane.http.h1.chunked import MAX_EXCESS
 from dataplane.net.turns import Turns
-from dataplane.server.h1.connection import CHUNKS, REQUESTS
+from dataplane.server.h1.h1_connection import CHUNKS, REQUESTS
 from dataplane.upstream import h1
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 

@@ -23,7 +23,7 @@ from dataplane.http.h2.frames import (
 )
 from dataplane.net import turns as net_turns
 from dataplane.net.writes import Writes
-from dataplane.server.h2.connection import FRAMES, REQUESTS
+from dataplane.server.h2.h2_connection import FRAMES, REQUESTS
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import GET, OPENING, POST, data, frame, headers
 from tests.fakes.memory_proxy import Http1Endpoints, MemoryProxy

@@ -18,7 +18,7 @@ from dataplane.http.h2.frames import (
     WINDOW_UPDATE,
 )
 from dataplane.net.turns import Turns
-from dataplane.server.h2.connection import REQUESTS
+from dataplane.server.h2.h2_connection import REQUESTS
 from dataplane.server.h2.incoming import DRAIN
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import GET, OPENING, POST, data, frame, headers, literal

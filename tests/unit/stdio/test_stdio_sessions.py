@@ -34,7 +34,7 @@ def sessions_of(servers: MemoryServers, *commands: Command) -> Sessions:
 
 async def settled(sessions: Sessions, command: Command = OWN) -> Session:
     session = await sessions.begin(command)
-    sessions.settle(session)
+    sessions.has_begun(session)
     return session
 
 
@@ -112,8 +112,8 @@ async def test_only_so_many_begin_at_a_time(servers: MemoryServers) -> None:
     await turns()
     assert len(servers.made) == module.STARTING and not any(each.done() for each in waiting)
     assert not (await settled(sessions, OTHER)).is_over, "those of another server do not wait"
-    sessions.settle(begun[0])
-    sessions.settle(begun[0])
+    sessions.has_begun(begun[0])
+    sessions.has_begun(begun[0])
     await turns()
     assert [each.done() for each in waiting] == [True, False, False], "settled once is a place once"
     sessions.end(begun[0])
@@ -342,7 +342,7 @@ async def test_one_that_was_started_ahead_is_taken(servers: MemoryServers) -> No
     assert [first.process.pid, second.process.pid] == [1, 2] and len(servers.made) == 2
     await turns()
     assert len(servers.made) == 2, "not before the session has settled"
-    sessions.settle(second)
+    sessions.has_begun(second)
     await turns()
     assert servers.alive == [1, 2, 3]
     servers.made[2].is_alive = False
@@ -360,7 +360,7 @@ async def test_one_that_was_started_ahead_is_taken(servers: MemoryServers) -> No
 async def test_one_started_ahead_for_a_command_that_went_meanwhile_ends(servers: MemoryServers) -> None:
     sessions = sessions_of(servers)
     session = await sessions.begin(SPARE)
-    sessions.settle(session)
+    sessions.has_begun(session)
     sessions.take({})
     await turns()
     assert len(servers.made) == 2 and servers.alive == []

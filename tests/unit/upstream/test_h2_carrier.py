@@ -14,7 +14,7 @@ from dataplane.http.h2.settings import Settings
 from dataplane.http.messages import UNKNOWN
 from dataplane.net.writes import Writes
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.h2.connection import SharedConnection
+from dataplane.upstream.h2.shared_connection import SharedConnection
 from dataplane.upstream.h2.stream import SharedStream
 from dataplane.upstream.shared import SharedConnections
 from tests.fakes.h2_upstream import Endpoint2, Taken

@@ -10,7 +10,7 @@ import pytest
 
 from dataplane.carriers import REFUSED, UNSENT
 from dataplane.http.messages import Peer
-from dataplane.upstream.connecting import not_connected, settle
+from dataplane.upstream.connecting import leave_endpoint, not_connected
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import MAX_RESENT, Leases, answered, release, uncount
 from dataplane.upstream.limits import Quota
@@ -438,7 +438,7 @@ def test_what_is_over_is_settled_once_and_its_connection_is_given_up() -> None:
     endpoint = Endpoint("192.0.2.1", 80)
     holder: Any = Holder(endpoint)
     up = holder.up = Up()
-    settle(holder)
+    leave_endpoint(holder)
     release(holder)
     release(holder)
     assert endpoint.pending == 0 and not holder.leased and holder.lease == 2

@@ -37,7 +37,7 @@ SETTINGS: Final = Settings(
 do not take must not stop the responses of others. So each exchange is bounded, by its stream. Heads may be as large as
 an HTTP/1.1 endpoint's."""
 FRAMES: Final = 1000
-"""What one connection may cost in one turn of the loop: frames read, as `server.h2.connection.FRAMES`."""
+"""What one connection may cost in one turn of the loop: frames read, as `server.h2.h2_connection.FRAMES`."""
 WRITE_BUFFER: Final = 65_536
 ACKNOWLEDGEMENT: Final = 10.0
 """Seconds after which an endpoint has to have acknowledged our SETTINGS."""

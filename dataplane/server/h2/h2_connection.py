@@ -61,11 +61,11 @@ class Connection:
         "expires",
         "frames_left",
         "given",
+        "has_settings",
         "head_due",
         "idle_since",
         "is_blocked",
         "is_gathered",
-        "is_settled",
         "is_stopped",
         "known",
         "number",
@@ -121,7 +121,7 @@ class Connection:
         # time (`watch`)
         self.due = NEVER
         """When it is woken next."""
-        self.is_settled = False
+        self.has_settings = False
         """The client's preface and SETTINGS have come, and its acknowledgement of ours."""
         self.head_due = NEVER
         """When a frame, or a header block, that has begun has to be here."""
