@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain import expressions
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.filter import Env, Refused
-from dataplane.chain.grpc import StatusError, unary
+from dataplane.chain.grpc import StatusError, blames_request, unary
 from dataplane.http import grpc
 from dataplane.mcp import guardrails
 from dataplane.mcp.guardrails import REQUEST, Processor
@@ -67,9 +67,9 @@ class Guardrails:
             except StatusError as error:
                 if error.status == grpc.UNIMPLEMENTED and known is None and name == SERVICES[0]:
                     continue
-                raise Failed(str(error)) from None
+                raise Failed(str(error), blames_request(error)) from None
             except CallFailed as error:
-                raise Failed(str(error)) from None
+                raise Failed(str(error), blames_request(error)) from None
             self._names[processor.backend] = name
             return answer
         raise Failed("it knows the service by no name")

@@ -109,7 +109,7 @@ async def judge(
             verdict = verdicts.read(_VERDICTS[phase], await asks(processor, phase, told, x))
             verdicts.apply(verdict, outcome, processor.backend, may_change)
         except Failed as error:
-            if not processor.fail_open:
+            if error.blames_message or not processor.fail_open:
                 who = f"{processor.backend}: {error}"
                 raise Rejected(FAILED, "guardrail failed", who=who, metadata=outcome.metadata) from None
     return outcome

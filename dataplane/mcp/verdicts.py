@@ -44,7 +44,12 @@ message says."""
 
 
 class Failed(Exception):
-    """A processor gave no verdict. The text is for the log."""
+    """A processor gave no verdict. The text is for the log; `blames_message`: it takes no such message, which a client
+    could have at will."""
+
+    def __init__(self, text: str, blames_message: bool = False) -> None:
+        super().__init__(text)
+        self.blames_message = blames_message
 
 
 class Rejected(Exception):

@@ -38,9 +38,12 @@ def rejects(_: Any) -> Any:
 
 
 class Processor:
-    """A processor: a verdict for requests, one for results, and what it was asked."""
+    """A processor: a verdict for requests, one for results, and what it was asked. `most`: bytes that it reads."""
 
-    def __init__(self, request: Verdict = passes, response: Verdict = passes, service: str = OURS) -> None:
+    def __init__(
+        self, request: Verdict = passes, response: Verdict = passes, service: str = OURS, most: int = 1 << 22
+    ) -> None:
+        self.most = most
         self.verdicts = {"CheckRequest": request, "CheckResponse": response}
         self.service = service
         self.asked: list[tuple[str, Any]] = []
@@ -51,7 +54,7 @@ class Processor:
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator[int]:
-        server = grpc.aio.server()
+        server = grpc.aio.server(options=[("grpc.max_receive_message_length", self.most)])
         kinds: dict[str, Any] = {"CheckRequest": pb.McpRequest, "CheckResponse": pb.McpResponse}
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(
@@ -321,6 +324,17 @@ async def test_a_processor_that_fails(mode: str, rejected: bool) -> None:
                 assert answer["error"] == {"code": -32603, "message": "guardrail failed"}
             else:
                 assert json.loads(answer["result"]["content"][0]["text"]) == {"name": "add"}
+
+
+@pytest.mark.parametrize("mode", ["FailClosed", "FailOpen"])
+async def test_a_message_that_the_processor_does_not_read_is_rejected_in_both_modes(mode: str) -> None:
+    """Its size: a client could otherwise have any call pass by an argument that is large enough."""
+    fields = '{remote: {host: "%%s", failureMode: %s}, methods: {tools/call: Request}}' % mode  # noqa: UP031
+    async with world((Processor(most=4096), fields)) as made:
+        await made.post("initialize")
+        assert "result" in await made.post("tools/call", {"name": "add", "arguments": {"text": "a"}})
+        answer = await made.post("tools/call", {"name": "add", "arguments": {"text": "a" * 4096}})
+        assert answer["error"] == {"code": -32603, "message": "guardrail failed"}
 
 
 async def test_several_targets() -> None:

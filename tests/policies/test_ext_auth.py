@@ -18,6 +18,7 @@ from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
 from dataplane.filters.steps import ext_auth
 from dataplane.filters.steps.ext_auth import cache
+from dataplane.filters.steps.ext_auth.question import Question
 from dataplane.filters.steps.ext_auth.reach import SOCKETS, Reach, hint
 from dataplane.filters.steps.ext_auth.verdict import Verdict
 from dataplane.link.buckets import Buckets
@@ -26,6 +27,7 @@ from tests.carriers import Answer, Carrier, Headers, Received, Request, Response
 from tests.carriers.contract import Client
 from tests.carriers.values import Pairs
 from tests.fakes.calls import FakeCalls, answered, failed
+from tests.fakes.table_state import exchange
 from tests.fakes.tokens import ISSUER, Issuer
 
 FILE = """
@@ -90,22 +92,22 @@ class Asking:
 
 # What is asked.
 
-Question = tuple[str, str, str, Headers]
+Asked = tuple[str, str, str, Headers]
 """Method, target, authority and headers of a call."""
 
 
-def asks(target: str = "/shop/1?id=7", authority: str = "", *headers: tuple[str, str]) -> Question:
+def asks(target: str = "/shop/1?id=7", authority: str = "", *headers: tuple[str, str]) -> Asked:
     return "GET", target, authority, Headers(headers)
 
 
-def question(call: CallRequest) -> Question:
+def question(call: CallRequest) -> Asked:
     """What a call asks, without the letter case of names."""
     lines = (line.partition(b":") for line in call.headers.split(b"\r\n")[:-1])
     pairs = [(name.decode().lower(), value.strip().decode()) for name, _, value in lines]
     return call.method.decode(), call.target.decode(), call.authority.decode(), Headers(pairs)
 
 
-QUESTIONS: dict[str, tuple[str, Pairs, Question]] = {
+QUESTIONS: dict[str, tuple[str, Pairs, Asked]] = {
     "by default the path of the request and its Authorization": (
         "{}",
         [BEARER, ("cookie", "a=1")],
@@ -191,7 +193,7 @@ QUESTIONS: dict[str, tuple[str, Pairs, Question]] = {
 
 
 @pytest.mark.parametrize(("fields", "headers", "asked"), QUESTIONS.values(), ids=QUESTIONS)
-def test_what_the_server_is_asked(fields: str, headers: Pairs, asked: Question, carrier: Carrier) -> None:
+def test_what_the_server_is_asked(fields: str, headers: Pairs, asked: Asked, carrier: Carrier) -> None:
     it = Asking(carrier, http(fields) if fields != "{}" else PLAIN)
     it.send(*headers)
     (received,) = it.calls.received
@@ -428,6 +430,10 @@ def test_a_body_that_comes_later_is_waited_for(sized: bool, carrier: Carrier) ->
     assert sent is not None and (sent.body, sent.ended) == (b"12345", True)
     it.run.serve(UP)
     assert asked.answer.body == b"up"
+
+
+def test_no_tunnel_is_asked_for_about_a_tunnel() -> None:
+    assert Question(traffic_pb2.ExtAuthHttp(), with_body=True).of(exchange("CONNECT")).method == b"GET"
 
 
 def test_a_request_without_a_body(carrier: Carrier) -> None:

@@ -184,6 +184,14 @@ def test_claims_of_a_token_go_where_servers_for_envoy_look(carrier: Carrier) -> 
     assert payload["iss"] == ISSUER and "rawToken" not in payload
 
 
+def test_a_claim_that_is_a_number_of_any_size_leaves_the_others(carrier: Carrier) -> None:
+    issuer = Issuer()
+    it = Asking(carrier, policies=jwt(issuer))
+    assert it.send(("authorization", f"Bearer {issuer.token(n=10**350)}")) is not None
+    (claims,) = it.asked.metadata_context.filter_metadata.values()
+    assert claims["jwt_payload"]["iss"] == ISSUER
+
+
 BODY = PLAIN + "forwardBody: {maxSize: 4}\n"
 
 
@@ -251,6 +259,9 @@ QUERIES = {
     "/p?c=old&c=older": "/p?c=3",
     "/p": "/p?c=3",
     "/p?b=%26&&d": "/p?b=%26&d&c=3",
+    "/p?b=1;a=2&d=1": "/p?d=1&c=3",  # some readers take `;` for `&`
+    "/p?b=1;c=2": "/p?c=3",
+    "/p?b=1;d=2": "/p?b=1;d=2&c=3",
 }
 
 
@@ -263,7 +274,7 @@ def test_parameters_of_the_query_are_set_and_removed(carrier: Carrier, target: s
 
 @pytest.mark.parametrize(
     ("value", "sent"),
-    [("a b&c=d#", "a%20b%26c=d%23"), ("a%20b", "a%20b"), ("100%", "100%25"), ("\r\nx: 1", "%0D%0Ax:%201")],
+    [("a b&c=d#", "a%20b%26c=d%23"), ("1;x=2", "1%3Bx=2"), ("a%20b", "a%20b"), ("100%", "100%25"), ("\r\nx: 1", "%0D%0Ax:%201")],
 )
 def test_values_of_parameters_cannot_end_the_query(carrier: Carrier, value: str, sent: str) -> None:
     answer = allows(query_parameters_to_set=[{"key": "k", "value": value}])
@@ -349,6 +360,21 @@ def test_no_answer_denies_unless_the_policy_fails_open(carrier: Carrier, name: s
     assert closed.send() is None and closed.answer.status == 403
     received = opened.send(("x-a", "c"))
     assert received is not None and received.headers["x-a"] == "c" and opened.answer.status == 200
+
+
+BLAMES: dict[str, CallAnswer] = {
+    **{f"gRPC {n}": CallAnswer(200, Head(b"\r\ngrpc-status: %d\r\n" % n), b"") for n in (3, 8, 11)},
+    **{f"HTTP {n}": CallAnswer(n, Head(b"\r\n"), b"") for n in (400, 413, 414, 431)},
+}
+
+
+@pytest.mark.parametrize("name", BLAMES)
+def test_a_server_that_blames_the_request_denies_in_both_modes(carrier: Carrier, name: str) -> None:
+    """A client could have it blamed at will, by a header of a megabyte."""
+    for mode in ("FailClosed", "FailOpen"):
+        it = Asking(carrier, f"{PLAIN}failureMode: {mode}", BLAMES[name])
+        assert it.send() is None
+        assert (it.answer.status, it.answer.body) == (403, b"external authorization failed")
 
 
 LATER = """transformation:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dataplane.chain.calls import CallAnswer
 
 _OK: Final = 200
+_OF_THE_REQUEST: Final = frozenset((grpc.INVALID_ARGUMENT, grpc.RESOURCE_EXHAUSTED, grpc.OUT_OF_RANGE))
+_OF_THE_REQUEST_IN_HTTP: Final = frozenset((400, 413, 414, 431))
 
 
 class StatusError(Exception):
@@ -21,10 +23,26 @@ class StatusError(Exception):
         self.status = status
 
 
+class NoGrpc(CallFailed):
+    """The server answered with this status of HTTP, not by gRPC."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__("invalid", f"HTTP status {status} in place of gRPC's 200")
+        self.status = status
+
+
+def blames_request(error: StatusError | CallFailed) -> bool:
+    """Whether the server takes no such message (a size that it does not read, a value that it does not know). Its
+    content comes from a client, who could have that at will: no security policy that fails open may do so then."""
+    if isinstance(error, StatusError):
+        return error.status in _OF_THE_REQUEST
+    return isinstance(error, NoGrpc) and error.status in _OF_THE_REQUEST_IN_HTTP
+
+
 def check_head(head: CallAnswer) -> None:
     """Raises `CallFailed` for the head of what is no answer of gRPC."""
     if head.status != _OK:
-        raise CallFailed("invalid", f"HTTP status {head.status} in place of gRPC's 200")
+        raise NoGrpc(head.status)
 
 
 def check_end(head: CallAnswer, trailers: bytes) -> None:

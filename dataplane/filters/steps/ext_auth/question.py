@@ -87,7 +87,7 @@ class Question:
     def of(self, x: Exchange) -> CallRequest:
         """Raises `NoQuestion` when the path has no value: another one would be answered for something else."""
         with_body = self._with_body
-        method, authority = x.method if with_body else b"GET", b""
+        method, authority = (_method(x.method) if with_body else b"") or b"GET", b""
         if self._forwards_host:
             authority = x.authority
         if self._method is not None:

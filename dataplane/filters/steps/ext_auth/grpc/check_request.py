@@ -32,6 +32,8 @@ _JOINED_BY: Final = {"cookie": "; "}
 MOST_LEVELS: Final = 16
 """Of a value in request metadata. Readers of messages refuse deeper ones (protobuf: 100 levels, of which a level of
 JSON takes three), so that a client could make the server fail, and with it a policy that fails open."""
+_NO_MESSAGE: Final = (CelError, ValueError, OverflowError)
+"""A value that no message can hold: numbers of messages are doubles."""
 NANOSECONDS: Final = 1_000_000_000
 
 
@@ -85,13 +87,13 @@ class CheckRequests:
                 payload = {name: value for name, value in claims.items() if name != "rawToken"}
                 try:
                     yield OF_JWT, _struct({PAYLOAD: _json(payload)})
-                except (CelError, ValueError):
+                except _NO_MESSAGE:
                     return  # claims that no message can hold: the name is absent
         for name, program in self._metadata:
             try:
                 value = _json(program.evaluate(x))
                 struct = _struct(value if isinstance(value, dict) else {"value": value})
-            except (CelError, ValueError):
+            except _NO_MESSAGE:
                 continue  # no value, or one that no message can hold: the name is absent
             yield name, struct
 

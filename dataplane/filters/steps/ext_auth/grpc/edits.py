@@ -126,8 +126,8 @@ def removable(names: Iterable[str]) -> tuple[bytes, ...]:
     return tuple(name for name in found if name != b"host" and name not in FRAMING)
 
 
-_UNSAFE = re.compile(rb"%(?![0-9A-Fa-f]{2})|[^\x21-\x7e]|[#&+]")
-_UNSAFE_NAME = re.compile(rb"%(?![0-9A-Fa-f]{2})|[^\x21-\x7e]|[#&+=]")
+_UNSAFE = re.compile(rb"%(?![0-9A-Fa-f]{2})|[^\x21-\x7e]|[#&+;]")
+_UNSAFE_NAME = re.compile(rb"%(?![0-9A-Fa-f]{2})|[^\x21-\x7e]|[#&+;=]")
 
 
 def parameter(key: str, value: str) -> tuple[bytes, bytes]:
@@ -144,10 +144,15 @@ def plain_parameter(name: bytes) -> bytes:
     return unquote_to_bytes(name.replace(b"+", b" "))
 
 
+def _names(part: bytes) -> Iterable[bytes]:
+    """Of a part of the query. Some readers take `;` for another `&`: what stands behind one has a name for them."""
+    return (plain_parameter(each.partition(b"=")[0]) for each in (part, *part.split(b";")))
+
+
 def _edit_query(x: Exchange, given: tuple[tuple[bytes, bytes], ...], removed: frozenset[bytes]) -> None:
     path, _, query = x.target.partition(b"?")
     gone = removed | {plain_parameter(name) for name, _ in given}
-    kept = [each for each in query.split(b"&") if each and plain_parameter(each.partition(b"=")[0]) not in gone]
+    kept = [each for each in query.split(b"&") if each and gone.isdisjoint(_names(each))]
     kept += [b"%b=%b" % each for each in given if plain_parameter(each[0]) not in removed]
     x.query = b"&".join(kept)
     x.target = path + b"?" + x.query if kept else path

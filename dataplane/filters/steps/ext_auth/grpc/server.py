@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.filter import EVERY_HEADER
-from dataplane.chain.grpc import StatusError, unary
+from dataplane.chain.grpc import StatusError, blames_request, unary
 from dataplane.filters.steps.ext_auth.grpc import check_response
 from dataplane.filters.steps.ext_auth.grpc.check_request import CheckRequests
-from dataplane.filters.steps.ext_auth.verdict import DEADLINE, Verdict
+from dataplane.filters.steps.ext_auth.verdict import DEADLINE, NoQuestion, Verdict
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import Calls
@@ -42,8 +42,10 @@ class GrpcServer:
         message = self._requests.of(x)
         try:
             answer = await unary(self._calls, x, self._backend, METHOD, message, DEADLINE, MOST)
-        except StatusError as error:
-            raise CallFailed("invalid", str(error)) from None
+        except (StatusError, CallFailed) as error:
+            if blames_request(error):
+                raise NoQuestion(str(error)) from None
+            raise CallFailed(getattr(error, "cause", "invalid"), str(error)) from None
         return check_response.read(answer, self._origin, self._state)
 
     def denied(self, x: Exchange, denial: Reply) -> Reply:
