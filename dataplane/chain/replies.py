@@ -61,6 +61,7 @@ REPLIES = _table(
     ("ExtAuthFailed", 403, "external authorization failed", False),  # spec 2 Errors: server unavailable
     ("AuthorizationDenied", 403, "authorization failed", False),  # spec 2 Authorization
     ("RateLimited", 429, "rate limit exceeded", False),  # spec 2 Errors
+    ("RateLimitFailed", 500, "rate limit failed", False),  # decisions: the service is down, and the policy fails closed
     ("RequestTransformationFailed", 500, "request transformation failed", False),  # decisions: body without a value
     ("ResponseTransformationFailed", 502, "response transformation failed", False),  # the same, of a response
     ("ResponseTooLarge", 502, "response body is too large", False),  # decisions: buffer overflow

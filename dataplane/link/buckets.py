@@ -1,8 +1,8 @@
 """Token buckets that the workers of a proxy share: a limit counts once, whichever worker takes the request.
 
-The workers' filters (`filters/steps/rate_limit`) take from them. A bucket is one number: the moment of the monotonic
-clock, which is one for all processes, at which it will be full. It fills all the time, so nobody has to fill it, and
-one that is full holds nothing to remember: its entry may be another's.
+The workers' filters (`filters/steps/rate_limit/local`) take from them. A bucket is one number: the moment of the
+monotonic clock, which is one for all processes, at which it will be full. It fills all the time, so nobody has to fill
+it, and one that is full holds nothing to remember: its entry may be another's.
 
 Entries are found by a digest of the bucket's key, without a word to the agent, so that a limit counts from the first
 request after a swap, or in a worker that was just started. The section is divided into groups of `GROUP` entries; the

@@ -159,7 +159,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
         does="limits how many requests pass",
         security=True,
         conditional=True,
-        waits=(Waits("local[].tokens", _TOKENS), Waits("global", _CALLS)),
+        waits=(Waits("local[].tokens", _TOKENS),),
     ),
     Policy(name="buffer", part=TRAFFIC, does="holds bodies until they are complete"),
     Policy(

@@ -136,9 +136,9 @@ class Run:
         return b"".join(written).decode().splitlines()
 
     def counted(self, metric: str) -> dict[str, int]:
-        """What a counter holds, by its first label."""
+        """What a counter holds, by its first label; one without labels by ""."""
         series = self.memory.metrics.series()
-        return {each.labels[0]: values[0] for each, values in series if each.metric.name == metric}
+        return {"".join(each.labels[:1]): values[0] for each, values in series if each.metric.name == metric}
 
 
 class Names:

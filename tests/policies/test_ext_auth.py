@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from dataplane.chain.calls import CallRequest
 from dataplane.chain.filter import Env, Origin, Refused
+from dataplane.chain.reach import SOCKETS, Reach, hint
 from dataplane.filters.steps import ext_auth
 from dataplane.filters.steps.ext_auth import cache
 from dataplane.filters.steps.ext_auth.question import Question
-from dataplane.filters.steps.ext_auth.reach import SOCKETS, Reach, hint
 from dataplane.filters.steps.ext_auth.verdict import Verdict
 from dataplane.link.buckets import Buckets
 from gatewright.wire.v1 import traffic_pb2
@@ -792,9 +792,9 @@ def test_a_worker_that_takes_the_place_of_one_that_told_tells_that_the_server_is
 ) -> None:
     sign = Buckets.local().sign("lost")
     for _ in range(2):
-        Reach("backend", lambda: 1.0, sign).failed("policy", failed("timeout"))
+        Reach("ext_auth", "the authorization server", "backend", lambda: 1.0, sign).failed("policy", failed("timeout"))
     for _ in range(2):
-        next_one = Reach("backend", lambda: 2.0, sign)
+        next_one = Reach("ext_auth", "the authorization server", "backend", lambda: 2.0, sign)
         assert next_one.lost
         next_one.answered("policy")
     assert [message.partition("server ")[2][:7] for message in caplog.messages] == ["gives n", "answers"]

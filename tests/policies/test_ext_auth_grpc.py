@@ -274,7 +274,13 @@ def test_parameters_of_the_query_are_set_and_removed(carrier: Carrier, target: s
 
 @pytest.mark.parametrize(
     ("value", "sent"),
-    [("a b&c=d#", "a%20b%26c=d%23"), ("1;x=2", "1%3Bx=2"), ("a%20b", "a%20b"), ("100%", "100%25"), ("\r\nx: 1", "%0D%0Ax:%201")],
+    [
+        ("a b&c=d#", "a%20b%26c=d%23"),
+        ("1;x=2", "1%3Bx=2"),
+        ("a%20b", "a%20b"),
+        ("100%", "100%25"),
+        ("\r\nx: 1", "%0D%0Ax:%201"),
+    ],
 )
 def test_values_of_parameters_cannot_end_the_query(carrier: Carrier, value: str, sent: str) -> None:
     answer = allows(query_parameters_to_set=[{"key": "k", "value": value}])

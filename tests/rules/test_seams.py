@@ -54,7 +54,7 @@ HOMES: Final = {
             "dataplane/filters/settings/backend_ai.py",
             "dataplane/telemetry/*_rows/llm.py",
         ),
-        6,
+        7,
     ),
     "a2a": Home(
         re.compile("a2a", re.IGNORECASE),
@@ -73,6 +73,7 @@ HOMES: Final = {
             "dataplane/chain/grpc*",
             "dataplane/export/*",
             "dataplane/filters/steps/ext_auth/grpc*",
+            "dataplane/filters/steps/rate_limit/*",
             "dataplane/http/grpc*.py",
             "dataplane/proxy/*grpc_calls.py",
             "dataplane/proxy/layers/grpc_web.py",

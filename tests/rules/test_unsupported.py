@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 376,
+    "GatewayPolicy": 354,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 637,
     "GatewayParameters": 6,
-    STANDALONE: 42,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 38,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.calls import FOR_EVER, CallRequest, within
 
@@ -16,16 +16,36 @@ _LINES: Final = b"content-type: application/grpc+proto\r\nte: trailers\r\n"
 
 
 def opened(
-    calls: Calls, backend: str, path: str, x: Exchange | None, seconds: float, message: bytes | None = None
+    calls: Calls,
+    backend: str,
+    path: str,
+    x: Exchange | None,
+    seconds: float,
+    message: bytes | None = None,
+    metadata: bytes = b"",
 ) -> Call:
     """Begin a call of the method at `path` (`/package.Service/Method`). With `message` that is the whole request (as it
     leaves, in its frame), and `seconds` are for all of the answer; without one the request is a stream, and they are
-    for its head: the server may take its time behind that, which is its caller's to bound. Raises `CallFailed`."""
-    plan = calls.plan(backend, x)
+    for its head: the server may take its time behind that, which is its caller's to bound. `metadata`: finished header
+    lines. Raises `CallFailed`."""
+    return opened_of(calls, calls.plan(backend, x), path, x, seconds, message, metadata)
+
+
+def opened_of(
+    calls: Calls,
+    plan: Any,  # as `Calls.plan` answers
+    path: str,
+    x: Exchange | None,
+    seconds: float,
+    message: bytes | None = None,
+    metadata: bytes = b"",
+) -> Call:
+    """The same with a plan of the backend."""
+    lines = _LINES + metadata
     if message is None:
-        request = CallRequest(b"POST", path.encode(), b"", _LINES)
+        request = CallRequest(b"POST", path.encode(), b"", lines)
         return calls.open(plan, request, x=x, head_within=seconds, sends_more=True)
-    headers = _LINES + b"grpc-timeout: %dm\r\n" % _milliseconds(within(plan, seconds))
+    headers = lines + b"grpc-timeout: %dm\r\n" % _milliseconds(within(plan, seconds))
     request = CallRequest(b"POST", path.encode(), b"", headers, message)
     return calls.open(plan, request, x=x, head_within=seconds, whole_within=seconds)
 

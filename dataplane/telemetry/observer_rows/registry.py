@@ -5,6 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from dataplane.telemetry.observer import Makes
-from dataplane.telemetry.observer_rows import a2a
+from dataplane.telemetry.observer_rows import a2a, rate_limit
 
-OBSERVERS: Final[tuple[Makes, ...]] = (a2a.observer,)
+OBSERVERS: Final[tuple[Makes, ...]] = (a2a.observer, rate_limit.observer)

@@ -310,6 +310,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Keepalive", "time_ms"): _milliseconds("time"),
     ("Keepalive", "interval_ms"): _milliseconds("interval"),
     ("ExtAuth", "backend"): _nothing,
+    ("GlobalRateLimit", "backend"): _nothing,
+    ("RateLimit", "remote"): attrgetter("global_"),
     ("Tracing", "backend"): _nothing,
     # A default of the model, which says nothing beside a list of items.
     ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,

@@ -245,6 +245,14 @@ def _ext_auth_references(model: Any, message: Any, references: References, path:
         yield from _ext_auth_references(item.policy, message.conditional[index].policy, references, below)
 
 
+def _rate_limit_references(model: Any, message: Any, references: References, path: str = "") -> _Reasons:
+    if model.global_ is not None:
+        yield from _backend(f"{path}global.backendRef", model.global_, message.remote, references)
+    for index, item in enumerate(getattr(model, "conditional", None) or ()):
+        below = f"{path}conditional[{index}].policy."
+        yield from _rate_limit_references(item.policy, message.conditional[index].policy, references, below)
+
+
 def _jwt_references(model: Any, message: Any, references: References) -> _Reasons:
     for index, provider in enumerate(model.providers):
         path, wire = f"providers[{index}]", message.providers[index]
@@ -343,6 +351,7 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "request_mirror": _one_reference,
     "backend_tunnel": _one_reference,
     "ext_auth": _ext_auth_references,
+    "rate_limit": _rate_limit_references,
     "jwt_authentication": _jwt_references,
     "basic_authentication": _basic_references,
     "api_key_authentication": _api_key_references,

@@ -70,6 +70,7 @@ EndCondition = Annotated[str, _Text, Expression("end", CONDITION)]
 
 RequestText = Annotated[str, _Text, Expression("request", TEXT)]
 RequestScalar = Annotated[str, _Text, Expression("request", SCALAR)]
+RequestNumber = Annotated[str, _Text, Expression("request", NUMBER)]
 RequestKey = Annotated[str, _Text, Expression("request", KEY)]
 ResponseScalar = Annotated[str, _Text, Expression("response", SCALAR)]
 RequestShare = Annotated[str, _Text, Expression("request", SHARE)]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gatewright.api.schema.cel_field import Cost, RequestKey, RequestScalar
+from gatewright.api.schema.cel_field import Cost, RequestKey, RequestNumber, RequestScalar
 from gatewright.api.schema.fields import FailureMode, Integer, ShortString, TinyString
 from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
@@ -47,6 +47,15 @@ class RateLimitEntry(Model):
     """Its value, for example source.address."""
 
 
+class RateLimitOverride(Model):
+    """A limit that comes with the request, in place of the service's own."""
+
+    requests_per_unit: RequestNumber
+    """How much for each unit, for example apiKey.budget. Below 0 it is 0, which refuses."""
+    unit: Literal["Seconds", "Minutes", "Hours", "Days", "Months", "Years"]
+    """The unit of time; days, months and years are those of the calendar, in UTC."""
+
+
 class RateLimitDescriptor(Model):
     """What the service counts by."""
 
@@ -57,6 +66,8 @@ class RateLimitDescriptor(Model):
     cost: Cost | None = None
     """What one request costs: 1 by default, or the tokens that it used. The cost of Tokens is evaluated after the
     request has completed: `response` is absent then when it was streamed, `llm` is there."""
+    limit_override: RateLimitOverride | None = None
+    """Gatewright extension. The limit itself, where it is not the service's configuration that has it."""
 
 
 class GlobalRateLimit(Model):

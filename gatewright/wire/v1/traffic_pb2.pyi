@@ -21,6 +21,22 @@ class Unit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     UNIT_MINUTES: _ClassVar[Unit]
     UNIT_HOURS: _ClassVar[Unit]
 
+class CountedUnit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    COUNTED_UNIT_UNSPECIFIED: _ClassVar[CountedUnit]
+    COUNTED_UNIT_REQUESTS: _ClassVar[CountedUnit]
+    COUNTED_UNIT_TOKENS: _ClassVar[CountedUnit]
+
+class CalendarUnit(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CALENDAR_UNIT_UNSPECIFIED: _ClassVar[CalendarUnit]
+    CALENDAR_UNIT_SECONDS: _ClassVar[CalendarUnit]
+    CALENDAR_UNIT_MINUTES: _ClassVar[CalendarUnit]
+    CALENDAR_UNIT_HOURS: _ClassVar[CalendarUnit]
+    CALENDAR_UNIT_DAYS: _ClassVar[CalendarUnit]
+    CALENDAR_UNIT_MONTHS: _ClassVar[CalendarUnit]
+    CALENDAR_UNIT_YEARS: _ClassVar[CalendarUnit]
+
 class HostRewriteMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     HOST_REWRITE_MODE_UNSPECIFIED: _ClassVar[HostRewriteMode]
@@ -40,6 +56,16 @@ UNIT_UNSPECIFIED: Unit
 UNIT_SECONDS: Unit
 UNIT_MINUTES: Unit
 UNIT_HOURS: Unit
+COUNTED_UNIT_UNSPECIFIED: CountedUnit
+COUNTED_UNIT_REQUESTS: CountedUnit
+COUNTED_UNIT_TOKENS: CountedUnit
+CALENDAR_UNIT_UNSPECIFIED: CalendarUnit
+CALENDAR_UNIT_SECONDS: CalendarUnit
+CALENDAR_UNIT_MINUTES: CalendarUnit
+CALENDAR_UNIT_HOURS: CalendarUnit
+CALENDAR_UNIT_DAYS: CalendarUnit
+CALENDAR_UNIT_MONTHS: CalendarUnit
+CALENDAR_UNIT_YEARS: CalendarUnit
 HOST_REWRITE_MODE_UNSPECIFIED: HostRewriteMode
 HOST_REWRITE_MODE_AUTO: HostRewriteMode
 HOST_REWRITE_MODE_NONE: HostRewriteMode
@@ -238,13 +264,55 @@ class LocalRateLimit(_message.Message):
     key: str
     def __init__(self, requests: _Optional[int] = ..., tokens: _Optional[int] = ..., unit: _Optional[_Union[Unit, str]] = ..., burst: _Optional[int] = ..., key: _Optional[str] = ...) -> None: ...
 
+class RateLimitEntry(_message.Message):
+    __slots__ = ("name", "expression")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    expression: str
+    def __init__(self, name: _Optional[str] = ..., expression: _Optional[str] = ...) -> None: ...
+
+class RateLimitOverride(_message.Message):
+    __slots__ = ("requests_per_unit", "unit")
+    REQUESTS_PER_UNIT_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    requests_per_unit: str
+    unit: CalendarUnit
+    def __init__(self, requests_per_unit: _Optional[str] = ..., unit: _Optional[_Union[CalendarUnit, str]] = ...) -> None: ...
+
+class RateLimitDescriptor(_message.Message):
+    __slots__ = ("entries", "unit", "cost", "limit_override")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_OVERRIDE_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[RateLimitEntry]
+    unit: CountedUnit
+    cost: str
+    limit_override: RateLimitOverride
+    def __init__(self, entries: _Optional[_Iterable[_Union[RateLimitEntry, _Mapping]]] = ..., unit: _Optional[_Union[CountedUnit, str]] = ..., cost: _Optional[str] = ..., limit_override: _Optional[_Union[RateLimitOverride, _Mapping]] = ...) -> None: ...
+
+class GlobalRateLimit(_message.Message):
+    __slots__ = ("backend", "failure_mode", "domain", "descriptors")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_MODE_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTORS_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    failure_mode: FailureMode
+    domain: str
+    descriptors: _containers.RepeatedCompositeFieldContainer[RateLimitDescriptor]
+    def __init__(self, backend: _Optional[str] = ..., failure_mode: _Optional[_Union[FailureMode, str]] = ..., domain: _Optional[str] = ..., descriptors: _Optional[_Iterable[_Union[RateLimitDescriptor, _Mapping]]] = ...) -> None: ...
+
 class RateLimit(_message.Message):
-    __slots__ = ("local", "conditional")
+    __slots__ = ("local", "remote", "conditional")
     LOCAL_FIELD_NUMBER: _ClassVar[int]
+    REMOTE_FIELD_NUMBER: _ClassVar[int]
     CONDITIONAL_FIELD_NUMBER: _ClassVar[int]
     local: _containers.RepeatedCompositeFieldContainer[LocalRateLimit]
+    remote: GlobalRateLimit
     conditional: _containers.RepeatedCompositeFieldContainer[ConditionalRateLimit]
-    def __init__(self, local: _Optional[_Iterable[_Union[LocalRateLimit, _Mapping]]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalRateLimit, _Mapping]]] = ...) -> None: ...
+    def __init__(self, local: _Optional[_Iterable[_Union[LocalRateLimit, _Mapping]]] = ..., remote: _Optional[_Union[GlobalRateLimit, _Mapping]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalRateLimit, _Mapping]]] = ...) -> None: ...
 
 class ConditionalRateLimit(_message.Message):
     __slots__ = ("condition", "policy")

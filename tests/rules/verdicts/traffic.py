@@ -76,6 +76,14 @@ ENTRY = shape(
     required("expression", _DESCRIPTOR),
     expression("expression", _DESCRIPTOR, "source.address"),
 )
+_OVERRIDE = D + "`descriptors[].limitOverride"
+OVERRIDE = shape(
+    {"requestsPerUnit": "1", "unit": "Days"},
+    required("requestsPerUnit", _OVERRIDE),
+    expression("requestsPerUnit", _OVERRIDE, "apiKey.budget"),
+    required("unit", _OVERRIDE),
+    enum("unit", ("Seconds", "Minutes", "Hours", "Days", "Months", "Years"), _OVERRIDE),
+)
 _LEAST_DESCRIPTOR = {"entries": [_ENTRY]}
 DESCRIPTOR = shape(
     _LEAST_DESCRIPTOR,
@@ -84,6 +92,7 @@ DESCRIPTOR = shape(
     first_of("entries", ENTRY, _DESCRIPTOR),
     enum("unit", ("Tokens", "Requests"), _DESCRIPTOR),
     expression("cost", _DESCRIPTOR, "1"),
+    nested("limitOverride", OVERRIDE, _OVERRIDE),
 )
 GLOBAL = shape(
     {"backendRef": BACKEND_REF.least, "domain": "d", "descriptors": [_LEAST_DESCRIPTOR]},

@@ -114,6 +114,7 @@ STATUSES = {
     "ExtAuthFailed": 403,
     "AuthorizationDenied": 403,
     "RateLimited": 429,
+    "RateLimitFailed": 500,
     "RequestTransformationFailed": 500,
     "ResponseTransformationFailed": 502,
     "ResponseTooLarge": 502,

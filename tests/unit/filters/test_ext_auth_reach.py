@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.chain.calls import CallFailed
-from dataplane.filters.steps.ext_auth.reach import Reach, hint
+from dataplane.chain.reach import Reach, hint
 from dataplane.link.buckets import Buckets
 
 REFUSED = CallFailed("connect", "connection refused")
@@ -24,8 +24,11 @@ LOST = "policy a/b: the authorization server gives no answer: connection refused
 BACK = "policy a/b: the authorization server answers again"
 
 
+SERVER = ("ext_auth", "the authorization server", "backend/auth")
+
+
 def test_each_change_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    reach = Reach("backend/auth", lambda: 1.0, None)
+    reach = Reach(*SERVER, lambda: 1.0, None)
     assert not reach.lost
     tell(reach, True, False, False, True)
     assert not reach.lost
@@ -35,13 +38,13 @@ def test_each_change_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_of_workers_that_share_a_sign_one_tells(caplog: pytest.LogCaptureFixture) -> None:
     buckets, now = Buckets.local(), 1.0
-    one, other = (Reach("backend/auth", lambda: now, buckets.sign("lost")) for _ in range(2))
+    one, other = (Reach(*SERVER, lambda: now, buckets.sign("lost")) for _ in range(2))
     for answers in ((True,), (False, False), (True, True), (False,)):
         for reach in (one, other):
             tell(reach, *answers)
             assert reach.lost is not answers[-1]
     assert caplog.messages == [LOST, BACK, LOST]
-    successor = Reach("backend/auth", lambda: now, buckets.sign("lost"))
+    successor = Reach(*SERVER, lambda: now, buckets.sign("lost"))
     tell(successor, True)
     assert caplog.messages[3:] == [BACK] and not successor.lost
 

@@ -110,17 +110,15 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_is_not_supported_is_told_so_and_not_what_it_lacks() -> None:
-    removed = "not supported yet: remove global to have the rest accepted"
-    policy = POLICY.rpartition("  traffic")[0] + "  traffic: {rateLimit: {global: {domain: 1}}, cors: 1}\n"
+    removed = "not supported yet: remove extProc to have the rest accepted"
+    policy = POLICY.rpartition("  traffic")[0] + "  traffic: {extProc: {}, cors: 1}\n"
     assert [str(problem) for problem in lint([Document("a.yaml", policy)])] == [
-        "a.yaml:6: GatewayPolicy default/p: spec.traffic.rateLimit.global: " + removed,
-        "a.yaml:6: GatewayPolicy default/p: spec.traffic.rateLimit.global.domain: must be a string, got 1: put it in"
-        " quotes",
+        "a.yaml:6: GatewayPolicy default/p: spec.traffic.extProc: " + removed,
         "a.yaml:6: GatewayPolicy default/p: spec.traffic.cors: must be an object, got 1",
     ]
-    file = "binds: [{port: 80, listeners: [{routes: [{policies: {rateLimit: {global: {}}}}]}]}]"
+    file = "binds: [{port: 80, listeners: [{routes: [{policies: {extProc: {}}}]}]}]"
     (problem,) = lint([Document("gw.yaml", file)])
-    assert str(problem) == "gw.yaml:1: binds[0].listeners[0].routes[0].policies.rateLimit.global: " + removed
+    assert str(problem) == "gw.yaml:1: binds[0].listeners[0].routes[0].policies.extProc: " + removed
 
 
 def test_an_object_may_stand_in_one_place_only() -> None:

@@ -64,12 +64,9 @@ FRONTEND = {
 
 
 WAITS = "backend: {transformation: {}}"
-GLOBAL = """traffic:
-    rateLimit:
-      global:
-        backendRef: {name: s, port: 1}
-        domain: d
-        descriptors: [{entries: [{name: a, expression: "'b'"}]}]
+PROCESSOR = """traffic:
+    extProc:
+      backendRef: {name: s, port: 1}
 """
 """Settings that do not work yet: one that guards nothing, and a guard."""
 
@@ -94,7 +91,7 @@ def test_a_guard_of_frontend_that_cannot_be_read_is_sent_as_impossible(name: str
 
 
 @pytest.mark.parametrize("name", FRONTEND)
-@pytest.mark.parametrize(("lacking", "closed"), [(WAITS, set()), (GLOBAL, {"rate_limit"})])
+@pytest.mark.parametrize(("lacking", "closed"), [(WAITS, set()), (PROCESSOR, {"ext_proc"})])
 def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
     name: str, lacking: str, closed: set[str]
 ) -> None:

@@ -1,8 +1,7 @@
 """External authorization: a server decides whether a request may go on (`traffic.extAuth`).
 
 `policy` is the filter, `asking` asks or remembers, `cache` keeps verdicts, `verdict` is the contract of servers, of
-which there are two: `http` (`question`, `answer`) and `grpc`. `reach` logs
-when a server is lost and found. No module here opens a socket (`Env.calls`).
+which there are two: `http` (`question`, `answer`) and `grpc`. No module here opens a socket (`Env.calls`).
 """
 
 from dataplane.filters.steps.ext_auth.policy import build

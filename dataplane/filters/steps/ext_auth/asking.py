@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.chain import expressions
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.filter import Env, Refused
+from dataplane.chain.reach import reach_of
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.filters.steps.ext_auth.cache import ENTRIES, Cache, Key, KeyOf, TimeToLive, key_of, time_to_live
-from dataplane.filters.steps.ext_auth.reach import Reach
 from dataplane.filters.steps.ext_auth.verdict import FAILED, AuthServer, NoQuestion, ServerFailed, Verdict, carry_out
 from gatewright.wire.v1 import traffic_pb2
 
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
 NAME: Final = "ext_auth"
-
-
-def _reach(backend: str, env: Env) -> Reach:
-    return Reach(backend, env.clock, None if env.buckets is None else env.buckets.sign(f"{NAME} lost {backend}"))
 
 
 class Asking:
@@ -34,7 +30,7 @@ class Asking:
         self._fails_open = config.failure_mode == traffic_pb2.FAILURE_MODE_FAIL_OPEN
         self._origin = str(env.origin)
         self._server = server
-        self._reach = env.kept(f"{NAME} reach {config.backend}", lambda: _reach(config.backend, env))
+        self._reach = reach_of(NAME, "the authorization server", config.backend, env)
 
     async def run(self, x: Exchange) -> Reply | None:
         outcome = await self.ask(x)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
 
-from dataplane.chain import pseudo_headers
+from dataplane.chain import header_options, pseudo_headers
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -54,18 +54,18 @@ def read(data: bytes, origin: str, state: str) -> Verdict:
 def _edits(ok: pb.OkHttpResponse, state: str) -> edits.RequestEdits:
     """A header that names no action takes the place of the client's, which must not pass for the server's."""
     return edits.RequestEdits(
-        edits.header_edits(ok.headers, edits.OVERWRITE, pseudo_headers.REQUEST),
+        header_options.header_edits(ok.headers, header_options.OVERWRITE, pseudo_headers.REQUEST),
         edits.removable(ok.headers_to_remove),
         tuple(edits.parameter(each.key, each.value) for each in ok.query_parameters_to_set),
         frozenset(edits.plain_parameter(name.encode()) for name in ok.query_parameters_to_remove),
-        edits.header_edits(ok.response_headers_to_add, edits.APPEND),
+        header_options.header_edits(ok.response_headers_to_add, header_options.APPEND),
         state,
     )
 
 
 def _reply(denied: pb.DeniedHttpResponse, reason: str, detail: str) -> Reply:
     head = Head(b"\r\n")
-    for edit in edits.header_edits(denied.headers, edits.APPEND):
+    for edit in header_options.header_edits(denied.headers, header_options.APPEND):
         edit.act(head, edit)
     content_type = head.get(b"content-type") or PLAIN
     head.remove(b"content-type")

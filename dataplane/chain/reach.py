@@ -1,4 +1,5 @@
-"""Whether an authorization server can be reached, as the log tells it: a line when it is lost, one when it is back.
+"""Whether a server that a policy asks can be reached, as the log reports it: a line when it is lost, one when it is
+back.
 
 Kept per backend over swaps, and told by one worker for all, so that a thousand policies that ask one server, or a
 thousand refused requests, are one line.
@@ -13,20 +14,24 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import CallFailed
+    from dataplane.chain.filter import Env
     from dataplane.link.buckets import Sign
-
-log = logging.getLogger("dataplane.ext_auth")
 
 SOCKETS: Final = {"linux": "/run/tailscale/tailscaled.sock", "darwin": "/var/run/tailscale/tailscaled.sock"}
 """Where the daemon of a private network usually has its socket (spec 1), by platform."""
 
 
 class Reach:
-    """Of one server: lost or not. `sign` is what the workers of a proxy share of that; None: each tells for itself."""
+    """Of one server: lost or not. `policy`: whose log it is; `server`: what the log calls it; `sign`: what the workers
+    of a proxy share of that; None: each reports for itself."""
 
-    __slots__ = ("__weakref__", "backend", "clock", "lost", "sign")
+    __slots__ = ("__weakref__", "backend", "clock", "log", "lost", "server", "sign")
 
-    def __init__(self, backend: str, clock: Callable[[], float], sign: Sign | None) -> None:
+    def __init__(
+        self, policy: str, server: str, backend: str, clock: Callable[[], float], sign: Sign | None = None
+    ) -> None:
+        self.log = logging.getLogger(f"dataplane.{policy}")
+        self.server = server
         self.backend = backend
         self.clock = clock
         self.sign = sign
@@ -37,13 +42,13 @@ class Reach:
         """A call had no answer."""
         was_lost, self.lost = self.lost, True
         if not was_lost if self.sign is None else self.sign.put(self.clock()):
-            log.warning("%s: the authorization server gives no answer: %s%s", origin, error, hint(error))
+            self.log.warning("%s: %s gives no answer: %s%s", origin, self.server, error, hint(error))
 
     def answered(self, origin: str) -> None:
         """A call had one. Called only while `lost`."""
         self.lost = False
         if self.sign is None or self.sign.take_down(self.clock()):
-            log.warning("%s: the authorization server answers again", origin)
+            self.log.warning("%s: %s answers again", origin, self.server)
 
     def __repr__(self) -> str:
         return f"Reach({self.backend}, lost={self.lost})"
@@ -55,3 +60,13 @@ def hint(error: CallFailed, platform: str = sys.platform) -> str:
         return ""
     usual = SOCKETS.get(platform, SOCKETS["linux"])
     return f" (the daemon of a private network usually listens on {usual}; is it running, and may the proxy connect?)"
+
+
+def reach_of(policy: str, server: str, backend: str, env: Env) -> Reach:
+    """That of a backend, for all policies of this name."""
+
+    def make() -> Reach:
+        sign = None if env.buckets is None else env.buckets.sign(f"{policy} lost {backend}")
+        return Reach(policy, server, backend, env.clock, sign)
+
+    return env.kept(f"{policy} reach {backend}", make)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
 from dataplane.chain.buffering import buffering
-from dataplane.chain.conditional import conditional
 from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -45,9 +44,7 @@ _SECONDS = {
 
 
 def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
-    """Raises `Refused` for a limit without an amount or a unit, and where there is nothing to count in."""
-    if config.conditional:
-        return conditional(NAME, config.conditional, env, build)
+    """Of `local`. Raises `Refused` for a limit without an amount or a unit, and where there is nothing to count in."""
     if not config.local:
         return None
     if env.buckets is None:
