@@ -85,9 +85,9 @@ def test_what_passes_as_it_is_keeps_path_and_bytes_both_ways(carrier: Carrier) -
 @pytest.mark.parametrize(
     ("provider", "path", "names"),
     [
-        ("anthropic: {}", "/v1/chat/completions", "Messages"),
-        ("openai: {}", "/v1/messages", "Completions"),
-        ("gemini: {}", "/v1/responses", "Embeddings"),
+        ("anthropic: {}", "/v1/embeddings", "Messages"),
+        ("custom: {formats: [{type: Rerank}]}", "/v1/chat/completions", "Rerank"),
+        ("gemini: {}", "/v1/messages/count_tokens", "Embeddings"),
     ],
 )
 def test_a_format_that_the_provider_lacks_is_refused_by_name(

@@ -29,6 +29,7 @@ class Llm(Row):
         "dataplane.llm.shaping",
         "dataplane.llm.usage",
         "dataplane.llm.streams",
+        "dataplane.llm.translation",
         "dataplane.backends.terminating.terminator",
         "dataplane.backends.terminating.forwarding",
         "dataplane.backends.llm.forwarding",

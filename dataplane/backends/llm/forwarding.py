@@ -35,7 +35,8 @@ MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
 MAX_ASKED: Final = 262_144
 """Bytes of a request that passes as it is, of which a copy is read."""
-_ERROR: Final = 400
+ERROR: Final = 400
+"""Status from which on an answer is an error."""
 
 
 class Passing(Forwarding):
@@ -82,7 +83,7 @@ class Passing(Forwarding):
 class Reading(Passing):
     """What the answer says is read: its usage, its model, when the first token came."""
 
-    __slots__ = ("_form", "_hides", "_kept", "_kept_head", "_kept_size", "_watch")
+    __slots__ = ("_form", "_has_token", "_hides", "_kept", "_kept_head", "_kept_size", "_watch")
     adds_events = True
     """A stream that breaks off gets an event which says so."""
 
@@ -103,13 +104,14 @@ class Reading(Passing):
         self._watch: Watch | None = None
         self._kept_head: ResponseHead | None = None
         """Of an answer that is held until it is all here."""
+        self._has_token = False
         self._kept: list[bytes] = []
         self._kept_size = 0
 
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
         if len(self.body) > facts.KEPT:
             self._facts.forget()
-        if head.status >= _ERROR:
+        if head.status >= ERROR:
             super().answered(head, first, end)
             return
         lines = Head(head.block, head.low)
@@ -160,8 +162,18 @@ class Reading(Passing):
         data = b"".join(self._kept)
         self._let_go()
         if end:
-            self._read_whole(data)
-        super().answered(head, data, end)
+            self._kept_whole(head, data)
+        else:
+            self._kept_part(head, data)
+
+    def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
+        """An answer is all here."""
+        self._read_whole(data)
+        super().answered(head, data, True)
+
+    def _kept_part(self, head: ResponseHead, data: bytes) -> None:
+        """It is larger than may be held; more of it comes."""
+        super().answered(head, data, False)
 
     def _let_go(self) -> None:
         """Nothing is held any more."""
@@ -181,12 +193,18 @@ class Reading(Passing):
     def _watched(self, data: bytes) -> bytes:
         watch = self._watch
         assert watch is not None
-        had_token = watch.has_token
         given = watch.feed(data) if data else b""
-        if watch.has_token and not had_token:
-            self._facts["timeToFirstToken"] = facts.seconds(self.calls.clock() - self.started)
-            outcomes.first_token(self._x, self._route, self._facts, self.calls.clock() - self.started)
+        if watch.has_token:
+            self._first_token()
         return given
+
+    def _first_token(self) -> None:
+        """Something of the answer itself has come."""
+        if not self._has_token:
+            self._has_token = True
+            seconds = self.calls.clock() - self.started
+            self._facts["timeToFirstToken"] = facts.seconds(seconds)
+            outcomes.first_token(self._x, self._route, self._facts, seconds)
 
     def _ending(self, watch: Watch) -> bytes:
         """What the client gets behind a stream that ended before its format's end."""

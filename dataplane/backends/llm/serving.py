@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from dataplane.backends.llm import facts, heads, models
 from dataplane.backends.llm.forwarding import Detecting, Passing, Reading
+from dataplane.backends.llm.translating import Translating
 from dataplane.backends.llm.visit import Visit, of_route
 from dataplane.backends.terminating.terminator import Terminator
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.chain.expressions import body_value
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
-from dataplane.llm import errors
+from dataplane.llm import errors, translation
 from dataplane.llm.body import Body, Malformed
+from dataplane.llm.chat import Asked
 from dataplane.llm.routes import Format, RouteType, Way
 from dataplane.llm.shaping import MODEL, Given, shape
 from dataplane.upstream.parts import plan_of
@@ -115,6 +118,8 @@ def _read(visit: Visit, out: Terminator) -> Reply | None:
     if not model and form is not Format.RERANK:
         return visit.refused("LlmBadRequest", "model: must be set", MODEL)
     known.setdefault("requestModel", model or "")
+    if form not in provider.paths:
+        return _translated(visit, out, form, body.written(), known)
     asks_usage = _asks_usage(body, form)
     return _sent(visit, out, form, body, model or "", known, asks_usage)
 
@@ -142,6 +147,27 @@ def _sent(
     return None
 
 
+def _translated(visit: Visit, out: Terminator, form: Format, body: bytes, known: facts.Facts) -> Reply | None:
+    """Raises `Malformed`, also for what the provider's API cannot say."""
+    x, provider = visit.x, visit.part.provider
+    made = translation.translated(form, body, provider)
+    if visit.plan is None:
+        return replace(visit.refused("NoEndpoints"), detail=visit.failed)
+    if made.dropped:
+        known["dropped"] = ",".join(made.dropped)
+    out.replace(made.body)
+    target = provider.paths[made.target].of(made.talk.model, b"")
+    head = heads.lines(Head(out.block), provider.family(made.target), made.target, bool(visit.plan.finishers))
+    asked = Asked(made.talk, f"{_PREFIXES[form]}{token_hex(12)}", int(x.context.wall_clock()))
+    request = CallRequest(x.method, target, headers=head)
+    Translating(out, visit.plan, request, made, known, provider.row.place, asked).go()
+    return None
+
+
+_PREFIXES: Final = {Format.COMPLETIONS: "chatcmpl-", Format.MESSAGES: "msg_", Format.RESPONSES: "resp_"}
+"""What ids of answers begin with, where the provider gives none."""
+
+
 def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
     """Why a request cannot be one of its format; None: it can."""
     provider = visit.part.provider
@@ -152,7 +178,7 @@ def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
         return visit.refused("LlmContentCoding")
     if form is Format.REALTIME:
         return visit.refused("LlmNotSupported", f"{form} is not supported yet")
-    if form not in provider.paths:
+    if form not in provider.paths and not translation.targets(form, provider):
         spoken = ", ".join(provider.paths)
         return visit.refused("LlmFormatUnsupported", f"the provider does not speak {form}; it speaks {spoken}")
     return None

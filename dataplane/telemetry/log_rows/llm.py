@@ -53,5 +53,6 @@ GROUP: Final = Group(
             "milliseconds to the first token of a stream",
             _milliseconds("timeToFirstToken"),
         ),
+        Field("llm.dropped", "fields of the request that the provider's API cannot carry", _of_call("dropped")),
     ),
 )

@@ -1,0 +1,142 @@
+"""A request on its way to a provider of another API, and its answer, which comes back in the API that the client
+called: whole ones and errors when they are here, streams event by event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.backends.llm import facts
+from dataplane.backends.llm.forwarding import ERROR, Reading
+from dataplane.backends.terminating.forwarding import Forwarding
+from dataplane.chain.calls import CallFailed
+from dataplane.http.heads import Head
+from dataplane.http.lasting import is_stream
+from dataplane.http.messages import UNKNOWN
+from dataplane.llm import errors, translation, usage
+from dataplane.llm.chat import Asked
+from dataplane.llm.deltas import Began, Delta, Failed, PartEnded, Stopped
+from dataplane.llm.formats.contract import Unreadable
+
+if TYPE_CHECKING:
+    from dataplane.backends.llm.facts import Facts
+    from dataplane.backends.terminating.terminator import Terminator
+    from dataplane.chain.calls import CallRequest
+    from dataplane.http.messages import ResponseHead
+    from dataplane.llm.providers import Place
+    from dataplane.llm.translation import Stream, Translated
+
+EVENTS: Final = b"text/event-stream; charset=utf-8"
+_NO_TOKEN: Final = (Began, PartEnded, Stopped, Failed)
+
+
+class Translating(Reading):
+    """The answer is read whole; a stream as it comes."""
+
+    __slots__ = ("_asked", "_made", "_stream", "_usage")
+
+    def __init__(
+        self,
+        out: Terminator,
+        plan: Any,
+        request: CallRequest,
+        made: Translated,
+        known: Facts,
+        place: Place,
+        asked: Asked,
+    ) -> None:
+        """`plan`: a BackendPlan."""
+        super().__init__(out, plan, request, made.source, known, place, made.source)
+        self._made = made
+        self._asked = asked
+        self._stream: Stream | None = None
+        self._usage = usage.NO_USAGE
+
+    def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        if len(self.body) > facts.KEPT:
+            self._facts.forget()
+        lines = Head(head.block, head.low)
+        if lines.get(b"content-encoding") is not None:
+            self._unusable(head, "the answer is compressed, which was not asked for")
+        elif head.status < ERROR and is_stream(lines):
+            self._stream = translation.Stream(self._made, self._asked)
+            Forwarding.answered(self, _head(head, EVENTS, UNKNOWN), b"", False)
+            self.upstream_content(first, end)
+        else:
+            self._kept_head = head
+            self._take(first, end)
+
+    # --- whole answers
+
+    def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
+        if head.status >= ERROR:
+            body = translation.error(self._made, head.status, data)
+        else:
+            try:
+                found, body = translation.answer(self._made, data, self._asked)
+            except Unreadable as error:
+                self._unusable(head, str(error))
+                return
+            self._note(found.usage, found.model, found.tier)
+            facts.add_answer(self._facts, self._made.source, usage.parsed(body))
+        Forwarding.answered(self, _head(head, errors.JSON, len(body)), body, True)
+
+    def _kept_part(self, head: ResponseHead, data: bytes) -> None:
+        self._unusable(head, "the answer is too large to be translated")
+
+    def _unusable(self, head: ResponseHead, why: str) -> None:
+        self._kept_head = head  # the client has nothing of it, and gets an error
+        self.fail(CallFailed("invalid", f"{self.where()}: {why}"))
+
+    # --- streams
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        if self._stream is None:
+            super().upstream_content(data, end)
+            return
+        given = self._given(*self._stream.feed(data)) if data else b""
+        if end:
+            given += self._given(*self._stream.end())
+        if given or end:
+            Forwarding.upstream_content(self, given, end)
+
+    def upstream_trailers(self, lines: bytes) -> None:
+        if self._stream is None:
+            super().upstream_trailers(lines)
+        else:
+            self.upstream_content(b"", True)  # trailers are about bytes that the client does not get
+
+    def _given(self, data: bytes, deltas: list[Delta]) -> bytes:
+        for each in deltas:
+            if not isinstance(each, _NO_TOKEN):
+                self._first_token()
+            elif isinstance(each, Began):
+                self._usage = each.usage
+                self._note(each.usage, each.model, each.tier)
+            elif isinstance(each, Stopped):
+                self._note(each.usage.over(self._usage), "", each.tier)
+            elif isinstance(each, Failed):
+                self._x.detail = each.failure.message
+        return data
+
+    def broke(self, error: CallFailed) -> None:
+        stream = self._stream
+        if stream is None or not self._is_passing:
+            super().broke(error)
+            return
+        self.out.give(self._given(*stream.end()))
+        self._x.detail = str(error)
+        self._count()
+        self.out.end()
+
+
+def _head(head: ResponseHead, content_type: bytes, length: int) -> ResponseHead:
+    """That of the answer, about other content."""
+    found = Head(head.block, head.low)
+    for name in (b"content-length", b"content-type", b"trailer"):
+        found.remove(name)
+    found.set(b"content-type", content_type)
+    if length != UNKNOWN:
+        found.set(b"content-length", b"%d" % length)
+    return replace(head, block=found.block, low=found.low, length=length)

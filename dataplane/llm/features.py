@@ -1,0 +1,78 @@
+"""What requests may say, whichever format they are in: the words of `losses` and of each format's tables of fields.
+Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Feature(StrEnum):
+    """`CORE`: every format has it, or its writer says it in other words."""
+
+    CORE = "what every format has"
+    UNKNOWN = "a field that this gateway does not know"
+    # sampling
+    TEMPERATURE = "temperature"
+    TOP_P = "top_p"
+    TOP_K = "top_k"
+    SEED = "seed"
+    FREQUENCY = "frequency penalty"
+    PRESENCE = "presence penalty"
+    STOP = "stop sequences"
+    CHOICES = "several choices"
+    LOGPROBS = "log probabilities"
+    LOGIT_BIAS = "logit bias"
+    PREDICTION = "predicted output"
+    # content
+    LATER_SYSTEM = "instructions within the conversation"
+    NAME = "a participant's name"
+    IMAGE_URL = "an image by URL"
+    DETAIL = "resolution of an image"
+    FILE_ID = "a file by id"
+    DOCUMENT = "a document"
+    DOCUMENT_URL = "a document by URL"
+    DOCUMENT_NOTE = "context of a document"
+    AUDIO = "audio"
+    AUDIO_REPLAYED = "an earlier audio answer by id"
+    THINKING = "thinking of earlier turns"
+    REDACTED = "redacted thinking of earlier turns"
+    SIGNATURE = "a signature of thinking"
+    SEARCH_RESULT = "search results as content"
+    CITED = "citations of earlier turns"
+    CITATIONS = "citations of documents"
+    TOOL_ERROR = "the mark of a tool that failed"
+    CACHE = "a cache mark"
+    STATUS = "the status of an earlier item"
+    PHASE = "the phase of an earlier message"
+    SERVER_ITEM = "content of the provider's own tools"
+    # tools
+    STRICT = "strict arguments of tools"
+    CUSTOM_TOOL = "a tool with free text as input"
+    SERVER_TOOL = "a tool that the provider runs"
+    TOOL_EXTRA = "when and how a tool may be called"
+    ALLOWED_TOOLS = "a choice among some tools"
+    PARALLEL = "whether tools are called in parallel"
+    MAX_TOOL_CALLS = "a bound for calls of the provider's own tools"
+    # reasoning and output
+    REASONING = "reasoning"
+    SUMMARY = "how reasoning is shown"
+    VERBOSITY = "verbosity"
+    JSON_OBJECT = "any JSON object as output"
+    SCHEMA = "output by a schema"
+    SCHEMA_EXTRA = "name and description of a schema"
+    MODALITIES = "output other than text"
+    # the call itself
+    USER = "the end user's id"
+    METADATA = "metadata"
+    TIER = "service tier"
+    STORE = "storing the answer"
+    STATE = "a conversation that the provider has stored"
+    PROMPT = "a prompt that the provider has stored"
+    BACKGROUND = "work in the background"
+    CACHE_SETTINGS = "settings of the prompt cache"
+    MODERATION = "moderation by the provider"
+    INCLUDE = "further parts of the answer"
+    CONTEXT = "editing of the context by the provider"
+    OBFUSCATION = "padding of events"
+    DIAGNOSTICS = "diagnostics"
+    PLACE = "where and for whom it runs"

@@ -1,0 +1,1 @@
+"""The formats of conversations, each by itself: no module here knows another one (`contract`, `registry`)."""

@@ -1,0 +1,105 @@
+"""What readers and writers of streams of all formats have in common: events of JSON, one end, errors as events.
+Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from dataplane.llm import errors
+from dataplane.llm.chat import Asked, Failure
+from dataplane.llm.deltas import Delta, Failed, Stopped
+from dataplane.llm.events import Events, TooLarge
+from dataplane.llm.formats.reading import Raw
+from dataplane.llm.routes import Format
+from dataplane.llm.usage import DONE
+
+MALFORMED: Final = "malformed_stream"
+BROKEN: Final = "stream_broken"
+_decode: Final = msgspec.json.Decoder().decode
+_BAD_GATEWAY: Final = 502
+
+
+class JsonReader:
+    """A stream of server-sent events, each an object. A subclass has `event` and `done`."""
+
+    def __init__(self) -> None:
+        self._events = Events()
+        self.is_over = False
+        """`Stopped` or `Failed` was given."""
+
+    def feed(self, data: bytes) -> list[Delta]:
+        found: list[Delta] = []
+        if self.is_over:
+            return found
+        try:
+            events = self._events.feed(data)
+        except TooLarge:
+            return self._taken([self.failed("an event of the stream is too large", MALFORMED)])
+        for event in events:
+            found += self._taken(self._read(event))
+            if self.is_over:
+                break
+        return found
+
+    def end(self) -> list[Delta]:
+        return [] if self.is_over else self._taken(self.done())
+
+    def _read(self, data: bytes) -> Iterable[Delta]:
+        if data == DONE:
+            return self.done()
+        try:
+            found = _decode(data)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            found = None
+        if type(found) is not dict:
+            return [self.failed("an event of the stream is no JSON object", MALFORMED)]
+        return self.event(found)
+
+    def _taken(self, deltas: Iterable[Delta]) -> list[Delta]:
+        """Up to the first end."""
+        found: list[Delta] = []
+        for each in deltas:
+            found.append(each)
+            if isinstance(each, (Stopped, Failed)):
+                self.is_over = True
+                break
+        return found
+
+    def event(self, found: Raw) -> Iterable[Delta]:
+        raise NotImplementedError
+
+    def done(self) -> Iterable[Delta]:
+        """The stream has ended."""
+        return [self.broken()]
+
+    def failed(self, message: str, kind: str, status: int = 0) -> Failed:
+        return Failed(Failure(status or _BAD_GATEWAY, message or "the provider reported an error", kind))
+
+    def broken(self) -> Failed:
+        return self.failed("the provider's stream ended before its end", BROKEN)
+
+
+class Writer:
+    """Deltas as events of a client's format. A subclass has a row for each kind of delta that it writes."""
+
+    form = Format.COMPLETIONS
+    rows: Mapping[type, Callable[[Any], bytes]]  # Any: the delta of the row's kind
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+
+    def give(self, deltas: Iterable[Delta]) -> bytes:
+        rows = self.rows
+        found = [rows[type(each)](each) for each in deltas if type(each) in rows]
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def failure(self, delta: Failed) -> bytes:
+        found = delta.failure
+        return errors.event(self.form, found.status, found.kind, found.message, self.number())
+
+    def number(self) -> int:
+        """Of the next event, where the format counts them."""
+        return 0

@@ -1,0 +1,84 @@
+"""A request of one API as a provider of another one gets it: which of the provider's formats, its body, and what it
+takes to bring the answer back. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dataplane.llm import errors, losses
+from dataplane.llm.chat import Answer, Asked, Conversation
+from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
+
+if TYPE_CHECKING:
+    from dataplane.llm.deltas import Delta
+    from dataplane.llm.formats.contract import StreamReader, StreamWriter
+    from dataplane.llm.providers import Provider
+    from dataplane.llm.routes import Format
+
+
+def targets(source: Format, provider: Provider) -> tuple[Format, ...]:
+    """The provider's formats that requests of another one can be written in, in its order."""
+    if source not in CLIENTS:
+        return ()
+    return tuple(form for form in provider.paths if form in PROVIDERS and form is not source)
+
+
+class Translated(NamedTuple):
+    """`dropped`: fields of the request that the provider does not get."""
+
+    source: Format
+    target: Format
+    talk: Conversation
+    body: bytes
+    dropped: tuple[str, ...]
+
+
+def translated(source: Format, body: bytes, provider: Provider, drops: bool = False) -> Translated:
+    """In the provider's first format that can carry it, `drops`: in its first. Raises `Malformed` for a body that is
+    none of its format's, and `losses.Inexpressible` where none can, with the reason of the first."""
+    talk = CLIENTS[source].read(body)
+    first: losses.Inexpressible | None = None
+    for target in targets(source, provider):
+        try:
+            left_out = losses.judge(talk, target, drops)
+        except losses.Inexpressible as error:
+            first = first or error
+            continue
+        written = PROVIDERS[target].write(talk, provider)
+        beside = (talk.said[each] for each in written.dropped if each in talk.said)
+        return Translated(source, target, talk, written.body, (*left_out, *beside))
+    assert first is not None  # `targets` has one
+    raise first
+
+
+# --- the way back
+
+
+def answer(made: Translated, body: bytes, asked: Asked) -> tuple[Answer, bytes]:
+    """A whole answer, and as the client gets it. Raises `contract.Unreadable`."""
+    found = PROVIDERS[made.target].read_answer(body)
+    return found, CLIENTS[made.source].write_answer(found, asked)
+
+
+def error(made: Translated, status: int, body: bytes) -> bytes:
+    """An error answer, as the client gets it."""
+    found = PROVIDERS[made.target].read_error(status, body)
+    return errors.body(made.source, status, found.kind, found.message, found.field)
+
+
+class Stream:
+    """One stream on its way back. `feed` and `end` give what the client gets, and what it says."""
+
+    def __init__(self, made: Translated, asked: Asked) -> None:
+        self._reader: StreamReader = PROVIDERS[made.target].reader()
+        self._writer: StreamWriter = CLIENTS[made.source].writer(asked)
+
+    def feed(self, data: bytes) -> tuple[bytes, list[Delta]]:
+        return self._given(self._reader.feed(data))
+
+    def end(self) -> tuple[bytes, list[Delta]]:
+        """Nothing more comes: a stream that is not complete ends with an error."""
+        return self._given(self._reader.end())
+
+    def _given(self, deltas: list[Delta]) -> tuple[bytes, list[Delta]]:
+        return (self._writer.give(deltas) if deltas else b""), deltas
