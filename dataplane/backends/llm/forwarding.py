@@ -35,8 +35,7 @@ MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
 MAX_ASKED: Final = 262_144
 """Bytes of a request that passes as it is, of which a copy is read."""
-ERROR: Final = 400
-"""Status from which on an answer is an error."""
+ERROR: Final = 400  # the status from which on an answer is one
 
 
 class Passing(Forwarding):

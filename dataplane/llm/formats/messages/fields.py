@@ -46,7 +46,6 @@ SHAPES: Final = Shapes(
             "service_tier": F.TIER,
             "cache_control": F.CACHE,
             "container": F.STATE,
-            "mcp_servers": F.SERVER_TOOL,
             "context_management": F.CONTEXT,
             "diagnostics": F.DIAGNOSTICS,
             "inference_geo": F.PLACE,
