@@ -152,8 +152,16 @@ class Inexpressible(Malformed):
         super().__init__(field, f"cannot be carried over to the API of the provider: {why}")
 
 
-def judge(talk: Conversation, target: Format, drops: bool = False) -> tuple[str, ...]:
-    """The fields that are left out of what is sent. Raises `Inexpressible`. `drops`: none is refused."""
+class Verdict(NamedTuple):
+    """`dropped`: fields that are left out of what is sent. `refused`: a field that may not be, and why; None: none is
+    such."""
+
+    dropped: tuple[str, ...]
+    refused: tuple[str, str] | None
+
+
+def judge(talk: Conversation, target: Format, drops: bool = False) -> Verdict:
+    """`drops`: none is refused."""
     carried = CARRIED[target]
     dropped = []
     for feature, field in talk.said.items():
@@ -161,6 +169,6 @@ def judge(talk: Conversation, target: Format, drops: bool = False) -> tuple[str,
             continue
         row = ROWS[feature]
         if not (row.is_safe or drops):
-            raise Inexpressible(field, row.why)
+            return Verdict((), (field, row.why))
         dropped.append(field)
-    return tuple(dropped)
+    return Verdict(tuple(dropped), None)

@@ -37,18 +37,15 @@ def translated(source: Format, body: bytes, provider: Provider, drops: bool = Fa
     """In the provider's first format that can carry it, `drops`: in its first. Raises `Malformed` for a body that is
     none of its format's, and `losses.Inexpressible` where none can, with the reason of the first."""
     talk = CLIENTS[source].read(body)
-    first: losses.Inexpressible | None = None
+    refused = ("", "")
     for target in targets(source, provider):
-        try:
-            left_out = losses.judge(talk, target, drops)
-        except losses.Inexpressible as error:
-            first = first or error
-            continue
-        written = PROVIDERS[target].write(talk, provider)
-        beside = (talk.said[each] for each in written.dropped if each in talk.said)
-        return Translated(source, target, talk, written.body, (*left_out, *beside))
-    assert first is not None  # `targets` has one
-    raise first
+        verdict = losses.judge(talk, target, drops)
+        if verdict.refused is None:
+            written = PROVIDERS[target].write(talk, provider)
+            beside = (talk.said[each] for each in written.dropped if each in talk.said)
+            return Translated(source, target, talk, written.body, (*verdict.dropped, *beside))
+        refused = refused if refused[0] else verdict.refused
+    raise losses.Inexpressible(*refused)
 
 
 # --- the way back
