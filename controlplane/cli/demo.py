@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from controlplane.cli import demo_llm
+
 MAX_BODY = 16 * 1024 * 1024
 """Bytes of a request that the demo server reads."""
 SSE_EVENTS = 5
@@ -96,6 +98,7 @@ def sse(server: Server) -> Handler:
 KINDS: dict[str, tuple[tuple[str, Callable[[Server], Handler]], ...]] = {
     "echo": (("/sse", sse), ("/{rest:.*}", echo)),
     "sse": (("/{rest:.*}", sse),),
+    "llm": demo_llm.ROUTES,
 }
 
 

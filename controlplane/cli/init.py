@@ -13,10 +13,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from controlplane.cli import exits
+from controlplane.cli import exits, running
 
 BASE: Final = ("gateway.yaml", "shop.yaml", "route.yaml")
-"""Files of every folder, but for those of which a template has its own."""
+"""Files of a folder, but for those of which a template has its own."""
 TOKEN_SECONDS: Final = 365 * 86_400
 """How long tokens and certificates of templates are good for."""
 JWKS: Final = "{{JWKS}}"
@@ -26,11 +26,13 @@ KEY: Final = "{{KEY}}"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`files`: its own. `fill`: makes what stands for names in braces, and the command to try."""
+    """`files`: its own. `fill`: makes what stands for names in braces, and the command to try. `example`: the folder of
+    `examples` that it is a copy of, which needs no others."""
 
     files: tuple[str, ...]
     fill: Callable[[Path], tuple[Mapping[str, str], str]]
     """Given the folder."""
+    example: str = ""
 
 
 def _nothing(command: str) -> Callable[[Path], tuple[Mapping[str, str], str]]:
@@ -102,6 +104,14 @@ TEMPLATES: Final[Mapping[str, Template]] = {  # what they are about: `parser.TEM
     ),
     "jwt": Template(("jwt.yaml",), _issuer),
     "https": Template(("gateway.yaml", "certificate.yaml"), _certificate),
+    "llm": Template(
+        ("gateway.yaml", "route.yaml", "models.yaml", "demo.yaml"),
+        _nothing(
+            "curl -i http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json'"
+            """ -d '{"model": "fast", "messages": [{"role": "user", "content": "hello"}]}'"""
+        ),
+        example="llm",
+    ),
 }
 
 
@@ -110,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     template = TEMPLATES[arguments.template]
     folder = Path(arguments.dir or arguments.template)
     values, command = template.fill(folder)
-    names = dict.fromkeys((*BASE, *template.files))
+    names = dict.fromkeys((*(() if template.example else BASE), *template.files))
     texts = {name: _filled(_source(arguments.template, name), values) for name in names}
     taken = next((name for name in texts if (folder / name).exists()), None)
     if taken is not None:
@@ -132,8 +142,13 @@ def _write(path: Path, text: str) -> None:
 
 
 def _source(template: str, name: str) -> str:
+    found = TEMPLATES[template]
+    if found.example:
+        folder_of_example = running.shipped(found.example)
+        assert folder_of_example is not None  # it ships with the product
+        return (folder_of_example / name).read_text()
     root = resources.files("controlplane") / "templates"
-    folder = template if name in TEMPLATES[template].files else "base"
+    folder = template if name in found.files else "base"
     return (root / folder / name).read_text()
 
 

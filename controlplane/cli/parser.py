@@ -26,6 +26,7 @@ TEMPLATES = {
     "ratelimit": "ten requests in a minute for each client",
     "jwt": "only who shows a token is served",
     "https": "TLS, with a certificate for localhost",
+    "llm": "LLM providers for the SDKs of OpenAI and Anthropic; offline until a key is written",
 }
 """What `init` can write; `controlplane.cli.init` has how."""
 

@@ -35,17 +35,16 @@ def directory(text: str) -> Path:
     if path.exists():
         raise exits.Failure(exits.DEPENDENCY, f"{text} is a file; name the folder that holds it")
     parts = path.parts
-    if len(parts) == 2 and parts[0] == EXAMPLES:
-        for shipped in _shipped():
-            if (shipped / parts[1]).is_dir():
-                return shipped / parts[1]
+    if len(parts) == 2 and parts[0] == EXAMPLES and (found := shipped(parts[1])) is not None:
+        return found
     raise exits.Failure(exits.DEPENDENCY, f"there is no folder {text}; `gatewright up` without one runs an example")
 
 
-def _shipped() -> Iterable[Path]:
-    """Where the examples are: in the wheel below this package, in a source tree beside it."""
+def shipped(name: str) -> Path | None:
+    """The example of this name that ships with the product: in the wheel below this package, in a source tree beside it."""
     package = Path(settings.__file__).parent
-    return (package / EXAMPLES, package.parent / EXAMPLES)
+    folders = (package / EXAMPLES / name, package.parent / EXAMPLES / name)
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def from_arguments(arguments: argparse.Namespace) -> settings.Settings:

@@ -1,4 +1,4 @@
-"""The commands of README.md and of the pages of `examples/quickstart`, `routing`, `policies` and `https`, typed as they
+"""The commands of README.md and of the pages of `examples/quickstart`, `routing`, `policies`, `llm` and `https`, typed as they
 stand there, but for ports and folders, while `gatewright up` runs what the page has."""
 
 from __future__ import annotations
@@ -74,6 +74,16 @@ RUNNING: Final = (
             ("curl -i 127.0.0.1:8080/pay ", r"HTTP/1\.1 403 "),
             ("-X POST 127.0.0.1:8080/pay  ", r"HTTP/1\.1 200 "),
             ("-H 'Origin: https://evil.example' ", r"HTTP/1\.1 403 .*CSRF validation failed"),
+        ),
+    ),
+    Page(
+        "examples/llm/README.md",
+        "llm",
+        (
+            ("/v1/models ", r'HTTP/1\.1 200 .*"id":"fast"'),
+            ("/chat/completions ", r'HTTP/1\.1 200 .*"model": "gpt-4o-mini".*"content": "You said: hello"'),
+            ("/v1/messages ", r'HTTP/1\.1 200 .*"type": "message".*"text": "You said: hello"'),
+            ("/v1/responses ", r'event: response\.created\n.*"delta": "You".*event: response\.completed\n'),
         ),
     ),
     Page(

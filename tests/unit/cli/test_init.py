@@ -62,13 +62,14 @@ def test_templates_are_those_of_the_command_line() -> None:
         ),
         ("jwt", "curl -i http://127.0.0.1:8080/ -H 'Authorization: Bearer "),
         ("https", "curl -i https://localhost:8443/ --cacert <(sed -n 's/.*tls.crt: //p' "),
+        ("llm", "curl -i http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' -d '"),
     ],
 )
 def test_the_command_to_try_it(template: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "deep" / "below"
     assert cli.main(["init", template, str(folder)]) == exits.OK
     first, *_, up, last = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{folder}: gateway.yaml, shop.yaml, route.yaml") and up == f"  gatewright up {folder}"
+    assert first.startswith(f"{folder}: gateway.yaml, ") and up == f"  gatewright up {folder}"
     assert last.startswith(f"  {command}")
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}, "some hold keys"
 
