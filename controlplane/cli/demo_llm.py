@@ -94,7 +94,8 @@ def _chunks(asked: Asked) -> Events:
 
 def _response(asked: Asked, text: str | None = None, status: str = "completed") -> Value:
     """`text`: None for what has no item yet."""
-    details: Value = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    cached = {"cached_tokens": 0, "cache_write_tokens": 0}
+    details: Value = {"input_tokens_details": cached, "output_tokens_details": {"reasoning_tokens": 0}}
     return {
         "id": "resp-demo",
         "object": "response",

@@ -1,0 +1,391 @@
+"""The official clients of LLM providers, unchanged but for base URL and key, by the environment of the SDKs (`llm-python`).
+`loopback/test_llm_sdks` starts it with the addresses as JSON, and writes one name of a function on each line; each is
+answered with one line of JSON: null, or what was wrong.
+
+Functions that begin with `sdk_` hold for a provider with and without the gateway before it; those that begin with `gateway_`
+are about the gateway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import traceback
+import urllib.request
+from typing import Any
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import anthropic
+import cohere
+import openai
+import pydantic
+from openai.types.responses import ResponseFunctionToolCall
+
+TEXT = "Grüße 世界 🌍!"
+HELLO: Any = [{"role": "user", "content": "hello"}]
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+SCHEMA: Any = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+CHAT_TOOLS: Any = [{"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}]
+MESSAGE_TOOLS: Any = [{"name": "weather", "description": "of a city", "input_schema": SCHEMA}]
+RESPONSE_TOOLS: Any = [{"type": "function", "name": "weather", "parameters": SCHEMA, "strict": False}]
+GIVEN = json.loads(sys.argv[1])
+"""`openai`, `anthropic`, `azure`, `cohere`: addresses; `key`; `provider`: its own address; `large`: that of the gateway which
+takes large bodies; `who`: of one that wants a key of its clients."""
+
+
+class Person(pydantic.BaseModel):
+    name: str
+    age: int
+
+
+def gpt(base: str = "openai", **options: Any) -> openai.OpenAI:
+    return openai.OpenAI(base_url=GIVEN[base] + "/v1", api_key=GIVEN["key"], max_retries=0, **options)
+
+
+def claude(base: str = "anthropic") -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=GIVEN[base], api_key=GIVEN["key"], max_retries=0)
+
+
+def azure() -> openai.AzureOpenAI:
+    return openai.AzureOpenAI(
+        azure_endpoint=GIVEN["azure"], api_version="2024-10-21", api_key=GIVEN["key"], max_retries=0
+    )
+
+
+def asked(path: str, method: str = "GET") -> Any:
+    with urllib.request.urlopen(urllib.request.Request(GIVEN["provider"] + path, method=method)) as answer:
+        return json.loads(answer.read() or b"null")
+
+
+# --- openai, chat
+
+
+def sdk_chat() -> None:
+    done = gpt().chat.completions.create(model="gpt", messages=HELLO, temperature=0.5, seed=7, stop=["x"])
+    assert (done.model, done.choices[0].message.content, done.choices[0].finish_reason) == ("gpt-1", TEXT, "stop")
+    assert done.usage is not None and done.usage.prompt_tokens_details is not None
+    assert (done.usage.total_tokens, done.usage.prompt_tokens_details.cached_tokens) == (15, 3)
+
+
+def sdk_chat_stream() -> None:
+    chunks = list(gpt().chat.completions.create(model="gpt", messages=HELLO, stream=True))
+    assert "".join(each.choices[0].delta.content or "" for each in chunks) == TEXT
+    assert [each.usage for each in chunks] == [None] * len(chunks), "nobody asked for usage"
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+def sdk_chat_stream_with_usage() -> None:
+    options: Any = {"include_usage": True}
+    *_, last = gpt().chat.completions.create(model="gpt", messages=HELLO, stream=True, stream_options=options)
+    assert (last.choices, last.usage and last.usage.total_tokens) == ([], 15)
+
+
+def sdk_chat_stream_by_the_helper() -> None:
+    with gpt().chat.completions.stream(model="gpt", messages=HELLO) as stream:
+        kinds = {event.type for event in stream}
+        done = stream.get_final_completion()
+    assert "content.delta" in kinds and done.choices[0].message.content == TEXT
+
+
+def sdk_chat_stream_whatever_its_pieces() -> None:
+    chunks = gpt().chat.completions.create(model="bytes", messages=HELLO, stream=True)
+    assert "".join(each.choices[0].delta.content or "" for each in chunks) == TEXT
+
+
+def sdk_chat_stream_as_it_comes() -> None:
+    """The first event is here before the provider has sent the second."""
+    chunks = iter(gpt().chat.completions.create(model="held", messages=HELLO, stream=True))
+    assert next(chunks).choices[0].delta.role == "assistant"
+    asked("/go", "POST")
+    assert "".join(each.choices[0].delta.content or "" for each in chunks) == TEXT
+
+
+def sdk_chat_tools() -> None:
+    done = gpt().chat.completions.create(model="gpt", messages=HELLO, tools=CHAT_TOOLS, tool_choice="auto")
+    (call,) = done.choices[0].message.tool_calls or []
+    assert call.type == "function" and json.loads(call.function.arguments) == {"city": "Bern"}
+    talk: Any = [*HELLO, done.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
+    again = gpt().chat.completions.create(model="gpt", messages=talk, tools=CHAT_TOOLS, tool_choice="none")
+    assert again.choices[0].message.content == TEXT
+
+
+def sdk_chat_tools_streamed() -> None:
+    with gpt().chat.completions.stream(model="gpt", messages=HELLO, tools=CHAT_TOOLS) as stream:
+        for _ in stream:
+            pass
+        (call,) = stream.get_final_completion().choices[0].message.tool_calls or []
+    assert (call.function.name, call.function.arguments) == ("weather", '{"city":"Bern"}')
+
+
+def sdk_chat_vision() -> None:
+    parts: Any = [{"type": "text", "text": "?"}, {"type": "image_url", "image_url": {"url": PIXEL, "detail": "low"}}]
+    done = gpt().chat.completions.create(model="gpt", messages=[{"role": "user", "content": parts}])
+    assert done.choices[0].message.content == TEXT
+
+
+def sdk_chat_structured() -> None:
+    done = gpt().chat.completions.parse(model="gpt", messages=HELLO, response_format=Person)
+    assert done.choices[0].message.parsed == Person(name="Ann", age=7)
+
+
+def sdk_chat_of_the_async_client() -> None:
+    async def run() -> str:
+        async with openai.AsyncOpenAI(base_url=GIVEN["openai"] + "/v1", api_key=GIVEN["key"]) as client:
+            stream = await client.chat.completions.create(model="gpt", messages=HELLO, stream=True)
+            return "".join([each.choices[0].delta.content or "" async for each in stream])
+
+    assert asyncio.run(run()) == TEXT
+
+
+# --- openai, responses and embeddings
+
+
+def sdk_response() -> None:
+    done = gpt().responses.create(model="gpt", input="hello", instructions="be kind", max_output_tokens=64)
+    assert (done.output_text, done.status, done.usage and done.usage.total_tokens) == (TEXT, "completed", 15)
+
+
+def sdk_response_stream() -> None:
+    with gpt().responses.stream(model="gpt", input="hello") as stream:
+        events = list(stream)
+        done = stream.get_final_response()
+    assert [each.sequence_number for each in events] == list(range(len(events)))
+    assert (events[-1].type, done.output_text) == ("response.completed", TEXT)
+
+
+def sdk_response_tools() -> None:
+    done = gpt().responses.create(model="gpt", input="hello", tools=RESPONSE_TOOLS)
+    (call,) = done.output
+    assert isinstance(call, ResponseFunctionToolCall) and json.loads(call.arguments) == {"city": "Bern"}
+    answer: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    talk: Any = [{"role": "user", "content": "hello"}, call.model_dump(exclude_none=True), answer]
+    assert gpt().responses.create(model="gpt", input=talk).output_text == TEXT
+
+
+def sdk_response_tools_streamed() -> None:
+    with gpt().responses.stream(model="gpt", input="hello", tools=RESPONSE_TOOLS) as stream:
+        for _ in stream:
+            pass
+        (call,) = stream.get_final_response().output
+    assert call.type == "function_call" and call.arguments == '{"city":"Bern"}'
+
+
+def sdk_response_vision() -> None:
+    image: Any = {"type": "input_image", "image_url": PIXEL, "detail": "auto"}
+    talk: Any = [{"role": "user", "content": [{"type": "input_text", "text": "?"}, image]}]
+    assert gpt().responses.create(model="gpt", input=talk).output_text == TEXT
+
+
+def sdk_response_structured() -> None:
+    assert gpt().responses.parse(model="gpt", input="hello", text_format=Person).output_parsed == Person(name="Ann", age=7)
+
+
+def sdk_embeddings() -> None:
+    done = gpt().embeddings.create(model="embed", input=["one", "two"])  # it asks for base64 by itself
+    assert [each.embedding for each in done.data] == [[0.5, 0.25]] * 2
+    (plain,) = gpt().embeddings.create(model="embed", input="one", encoding_format="float", dimensions=2).data
+    assert plain.embedding == [0.5, 0.25]
+
+
+# --- openai, what goes wrong
+
+
+def sdk_errors_keep_status_headers_and_body() -> None:
+    for model, kind in (("limited", openai.RateLimitError), ("limited-bare", openai.RateLimitError)):
+        error = raised(kind, lambda model=model: gpt().chat.completions.create(model=model, messages=HELLO))
+        assert error.response.headers.get("retry-after") == ("7" if model == "limited" else None)
+    error = raised(openai.InternalServerError, lambda: gpt().chat.completions.create(model="broken", messages=HELLO))
+    assert error.body["message"] == "no more"
+    error = raised(openai.InternalServerError, lambda: gpt().responses.create(model="html", input="hello"))
+    assert (error.status_code, error.response.text) == (502, "<h1>Bad Gateway</h1>")
+    for ask in (lambda: gpt().responses.create(model="limited", input="hello", stream=True),):
+        assert raised(openai.RateLimitError, ask).response.headers["x-ratelimit-remaining-requests"] == "0"
+
+
+def sdk_an_error_event_is_raised() -> None:
+    def chat() -> None:
+        list(gpt().chat.completions.create(model="error-event", messages=HELLO, stream=True))
+
+    assert "no more" in raised(openai.APIError, chat).message
+    events = list(gpt().responses.create(model="error-event", input="hello", stream=True))
+    assert (events[-1].type, events[-1].message) == ("error", "no more")  # type: ignore[union-attr]
+    claim = raised(anthropic.APIStatusError, lambda: list(claude_stream("error-event")))
+    assert "no more" in claim.message, claim
+    assert claim.body["error"]["type"] == "overloaded_error"
+
+
+# --- anthropic
+
+
+def claude_stream(model: str) -> Any:
+    return claude().messages.create(model=model, max_tokens=64, messages=HELLO, stream=True)
+
+
+def sdk_message() -> None:
+    done = claude().messages.create(model="claude", max_tokens=64, messages=HELLO, system="be kind", stop_sequences=["x"])
+    assert (done.model, done.content[0].text, done.stop_reason) == ("claude-1", TEXT, "end_turn")
+    assert (done.usage.input_tokens, done.usage.cache_read_input_tokens) == (8, 3)
+
+
+def sdk_message_stream() -> None:
+    with claude().messages.stream(model="claude", max_tokens=64, messages=HELLO) as stream:
+        assert "".join(stream.text_stream) == TEXT
+        done = stream.get_final_message()
+    assert (done.content[0].text, done.usage.output_tokens) == (TEXT, 4)
+    assert [each.type for each in claude_stream("bytes")][-1] == "message_stop"
+
+
+def sdk_message_tools() -> None:
+    done = claude().messages.create(model="claude", max_tokens=64, messages=HELLO, tools=MESSAGE_TOOLS)
+    (call,) = done.content
+    assert (call.type, call.input, done.stop_reason) == ("tool_use", {"city": "Bern"}, "tool_use")
+    result: Any = {"type": "tool_result", "tool_use_id": call.id, "content": [{"type": "text", "text": "sunny"}]}
+    talk: Any = [*HELLO, {"role": "assistant", "content": done.content}, {"role": "user", "content": [result]}]
+    none: Any = {"type": "none"}
+    claude().messages.create(model="claude", max_tokens=64, messages=talk, tools=MESSAGE_TOOLS, tool_choice=none)
+
+
+def sdk_message_tools_streamed() -> None:
+    with claude().messages.stream(model="claude", max_tokens=64, messages=HELLO, tools=MESSAGE_TOOLS) as stream:
+        (call,) = stream.get_final_message().content
+    assert (call.type, call.input) == ("tool_use", {"city": "Bern"})
+
+
+def sdk_message_with_image_cache_and_thinking() -> None:
+    image: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    cached: Any = [{"type": "text", "text": "be kind", "cache_control": {"type": "ephemeral"}}]
+    thinking: Any = {"type": "enabled", "budget_tokens": 1024}
+    talk: Any = [{"role": "user", "content": [image, {"type": "text", "text": "?"}]}]
+    claude().messages.create(model="claude", max_tokens=2048, messages=talk, system=cached, thinking=thinking)
+
+
+def sdk_message_count() -> None:
+    assert claude().messages.count_tokens(model="claude", messages=HELLO).input_tokens == 8
+
+
+def sdk_message_errors() -> None:
+    def ask(model: str) -> Any:
+        return lambda: claude().messages.create(model=model, max_tokens=64, messages=HELLO)
+
+    assert raised(anthropic.RateLimitError, ask("limited")).response.headers["retry-after"] == "7"
+    assert raised(anthropic.InternalServerError, ask("broken")).body["error"]["type"] == "overloaded_error"
+    assert raised(anthropic.APIStatusError, ask("html")).status_code == 502
+
+
+# --- azure, cohere, litellm
+
+
+def sdk_azure() -> None:
+    done = azure().chat.completions.create(model="deployed", messages=HELLO)
+    assert done.choices[0].message.content == TEXT
+    stream = azure().chat.completions.create(model="deployed", messages=HELLO, stream=True)
+    assert "".join(each.choices[0].delta.content or "" for each in stream) == TEXT
+    assert azure().embeddings.create(model="deployed", input="one").data[0].embedding == [0.5, 0.25]
+
+
+def sdk_cohere_rerank() -> None:
+    with cohere.ClientV2(api_key=GIVEN["key"], base_url=GIVEN["cohere"]) as client:
+        done = client.rerank(model="rerank-v3.5", query="q", documents=["a", "b", "c"], top_n=2)
+    assert [(each.index, each.relevance_score) for each in done.results] == [(0, 0.5), (1, 0.5)]
+
+
+def sdk_litellm() -> None:
+    import litellm  # takes seconds
+
+    def ask(model: str, base: str, **options: Any) -> Any:
+        return litellm.completion(model, HELLO, api_base=base, api_key=GIVEN["key"], num_retries=0, **options)
+
+    for model, base in (("openai/gpt", GIVEN["openai"] + "/v1"), ("anthropic/claude-x", GIVEN["anthropic"])):
+        assert ask(model, base).choices[0].message.content == TEXT
+        pieces = [each.choices[0].delta.content or "" for each in ask(model, base, stream=True)]
+        assert "".join(pieces) == TEXT
+        (call,) = ask(model, base, tools=CHAT_TOOLS).choices[0].message.tool_calls
+        assert json.loads(call.function.arguments) == {"city": "Bern"}
+
+
+# --- what the gateway says
+
+
+def gateway_models() -> None:
+    assert [each.id for each in gpt().models.list()] == ["fast"]
+
+
+def gateway_aliases() -> None:
+    assert gpt().chat.completions.create(model="fast", messages=HELLO).model == "gpt-4o-mini-1"
+
+
+def gateway_a_broken_stream_is_an_error_and_not_an_end() -> None:
+    for model in ("cut", "short"):
+        seen: list[Any] = []
+
+        def chat(model: str = model, seen: list[Any] = seen) -> None:
+            seen.extend(gpt().chat.completions.create(model=model, messages=HELLO, stream=True))
+
+        assert raised(openai.APIError, chat).code == "LlmStreamBroken"
+        assert seen, "what had come was passed on"
+        events = list(gpt().responses.create(model=model, input="hello", stream=True))
+        assert (events[-1].type, events[-1].code) == ("error", "LlmStreamBroken")  # type: ignore[union-attr]
+        assert [each.sequence_number for each in events] == list(range(len(events)))
+        raised(anthropic.APIStatusError, lambda model=model: list(claude_stream(model)))
+    for ask in (
+        lambda: list(gpt().chat.completions.create(model="half", messages=HELLO, stream=True)),
+        lambda: list(claude_stream("half")),
+    ):
+        raised(Exception, ask)
+
+
+def gateway_refuses_in_the_shape_of_the_api() -> None:
+    """A client without a key of the gateway's own; a format that the provider lacks; a body of a strange shape."""
+    error = raised(openai.AuthenticationError, lambda: gpt("who").chat.completions.create(model="gpt", messages=HELLO))
+    assert error.type == "authentication_error" and error.code
+    lacking = raised(openai.BadRequestError, lambda: gpt("anthropic").embeddings.create(model="gpt", input="a"))
+    assert "Embeddings" in lacking.message and "Messages" in lacking.message
+    denied = raised(openai.PermissionDeniedError, lambda: gpt().chat.completions.create(model="no", messages=HELLO))
+    assert (denied.type, denied.code, denied.param) == ("permission_error", "LlmModelDenied", "model")
+    other = raised(
+        anthropic.AuthenticationError,
+        lambda: claude("who").messages.create(model="claude", max_tokens=1, messages=HELLO),
+    )
+    assert other.body["error"]["type"] == "authentication_error"
+
+
+def gateway_large_bodies() -> None:
+    """Five megabytes of an image are too much unless the gateway is configured for them."""
+    url = "data:image/png;base64," + "A" * 5_000_000
+    parts: Any = [{"type": "image_url", "image_url": {"url": url}}]
+    talk: Any = [{"role": "user", "content": parts}]
+    error = raised(openai.APIStatusError, lambda: gpt().chat.completions.create(model="gpt", messages=talk))
+    assert error.status_code == 413 and "maxBufferSize" in error.message
+    source: Any = {"type": "base64", "media_type": "image/png", "data": "A" * 5_000_000}
+    image: Any = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    claim = raised(
+        anthropic.APIStatusError, lambda: claude().messages.create(model="claude", max_tokens=1, messages=image)
+    )
+    assert (claim.status_code, claim.body["error"]["type"]) == (413, "request_too_large")
+    assert gpt("large").chat.completions.create(model="gpt", messages=talk).choices[0].message.content == TEXT
+
+
+def raised(kind: type[Exception], ask: Any) -> Any:
+    try:
+        ask()
+    except kind as error:
+        return error
+    raise AssertionError(f"{kind.__name__} was to be raised")
+
+
+def main() -> None:
+    said, sys.stdout = sys.stdout, sys.stderr  # LiteLLM prints
+    for line in sys.stdin:
+        try:
+            globals()[line.strip()]()
+            wrong = [each for each in asked("/seen") if each["problems"]]
+            print(json.dumps(f"the provider: {wrong}" if wrong else None), file=said, flush=True)
+        except Exception:
+            print(json.dumps(f"{traceback.format_exc()}\nthe provider: {asked('/seen')}"), file=said, flush=True)
+
+
+if __name__ == "__main__":
+    main()

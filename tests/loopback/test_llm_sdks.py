@@ -1,0 +1,147 @@
+"""The official SDKs of LLM providers, unchanged but for base URL and key, before a provider that takes what they publish as
+types: the same verdicts with the gateway between them as without it. What they do is in `fakes/llm_sdk_clients`, the
+provider is `fakes/llm_sdk_provider`; both run in the environment of the SDKs, which `scripts/tools` makes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.conftest import need_tool
+from tests.fakes.proxy_process import Proxy, running
+from tests.harness.patience import PATIENCE
+from tests.harness.processes import tied
+
+FAKES = Path(__file__).parents[1] / "fakes"
+PROVIDER, CLIENTS = FAKES / "llm_sdk_provider.py", FAKES / "llm_sdk_clients.py"
+KEY = "sk-provider"
+STEPS = re.findall(r"^def ((?:sdk|gateway)_\w+)", CLIENTS.read_text(), re.MULTILINE)
+WITHOUT = [step for step in STEPS if step.startswith("sdk_")]
+
+pytestmark = [pytest.mark.needs("llm-python"), pytest.mark.asyncio(loop_scope="module")]
+
+FILE = """
+binds:
+- {{port: 8080, listeners: [{{name: usual, routes: [{routes}]}}]}}
+- {{port: 8081, listeners: [{{name: large, http: {{maxBufferSize: 16777216}}, routes: [{large}]}}]}}
+"""
+ROUTES = (
+    "routes: {/chat/completions: Completions, /responses: Responses, /embeddings: Embeddings, /messages: Messages,"
+    " /count_tokens: TokenCount, /rerank: Rerank, /models: Models}"
+)
+MORE = (
+    ", modelAliases: {fast: gpt-4o-mini},"
+    " authorization: {action: Deny, policy: {matchExpressions: ['llm.requestModel == \"no\"']}}"
+)
+WHO = ", apiKeyAuthentication: {secretRef: {ann: {value: k-123}}}"
+BACKENDS = {
+    # path: provider, more of `ai`, other policies
+    "openai": ("openai: {}", MORE, ""),
+    "anthropic": ("anthropic: {}", "", ""),
+    "azure": ("azureopenai: {endpoint: own.openai.azure.com, apiVersion: '2024-10-21', deploymentName: deployed}", "", ""),
+    "cohere": ("custom: {formats: [{type: Rerank}]}", "", ""),
+    "who": ("custom: {formats: [{type: Completions}, {type: Messages}]}", "", WHO),
+}
+
+
+def route(name: str, port: int, named: str = "") -> str:
+    provider, more, policies = BACKENDS[name]
+    matches = f"matches: [{{path: {{type: PathPrefix, value: /{name}}}}}]"
+    backend = f"{{ai: {{provider: {{{provider}, host: 127.0.0.1, port: {port}}}}}, policies: {{auth: {{key: {KEY}}}}}}}"
+    return f"{{name: {named or name}, {matches}, policies: {{ai: {{{ROUTES}{more}}}{policies}}}, backends: [{backend}]}}"
+
+
+class Running:
+    """A program of the environment of the SDKs, that is asked line by line. It ends when nobody can ask any more."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def said(self) -> Any:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(2 * PATIENCE):
+            line = await self._process.stdout.readline()
+        assert line, "it has ended"
+        return json.loads(line)
+
+    async def ask(self, line: str) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+        return await self.said()
+
+    async def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await asyncio.wait_for(self._process.wait(), PATIENCE)
+
+
+@asynccontextmanager
+async def sdk(script: Path, *arguments: str) -> AsyncIterator[Running]:
+    command = tied([need_tool("llm-python"), str(script), *arguments])
+    pipe = subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=1 << 20)
+    made = Running(process)
+    try:
+        yield made
+    finally:
+        await made.end()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def provider() -> AsyncIterator[int]:
+    """Its port."""
+    async with sdk(PROVIDER) as started:
+        yield (await started.said())["port"]
+
+
+def addresses(provider: int, base: str = "", **more: str) -> str:
+    own = f"http://127.0.0.1:{provider}"
+    named = {name: f"{base}/{name}" if base else own for name in BACKENDS}
+    return json.dumps({**named, "provider": own, "key": "sk-mine" if base else KEY, **more})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def direct(provider: int) -> AsyncIterator[Running]:
+    """The clients, without a gateway."""
+    async with sdk(CLIENTS, addresses(provider)) as clients:
+        yield clients
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(provider: int, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Proxy]:
+    file = tmp_path_factory.mktemp("llm") / "config.yaml"
+    routes = ", ".join(route(name, provider) for name in BACKENDS)
+    file.write_text(FILE.format(routes=routes, large=route("openai", provider, "large")))
+    async with running("-f", str(file), workers=1) as proxy:
+        await proxy.ready()
+        yield proxy
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def through(provider: int, gateway: Proxy) -> AsyncIterator[Running]:
+    """The clients, whose requests pass the gateway. Their key is none of the provider's."""
+    base = f"http://127.0.0.1:{gateway.at(8080)}"
+    large = f"http://127.0.0.1:{gateway.at(8081)}/openai"
+    async with sdk(CLIENTS, addresses(provider, base, large=large)) as clients:
+        yield clients
+
+
+@pytest.mark.parametrize("step", WITHOUT)
+async def test_a_provider_alone(step: str, direct: Running) -> None:
+    found = await direct.ask(step)
+    assert found is None, found
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_provider_through_the_gateway(step: str, through: Running) -> None:
+    found = await through.ask(step)
+    assert found is None, found
