@@ -1,5 +1,5 @@
-"""A demo provider of models: the APIs of OpenAI and Anthropic as far as their SDKs look, without a model. It says what it
-was asked, word by word; a token is a word. `demo` serves it.
+"""A demo provider of models: the APIs of OpenAI and Anthropic as far as their SDKs look, without a model. It says what
+it was asked, word by word; a token is a word. `demo` serves it.
 """
 
 from __future__ import annotations

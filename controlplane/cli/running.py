@@ -12,7 +12,7 @@ import dataclasses
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def directory(text: str) -> Path:
 
 
 def shipped(name: str) -> Path | None:
-    """The example of this name that ships with the product: in the wheel below this package, in a source tree beside it."""
+    """The example of this name that ships with the product: in the wheel below this package, else beside it."""
     package = Path(settings.__file__).parent
     folders = (package / EXAMPLES / name, package.parent / EXAMPLES / name)
     return next((folder for folder in folders if folder.is_dir()), None)

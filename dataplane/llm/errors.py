@@ -67,6 +67,12 @@ SHAPES: Final[dict[RouteType, _Shape]] = {
 """By what was called; others have the shape of OpenAI's."""
 
 
+MESSAGES: Final = {
+    "BodyTooLarge": "the request body is larger than may be held: frontend.http.maxBufferSize, or a limit of a policy"
+}
+"""By reason, in place of the text of its row: clients show no documentation, and images as data URLs are large."""
+
+
 def body(route: RouteType, status: int, reason: str, message: str, field: str = "") -> bytes:
     """The body of an answer. `reason`: a code of `chain/replies`; `field`: what of the request it is about."""
     return _written(SHAPES.get(route, _openai)(status, reason, message, field))
@@ -74,7 +80,7 @@ def body(route: RouteType, status: int, reason: str, message: str, field: str = 
 
 def refused(route: RouteType, reply: Reply, message: str = "", field: str = "") -> Reply:
     """The same answer, as clients of the API read it. `message`: in place of the text of its row."""
-    text = message or reply.body.decode()
+    text = message or MESSAGES.get(reply.reason) or reply.body.decode()
     written = body(route, reply.status, reply.reason, text, field)
     return replace(reply, body=written, content_type=JSON, detail=reply.detail or message)
 

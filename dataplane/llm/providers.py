@@ -25,6 +25,15 @@ ANTHROPIC: Final = Family((b"x-api-key",), (b"anthropic-",))
 AZURE: Final = Family((b"api-key", b"authorization"), (b"openai-", b"x-ms-"))
 GOOGLE: Final = Family((b"authorization", b"x-goog-api-key"), (b"x-goog-",))
 FAMILIES: Final = (OPENAI, ANTHROPIC, AZURE, GOOGLE)
+
+
+def _with_messages(family: Family) -> Family:
+    """Anthropic's API at another provider, which takes its own credentials for it too: Anthropic's newest SDKs send a
+    key as a bearer, older ones in a header of their own."""
+    return Family((*ANTHROPIC.credentials, *family.credentials), ANTHROPIC.prefixes)
+
+
+MESSAGES_ELSEWHERE: Final = {family: _with_messages(family) for family in FAMILIES if family is not ANTHROPIC}
 TOKEN_OF_ANTHROPIC: Final = b"sk-ant-"
 """What its tokens begin with, which clients send as bearers: they are in `authorization` and still its own."""
 
@@ -43,7 +52,7 @@ def _others_of(family: Family) -> tuple[frozenset[bytes], tuple[bytes, ...]]:
     return frozenset(names), tuple(sorted(prefixes))
 
 
-_FOREIGN: Final = {family: _others_of(family) for family in FAMILIES}
+_FOREIGN: Final = {family: _others_of(family) for family in (*FAMILIES, *MESSAGES_ELSEWHERE.values())}
 """Credentials of other APIs, and what their headers begin with."""
 
 
@@ -201,8 +210,8 @@ class Provider(NamedTuple):
     paths: Paths
 
     def family(self, form: Format | None) -> Family:
-        """Whose headers requests of a format have: Messages are Anthropic's wherever they go."""
-        return ANTHROPIC if form in OF_ANTHROPIC else self.row.family
+        """Whose headers requests of a format have: Messages have those of Anthropic's API wherever they go."""
+        return MESSAGES_ELSEWHERE.get(self.row.family, ANTHROPIC) if form in OF_ANTHROPIC else self.row.family
 
     def needs_model(self, form: Format) -> bool:
         """Whether its path has the model's name."""

@@ -107,6 +107,7 @@ def openai(usage: Raw) -> Usage:
         input_text_tokens=_count(took, "text_tokens"),
         input_audio_tokens=_count(took, "audio_tokens"),
         cached_input_tokens=_count(took, "cached_tokens"),
+        cache_creation_input_tokens=_count(took, "cache_write_tokens"),
         output_tokens=_count(usage, "completion_tokens", "output_tokens"),
         output_image_tokens=_count(gave, "image_tokens"),
         output_text_tokens=_count(gave, "text_tokens"),

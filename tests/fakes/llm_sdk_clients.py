@@ -1,9 +1,9 @@
-"""The official clients of LLM providers, unchanged but for base URL and key, by the environment of the SDKs (`llm-python`).
-`loopback/test_llm_sdks` starts it with the addresses as JSON, and writes one name of a function on each line; each is
-answered with one line of JSON: null, or what was wrong.
+"""The official clients of LLM providers, unchanged but for base URL and key, in the environment of the SDKs
+(`llm-python`). `loopback/test_llm_sdks` starts it with the addresses as JSON, and writes one name of a function on each
+line; each is answered with one line of JSON: null, or what was wrong.
 
-Functions that begin with `sdk_` hold for a provider with and without the gateway before it; those that begin with `gateway_`
-are about the gateway.
+Functions that begin with `sdk_` hold for a provider with and without the gateway before it; those that begin with
+`gateway_` are about the gateway, and `demo` about the demo provider of `gatewright up`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ CHAT_TOOLS: Any = [{"type": "function", "function": {"name": "weather", "paramet
 MESSAGE_TOOLS: Any = [{"name": "weather", "description": "of a city", "input_schema": SCHEMA}]
 RESPONSE_TOOLS: Any = [{"type": "function", "name": "weather", "parameters": SCHEMA, "strict": False}]
 GIVEN = json.loads(sys.argv[1])
-"""`openai`, `anthropic`, `azure`, `cohere`: addresses; `key`; `provider`: its own address; `large`: that of the gateway which
-takes large bodies; `who`: of one that wants a key of its clients."""
+"""Addresses by name: `openai`, `anthropic`, `azure`, `cohere`; `own`: no key of the gateway's; `who`: it wants one of its
+clients; `large`: it takes large bodies; `provider`: without the gateway. And `key`."""
 
 
 class Person(pydantic.BaseModel):
@@ -58,6 +58,11 @@ def azure() -> openai.AzureOpenAI:
 def asked(path: str, method: str = "GET") -> Any:
     with urllib.request.urlopen(urllib.request.Request(GIVEN["provider"] + path, method=method)) as answer:
         return json.loads(answer.read() or b"null")
+
+
+def seen() -> Any:
+    """What the provider got since it was last asked."""
+    return asked("/seen") if GIVEN.get("provider") else []
 
 
 # --- openai, chat
@@ -180,7 +185,9 @@ def sdk_response_vision() -> None:
 
 
 def sdk_response_structured() -> None:
-    assert gpt().responses.parse(model="gpt", input="hello", text_format=Person).output_parsed == Person(name="Ann", age=7)
+    assert gpt().responses.parse(model="gpt", input="hello", text_format=Person).output_parsed == Person(
+        name="Ann", age=7
+    )
 
 
 def sdk_embeddings() -> None:
@@ -225,7 +232,9 @@ def claude_stream(model: str) -> Any:
 
 
 def sdk_message() -> None:
-    done = claude().messages.create(model="claude", max_tokens=64, messages=HELLO, system="be kind", stop_sequences=["x"])
+    done = claude().messages.create(
+        model="claude", max_tokens=64, messages=HELLO, system="be kind", stop_sequences=["x"]
+    )
     assert (done.model, done.content[0].text, done.stop_reason) == ("claude-1", TEXT, "end_turn")
     assert (done.usage.input_tokens, done.usage.cache_read_input_tokens) == (8, 3)
 
@@ -352,6 +361,16 @@ def gateway_refuses_in_the_shape_of_the_api() -> None:
     assert other.body["error"]["type"] == "authentication_error"
 
 
+def gateway_own_keys() -> None:
+    """Where the gateway has no key for the provider, a client brings its own."""
+    own = GIVEN["own"]
+    chat = openai.OpenAI(base_url=own + "/v1", api_key="sk-provider", max_retries=0)
+    assert chat.chat.completions.create(model="gpt", messages=HELLO).choices[0].message.content == TEXT
+    for key in ({"api_key": "sk-provider"}, {"auth_token": "sk-provider"}):
+        talk = anthropic.Anthropic(base_url=own, max_retries=0, **key)
+        assert talk.messages.create(model="claude", max_tokens=64, messages=HELLO).model == "claude-1"
+
+
 def gateway_large_bodies() -> None:
     """Five megabytes of an image are too much unless the gateway is configured for them."""
     url = "data:image/png;base64," + "A" * 5_000_000
@@ -368,6 +387,26 @@ def gateway_large_bodies() -> None:
     assert gpt("large").chat.completions.create(model="gpt", messages=talk).choices[0].message.content == TEXT
 
 
+# --- the demo provider
+
+
+def demo() -> None:
+    chat = gpt().chat.completions
+    assert chat.create(model="m", messages=HELLO).choices[0].message.content == "You said: hello"
+    with chat.stream(model="m", messages=HELLO) as stream:
+        stream.until_done()
+        assert stream.get_final_completion().choices[0].message.content == "You said: hello"
+    assert gpt().responses.create(model="m", input="hello").output_text == "You said: hello"
+    with gpt().responses.stream(model="m", input="hello") as events:
+        events.until_done()
+        assert events.get_final_response().output_text == "You said: hello"
+    assert len(gpt().embeddings.create(model="m", input="hello", encoding_format="float").data) == 1
+    with claude().messages.stream(model="m", max_tokens=64, messages=HELLO) as talk:
+        assert talk.get_final_text() == "You said: hello"
+    assert claude().messages.create(model="m", max_tokens=64, messages=HELLO).usage.output_tokens == 3
+    assert claude().messages.count_tokens(model="m", messages=HELLO).input_tokens == 1
+
+
 def raised(kind: type[Exception], ask: Any) -> Any:
     try:
         ask()
@@ -381,10 +420,10 @@ def main() -> None:
     for line in sys.stdin:
         try:
             globals()[line.strip()]()
-            wrong = [each for each in asked("/seen") if each["problems"]]
+            wrong = [each for each in seen() if each["problems"]]
             print(json.dumps(f"the provider: {wrong}" if wrong else None), file=said, flush=True)
         except Exception:
-            print(json.dumps(f"{traceback.format_exc()}\nthe provider: {asked('/seen')}"), file=said, flush=True)
+            print(json.dumps(f"{traceback.format_exc()}\nthe provider: {seen()}"), file=said, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A provider of models, by the environment of the SDKs (`llm-python`): it takes requests by the types that the SDKs
 publish, answers by theirs, and misbehaves when the model's name says so. `loopback/test_llm_sdks` starts it.
 
-It prints its port. `GET /seen` has what it got, and what was wrong with it. A stream of the model `held` goes on after its
-first event when `POST /go` was asked.
+It prints its port. `GET /seen` has what it got, and what was wrong with it. A stream of the model `held` goes on behind
+its first event when `POST /go` was asked.
 """
 
 from __future__ import annotations
@@ -70,15 +70,14 @@ def _lost(given: Value, read: Value, at: str) -> Iterator[str]:
         yield f"{at}: {given!r} was read as {read!r}"
 
 
-class Rerank:
-    """Cohere publishes no type of requests."""
+OF_RERANK = {"model": str, "query": str, "documents": list, "top_n": int, "max_tokens_per_doc": int}
+"""Cohere publishes no type of requests."""
 
-    FIELDS = {"model": str, "query": str, "documents": list, "top_n": int, "max_tokens_per_doc": int}
 
-    def problems(self, body: Value) -> list[str]:
-        wrong = [name for name, each in body.items() if type(each) is not self.FIELDS.get(name)]
-        absent = [name for name in ("model", "query", "documents") if name not in body]
-        return [f"{name}: is wrong or not there" for name in (*wrong, *absent)]
+def problems_of_rerank(body: Value) -> list[str]:
+    wrong = [name for name, each in body.items() if type(each) is not OF_RERANK.get(name)]
+    absent = [name for name in ("model", "query", "documents") if name not in body]
+    return [f"{name}: is wrong or not there" for name in (*wrong, *absent)]
 
 
 # --- what it says
@@ -298,7 +297,7 @@ APIS = {
     "/v1/embeddings": EMBEDDINGS,
     "/v1/messages": MESSAGES,
     "/v1/messages/count_tokens": COUNT,
-    "/v2/rerank": Api(Rerank().problems, BEARER, reranked),
+    "/v2/rerank": Api(problems_of_rerank, BEARER, reranked),
     f"{DEPLOYMENT}/chat/completions": CHAT._replace(keys=OF_AZURE),
     f"{DEPLOYMENT}/embeddings": EMBEDDINGS._replace(keys=OF_AZURE),
 }
@@ -328,7 +327,9 @@ class Provider:
             found.append("anthropic-version: is not there")
         if request.headers["content-type"] != "application/json":
             found.append(f"content-type: {request.headers['content-type']}")
-        self.seen.append({"path": request.path_qs, "model": body.get("model"), "problems": found, "bytes": len(str(body))})
+        self.seen.append(
+            {"path": request.path_qs, "model": body.get("model"), "problems": found, "bytes": len(str(body))}
+        )
         if found:
             return web.json_response({"error": {"message": "; ".join(found)}}, status=422)
         model = body.get("model", "")

@@ -1,5 +1,5 @@
-"""The official SDKs of LLM providers, unchanged but for base URL and key, before a provider that takes what they publish as
-types: the same verdicts with the gateway between them as without it. What they do is in `fakes/llm_sdk_clients`, the
+"""The official SDKs of LLM providers, unchanged but for base URL and key, before a provider that takes what they publish
+as types: the same verdicts with the gateway between them as without it. What they do is in `fakes/llm_sdk_clients`, the
 provider is `fakes/llm_sdk_provider`; both run in the environment of the SDKs, which `scripts/tools` makes."""
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from controlplane.cli import demo
 from tests.conftest import need_tool
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness.patience import PATIENCE
+from tests.harness.ports import reserve
 from tests.harness.processes import tied
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -47,8 +49,13 @@ BACKENDS = {
     # path: provider, more of `ai`, other policies
     "openai": ("openai: {}", MORE, ""),
     "anthropic": ("anthropic: {}", "", ""),
-    "azure": ("azureopenai: {endpoint: own.openai.azure.com, apiVersion: '2024-10-21', deploymentName: deployed}", "", ""),
+    "azure": (
+        "azureopenai: {endpoint: own.openai.azure.com, apiVersion: '2024-10-21', deploymentName: deployed}",
+        "",
+        "",
+    ),
     "cohere": ("custom: {formats: [{type: Rerank}]}", "", ""),
+    "own": ("custom: {formats: [{type: Completions}, {type: Messages}]}", "", ""),
     "who": ("custom: {formats: [{type: Completions}, {type: Messages}]}", "", WHO),
 }
 
@@ -56,8 +63,11 @@ BACKENDS = {
 def route(name: str, port: int, named: str = "") -> str:
     provider, more, policies = BACKENDS[name]
     matches = f"matches: [{{path: {{type: PathPrefix, value: /{name}}}}}]"
-    backend = f"{{ai: {{provider: {{{provider}, host: 127.0.0.1, port: {port}}}}}, policies: {{auth: {{key: {KEY}}}}}}}"
-    return f"{{name: {named or name}, {matches}, policies: {{ai: {{{ROUTES}{more}}}{policies}}}, backends: [{backend}]}}"
+    auth = "" if name == "own" else f", policies: {{auth: {{key: {KEY}}}}}"
+    backend = f"{{ai: {{provider: {{{provider}, host: 127.0.0.1, port: {port}}}}}{auth}}}"
+    return (
+        f"{{name: {named or name}, {matches}, policies: {{ai: {{{ROUTES}{more}}}{policies}}}, backends: [{backend}]}}"
+    )
 
 
 class Running:
@@ -145,3 +155,16 @@ async def test_a_provider_alone(step: str, direct: Running) -> None:
 async def test_a_provider_through_the_gateway(step: str, through: Running) -> None:
     found = await through.ask(step)
     assert found is None, found
+
+
+async def test_the_demo_provider_of_the_example() -> None:
+    server = demo.Server("llm", "models", "127.0.0.1", reserve())
+    demos = demo.Demos(lambda _: None)
+    await demos.apply(frozenset((server,)))
+    base = f"http://127.0.0.1:{server.port}"
+    try:
+        async with sdk(CLIENTS, json.dumps({"openai": base, "anthropic": base, "key": "any"})) as clients:
+            found = await clients.ask("demo")
+            assert found is None, found
+    finally:
+        await demos.stop()

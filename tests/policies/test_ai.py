@@ -114,8 +114,11 @@ def test_headers_of_another_api_do_not_reach_a_provider(carrier: Carrier) -> Non
     assert [name for name in ("x-api-key", "cookie", "anthropic-beta") if received.headers.get(name)] == []
     (received,) = run.carry(post("/v1/messages", CHAT, *secrets), as_json({})).reached
     assert (received.headers["x-api-key"], received.headers["anthropic-beta"]) == ("k", "x")
-    assert received.headers.get("authorization") is None
+    assert received.headers["authorization"] == "Bearer own", "SDKs of Anthropic send keys there too"
     assert received.headers["anthropic-version"] == "2023-06-01"
+    run = carrier.proxy(text("anthropic: {}, host: 127.0.0.1, port: 9001"))
+    (received,) = run.carry(post("/v1/messages", CHAT, *secrets), as_json({})).reached
+    assert (received.headers["x-api-key"], received.headers.get("authorization")) == ("k", None)
 
 
 KEYS = {

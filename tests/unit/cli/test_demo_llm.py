@@ -1,4 +1,4 @@
-"""The demo provider of models, over HTTP. The official SDKs look at it in `loopback/test_llm_demo`."""
+"""The demo provider of models, over HTTP. The official SDKs look at it in `loopback/test_llm_sdks`."""
 
 from __future__ import annotations
 

@@ -95,8 +95,12 @@ def test_parameters_of_the_client_stay_but_for_ours() -> None:
 
 
 def test_messages_have_headers_of_anthropic_wherever_they_go() -> None:
+    assert provider("anthropic", Settings()).family(Format.MESSAGES) is ANTHROPIC
     found = provider("custom", Settings(formats=((Format.MESSAGES, ""),)))
-    assert found.family(Format.MESSAGES) is ANTHROPIC
+    of_messages = found.family(Format.MESSAGES)
+    assert not is_foreign(of_messages, b"anthropic-beta", b"x") and is_foreign(of_messages, b"openai-beta", b"x")
+    for name in (b"x-api-key", b"authorization"):
+        assert not is_foreign(of_messages, name, b"Bearer k"), "SDKs of Anthropic send a key in either"
     assert found.family(Format.COMPLETIONS) is OPENAI
     assert found.family(None) is OPENAI
 
@@ -123,4 +127,5 @@ def test_headers_of_one_api_do_not_go_to_another(family: Family, kept: set[str])
 
 def test_a_token_of_anthropic_goes_there_as_a_bearer() -> None:
     assert not is_foreign(ANTHROPIC, b"authorization", b"Bearer sk-ant-oat01-x")
+    assert is_foreign(ANTHROPIC, b"authorization", b"Bearer sk-proj-x"), "a key of another provider"
     assert len(FAMILIES) == 4

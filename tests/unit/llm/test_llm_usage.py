@@ -17,7 +17,7 @@ CHAT = {
         "prompt_tokens": 10,
         "completion_tokens": 5,
         "total_tokens": 15,
-        "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 1},
+        "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 2, "audio_tokens": 1},
         "completion_tokens_details": {"reasoning_tokens": 2, "audio_tokens": 3},
     },
 }
@@ -30,6 +30,7 @@ def test_completions() -> None:
         input_tokens=10,
         provider_input_tokens=10,
         cached_input_tokens=4,
+        cache_creation_input_tokens=2,
         input_audio_tokens=1,
         output_tokens=5,
         output_audio_tokens=3,
