@@ -32,8 +32,8 @@ CHAT_TOOLS: Any = [{"type": "function", "function": {"name": "weather", "paramet
 MESSAGE_TOOLS: Any = [{"name": "weather", "description": "of a city", "input_schema": SCHEMA}]
 RESPONSE_TOOLS: Any = [{"type": "function", "name": "weather", "parameters": SCHEMA, "strict": False}]
 GIVEN = json.loads(sys.argv[1])
-"""Addresses by name: `openai`, `anthropic`, `azure`, `cohere`; `own`: no key of the gateway's; `who`: it wants one of its
-clients; `large`: it takes large bodies; `provider`: without the gateway. And `key`."""
+"""Addresses by name: `openai`, `anthropic`, `azure`, `cohere`; `own`: no key of the gateway's; `who`: it wants one of
+its clients; `large`: it takes large bodies; `provider`: without the gateway. And `key`."""
 
 
 class Person(pydantic.BaseModel):

@@ -1,5 +1,5 @@
-"""The commands of README.md and of the pages of `examples/quickstart`, `routing`, `policies`, `llm` and `https`, typed as
-they stand there, but for ports and folders, while `gatewright up` runs what the page has."""
+"""The commands of README.md and of the pages of `examples/quickstart`, `routing`, `policies`, `llm` and `https`, typed
+as they stand there, but for ports and folders, while `gatewright up` runs what the page has."""
 
 from __future__ import annotations
 
