@@ -1,5 +1,5 @@
-"""The official SDKs of LLM providers, unchanged but for base URL and key, before a provider that takes what they publish
-as types: the same verdicts with the gateway between them as without it. What the clients do is in
+"""The official SDKs of LLM providers, unchanged but for base URL and key, before a provider that takes what they
+publish as types: the same verdicts with the gateway between them as without it. What the clients do is in
 `fakes/llm_sdk_clients`; the provider is `fakes/llm_sdk_provider`. Both run in an environment of their own, which
 `scripts/tools` makes."""
 
