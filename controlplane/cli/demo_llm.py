@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from controlplane.cli.demo import Handler, Server
 
 Value = dict[str, Any]  # Any: JSON
-CREATED = 1_700_000_000
+_CREATED = 1_700_000_000
 """When everything was made, in seconds since 1970: a demonstration says the same each time."""
-DIMENSIONS = 8
+_DIMENSIONS = 8
 """Numbers of an embedding."""
 
 
@@ -66,7 +66,7 @@ def _completion(asked: Asked) -> Value:
 
 
 def _chat(asked: Asked, kind: str) -> Value:
-    return {"id": "chatcmpl-demo", "object": kind, "created": CREATED, "model": asked.model}
+    return {"id": "chatcmpl-demo", "object": kind, "created": _CREATED, "model": asked.model}
 
 
 def _usage(asked: Asked, inputs: str, outputs: str) -> Value:
@@ -99,7 +99,7 @@ def _response(asked: Asked, text: str | None = None, status: str = "completed") 
     return {
         "id": "resp-demo",
         "object": "response",
-        "created_at": CREATED,
+        "created_at": _CREATED,
         "model": asked.model,
         "status": status,
         "error": None,
@@ -202,7 +202,7 @@ def _embeddings(asked: Asked) -> Value:
 
 def _vector(text: str) -> list[float]:
     """Equal texts have equal vectors; nothing else is to be had of them."""
-    return [sum(map(ord, text[place::DIMENSIONS])) % 1000 / 1000 for place in range(DIMENSIONS)]
+    return [sum(map(ord, text[place::_DIMENSIONS])) % 1000 / 1000 for place in range(_DIMENSIONS)]
 
 
 # --- HTTP
