@@ -93,6 +93,7 @@ class Exchange(Variables):
     """
 
     __slots__ = (
+        "as_routed",
         "asked_authority",
         "asked_host",
         "asked_target",
@@ -276,6 +277,8 @@ class Exchange(Variables):
     deadline: float
     attempt_deadline: float
     """Monotonic seconds at which the request, or the present attempt up to its response head, has to be done."""
+    as_routed: object
+    """The request as its route left it (`proxy/attempt/backend_steps.AsRouted`); set where another try may need it."""
     resendable: bytes | None
     """The content that went upstream with the head, while it is all of it and can be sent again; else None."""
     retries: Tries | None

@@ -80,8 +80,6 @@ class PolicyTranslation:
     """`Accepted` True, but fields refuse what they cover."""
     refusing: frozenset[str]
     """Names of these fields."""
-    locking: frozenset[str] = frozenset()
-    """Fields that stand for others which the wire lacks (`refuses_as`): who sets the field itself opens none."""
     unresolved: Condition | None = None
     unfinished: bool = False
     """Whether a backend or Secret is not there: perhaps it is still being written."""
@@ -176,22 +174,18 @@ def _refused(
     for name, message in whole.items():
         envelope.complete(Phase.FRONTEND, message)
         fields.append((Setting(Phase.FRONTEND, name), message.SerializeToString(deterministic=True)))
-    refusing = {row.refuses_as or row.name: row for row in guards}
-    for name, row in refusing.items():
+    for row in guards:
         message = policy_pb2.Policy(invalid=why)
-        getattr(message, name).SetInParent()
+        getattr(message, row.name).SetInParent()
         phase = _phase(row, policy)
         envelope.complete(phase, message)
-        if row.refuses_as:
-            message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
-        fields.append((Setting(phase, name), message.SerializeToString(deterministic=True)))
+        fields.append((Setting(phase, row.name), message.SerializeToString(deterministic=True)))
     return PolicyTranslation(
         fields=tuple(fields),
         order=envelope.order,
         override=envelope.override,
         refused=Condition("Accepted", False, "Invalid", why + closed + acting),
-        refusing=frozenset(refusing),
-        locking=frozenset(row.refuses_as for row in guards if row.refuses_as),
+        refusing=frozenset(row.name for row in guards),
     )
 
 
@@ -288,14 +282,11 @@ def claims(key: ObjectKey, policy: PlacedPolicy) -> dict[ClaimKey, tuple[Claim[O
     made = policy.translation
     return {
         ClaimKey(place, key): tuple(
-            Claim(key, place, setting, made.order, _locks(made, setting)) for setting, _ in made.fields
+            Claim(key, place, setting, made.order, made.override and _inherits(setting.phase))
+            for setting, _ in made.fields
         )
         for place in policy.places
     }
-
-
-def _locks(made: PolicyTranslation, setting: Setting) -> bool:
-    return setting.field in made.locking or (made.override and _inherits(setting.phase))
 
 
 def _inherits(phase: Phase) -> bool:

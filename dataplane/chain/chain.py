@@ -53,6 +53,7 @@ class Chain:
         "response",
         "response_body",
         "response_hooks",
+        "takes_body",
         "writes",
     )
 
@@ -65,6 +66,8 @@ class Chain:
         self.reads_whole = False
         """Of these bytes the listener's are some: a step reads the whole body."""
         self.publishes = any(step.publishes for step in self.filters)
+        self.takes_body = any(step.takes_body for step in self.filters)
+        """As `Filter.takes_body`, of one of them."""
         for step in self.filters:
             request, response = streaming.on_request(step), streaming.on_response(step)
             streams = step.makes_stages or step.request_stream is not None or step.response_stream is not None

@@ -53,6 +53,7 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
         end=_end(filters, key) if any(each.end for each in present) else None,
         response_body=_most({each.response_body for each in present}),
         makes_stages=any(each.makes_stages or each.request_stream or each.response_stream for each in present),
+        takes_body=bool(whose) or any(each.takes_body for each in present),
         writes=expressions.headers_read(programs).union(*(each.writes for each in present)),
     )
 

@@ -68,6 +68,8 @@ class Filter:
     writes: frozenset[bytes] = frozenset()
     """Names of request headers (`heads.plain_name`) that the policy sets, takes out or judges by: where none is in the
     head, a client's trailer of that name must not pass for one either (RFC 9110 6.5.1). `EVERY_HEADER`: any of them."""
+    takes_body: bool = False
+    """The request hook reads the content of the request, or makes other content."""
     silent: bool = False
     """The hooks answer None, always and at once: nobody has to look."""
     response_body: int = 0

@@ -212,6 +212,23 @@ ROWS: tuple[Row, ...] = (
         refuses=True,
         secrets=backend_auth.secrets,
     ),
+    Row(
+        "backend_ext_auth",
+        ext_auth.of_backend,
+        SETTING,
+        "a step of the backend, on each try before its kind: the server judges what the route sends",
+        "backend",
+        refuses=True,
+        per_target=True,
+    ),
+    Row(
+        "backend_transformation",
+        transformation.of_backend,
+        SETTING,
+        "the same, for who may be sent there",
+        "backend",
+        per_target=True,
+    ),
     Row("frontend_tcp", frontend_tcp.build, FRONTEND, "set on sockets, before anything is read; of a Gateway", "tcp"),
     Row(
         "proxy_protocol",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dataplane.chain.filter import Filter
     from dataplane.chain.reply import Reply
     from dataplane.exchange import Work
+    from dataplane.proxy.attempt.as_routed import AsRouted
     from dataplane.proxy.attempt.replay import BodyCopy, NeedsBody
     from dataplane.proxy.attempt.tries import Retries
     from dataplane.proxy.context import Context
@@ -59,6 +60,7 @@ class ActiveExchange(_Leasing):
     backend_plan: BackendPlan
     up: Upstream | None
     outgoing: Outgoing  # the present try, where its backend has finishers; else not there
+    as_routed: AsRouted
     body_copy: BodyCopy | None
     mirroring: NeedsBody | None
     delayed_response: DelayedResponse | None

@@ -196,6 +196,7 @@ class Context:
                 wake_at=self.deadlines.wake_at,
                 make_future=self.make_future,
                 clock=self.clock,
+                services=self,
             )
         return self._calls
 

@@ -156,13 +156,14 @@ def _with_own(swap: Swap, key: str, position: Position, record: BackendRecord, p
     interns, store = swap.of.interns, swap.of.store
     place = position._replace(sections=(part.selector, part.name))
     own, rules, _ = policies.of_backend(interns, store, place, ())
+    own = own.without_steps(policies.of_backend(interns, store, position, ())[0])
     if policy:
         inline = (*record.inline, *_inline_of_part(store, key, part))
         part = replace(part, of_kind=policies.of_backend(interns, store, place, inline)[2].get(policy))
     if not record.inline or part.backend.startswith(f"{key}/"):  # its own Backend has them already
         return replace(part, own=own, rules=rules)
     above, rules_above, _ = policies.of_inline(swap.of.interns, record.inline)
-    return replace(part, own=own, rules=rules, above=above, rules_above=rules_above)
+    return replace(part, own=own, rules=rules, above=above.without_steps(), rules_above=rules_above)
 
 
 def _inline_of_part(store: Store, key: str, part: Part) -> Iterator[Attached[Built]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize, ref
@@ -40,14 +41,24 @@ CONNECTING = {
     "backend_client_certificate": "client",
     "backend_tunnel": "tunnel",
     "backend_auth": "auth",
+    "backend_ext_auth": "ext_auth",
+    "backend_transformation": "transformation",
 }
-"""Policies about connections to a backend, and their fields of `upstream/settings.Settings`."""
+"""Policies about connections to a backend and what is sent there, and their fields of `upstream/settings.Settings`."""
 
-REFUSED: dict[str, Callable[..., Tls | ClientCertificate | Tunnel | Auth]] = {
+
+@lru_cache(1024)
+def _refused_ext_auth(refused: str) -> Filter:
+    """One for equal reasons: settings are compared."""
+    return refusing("backend_ext_auth", refused)
+
+
+REFUSED: dict[str, Callable[..., Tls | ClientCertificate | Tunnel | Auth | Filter]] = {
     "backend_tls": Tls,
     "backend_client_certificate": ClientCertificate,
     "backend_tunnel": Tunnel,
     "backend_auth": refused_auth,
+    "backend_ext_auth": _refused_ext_auth,
 }
 """What stands for one that cannot be built."""
 
@@ -159,7 +170,7 @@ class Interns:
 
     def _inline(self, index: int, row: Row, raw: bytes, policy: policy_pb2.Policy, owner: str) -> Built:
         config = getattr(policy, row.name)
-        if row.kind in (SETTING, OF_KIND) and row.secrets is no_secrets:
+        if row.kind in (SETTING, OF_KIND) and row.secrets is no_secrets and not row.per_target and not policy.invalid:
             value = self.kept((index, raw))
             return Built(index, row, self.keep((index, raw), build(row, config, self.env)) if value is None else value)
         target = owner if row.per_target else ""

@@ -268,6 +268,9 @@ class BackendPlan:
     finishers: tuple[Finisher, ...] | None = None
     """Who finishes each request that is sent to it (`upstream/outgoing`): what is attached to the backend itself, in
     the order of the table there. None: nobody. Never of a backend that only has parts: they have their own."""
+    steps: Chain | None = None
+    """Steps of the backend (`backend.extAuth`, `backend.transformation`), on each try before its kind. Of a backend that
+    has parts they see what clients send; those of a part what is sent to that. None: there are none."""
     far: tuple[Endpoint, ...] = ()
     """Endpoints that are for proxies of other zones: for when all of `endpoints` are evicted."""
     own: Settings = NO_SETTINGS
@@ -358,10 +361,12 @@ def at_host(key: str, host: str, port: int, tls: Tls | None) -> BackendPlan:
 def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:
     """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
     where = plan.where
-    if plan.of_kind is not None:  # settings are for its parts
+    all_settings = plan.own.over(settings)
+    steps = all_settings.steps
+    plan.steps = Chain(steps) if steps else None
+    if plan.of_kind is not None:  # other settings are for its parts
         plan.kind, plan.refused = REFUSED if where.refused else where.kind, where.refused
         return plan
-    all_settings = plan.own.over(settings)
     if all_settings.tls is None and where.speaks_tls is not None:
         all_settings = replace(all_settings, tls=where.speaks_tls)
     made = finished(all_settings, version or where.version, where.name)

@@ -18,6 +18,7 @@ from dataplane.upstream.connecting import connect, leave_endpoint
 from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, offered
 
 if TYPE_CHECKING:
+    from dataplane.chain.chain import Chain
     from dataplane.exchange import Exchange
     from dataplane.http.messages import Peer, ResponseHead
     from dataplane.upstream.endpoint import Endpoint, Pool
@@ -57,6 +58,10 @@ class BackendPlan(Protocol):
     """Its own name, for the Host header; b"": it has none."""
     guard: Guard | None
     """Who carries out `rules`; None: there are none, or no request has come yet."""
+
+    @property
+    def steps(self) -> Chain | None:
+        """Steps of the backend, before the finishers; None: there are none."""
 
     @property
     def finishers(self) -> Sequence[Finisher] | None:

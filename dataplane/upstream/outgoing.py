@@ -191,24 +191,27 @@ def _one(each: Finisher, out: Outgoing) -> Awaitable[None] | None:
 
 
 class Finishing:
-    """Finishers run for what has no steps: a call, a copy. What they wait for runs them on; no Task."""
+    """What has to be done before something is sent for which no steps wait: a call, a copy. What it waits for runs it
+    on; no Task. `make`: does it at once, or gives what is to be awaited; raises `Unfinished`, at once or later."""
 
-    __slots__ = ("_done", "_out", "_work")
+    __slots__ = ("_done", "_make", "_work")
 
-    def __init__(self, out: Outgoing, done: Callable[[Outgoing, Unfinished | None], None]) -> None:
-        self._out = out
+    def __init__(
+        self, make: Callable[[], Awaitable[None] | None], done: Callable[[Unfinished | None], None]
+    ) -> None:
+        self._make = make
         self._done = done
         self._work: Generator[Any, None, None] | None = None
 
     def begin(self) -> None:
         """`done` may be called before this returns."""
         try:
-            waits = finish(self._out)
+            waits = self._make()
         except Exception as error:  # as in `_go_on`
-            self._done(self._out, _unfinished(error))
+            self._done(_unfinished(error))
             return
         if waits is None:
-            self._done(self._out, None)
+            self._done(None)
         else:
             self._work = waits.__await__()
             self._go_on(None)
@@ -237,7 +240,7 @@ class Finishing:
 
     def _end(self, error: Unfinished | None) -> None:
         self._work = None
-        self._done(self._out, error)
+        self._done(error)
 
 
 def _unfinished(error: BaseException) -> Unfinished:

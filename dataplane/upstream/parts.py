@@ -79,7 +79,7 @@ def plan_of(
     if part.above is not NO_SETTINGS or part.rules_above is not None:
         plan = plan.topped(part.above, part.rules_above)
     if part.own is not NO_SETTINGS or policies.backend is not NO_SETTINGS:
-        plan = plan.under(part.own.over(policies.backend), 0)
+        plan = plan.under(part.own.over(policies.backend.without_steps()), 0)
     rules = policies.rules if part.rules is None else part.rules.over(policies.rules)
     if rules is not None:
         plan = plan.guarded(rules)

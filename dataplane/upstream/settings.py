@@ -16,6 +16,7 @@ from dataplane.upstream.versions import BY_REQUEST, HTTP1, HTTP2, NAMES
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
+    from dataplane.chain.filter import Filter
     from dataplane.http.messages import Peer
     from dataplane.tls.client import ClientSecurity, Kept
 
@@ -131,10 +132,13 @@ class Settings:
     client: ClientCertificate | None = None
     tunnel: Tunnel | None = None
     auth: Auth | None = None
+    ext_auth: Filter | None = None
+    transformation: Filter | None = None
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.http, self.tcp, self.tls, self.client, self.tunnel, self.auth)))
+        how, what = (self.http, self.tcp, self.tls, self.client, self.tunnel), (self.auth, *self.steps)
+        object.__setattr__(self, "_hash", hash((how, what)))
 
     def __hash__(self) -> int:
         return self._hash
@@ -150,12 +154,37 @@ class Settings:
             self.client or less.client,
             self.tunnel or less.tunnel,
             self.auth or less.auth,
+            self.ext_auth or less.ext_auth,
+            self.transformation or less.transformation,
         )
 
     @property
+    def is_connecting(self) -> bool:
+        """Whether they say how to connect, and nothing else."""
+        return self.auth is None and self.ext_auth is None and self.transformation is None
+
+    @property
     def connecting(self) -> Settings:
-        """Of these what calls inherit: how to connect, and no credential."""
-        return self if self.auth is None else replace(self, auth=None)
+        """Of these what calls inherit: how to connect, no credential and no step."""
+        return self if self.is_connecting else Settings(self.http, self.tcp, self.tls, self.client, self.tunnel)
+
+    @property
+    def steps(self) -> tuple[Filter, ...]:
+        """The steps of a backend, in their order (decisions, Order): who decides sees what the route sends."""
+        return tuple(each for each in (self.ext_auth, self.transformation) if each is not None)
+
+    def without_steps(self, others: Settings | None = None) -> Settings:
+        """What is for the parts of a backend: its steps act before its kind. `others`: whose steps these are, where not
+        all go."""
+        if self.ext_auth is None and self.transformation is None:
+            return self
+        if others is None:
+            return replace(self, ext_auth=None, transformation=None)
+        return replace(
+            self,
+            ext_auth=None if self.ext_auth is others.ext_auth else self.ext_auth,
+            transformation=None if self.transformation is others.transformation else self.transformation,
+        )
 
 
 NO_SETTINGS: Final = Settings()

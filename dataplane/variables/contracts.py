@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from dataplane.http.body import Room
     from dataplane.http.rules import HttpRules
 
 
@@ -23,6 +24,10 @@ class Services(Protocol):
     @property
     def turns(self) -> ComputingTurns:
         """Those of the worker's loop."""
+
+    @property
+    def room(self) -> Room:
+        """For bodies that are held."""
 
 
 class ComputingTurns(Protocol):

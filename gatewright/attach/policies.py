@@ -57,14 +57,15 @@ class Policy:
     """How a rule of an HTTPRoute has it too: "filter" or "field"."""
     security: bool = False
     """Whether it refuses what it protects when it cannot act as written. Of others the last good version acts on."""
-    refuses_as: str = ""
-    """Of a security policy that waits as a whole: the policy that stands for it on the wire and refuses."""
     merge: str = ""
     """How several act together; "": the most specific acts alone."""
     subset: str = FULL
     """Of `backend`: the smallest set that has it."""
     carries: tuple[str, ...] = (HTTP,)
     """Of `backend`: what routes carry on which it has a meaning. Under others it is refused by decision."""
+    is_step: bool = False
+    """Of `backend`: whether it acts on requests before the kind of the backend does. Parts of a backend (MCP servers,
+    LLM providers) do not take it over: their requests are the kind's own."""
     conditional: bool = False
     """Whether it may be a list of conditions with a policy each."""
     waits: tuple[Waits, ...] = ()
@@ -278,22 +279,21 @@ POLICIES: Final[tuple[Policy, ...]] = (
         subset=SIMPLE,
     ),
     Policy(
-        name="backend_transformation",
-        part=BACKEND,
-        written="transformation",
-        does="changes what one backend gets, by expressions",
-        subset=WITH_AI,
-        waits=(Waits(),),
-    ),
-    Policy(
         name="backend_ext_auth",
         part=BACKEND,
         written="ext_auth",
         in_file="ext_authz",
         does="asks a server about requests to one backend",
         security=True,
-        refuses_as="backend_tls",
-        waits=(Waits(),),
+        is_step=True,
+    ),
+    Policy(
+        name="backend_transformation",
+        part=BACKEND,
+        written="transformation",
+        does="changes what one backend gets, and what it answers, by expressions",
+        subset=WITH_AI,
+        is_step=True,
     ),
     # Of clients' connections, and what is reported about requests.
     Policy(name="frontend_tcp", part=FRONTEND, written="tcp", does="keepalive of clients' connections"),

@@ -399,6 +399,8 @@ class MemoryProxy:
             random=lambda: 0.0,
             kinds=self.kinds,
         )
+        if isinstance(calls, HttpCalls):
+            calls.services = self.context
         self.exported: list[Any] = []
         """Records for collectors, of whatever signal."""
         self.context.exporters.add = self._export  # type: ignore[method-assign]  # there is no loop to send them on

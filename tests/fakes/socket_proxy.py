@@ -106,6 +106,7 @@ class SocketProxy:
             clock=self.clock,
             kinds=KINDS,
         )
+        calls.services = self.context
         self.acceptor = Acceptor(self.context, loop)
         self.port = self.udp_port = 0
 

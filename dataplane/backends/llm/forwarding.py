@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm import credentials, facts, outcomes
-from dataplane.backends.terminating.forwarding import REASONS, Forwarding
+from dataplane.backends.terminating.forwarding import Forwarding, reply_of
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.llm.providers import Place
     from dataplane.llm.routes import RouteType
-    from dataplane.upstream.outgoing import Outgoing, Unfinished
+    from dataplane.upstream.outgoing import Outgoing
 
 MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
@@ -54,16 +54,15 @@ class Passing(Forwarding):
         self._route = route
         self._is_counted = False
 
-    def _finished(self, out: Outgoing, error: Unfinished | None) -> None:
-        if error is None:
-            credentials.placed(out, self._place)
-        super()._finished(out, error)
+    def _finished(self, out: Outgoing) -> None:
+        credentials.placed(out, self._place)
+        super()._finished(out)
 
     def broke(self, error: CallFailed) -> None:
         if self._is_passing:
             self.out.lost()
         else:
-            self._x.reply(errors.refused(self._route, made(REASONS[error.cause], str(error))))
+            self._x.reply(errors.refused(self._route, reply_of(error)))
 
     def over_whole(self) -> None:
         self._count()

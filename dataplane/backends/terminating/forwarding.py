@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.contract import Taker
     from dataplane.carriers import Upstream
     from dataplane.chain.calls import CallRequest
+    from dataplane.chain.reply import Reply
     from dataplane.http.messages import ResponseHead
 
 REASONS: Final = {
@@ -28,9 +29,15 @@ REASONS: Final = {
     "timeout": "UpstreamTimeout",
     "lost": "UpstreamFailed",
     "invalid": "UpstreamInvalid",
-    "unfinished": "BackendAuthFailed",
+    "unfinished": "BackendAuthenticationFailed",
+    "too_large": "UpstreamInvalid",
 }
-"""By `CallFailed.cause`: why there is no answer (`chain/replies`)."""
+"""By `CallFailed.cause`: why there is no answer (`chain/replies`), where the failure itself has no reason."""
+
+
+def reply_of(error: CallFailed) -> Reply:
+    """What a client reads when there is no answer."""
+    return made(error.reason or REASONS[error.cause], str(error))
 
 
 class Forwarding(Call):
@@ -84,7 +91,7 @@ class Forwarding(Call):
         if self._is_passing:
             self.out.lost()
         else:
-            self.out.x.reply(made(REASONS[error.cause], str(error)))
+            self.out.x.reply(reply_of(error))
 
     def over_whole(self) -> None:
         """All of the answer is here: the client gets its last part now."""
@@ -117,7 +124,7 @@ class Forwarding(Call):
 
     def lease_ready(self, up: Upstream) -> None:
         here = self._is_request_here
-        up.begin(self, self.block, self.body, here and not self._lines)
+        up.begin(self.consumer, self.block, self.body, here and not self._lines)
         if here and self._lines:
             up.trailers(self._lines)
         elif not here:

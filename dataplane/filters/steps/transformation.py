@@ -89,7 +89,14 @@ def build(config: traffic_pb2.Transformation, env: Env) -> Filter | None:
         silent=request.is_silent and response.is_silent and not reads_request,
         response_body=env.buffer_limit if reads else 0,
         writes=request.names,
+        takes_body=bool(reads_request),
     )
+
+
+def of_backend(config: traffic_pb2.Transformation, env: Env) -> Filter:
+    """That of `backend.transformation`, a step of the backend. One that changes nothing still takes the place of what
+    stands above it. Raises `Refused`."""
+    return build(config, env) or Filter(NAME)
 
 
 # --- reading the configuration

@@ -12,7 +12,7 @@ from dataplane.carriers import REFUSED, UNSENT
 from dataplane.chain.replies import made
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.proxy import grpc_calls
-from dataplane.proxy.attempt import mirrors, outgoing, retries
+from dataplane.proxy.attempt import backend_steps, mirrors, outgoing, retries
 from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.layers import registry as layers
@@ -101,13 +101,14 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
     if x.has_body and (x.retries is not None or copies is not None):
         x.body_copy = BodyCopy(x.may_hold(WHOLE_BODY), context.room, x.length, copies, x.retries is not None)
         x.body_copy.trailers = request_body.passing_trailers(x)
+    had_body = x.has_body  # steps of the backend may make one
     attempt(x, context)
-    if copies is not None and not x.has_body:
+    if copies is not None and not had_body:
         copies.send(b"")
 
 
-def attempt(x: ActiveExchange, context: Context, is_finished: bool = False) -> None:
-    """One try: get a carrier, of the backend's kind, and send on it. `is_finished`: by the backend's finishers."""
+def attempt(x: ActiveExchange, context: Context) -> None:
+    """One try: run the steps of the backend, get a carrier of its kind, and send on it."""
     backend = x.table.backends.get(x.target_plan.backend)
     if backend is None:
         x.reply(made("InvalidBackend", x.target_plan.backend))
@@ -116,22 +117,35 @@ def attempt(x: ActiveExchange, context: Context, is_finished: bool = False) -> N
     if policies.backend is not NO_SETTINGS or policies.rules is not None or version:
         backend = backend.beneath(policies.backend, policies.rules, version)
     x.backend_plan = backend
+    if backend.steps is not None:
+        backend_steps.run(x, context, _finish)
+    elif backend.application or backend.finishers is not None:
+        _finish(x, context)
+    else:  # as `_lease`: most requests
+        if policies.timeouts.backend_request is not None or backend.request_timeout is not None:
+            limit(x, context)
+        leases = context.leases
+        leases.backends[backend.kind].begin(x, backend, leases)
+
+
+def _finish(x: ActiveExchange, context: Context) -> None:
+    """The steps of the backend have run: its finishers follow."""
+    backend = x.backend_plan
     if backend.application:
         refused = layers.refusal(x)
         if refused is not None:
             x.reply(refused)
             return
-    if backend.finishers is not None and not is_finished:
-        outgoing.finish(x, context, _attempt_finished)
-        return
-    if policies.timeouts.backend_request is not None or backend.request_timeout is not None:
+    if backend.finishers is not None:
+        outgoing.finish(x, context, _lease)
+    else:
+        _lease(x, context)
+
+
+def _lease(x: ActiveExchange, context: Context) -> None:
+    if x.policies.timeouts.backend_request is not None or x.backend_plan.request_timeout is not None:
         limit(x, context)
-    leases = context.leases
-    leases.backends[backend.kind].begin(x, backend, leases)  # as `leases.begin`
-
-
-def _attempt_finished(x: ActiveExchange, context: Context) -> None:
-    attempt(x, context, True)
+    context.leases.begin(x, x.backend_plan)
 
 
 def send(x: ActiveExchange, up: Upstream) -> None:

@@ -48,7 +48,7 @@ class BodyCopy:
         self.trailers = b""
         """Trailer lines that go upstream behind it, once it is whole."""
         if expected > limit:
-            self._give_up()
+            self.give_up()
 
     def sent(self, data: bytes, done: bool) -> None:
         """Content that goes upstream now; `done`: it is the last of the body."""
@@ -57,7 +57,7 @@ class BodyCopy:
         if data:
             self.size += len(data)
             if self.size > self.limit or not self.room.take(len(data)):
-                self._give_up()
+                self.give_up()
                 return
             self.taken += len(data)
             gather(self.pieces, data)
@@ -81,6 +81,17 @@ class BodyCopy:
             self.pieces[:] = [b"".join(self.pieces)]
         return self.pieces[0] if self.pieces else b""
 
+    def tell(self, body: bytes) -> None:
+        """All content as the route left it is here, before the steps of a backend: that is what who waits gets."""
+        waits, self.waits = self.waits, None
+        if waits is not None:
+            waits.send(body, self.trailers)
+
+    def restart(self) -> None:
+        """Another try begins with content that is kept elsewhere."""
+        self._clear()
+        self.size = 0
+
     def no_more_tries(self) -> None:
         """There will be no other try."""
         self.retried = False
@@ -98,7 +109,8 @@ class BodyCopy:
         else:
             waits.skip("aborted")
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """It cannot be kept: there is no other try, and nothing for who waits."""
         self.too_large = True
         self._clear()
         waits, self.waits = self.waits, None

@@ -15,6 +15,7 @@ from dataplane.proxy import grpc_calls
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.response import delayed_responses, tunnel
+from dataplane.proxy.steps.response_steps import BACKEND
 from dataplane.upstream import balance, lease
 
 if TYPE_CHECKING:
@@ -54,11 +55,13 @@ def begins(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> No
             delayed_responses.respond(x, head, first, end)
         return
     route, target, gateway = x.policies.chain.response, x.target_plan.chain.response, x.listener.chain.response
+    steps = x.backend_plan.steps if x.stage == BACKEND else None
+    own = None if steps is None else steps.response
     undecided = retries is not None and not retries.decided
     block, low = head.block, head.low
     if not head.is_dated:
         block, low = dates.dated(head), None
-    if route is None and target is None and gateway is None and not undecided:
+    if route is None and target is None and gateway is None and own is None and not undecided:
         telemetry = x.listener.telemetry
         if telemetry is not None and telemetry.reads_headers:
             x.response = Head(block, low)
@@ -72,7 +75,7 @@ def begins(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> No
         return
     x.response = Head(block, low)
     reads = x.policies.chain.response_body or x.target_plan.chain.response_body or x.listener.chain.response_body
-    if reads or undecided:
+    if reads or undecided or (steps is not None and steps.response_body):
         delayed_responses.buffer(x, head, first, end)
     else:
         delayed_responses.respond(x, head, first, end)

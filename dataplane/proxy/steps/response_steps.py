@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dataplane.chain.filter import Filter
     from dataplane.proxy.active import ActiveExchange
 
-GATEWAY, ROUTE, TARGET, UPSTREAM = range(4)
+GATEWAY, ROUTE, TARGET, UPSTREAM, BACKEND = range(5)
 """`Exchange.stage`: how far the descent came."""
 
 Outcome = Reply | Coroutine[Any, Any, Reply | None] | None
@@ -30,6 +30,8 @@ Outcome = Reply | Coroutine[Any, Any, Reply | None] | None
 def chains_of(x: ActiveExchange) -> list[tuple[int, Chain]]:
     """The chains whose steps were entered, with their stages, innermost first."""
     chains: list[tuple[int, Chain]] = []
+    if x.stage == BACKEND and x.backend_plan.steps is not None:
+        chains.append((BACKEND, x.backend_plan.steps))
     if x.target_plan is not None and x.stage >= TARGET:
         chains.append((TARGET, x.target_plan.chain))
     if x.policies is not None and x.stage >= ROUTE:
@@ -64,7 +66,7 @@ def is_stream(x: ActiveExchange) -> bool:
 def run_fast(x: ActiveExchange) -> Outcome:
     """As `run`, for the answer of an upstream: in most cases the steps of the route are all, and one call."""
     route: Chain = x.policies.chain
-    if x.target_plan.chain.response is not None or x.listener.chain.response is not None:
+    if x.stage == BACKEND or x.target_plan.chain.response is not None or x.listener.chain.response is not None:
         return run(x)
     answer = None if route.response is None else route.response(x)
     if answer is None:

@@ -204,7 +204,7 @@ class Call(Sending):
     # --- as a holder and a consumer
 
     def lease_ready(self, up: Upstream) -> None:
-        up.begin(self, self.block, self.body, self.length != UNKNOWN)
+        up.begin(self.consumer, self.block, self.body, self.length != UNKNOWN)
         _wake(self._writer)
 
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:

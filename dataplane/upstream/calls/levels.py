@@ -2,7 +2,7 @@
 
 A call takes from the levels above it only how to connect: `tcp`, `tls`, `http`, `tunnel` (`Settings`), `limits` and
 `health` (`Rules`). Credentials, transformations and authorization act on it only where they are attached to the backend
-that is called, or written at the call: they come with its plan (`BackendPlan.finishers`), never from above. So a
+that is called, or written at the call: they come with its plan (`finishers`, `steps`), never from above. So a
 route's credential never reaches a key server, and an authorization server is not asked about itself.
 
 Which levels: for the sake of a request, those of its rule, route, listener and Gateway, as for the request itself;
@@ -33,7 +33,7 @@ class Inherited(Protocol):
 
 
 class Connecting(NamedTuple):
-    """What remains of policies whose credential is not for calls."""
+    """What remains of policies whose credential and steps are not for calls."""
 
     backend: Settings
     rules: Rules | None
@@ -51,7 +51,7 @@ class Table(Protocol):
 def inherited(table: Table, x: Exchange | None) -> Inherited:
     """What policies above the backend say of connections to it. `x`: for whose sake; None: for no request's."""
     above = table.of_gateway if x is None else _of_request(table, x)
-    return above if above.backend.auth is None else Connecting(above.backend.connecting, above.rules)
+    return above if above.backend.is_connecting else Connecting(above.backend.connecting, above.rules)
 
 
 def _of_request(table: Table, x: Exchange) -> Inherited:

@@ -5,6 +5,7 @@ to an endpoint, losses; what becomes of the answer is the subclass's.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from dataplane.carriers import REFUSED, UNSENT
@@ -14,13 +15,16 @@ from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance, lease, outgoing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from dataplane.carriers import Upstream
+    from dataplane.carriers import Consumer, Upstream
+    from dataplane.chain.chain import Chain
     from dataplane.exchange import Exchange, TracedCall
     from dataplane.http.messages import Peer, ResponseHead
+    from dataplane.upstream.calls.stepped import Answering
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.limits import Tally
+    from dataplane.variables import Services
 
 MAX_CONNECTS: Final = 3
 """Endpoints that are tried to connect to: nothing was sent to the ones before."""
@@ -36,6 +40,8 @@ class Sends(Protocol):
     """The loop's."""
     clock: Callable[[], float]
     """Monotonic seconds."""
+    services: Services | None
+    """What exchanges of this worker have; None: no call to a backend with steps can be made."""
 
 
 class Sending(ABC):
@@ -44,6 +50,7 @@ class Sending(ABC):
 
     __slots__ = (
         "__weakref__",
+        "answering",
         "attempt",
         "block",
         "body",
@@ -112,7 +119,9 @@ class Sending(ABC):
         self.is_over = False
         """Its answer is here whole, or it has failed."""
         self.finishing: outgoing.Finishing | None = None
-        """Finishers that wait."""
+        """Steps and finishers that wait."""
+        self.answering: Answering | None = None
+        """Response steps of the backend."""
         self.traced: TracedCall | None = None
         """Its span, where the exchange that it is for is traced."""
         self.failure = ""
@@ -136,28 +145,69 @@ class Sending(ABC):
         head_within = min(head_within, whole_within)
         self.head_by = self.started + within(self.plan, head_within)
         self.whole_by = _NEVER if whole_within == _NEVER else self.head_by + max(0.0, whole_within - head_within)
-        if self.plan.finishers is None:
+        if self.plan.finishers is None and self.plan.steps is None:
             self.calls.leases.begin(self, self.plan)
         else:
-            self._finish(x)
+            self.finishing = outgoing.Finishing(partial(self._prepare, x), self._prepared)
+            self.finishing.begin()
         if not self.is_over and self.head_by != _NEVER:
             self.calls.wake_at(self.head_by, self)
 
-    def _finish(self, x: Exchange | None) -> None:
-        body = self.body if self.length == len(self.body) else None
-        out = outgoing.Outgoing(self.method, self.target, self.block, body, self.plan, x, 0, self.attributes)
-        self.finishing = outgoing.Finishing(out, self._finished)
-        self.finishing.begin()
+    def _prepare(self, x: Exchange | None) -> Awaitable[None] | None:
+        """The steps of the backend, then its finishers; None: done at once. Raises `Unfinished`."""
+        return self._finish(x) if self.plan.steps is None else self._step(self.plan.steps, x)
 
-    def _finished(self, out: outgoing.Outgoing, error: outgoing.Unfinished | None) -> None:
+    async def _step(self, chain: Chain, x: Exchange | None) -> None:
+        from dataplane.upstream.calls import stepped  # few backends that are called have steps
+
+        view = stepped.view_of(self, x, self._whole, self.attributes)
+        body = view.body
+        await stepped.run(chain, view)
+        self.method, self.target, self.block = view.method, view.target, view.request.block
+        if view.body is not body:
+            self.body, self.length = view.body or b"", view.length
+        if chain.response is not None:
+            self.answering = stepped.Answering(self, chain, view)
+        waits = self._finish(x)
+        if waits is not None:
+            await waits
+
+    @property
+    def _whole(self) -> bytes | None:
+        """All content; None: more of it comes later."""
+        return self.body if self.length == len(self.body) else None
+
+    def _finish(self, x: Exchange | None) -> Awaitable[None] | None:
+        if self.plan.finishers is None:
+            return None
+        out = outgoing.Outgoing(self.method, self.target, self.block, self._whole, self.plan, x, 0, self.attributes)
+        waits = outgoing.finish(out)
+        if waits is not None:
+            return self._finish_later(out, waits)
+        self._finished(out)
+        return None
+
+    async def _finish_later(self, out: outgoing.Outgoing, waits: Awaitable[None]) -> None:
+        await waits
+        self._finished(out)
+
+    def _finished(self, out: outgoing.Outgoing) -> None:
+        """All finishers have run."""
+        self.target, self.block = out.target, out.head.block
+
+    def _prepared(self, error: outgoing.Unfinished | None) -> None:
         self.finishing = None
         if self.is_over:
             return
         if error is not None:
-            self.fail(CallFailed("unfinished", f"{self.plan.key}: {error}"))
-            return
-        self.target, self.block = out.target, out.head.block
-        self.calls.leases.begin(self, self.plan)
+            self.fail(CallFailed("unfinished", f"{self.plan.key}: {error}", error.reason))
+        else:
+            self.calls.leases.begin(self, self.plan)
+
+    @property
+    def consumer(self) -> Consumer:
+        """Who takes the answer from the carrier: this, or the response steps of the backend before it."""
+        return self if self.answering is None else self.answering
 
     def wake(self, now: float) -> None:
         """A deadline, or one that is met."""
@@ -254,6 +304,8 @@ class Sending(ABC):
         if self.finishing is not None:
             self.finishing.cancel()
             self.finishing = None
+        if self.answering is not None:
+            self.answering.drop()
         lease.release(self)
         lease.uncount(self)
         if self.traced is not None:

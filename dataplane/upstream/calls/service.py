@@ -19,13 +19,14 @@ from dataplane.upstream.outgoing import in_trace
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.upstream.lease import BackendPlan, Leases
+    from dataplane.variables import Services
 
 
 class HttpCalls:
     """`table()`: the one that serves now; a call has no exchange to pin one. `wake_at(moment, sleeper)`: of
-    `proxy/deadlines`. `make_future()`: the loop's. `clock`: monotonic seconds."""
+    `proxy/deadlines`. `make_future()`: the loop's. `clock`: monotonic seconds. `services`: as `Sends` has it."""
 
-    __slots__ = ("clock", "leases", "make_future", "table", "wake_at")
+    __slots__ = ("clock", "leases", "make_future", "services", "table", "wake_at")
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class HttpCalls:
         wake_at: Callable[[float, Any], None],
         make_future: Callable[[], Any],
         clock: Callable[[], float],
+        services: Services | None = None,
     ) -> None:
         self.table = table
         self.leases = leases
         self.wake_at = wake_at
         self.make_future = make_future
         self.clock = clock
+        self.services = services
 
     def plan(self, backend: str, x: Exchange | None = None) -> BackendPlan:
         """As `chain.calls.Calls.plan`."""

@@ -143,11 +143,12 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
 
 def backend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: BackendFull, its subsets, or a route's policies in the standalone
-    file) that is set and supported. Without source, places and order, as `policies`; an unresolved reference as
-    there."""
+    file) that is set and supported. Without source, places and order, as `policies`; a reference that leads nowhere as
+    there. A name that a route's policies have of requests and of backends is that of requests."""
+    is_of_route = TRAFFIC in getattr(settings, "parts", ())
     return [
         _resolved(_policy(row.name, setting), row.name, setting, references)
-        for row in _OF_BACKENDS
+        for row in (_OF_BACKENDS_ALONE if is_of_route else _OF_BACKENDS)
         if (setting := getattr(settings, row.attribute, None)) is not None
     ]
 
@@ -205,6 +206,9 @@ _ON_THE_WIRE: Final = tuple(
 _OF_CONNECTIONS: Final = tuple(row for row in _ON_THE_WIRE if row.part == FRONTEND)
 _OF_BACKENDS: Final = tuple(row for row in _ON_THE_WIRE if row.part == BACKEND)
 _OF_REQUESTS: Final = tuple(row for row in _ON_THE_WIRE if row.part in (TRAFFIC, RULE))
+_OF_BACKENDS_ALONE: Final = tuple(
+    row for row in _OF_BACKENDS if row.attribute not in {each.attribute for each in _OF_REQUESTS}
+)
 
 
 def _setting(settings: Any, row: Policy) -> Any:  # Any: as above
@@ -352,6 +356,7 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "backend_tunnel": _one_reference,
     "ext_auth": _ext_auth_references,
     "rate_limit": _rate_limit_references,
+    "backend_ext_auth": _ext_auth_references,
     "jwt_authentication": _jwt_references,
     "basic_authentication": _basic_references,
     "api_key_authentication": _api_key_references,

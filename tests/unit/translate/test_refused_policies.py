@@ -11,7 +11,7 @@ from controlplane.sources import decode, tree
 from controlplane.sources.tree import Tree
 from controlplane.translate.conditions import UNTRANSLATED
 from gatewright.api.lower import to_wire
-from gatewright.attach.policies import BY_NAME, POLICIES, SECURITY_OF_CONNECTIONS
+from gatewright.attach.policies import POLICIES, SECURITY_OF_CONNECTIONS
 from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, ROUTE, SERVICE, policy, world
@@ -113,26 +113,6 @@ def test_of_frontend_only_the_field_with_the_setting_is_left_out() -> None:
     assert accepted.endswith(
         ": spec.frontend.accessLog.otlp; as written act frontend.http, frontend.tcp, frontend.proxyProtocol"
     )
-
-
-LACKING = {
-    "backend_auth": "auth: {key: k}",
-    "backend_ext_auth": "extAuth: {backendRef: {name: s, port: 1}, http: {}}",
-}
-"""Security policies of backends that may not work yet, with settings."""
-
-
-@pytest.mark.parametrize("name", [row.name for row in POLICIES if row.refuses_as])
-def test_a_security_policy_of_backends_that_does_not_work_yet_refuses(name: str) -> None:
-    """Also before the wire has a field for it."""
-    row = BY_NAME[name]
-    settings = LACKING[name]
-    made = read(frontend("{}", f"backend: {{{settings}}}"))
-    assert {name: message.invalid[:20] for name, message in sent(made).items()} == {
-        row.refuses_as: "not supported yet: s"
-    }
-    (accepted, *_) = made.conditions("GatewayPolicy", "a")
-    assert accepted.endswith(f"; what backend.{settings.partition(':')[0]} would guard is refused")
 
 
 def test_they_take_their_field_from_others_who_are_told() -> None:

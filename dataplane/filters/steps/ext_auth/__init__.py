@@ -4,6 +4,6 @@
 which there are two: `http` (`question`, `answer`) and `grpc`. No module here opens a socket (`Env.calls`).
 """
 
-from dataplane.filters.steps.ext_auth.policy import build
+from dataplane.filters.steps.ext_auth.policy import build, of_backend
 
-__all__ = ["build"]
+__all__ = ["build", "of_backend"]

@@ -49,7 +49,21 @@ def build(config: traffic_pb2.ExtAuth, env: Env) -> Filter | None:
     elif reads_body:
         hook = buffering(hook, env.buffer_limit, whose=reads_body)
     response = _responding(server) if server.responds else None
-    return Filter(NAME, request=hook, response=response, writes=expressions.headers_read(programs).union(server.writes))
+    return Filter(
+        NAME,
+        request=hook,
+        response=response,
+        writes=expressions.headers_read(programs).union(server.writes),
+        takes_body=with_body or bool(reads_body),
+    )
+
+
+def of_backend(config: traffic_pb2.ExtAuth, env: Env) -> Filter:
+    """That of `backend.extAuth`, a step of the backend. Raises `Refused`."""
+    made = build(config, env)
+    if made is None:
+        raise Refused("it asks nobody")
+    return made
 
 
 # Each protocol is loaded with the first policy that speaks it.

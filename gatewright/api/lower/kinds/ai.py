@@ -9,6 +9,7 @@ from gatewright.api.backend.providers import AIBackend, AzureConfig, LLMProvider
 from gatewright.api.checks.backend_kinds import KINDS
 from gatewright.api.lower.kinds.kind import BackendReferences, Kind, Lowered, Policies
 from gatewright.api.text.places import Path
+from gatewright.attach.policies import BY_NAME
 from gatewright.wire.v1 import ai_pb2, backend_pb2, policy_pb2
 
 _OF_CALLS: Final = "backend_ai"
@@ -108,7 +109,8 @@ def _key(
 def _of_part(policies: Policies, own: Policies) -> Iterator[policy_pb2.Policy]:
     """Those for connecting to a provider, which may have its `own`: these win, field by field. What the whole says of
     requests is in the whole."""
-    both = {field: policy for field, policy in policies.items() if field != _OF_CALLS} | dict(own)
+    taken_over = {field: policy for field, policy in policies.items() if field != _OF_CALLS}
+    both = {field: policy for field, policy in taken_over.items() if not BY_NAME[field].is_step} | dict(own)
     return (both[field] for field in sorted(both))
 
 

@@ -10,6 +10,7 @@ from gatewright.api.checks.backend_kinds import KINDS
 from gatewright.api.lower.kinds.kind import STDIO, BackendReferences, Kind, Lowered, Policies, Server
 from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.text.places import Path
+from gatewright.attach.policies import BY_NAME
 from gatewright.wire.v1 import backend_pb2, policy_pb2
 
 LONG_NAME: Final = 32
@@ -75,7 +76,7 @@ def _sorted(policies: Policies) -> Iterator[policy_pb2.Policy]:
 
 def _of_server(policies: Policies, own: Policies) -> Iterator[policy_pb2.Policy]:
     """Those for connecting to one of its servers, which may have its `own`: these win, field by field."""
-    both = {**policies, **own}
+    both = {field: policy for field, policy in policies.items() if not BY_NAME[field].is_step} | dict(own)
     return (both[field] for field in sorted(both) if field != _OF_CALLS)
 
 
