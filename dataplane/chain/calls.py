@@ -25,8 +25,8 @@ MAX_ANSWER: Final = 1024 * 1024
 
 class CallFailed(Exception):
     """There is no answer. `cause`: `unresolved` (no such backend, or no endpoint), `connect`, `timeout`, `lost` (the
-    connection broke), `invalid` (not HTTP), `too_large`, `unfinished` (it was not sent: its credentials cannot be had, or
-    a step of its backend has refused it). The text is for the log and names no secret. `reason`: a code of
+    connection broke), `invalid` (not HTTP), `too_large`, `unfinished` (it was not sent: its credentials cannot be had,
+    or a step of its backend has refused it). The text is for the log and names no secret. `reason`: a code of
     `chain/replies`, where there is one that says more than the cause."""
 
     def __init__(self, cause: str, text: str, reason: str = "") -> None:

@@ -269,8 +269,8 @@ class BackendPlan:
     """Who finishes each request that is sent to it (`upstream/outgoing`): what is attached to the backend itself, in
     the order of the table there. None: nobody. Never of a backend that only has parts: they have their own."""
     steps: Chain | None = None
-    """Steps of the backend (`backend.extAuth`, `backend.transformation`), on each try before its kind. Of a backend that
-    has parts they see what clients send; those of a part what is sent to that. None: there are none."""
+    """Steps of the backend (`backend.extAuth`, `backend.transformation`), on each try before its kind. Of a backend
+    that has parts they see what clients send; those of a part what is sent to that. None: there are none."""
     far: tuple[Endpoint, ...] = ()
     """Endpoints that are for proxies of other zones: for when all of `endpoints` are evicted."""
     own: Settings = NO_SETTINGS

@@ -196,9 +196,7 @@ class Finishing:
 
     __slots__ = ("_done", "_make", "_work")
 
-    def __init__(
-        self, make: Callable[[], Awaitable[None] | None], done: Callable[[Unfinished | None], None]
-    ) -> None:
+    def __init__(self, make: Callable[[], Awaitable[None] | None], done: Callable[[Unfinished | None], None]) -> None:
         self._make = make
         self._done = done
         self._work: Generator[Any, None, None] | None = None

@@ -8,6 +8,7 @@ import pytest
 
 from dataplane.chain.filter import FRONTEND, OF_KIND, SETTING, STEP
 from dataplane.filters.registry import ROWS
+from gatewright.attach.policies import BY_NAME
 from gatewright.wire.v1 import policy_pb2
 
 POLICIES = [field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields]
@@ -26,15 +27,21 @@ FOLDERS = {STEP: "steps", SETTING: "settings", OF_KIND: "settings", FRONTEND: "f
 
 
 def test_filters_are_in_the_folder_of_their_kind(root: Path) -> None:
-    """A folder of each kind of row, and in it a module or package by the name of each policy."""
-    wrong = [row.name for row in ROWS if not row.build.__module__.startswith(_module(row.kind, row.name))]
+    """A folder of each kind of row, and in it a module or package by the name of each policy. A step of backends is
+    built where the same step of requests is."""
+    wrong = [
+        row.name
+        for row in ROWS
+        if not row.build.__module__.startswith("dataplane.filters." + ".".join(_place(row.kind, row.name)))
+    ]
     assert wrong == []
     places = [path for folder in FOLDERS.values() for path in (root / "dataplane/filters" / folder).glob("[a-z]*")]
-    assert {(path.parent.name, path.stem) for path in places} == {(FOLDERS[row.kind], row.name) for row in ROWS}
+    assert {(path.parent.name, path.stem) for path in places} == {_place(row.kind, row.name) for row in ROWS}
 
 
-def _module(kind: str, name: str) -> str:
-    return f"dataplane.filters.{FOLDERS[kind]}.{name}"
+def _place(kind: str, name: str) -> tuple[str, str]:
+    policy = BY_NAME[name]
+    return (FOLDERS[STEP], policy.attribute) if policy.is_step else (FOLDERS[kind], name)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -1,5 +1,5 @@
-"""The steps of a backend (`BackendPlan.steps`: `backend.extAuth`, then `backend.transformation`), on each try before its
-kind. Their response steps are the innermost (`steps/response_steps`).
+"""The steps of a backend (`BackendPlan.steps`: `backend.extAuth`, then `backend.transformation`), on each try before
+its kind. Their response steps are the innermost (`steps/response_steps`).
 
 They edit the request itself, as those of a route do, and each try begins with what the route left: where there may be
 another one, that is kept. Content that they read or replace is held whole then, and copies for mirrors have it as the

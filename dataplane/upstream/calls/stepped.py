@@ -9,7 +9,7 @@ steps read it is held, within the room of all bodies; one that has no end, or to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.chain import Waiting, drive
@@ -26,13 +26,66 @@ from dataplane.upstream.outgoing import Unfinished
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dataplane.carriers import Endpoint, Upstream
     from dataplane.chain.chain import Chain
-    from dataplane.upstream.calls.sending import Sending
-    from dataplane.variables import BackendFacts
+    from dataplane.upstream.lease import BackendPlan
+    from dataplane.variables import BackendFacts, Services
 
 _OURSELVES: Final = Peer("")
 _OF_REQUEST: Final = ("client", "peer", "bind", "listener", "plan", "table", "policies", "trace", "context", "version")
 """What a view has of the exchange for whose sake a call is made."""
+
+
+class Stepped(Protocol):
+    """What is read of a call, or of a copy (`sending.Sending`): it is the consumer of its answer, too."""
+
+    method: bytes
+    target: bytes
+    block: bytes
+    length: int
+    upgrade: bytes
+    takes_trailers: bool
+    started: float
+    is_over: bool
+    client: Peer | None
+    up: Upstream | None
+
+    @property
+    def plan(self) -> BackendPlan: ...
+
+    @property
+    def calls(self) -> HasServices: ...
+
+    @property
+    def endpoint(self) -> Endpoint | None: ...
+
+    @property
+    def never_indexed(self) -> frozenset[bytes]: ...
+
+    def upstream_never_indexed(self, names: frozenset[bytes]) -> None: ...
+
+    def upstream_head(self, head: ResponseHead, first: bytes, end: bool) -> None: ...
+
+    def upstream_interim(self, head: ResponseHead) -> None: ...
+
+    def upstream_content(self, data: bytes, end: bool) -> None: ...
+
+    def upstream_trailers(self, lines: bytes) -> None: ...
+
+    def upstream_lost(self, cause: str, stale: bool) -> None: ...
+
+    def upstream_blocked(self) -> None: ...
+
+    def upstream_drained(self) -> None: ...
+
+    def fail(self, error: CallFailed) -> None: ...
+
+    def where(self) -> str: ...
+
+
+class HasServices(Protocol):
+    @property
+    def services(self) -> Services | None: ...
 
 
 class CallExchange(Exchange):
@@ -55,7 +108,7 @@ class CallExchange(Exchange):
 
 
 def view_of(
-    call: Sending, x: Exchange | None, whole: bytes | None, attributes: Mapping[str, object] | None
+    call: Stepped, x: Exchange | None, whole: bytes | None, attributes: Mapping[str, object] | None
 ) -> CallExchange:
     """`x`: for whose sake; None: for no request's, or for one that may be over. `whole`: all content, None where it is
     sent in parts; `attributes`: as `Exchange.attributes`, where there is no `x`."""
@@ -112,7 +165,7 @@ class Answering:
         "upgrade",
     )
 
-    def __init__(self, call: Sending, chain: Chain, view: CallExchange) -> None:
+    def __init__(self, call: Stepped, chain: Chain, view: CallExchange) -> None:
         self._call, self._chain, self._view = call, chain, view
         self._held: ResponseHead | None = None
         """Of an answer that is held."""

@@ -198,7 +198,7 @@ async def test_a_call_begins_with_its_whole_content(seconds: float) -> None:
     given: Any = (None, leases, lambda at, whom: begun.append((at, whom)), None, lambda: 100.0)
     services = HttpCalls(*given)
     x: Any = SimpleNamespace(trace=None, context=SimpleNamespace(calls=services))
-    plan: Any = SimpleNamespace(key="b", authority=b"server", request_timeout=None, finishers=None)
+    plan: Any = SimpleNamespace(key="b", authority=b"server", request_timeout=None, steps=None, finishers=None)
     request = CallRequest(b"POST", b"/mcp", b"server", b"x: 1\r\n", b"body")
     made = calls.call(x, plan, request, seconds, True)
     assert (made.is_idempotent, made.length, made.head_by) == (True, 4, 100.0 + seconds)

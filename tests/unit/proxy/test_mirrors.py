@@ -28,6 +28,7 @@ class Backend:
     renames = False
     authority = b""
     finishers = None
+    steps = None
 
     def __init__(self, request_timeout: float | None = None, guard: Any = None) -> None:
         self.request_timeout = request_timeout

@@ -11,7 +11,7 @@ from controlplane.sources import decode, tree
 from controlplane.sources.tree import Tree
 from controlplane.translate.conditions import UNTRANSLATED
 from gatewright.api.lower import to_wire
-from gatewright.attach.policies import POLICIES, SECURITY_OF_CONNECTIONS
+from gatewright.attach.policies import SECURITY_OF_CONNECTIONS
 from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, ROUTE, SERVICE, policy, world
@@ -63,7 +63,6 @@ FRONTEND = {
 """Guards of `frontend` to their name on the wire, a value, and one that nobody knows."""
 
 
-WAITS = "backend: {transformation: {}}"
 PROCESSOR = """traffic:
     extProc:
       backendRef: {name: s, port: 1}
@@ -91,7 +90,7 @@ def test_a_guard_of_frontend_that_cannot_be_read_is_sent_as_impossible(name: str
 
 
 @pytest.mark.parametrize("name", FRONTEND)
-@pytest.mark.parametrize(("lacking", "closed"), [(WAITS, set()), (PROCESSOR, {"ext_proc"})])
+@pytest.mark.parametrize(("lacking", "closed"), [(PROCESSOR, {"ext_proc"})])
 def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
     name: str, lacking: str, closed: set[str]
 ) -> None:

@@ -54,7 +54,9 @@ class World:
         self.failed: list[Any] = []
         self.lost: list[tuple[Any, ...]] = []
         self.is_sent_again = False
-        self.plan = SimpleNamespace(key="backend/a", request_timeout=None, guard=None, finishers=None, **plan)
+        self.plan = SimpleNamespace(
+            key="backend/a", request_timeout=None, guard=None, steps=None, finishers=None, **plan
+        )
         self.woken: list[float] = []
         self.leases = SimpleNamespace(
             begin=lambda holder, plan: self.begun.append(plan),
