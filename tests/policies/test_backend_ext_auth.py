@@ -6,7 +6,9 @@ from typing import Final
 
 import pytest
 
+from tests.carriers import Carrier, Request, Response
 from tests.fakes.both_planes import OK, BothPlanes
+from tests.fakes.calls import FakeCalls
 from tests.policies.test_backend_transformation import (
     BUSY,
     FIRST,
@@ -20,6 +22,7 @@ from tests.policies.test_backend_transformation import (
     policy,
     run,
 )
+from tests.policies.test_ext_auth_grpc import allows, denies, option
 
 TWO: Final = "{group: gatewright.dev, kind: GatewayBackend, name: two}"
 ASK: Final = (
@@ -127,3 +130,112 @@ def test_without_it_nobody_is_asked() -> None:
     assert proxy.answers.get(FIRST, OK) == OK
     assert proxy.ask("/")[0] == 200
     assert proxy.reached() == [FIRST]
+
+
+# --- over gRPC
+
+
+def test_over_grpc_it_edits_requests_and_answers_of_each_try(carrier: Carrier) -> None:
+    text = grpc_file("- host: 127.0.0.1:9000", "retry: {attempts: 1, codes: [503], backoff: 50ms}")
+    edits = {"headers": [option("x-user", "ann")], "response_headers_to_add": [option("x-back", "1")]}
+    calls = FakeCalls(otherwise=allows(**edits))
+    run = carrier.proxy(text, calls)
+    answer = run.ask(Request("GET", "/", (("x-user", "mallory"),)), Response(200))
+    (arrival,) = run.arrivals
+    assert (arrival.received.headers["x-user"], answer.headers["x-back"]) == ("ann", "1")
+
+
+def test_over_grpc_a_denial_is_given_as_the_server_has_it(carrier: Carrier) -> None:
+    calls = FakeCalls(otherwise=denies(status={"code": 401}, body="who are you?"))
+    run = carrier.proxy(grpc_file("- host: 127.0.0.1:9000"), calls)
+    answer = run.ask(Request("GET", "/"), Response(200))
+    assert (answer.status, answer.body, run.arrivals) == (401, b"who are you?", [])
+
+
+def grpc_file(backend: str, policies: str = "") -> str:
+    return f"""
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    routes:
+    - name: r
+      policies: {{{policies}}}
+      backends:
+      {backend}
+        policies: {{extAuthz: {{host: '127.0.0.1:9001', protocol: {{grpc: {{}}}}}}}}
+"""
+
+
+# --- on calls
+
+
+CALLED: Final = (
+    "{extAuth: {backendRef: {group: gatewright.dev, kind: GatewayBackend, name: one},"
+    " http: {allowedResponseHeaders: [x-user]}}}"
+)
+"""Of the route to `two`: the server that decides is `one`."""
+
+
+def test_a_call_whose_backend_denies_it_fails_as_one_that_finds_nobody() -> None:
+    """`one` decides about requests; whether it may be asked is decided by `two`."""
+    proxy = asking(policy(ROUTE, CALLED, "r", "traffic"), own=ASK, answer=DENIED)
+    assert proxy.ask("/two") == (403, TEXT)
+    assert proxy.reached() == [SECOND]
+    proxy.answers[SECOND] = ALLOWED
+    assert proxy.ask("/two")[0] == 200
+    assert proxy.reached() == [SECOND, FIRST, SECOND]
+
+
+ANSWERS: Final = {
+    "a header": ("set: [{name: x-user, value: \"'made'\"}]", "made"),
+    "of the call": ("set: [{name: x-user, value: request.path}]", "/two"),
+    "of its client": ("set: [{name: x-user, value: source.address}]", "10.0.0.5"),
+    "of its answer": ("set: [{name: x-user, value: string(response.body)}]", "ok"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_answer_of_a_call_is_transformed_before_it_is_read(name: str) -> None:
+    edits, wanted = ANSWERS[name]
+    own = f"{{transformation: {{response: {{{edits}}}}}}}"
+    proxy = run(policy(ROUTE, CALLED, "r", "traffic"), own=own)
+    assert proxy.ask("/two")[0] == 200
+    (_, (_, sent)) = proxy.taken()
+    assert header(sent, "x-user") == ([wanted] if name != "of its client" else header(sent, "x-forwarded-for"))
+
+
+def test_the_status_of_a_call_s_answer_may_be_another() -> None:
+    own = "{transformation: {response: {set: [{name: ':status', value: '403'}]}}}"
+    proxy = run(policy(ROUTE, CALLED, "r", "traffic"), own=own)
+    assert proxy.ask("/two") == (403, TEXT)
+
+
+def test_what_a_call_s_steps_find_out_is_not_the_request_s() -> None:
+    own = "{transformation: {request: {metadata: {who: \"'call'\"}, set: [{name: x-who, value: metadata.who}]}}}"
+    behind = "{transformation: {request: {set: [{name: x-who, value: metadata.who}]}}, " + CALLED[1:]
+    proxy = run(policy(ROUTE, behind, "r", "traffic"), own=own)
+    proxy.ask("/two", "x-who: ann")
+    (_, question), (_, sent) = proxy.taken()
+    assert (header(question, "x-who"), header(sent, "x-who")) == (["call"], [])
+
+
+def test_an_answer_of_a_call_that_its_steps_cannot_change_is_none() -> None:
+    own = "{transformation: {response: {body: json(response.body).a}}}"
+    proxy = run(policy(ROUTE, CALLED, "r", "traffic"), own=own)
+    assert proxy.ask("/two") == (403, TEXT)
+
+
+def test_a_mirror_of_a_backend_with_steps_is_judged_as_well() -> None:
+    mirror = (
+        "filters: [{type: RequestMirror, requestMirror: {backendRef:"
+        " {group: gatewright.dev, kind: GatewayBackend, name: two}}}]"
+    )
+    to_two = ASK.replace("name: two", "name: one").replace("{extAuth", "{extAuth")
+    proxy = run(policy(TWO, to_two), filters=mirror)
+    proxy.ask("/a")
+    asked = [label for label, text in proxy.taken()]
+    assert sorted(asked) == [FIRST, FIRST, SECOND]
+    proxy.answers[FIRST] = DENIED
+    proxy.ask("/a")
+    assert SECOND not in proxy.reached()

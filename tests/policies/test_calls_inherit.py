@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pytest
 
+from dataplane.export.exporter import Exporter
 from dataplane.upstream.calls import Sending
 from dataplane.upstream.lease import Backend, BackendPlan
 from tests.fakes.both_planes import BothPlanes
@@ -54,6 +55,12 @@ kind: GatewayBackend
 metadata: {name: tools}
 spec:
   mcp: {targets: [{name: one, static: MCP_TARGET}]}
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: models}
+spec:
+  ai: {groups: [{providers: [{name: one, openai: {model: m}, PROVIDER}]}]}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -136,12 +143,18 @@ SETTINGS: Final = {
         "health: {eviction: {duration: 60s}}", lambda plan, _: bool(plan.rules.health.eviction.duration == 60.0)
     ),
 }
-ALL_SETTINGS: Final = "{" + ", ".join(each.written for each in SETTINGS.values()) + "}"
+ALL_SETTINGS: Final = {name: each.written for name, each in SETTINGS.items()}
 
 # --- places that begin a call
 
 PLAIN: Final = ("GET", "/", (), "")
 MESSAGE: Final = ("accept: application/json, text/event-stream", "content-type: application/json")
+CHAT: Final = (
+    "POST",
+    "/v1/chat/completions",
+    ("content-type: application/json",),
+    json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}),
+)
 HELLO: Final = ("POST", "/", MESSAGE, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}))
 JWT: Final = f"""
     jwtAuthentication:
@@ -162,6 +175,7 @@ METADATA: Final = json.dumps(
     }
 ).encode()
 KEYS: Final = ANN.key_set().encode()
+NO_NAME: Final = "a server that no configuration names: policies are for those that it does"
 SHARED: Final = "one for all requests: Gateway only"
 NO_FIELD: Final = "no field: attached to the target by name"
 UNROUTED: Final = "there is no route yet"
@@ -185,6 +199,8 @@ class Place:
     key: str = KEY
     attached: str = LEVELS["backend"]
     """Where policies are attached for the called backend."""
+    exports: bool = False
+    """It is what a request leaves for a collector that is sent."""
     which: Callable[[bytes], bool] = bool
     """By the target of the call, where several go to the same backend."""
 
@@ -217,6 +233,20 @@ PLACES: Final = {
         key="backend/gatewaybackend/default/tools/one",
         attached=_backend("tools, sectionName: one"),
     ),
+    "collector": Place(
+        PLAIN,
+        policy=(_gateway(), f"frontend: {{tracing: {{{TO_FAR}, protocol: HTTP, randomSampling: 'true'}}}}"),
+        reason=SHARED,
+        not_at=("listener", "route", "rule"),
+        exports=True,
+    ),
+    "LLM provider": Place(
+        CHAT,
+        target="models",
+        has_socket=False,
+        key="backend/gatewaybackend/default/models/one",
+        attached=_backend("models, sectionName: one"),
+    ),
     "JWKS": Place(
         ("GET", "/", (f"authorization: Bearer {ANN.token()}",), ""),
         policy=(_route(), f"traffic:{JWT}"),
@@ -239,22 +269,29 @@ PLACES: Final = {
 }
 
 
-def configured(place: Place, level: str, address: str = "{host: 10.0.0.9, port: 9001}") -> str:
-    own = "policies: {" + ", ".join(each.written for name, each in SETTINGS.items() if name not in place.lacks[1]) + "}"
-    if level != OWN:
-        own = ""
-    in_target = own if place.key != KEY else ""
-    made = (
-        OBJECTS.replace("ADDRESS", address)
-        .replace("OWN", "" if in_target else own)
-        .replace("FILTERS", place.filters)
-        .replace("MCP_TARGET", f"{{host: 10.0.0.9, port: 9001{in_target and ', ' + own}}}")
-        .replace("TARGET", place.target)
-    )
+def configured(
+    place: Place, level: str, address: str = "{host: 10.0.0.9, port: 9001}", settings: dict[str, str] = ALL_SETTINGS
+) -> str:
+    made = placed(place, level, ", ".join(each for name, each in settings.items() if name not in place.lacks[1]))
+    made = made.replace("ADDRESS", address)
     if level and level != OWN:
         target = place.attached if level == "backend" else LEVELS[level]
-        made += POLICY.format(name="settings", target=target, spec=f"backend: {ALL_SETTINGS}")
+        spec = f"backend: {{{', '.join(settings.values())}}}"
+        made += POLICY.format(name="settings", target=target, spec=spec)
     return made
+
+
+def placed(place: Place, level: str, own: str) -> str:
+    """The objects; at the last level `own` stands in the called backend itself."""
+    own = f"policies: {{{own}}}" if level == OWN else ""
+    in_part = f", {own}" if own and place.key != KEY else ""
+    return (
+        OBJECTS.replace("OWN", "" if in_part else own)
+        .replace("FILTERS", place.filters)
+        .replace("MCP_TARGET", f"{{host: 10.0.0.9, port: 9001{in_part if place.target == 'tools' else ''}}}")
+        .replace("PROVIDER", f"host: 10.0.0.9, port: 9001{in_part if place.target == 'models' else ''}")
+        .replace("TARGET", place.target)
+    )
 
 
 class Seen:
@@ -275,19 +312,23 @@ Look = Callable[[Any, Any], Any]
 # Tests have an event loop, though nothing turns it: a fetch of keys that fails asks it for a time.
 
 
-def seen(place: Place, look: Look, level: str = "", **more: str) -> Any:
+def seen(place: Place, look: Look, level: str = "", **more: Any) -> Any:
     """What `look` says of the plan and the holder of the call, while it is under way."""
     proxy = BothPlanes(configured(place, level, **more))
     begun: list[tuple[Any, Any]] = []
     leases = proxy.context.leases
     leases.backends = {name: Seen(row, place.key, begun) for name, row in leases.backends.items()}
     proxy.connector.hold = True
+    left: list[tuple[Any, ...]] = []
+    proxy.context.exporters.add = lambda *given: left.append(given)  # type: ignore[method-assign]  # no loop turns
     if place.policy is not None:  # now that its backend is known: some begin with a call
         proxy.load(POLICY.format(name="calls", target=place.policy[0], spec=place.policy[1]))
     method, path, lines, body = place.asks
     client = proxy.connect_to(0)
     head = [f"{method} {path} HTTP/1.1", "host: idp.test", *lines, f"content-length: {len(body)}", "", ""]
     client.send(("\r\n".join(head) + body).encode())
+    if place.exports:
+        export(proxy, left)
     found = [each for each in begun if place.which(each[1].target)]
     if not found:  # what it begins with comes first
         proxy.connector.release()
@@ -301,6 +342,16 @@ def seen(place: Place, look: Look, level: str = "", **more: str) -> Any:
     proxy.connector.refuse = "the test is over"
     proxy.connector.release()
     return said
+
+
+def export(proxy: BothPlanes, left: list[tuple[Any, ...]]) -> None:
+    """The request ends, and what it leaves is sent."""
+    proxy.connector.release()
+    proxy.endpoints_answer()
+    proxy.connector.hold = True
+    (_, collector, make, _) = left[0]
+    exporter = Exporter[Any](make(), collector, proxy.context.calls, proxy.context.spawn, lambda *_: None)
+    proxy.context.spawn(exporter._send(b""))  # type: ignore[arg-type]  # what it answers is for nobody
 
 
 def acting(plan: Any, holder: Any) -> set[str]:
@@ -340,14 +391,31 @@ async def test_every_call_reaches_a_socket(place: str) -> None:
     assert seen(PLACES[place], lambda _, holder: holder.endpoint.unix_path, address=address) == SOCKET
 
 
+TUNNEL: Final = {"tunnel": f"tunnel: {{backendRef: {_backend('near')}}}"}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("place", PLACES)
+async def test_which_tunnel_a_call_goes_through(place: str, level: str) -> None:
+    """That of a level that says how it is connected to; a proxy's own way goes past all of them."""
+    tunnel = seen(PLACES[place], _tunnel, level, settings=TUNNEL)
+    assert tunnel == ("backend/gatewaybackend/default/near" if cell(PLACES[place], "tunnel", level) == "acts" else "")
+
+
+def _tunnel(plan: Any, _: Any) -> str:
+    return plan.transport.tunnel.backend if plan.transport is not None and plan.transport.tunnel is not None else ""
+
+
 def test_the_table_has_a_word_in_each_cell() -> None:
     lines = ["", "| call | setting | " + " | ".join(LEVELS) + " |", "|---" * (len(LEVELS) + 2) + "|"]
     for place, row in PLACES.items():
-        for setting in SETTINGS:
+        for setting in (*SETTINGS, *TUNNEL):
             cells = [cell(row, setting, level) for level in LEVELS]
             assert all(cells), f"{place}, {setting}"
             lines.append(f"| {place} | {setting} | {' | '.join(cells)} |")
         own = "acts" if row.has_socket else "no field: a target has a host or a Service"
         cells = ["an address is a backend's own"] * (len(LEVELS) - 1) + [own]
         lines.append(f"| {place} | unix socket | {' | '.join(cells)} |")
+    cells = [NO_NAME] * len(LEVELS)
+    lines += [f"| token server | {setting} | {' | '.join(cells)} |" for setting in (*SETTINGS, *TUNNEL)]
     print("\n".join(lines))

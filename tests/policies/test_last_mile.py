@@ -1,8 +1,9 @@
-"""Which credential goes where, as one table: whatever can be sent to a backend, every level that `backend.auth` is set
-at, every kind of it. A cell has the credential, or the table says why not. `-s` prints it.
+"""The last mile as one table: whatever can be sent to a backend, every level that something is said at, and what is
+said: every kind of `auth`, `transformation`, `extAuth`. A cell acts, or the table says why not. `-s` prints it. Those
+of a `tunnel` are in `test_calls_inherit`.
 
 The reverse is the same table: no credential of a Gateway, listener, route or rule reaches a key server, an
-authorization server or a guardrail.
+authorization server, a guardrail or a collector.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from tests.policies.test_calls_inherit import (
     KEYS,
     LEVELS,
     METADATA,
-    OBJECTS,
     OWN,
     PLACES,
     POLICY,
     Place,
     Seen,
+    _backend,
     _route,
+    export,
+    placed,
 )
 
 FAR: Final = "10.0.0.9:9001"
@@ -51,7 +54,21 @@ MARKS: Final = {
     "azure": b"Bearer of-a-server",
     "gcp": b"Bearer of-a-server",
     "passthrough": b"Bearer the-clients-own",
+    "transformation": b"x-mark: made",
+    "extAuth": b"x-user: ann",
 }
+STEPS: Final = {
+    "transformation": "transformation: {request: {add: [{name: x-mark, value: \"'made'\"}]}}",
+    "extAuth": f"extAuth: {{backendRef: {_backend('judge')}, http: {{allowedResponseHeaders: [x-user]}}}}",
+}
+WRITTEN: Final = {**{kind: f"auth: {setting}" for kind, setting in AUTH.items()}, **STEPS}
+JUDGE: Final = "10.0.0.7:9002"
+SERVER: Final = """---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: judge}
+spec: {static: {host: 10.0.0.7, port: 9002}}
+"""
 CLIENT: Final = """
     apiKeyAuthentication: {secretRef: {name: clients}, location: {header: {name: x-key}}}
 """
@@ -59,7 +76,12 @@ CLIENT: Final = """
 
 ABOVE: Final = "of a level above: how to connect alone"
 NO_CLIENT: Final = "for no request of a client"
-OF_REQUESTS: Final = ("request", "retry", "mirror", "MCP target")
+BEFORE: Final = "acts before the kind: on what the client has sent"
+NO_FIELD: Final = "no field: attached to the target or provider by name"
+PARTS: Final = ("MCP target", "LLM provider")
+LACKS: Final = {"MCP target": ("transformation", "extAuth"), "LLM provider": ("extAuth",)}
+"""What may not be written in a part itself (BackendSimple, BackendWithAI)."""
+OF_REQUESTS: Final = ("request", "retry", "mirror", *PARTS)
 """They stand in the place of a request: all levels count for them."""
 ROWS: Final = {**PLACES, "retry": PLACES["request"]}
 RETRY: Final = POLICY.format(
@@ -74,6 +96,10 @@ def why(row: str, level: str, kind: str) -> str:
         return place.reason
     if row not in OF_REQUESTS and level not in ("backend", OWN):
         return ABOVE
+    if row in PARTS and kind in STEPS:
+        if level == OWN and kind in LACKS[row]:
+            return NO_FIELD
+        return "" if level in ("backend", OWN) else BEFORE
     return NO_CLIENT if kind == "passthrough" and not _has_client(row) else ""
 
 
@@ -111,16 +137,9 @@ def _secret(name: str, entries: dict[str, str]) -> str:
 
 
 def configured(row: str, level: str, kind: str) -> str:
-    place, setting = ROWS[row], f"auth: {AUTH[kind]}"
-    own = f"policies: {{{setting}}}" if level == OWN else ""
-    in_target = own if place.attached != LEVELS["backend"] else ""
-    text = (
-        OBJECTS.replace("ADDRESS", "{host: 10.0.0.9, port: 9001}")
-        .replace("OWN", "" if in_target else own)
-        .replace("FILTERS", place.filters)
-        .replace("MCP_TARGET", f"{{host: 10.0.0.9, port: 9001{in_target and ', ' + own}}}")
-        .replace("TARGET", place.target)
-    )
+    place, setting = ROWS[row], WRITTEN[kind]
+    own = "" if why(row, level, kind) == NO_FIELD else setting
+    text = placed(place, level, own).replace("ADDRESS", "{host: 10.0.0.9, port: 9001}") + SERVER
     if level != OWN:
         target = place.attached if level == "backend" else LEVELS[level]
         text += POLICY.format(name="settings", target=target, spec=f"backend: {{{setting}}}")
@@ -143,6 +162,10 @@ class World:
         leases = self.proxy.context.leases
         leases.backends = {name: Seen(each, KEY, self.begun) for name, each in leases.backends.items()}
         self.fails_first = row == "retry"
+        self.left: list[tuple[Any, ...]] = []
+        self.proxy.context.exporters.add = lambda *given: self.left.append(given)  # type: ignore[method-assign]
+        self.judged: list[bytes] = []
+        """What the server of `extAuth` was asked."""
 
     def ask(self) -> list[bytes]:
         method, path, lines, body = self.place.asks
@@ -152,6 +175,13 @@ class World:
         for _ in range(8):
             self._answer()
             self.proxy.advance(0.2)
+        if self.place.exports:
+            self.seen.clear()
+            export(self.proxy, self.left)
+            self.proxy.connector.hold = False
+            self.proxy.connector.release()
+            self._answer()
+            self._answer()
         client.lose()
         if self.seen and self.seen[0].startswith(PREFACE):
             return [holder.block for _, holder in self.begun]
@@ -165,10 +195,14 @@ class World:
             label = each.protocol.endpoint.label
             if label == FAR:
                 self.seen.append(request)
+            elif label == JUDGE:
+                self.judged.append(request)
             if not request.startswith(PREFACE):
                 each.answer(self._response(label, request))
 
     def _response(self, label: str, request: bytes) -> bytes:
+        if label == JUDGE:
+            return b"HTTP/1.1 200 OK\r\nx-user: ann\r\ncontent-length: 0\r\n\r\n"
         if label == TOKENS:
             body = json.dumps({"access_token": "of-a-server", "expires_in": 3600}).encode()
         else:
@@ -179,18 +213,23 @@ class World:
         return b"HTTP/1.1 %b\r\ncontent-length: %d\r\n\r\n%b" % (status, len(body), body)
 
 
-CELLS: Final = [(row, level, kind) for row in ROWS for level in LEVELS for kind in AUTH]
+CELLS: Final = [(row, level, kind) for row in ROWS for level in LEVELS for kind in MARKS]
 
 
 @pytest.mark.parametrize("row", ROWS)
 async def test_which_credential_reaches_what_is_sent(row: str) -> None:
-    found = {}
+    found, expected = {}, {}
     for level in LEVELS:
         for kind, mark in MARKS.items():
-            requests = World(row, level, kind).ask()
+            world = World(row, level, kind)
+            requests = world.ask()
             assert len(requests) >= (2 if row == "retry" else 1), (level, kind)
             found[level, kind] = _have(requests, mark)
-    assert found == {cell: not why(row, *cell) for cell in found}
+            reason = why(row, level, kind)
+            expected[level, kind] = not reason or (reason == BEFORE and found[level, kind])  # what a kind passes on
+            if kind == "extAuth" and reason in ("", BEFORE):
+                assert world.judged, level
+    assert found == expected
 
 
 def _have(requests: list[bytes], mark: bytes) -> bool:
