@@ -13,7 +13,6 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from dataplane.telemetry import metric
-from dataplane.telemetry.metric import BUCKETS
 from dataplane.telemetry.metrics import METRICS, PREFIX, Series
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -74,11 +73,11 @@ def _gauge(row: metric.Metric, series: dict[tuple[str, ...], list[int]]) -> Metr
 
 def _histogram(row: metric.Metric, series: dict[tuple[str, ...], list[int]]) -> Metric:
     family = HistogramMetricFamily(PREFIX + row.name, row.help, labels=row.labels)
-    bounds = [*map(str, BUCKETS), "+Inf"]
+    bounds = [*map(str, row.bounds), "+Inf"]
     for labels, numbers in sorted(series.items()):
         # The count of the last bucket is that of all: a reader between two increments must not see them differ.
         counts = accumulate(numbers[: len(bounds)])
-        family.add_metric(labels, list(zip(bounds, counts, strict=True)), sum_value=numbers[metric.SUM] / 1e6)
+        family.add_metric(labels, list(zip(bounds, counts, strict=True)), sum_value=numbers[metric.SUM] / row.parts)
     return family
 
 

@@ -3,8 +3,8 @@ and whether an event has any of it, which is when the first token was there. Pur
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataplane.llm.routes import Format
 
@@ -116,7 +116,119 @@ def of_answer(form: Format, answer: Any) -> Said:
     return _ANSWERS[form](answer) if type(answer) is dict and form in _ANSWERS else ([], [])
 
 
+# --- streams
+
+
+class Spoken(NamedTuple):
+    """What events have said together. `tools`: as of a whole answer."""
+
+    texts: list[str]
+    tools: list[dict[str, Any]]
+    thoughts: list[str]
+
+    @property
+    def arguments(self) -> list[str]:
+        return [each["arguments"] for each in self.tools]
+
+
+class _Spoken:
+    """The same while it grows, by what events call their parts."""
+
+    def __init__(self) -> None:
+        self._texts: dict[Any, list[str]] = {}
+        self._thoughts: list[str] = []
+        self._tools: dict[Any, dict[str, Any]] = {}
+
+    def say(self, part: Any, text: Any) -> None:
+        if _is_text(text):
+            self._texts.setdefault(part, []).append(text)
+
+    def think(self, text: Any) -> None:
+        if _is_text(text):
+            self._thoughts.append(text)
+
+    def call(self, part: Any, call_id: Any, name: Any, arguments: Any) -> None:
+        found = self._tools.setdefault(part, {"id": None, "name": None, "arguments": []})
+        found["id"], found["name"] = found["id"] or call_id, found["name"] or name
+        if _is_text(arguments):
+            found["arguments"].append(arguments)
+
+    def all(self) -> Spoken:
+        texts = ["".join(pieces) for pieces in self._texts.values()]
+        tools = [_tool(each["id"], each["name"], "".join(each["arguments"])) for each in self._tools.values()]
+        return Spoken(texts, tools, ["".join(self._thoughts)])
+
+
+def _number(found: Any) -> int:
+    """Of a part; a provider may leave out that of the first."""
+    return found if type(found) is int else 0
+
+
+def _completions_said(event: Raw, spoken: _Spoken) -> None:
+    for choice in _dicts(event.get("choices")):
+        number, delta = _number(choice.get("index")), choice.get("delta")
+        if type(delta) is not dict:
+            spoken.say(number, choice.get("text"))
+            continue
+        spoken.say(number, delta.get("content"))
+        spoken.think(delta.get("reasoning_content") or delta.get("reasoning"))
+        for call in _dicts(delta.get("tool_calls")):
+            function = call.get("function")
+            function = function if type(function) is dict else {}
+            place = number, _number(call.get("index"))
+            spoken.call(place, call.get("id"), function.get("name"), function.get("arguments"))
+
+
+def _messages_said(event: Raw, spoken: _Spoken) -> None:
+    number, block, delta = _number(event.get("index")), event.get("content_block"), event.get("delta")
+    if type(block) is dict and block.get("type") == "tool_use":
+        spoken.call(number, block.get("id"), block.get("name"), "")
+    elif type(delta) is dict and event.get("type") == "content_block_delta":
+        spoken.say(number, delta.get("text"))
+        spoken.think(delta.get("thinking"))
+        if "partial_json" in delta:
+            spoken.call(number, None, None, delta["partial_json"])
+
+
+def _responses_said(event: Raw, spoken: _Spoken) -> None:
+    kind, number, item = event.get("type"), _number(event.get("output_index")), event.get("item")
+    if kind == "response.output_text.delta":
+        spoken.say((number, _number(event.get("content_index"))), event.get("delta"))
+    elif kind == "response.function_call_arguments.delta":
+        spoken.call(number, None, None, event.get("delta"))
+    elif kind in ("response.reasoning_text.delta", "response.reasoning_summary_text.delta"):
+        spoken.think(event.get("delta"))
+    elif kind == "response.output_item.added" and type(item) is dict and item.get("type") == "function_call":
+        spoken.call(number, item.get("call_id"), item.get("name"), "")
+
+
+_SAID: Final[dict[Format, Callable[[Raw, _Spoken], None]]] = {
+    Format.COMPLETIONS: _completions_said,
+    Format.MESSAGES: _messages_said,
+    Format.RESPONSES: _responses_said,
+}
+
+
+def of_events(form: Format, events: Iterable[Any]) -> Spoken:
+    """Of the events of a stream, in their order."""
+    spoken, add = _Spoken(), _SAID.get(form)
+    for event in events:
+        if add is not None and type(event) is dict:
+            add(event, spoken)
+    return spoken.all()
+
+
 # --- prompts
+
+
+def texts(prompt: Iterable[Raw]) -> Iterator[str]:
+    """All texts of messages (`prompt`); of tools and images nothing."""
+    for message in prompt:
+        content = message.get("content")
+        if type(content) is str:
+            yield content
+        else:
+            yield from (part["text"] for part in _dicts(content) if _is_text(part.get("text")))
 
 
 def prompt(form: Format, body: Raw) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ parsed only where one may have what is wanted.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from dataplane.llm import content, usage
@@ -32,11 +33,10 @@ class Watch:
 
     __slots__ = (
         *("_form", "_held", "_hides", "_is_lost", "_last", "_marks"),
-        *("failed", "has_token", "is_complete", "model", "tier", "usage", "wants"),
+        *("failed", "has_token", "is_complete", "model", "tier", "usage"),
     )
 
-    def __init__(self, form: Format, hides: bool = False, wants: list[Any] | None = None) -> None:
-        """`wants`: gets every event, parsed; None: nobody reads what the answer says."""
+    def __init__(self, form: Format, hides: bool = False) -> None:
         self._form = form
         self._hides = hides
         self._marks = MARKS.get(form)
@@ -49,7 +49,6 @@ class Watch:
         self.has_token = False
         """Something of the answer itself has come."""
         self.is_complete = False
-        self.wants = wants
 
     def feed(self, data: bytes) -> bytes:
         """What goes on to the client now."""
@@ -104,7 +103,7 @@ class Watch:
 
     def _is_wanted(self, events: bytes) -> bool:
         """Whether one of them may have what is to be read."""
-        if not self.has_token or self.wants is not None:
+        if not self.has_token:
             return True
         return self._marks is not None and self._marks.search(events) is not None
 
@@ -117,15 +116,13 @@ class Watch:
         if data == usage.DONE:
             self.is_complete = True
             return False
-        if self.has_token and self.wants is None and not (self._marks and self._marks.search(data)):
+        if self.has_token and not (self._marks and self._marks.search(data)):
             return False
         parsed = usage.parsed(data)
         if type(parsed) is not dict:
             return False
         if not self.has_token:
             self.has_token = content.has_token(self._form, parsed)
-        if self.wants is not None:
-            self.wants.append(parsed)
         reader = usage.EVENTS.get(self._form)
         if reader is not None:
             self._note(reader(parsed))
@@ -150,6 +147,24 @@ def _last_end(data: bytes) -> int:
     """Where the last event that is complete ends; 0: none is."""
     found = max((data.rfind(end) + len(end) if end in data else 0) for end in (b"\n\n", b"\r\n\r\n", b"\r\r"))
     return found
+
+
+def parsed(data: bytes) -> Iterator[Any]:
+    """The data of each event that is there whole, as JSON; others are left out. Any: JSON of a provider."""
+    for event in _split(data[: _last_end(data)]):
+        found = usage.parsed(b"\n".join(_DATA.findall(event)))
+        if found is not None:
+            yield found
+
+
+def from_first_token(form: Format, data: bytes) -> bytes:
+    """From the event on that has it; all where none does."""
+    start = 0
+    for event in _split(data):
+        if content.has_token(form, usage.parsed(b"\n".join(_DATA.findall(event)))):
+            return data[start:]
+        start += len(event)
+    return data
 
 
 def _split(events: bytes) -> list[bytes]:

@@ -78,8 +78,8 @@ def _count(values: Raw, *names: str) -> int | None:
     return None
 
 
-MOST: Final = 2**53
-"""What is more is no number of tokens."""
+MOST: Final = 2**31
+"""What is more is no number of tokens: a provider cannot make sums overflow."""
 
 
 def _part(values: Raw, *names: str) -> Raw:

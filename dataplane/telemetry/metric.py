@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 80.0)
-"""Upper bounds in seconds of all histograms; what is above the last has a slot of its own."""
+"""Upper bounds in seconds of histograms of durations; what is above the last has a slot of its own."""
+
+AMOUNTS = tuple(float(4**exponent) for exponent in range(len(BUCKETS)))
+"""The same of histograms of amounts, as OpenTelemetry's conventions have them for tokens; as many as above."""
 
 SUM = len(BUCKETS) + 1
-"""Slot of a histogram's sum in microseconds, counted from its base; its count follows."""
+"""Slot of a histogram's sum (`Metric.parts`), counted from its base; its count follows."""
 COUNT = SUM + 1
 HISTOGRAM_SLOTS = COUNT + 1
 
@@ -34,6 +37,13 @@ class Metric:
     limit: int = 0
     combine: Literal["sum", "max"] = "sum"
     """How the workers' values become the proxy's."""
+    bounds: tuple[float, ...] = BUCKETS
+    """Of a histogram's buckets."""
+
+    @property
+    def parts(self) -> int:
+        """Of one in a histogram's sum: microseconds of durations, and whole amounts."""
+        return 1_000_000 if self.bounds is BUCKETS else 1
 
     @property
     def width(self) -> int:

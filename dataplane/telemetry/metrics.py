@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dataplane.link.shared import Region, own
-from dataplane.telemetry.metric import BUCKETS, COUNT, ENTRY, LABEL_BYTES, SUM, Metric
+from dataplane.telemetry.metric import AMOUNTS, BUCKETS, COUNT, ENTRY, LABEL_BYTES, SUM, Metric
 from dataplane.telemetry.metric_rows import registry as metric_rows
 
 PREFIX = "gatewright_"
@@ -303,8 +303,15 @@ class Metrics:
     gauge = counter
 
     def histogram(self, name: str, *labels: str) -> int:
-        """The first slot of a histogram: one per bucket and one above them, then sum in microseconds, then count."""
+        """The first slot of a histogram: one per bucket and one above them, then sum (`Metric.parts`), then count."""
         return self._index(name, labels)
+
+    def observe_amount(self, base: int, amount: int) -> None:
+        """Count one in a histogram of amounts."""
+        slots = self.slots
+        slots[base + bisect_left(AMOUNTS, amount)] += 1
+        slots[base + SUM] += amount
+        slots[base + COUNT] += 1
 
     def observe(self, base: int, seconds: float) -> None:
         """Count a duration in the histogram at `base`."""

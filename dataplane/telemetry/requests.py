@@ -150,6 +150,10 @@ class Recorder:
         """Count a duration in a histogram: of kinds of backends, as above."""
         self.metrics.observe(self.metrics.histogram(metric, *labels), seconds)
 
+    def observe_amount(self, metric: str, amount: int, *labels: str) -> None:
+        """Count an amount in a histogram whose `bounds` are `AMOUNTS`."""
+        self.metrics.observe_amount(self.metrics.histogram(metric, *labels), amount)
+
     def exported(self, signal: str, outcome: str, records: int) -> None:
         """Records for a collector were sent, or not."""
         self.slots[self.metrics.counter("telemetry_records_total", signal, outcome)] += records

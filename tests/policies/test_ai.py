@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from dataplane.telemetry.metric import COUNT, SUM
 from tests.carriers import Carrier, Request, Response
 from tests.fakes.llm_toys import (
     CHAT,
@@ -227,11 +228,11 @@ def test_detect_passes_bytes_and_fills_what_is_known(carrier: Carrier) -> None:
 def test_tokens_are_counted(carrier: Carrier) -> None:
     run = carrier.proxy(text())
     run.carry(post("/v1/chat/completions", CHAT), as_json(CHATTED))
-    counter = run.memory.context.recorder.metrics.counter
-    labels = "chat", "custom", "gpt", "gpt-2024"
-    slots = run.memory.context.recorder.slots
-    assert slots[counter("gen_ai_client_token_usage_total", *labels, "input")] == 9
-    assert slots[counter("gen_ai_client_token_usage_total", *labels, "output")] == 4
+    metrics, labels = run.memory.context.recorder.metrics, ("chat", "custom", "gpt", "gpt-2024")
+    for kind, count, bucket in (("input", 9, 2), ("output", 4, 1)):  # buckets end at 1, 4, 16
+        first = metrics.histogram("gen_ai_client_token_usage", *labels, kind)
+        assert (metrics.slots[first + SUM], metrics.slots[first + COUNT]) == (count, 1)
+        assert metrics.slots[first + bucket] == 1
 
 
 def test_an_answer_that_comes_in_pieces_is_held_and_what_is_held_takes_room(carrier: Carrier) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.llm.body import Body
+    from dataplane.llm.heard import Heard
     from dataplane.llm.routes import Format
 
 VARIABLE: Final = "llm"
@@ -119,6 +120,22 @@ def add_usage(facts: Facts, found: Usage) -> None:
             facts[name] = value
     if found.total_tokens is not None:
         facts["totalTokens"] = found.total_tokens
+
+
+def add_estimate(facts: Facts, inputs: Callable[[], int], outputs: int) -> None:
+    """Of a call that ended before the provider had reported its usage: what was reported counts, the rest is estimated.
+    What a provider reports of the output before its end is what it begins with."""
+    found = facts.get("inputTokens")
+    facts["inputTokens"] = inputs() if found is None else found
+    facts["outputTokens"] = max(outputs, facts.get("outputTokens") or 0)
+    facts["totalTokens"] = facts["inputTokens"] + facts["outputTokens"]
+    facts["usageEstimated"] = True
+
+
+def add_stream(facts: Facts, heard: Heard) -> None:
+    """The same as `add_answer` of a stream."""
+    facts.later("completion", lambda: heard.said().texts)
+    facts.later("toolCalls", lambda: heard.said().tools)
 
 
 def add_answer(facts: Facts, form: Format, answer: Any) -> None:

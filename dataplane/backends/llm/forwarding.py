@@ -15,11 +15,13 @@ from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN
-from dataplane.llm import errors, routes, usage
+from dataplane.llm import content, errors, estimates, routes, usage
 from dataplane.llm.body import Body, Malformed
+from dataplane.llm.heard import Heard
 from dataplane.llm.providers import BEARER
 from dataplane.llm.routes import Format
 from dataplane.llm.streams import Watch
+from dataplane.telemetry.plan import log_of
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
@@ -81,7 +83,10 @@ class Passing(Forwarding):
 class Reading(Passing):
     """What the answer says is read: its usage, its model, when the first token came."""
 
-    __slots__ = ("_form", "_has_token", "_hides", "_kept", "_kept_head", "_kept_size", "_watch")
+    __slots__ = (
+        *("_form", "_has_token", "_heard", "_hides", "_inputs", "_is_left"),
+        *("_kept", "_kept_head", "_kept_size", "_watch"),
+    )
     adds_events = True
     """A stream that breaks off gets an event which says so."""
 
@@ -103,12 +108,17 @@ class Reading(Passing):
         self._kept_head: ResponseHead | None = None
         """Of an answer that is held until it is all here."""
         self._has_token = False
+        self._heard: Heard | None = None
+        """Of a stream: what it has said."""
+        self._inputs = 0
+        """Tokens of the request, estimated: of one that is not kept until the end."""
+        self._is_left = False
+        """The call ended before its answer."""
         self._kept: list[bytes] = []
         self._kept_size = 0
 
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        if len(self.body) > facts.KEPT:
-            self._facts.forget()
+        self._forget()
         if head.status >= ERROR:
             super().answered(head, first, end)
             return
@@ -117,6 +127,7 @@ class Reading(Passing):
             super().answered(head, first, end)  # it was not asked for, and cannot be read
         elif is_stream(lines):
             self._watch = Watch(self._form, self._hides)
+            self._hear(self._form)
             super().answered(_without_length(head) if self.adds_events else head, self._watched(first), False)
             if end:
                 self.upstream_content(b"", True)
@@ -186,12 +197,54 @@ class Reading(Passing):
         self._note(report.usage, report.model, report.tier)
         facts.add_answer(self._facts, self._form, answer)
 
+    # --- a call that ends early
+
+    def _forget(self) -> None:
+        """Of a large request, what is not asked for until its answer comes."""
+        if len(self.body) > facts.KEPT:
+            if self._facts.get("streaming"):
+                self._inputs = self._estimated()
+            self._facts.forget()
+
+    def _estimated(self) -> int:
+        return self._inputs or estimates.of_texts(content.texts(self._facts.get("prompt") or ()))
+
+    def _hear(self, form: Format) -> None:
+        """A stream begins that the client gets in this format."""
+        log = log_of(self._x)  # type: ignore[arg-type]  # the exchange, of which a part is known
+        self._heard = Heard(form, log is not None and log.reads_answers)
+
+    def _listen(self, data: bytes, has_token: bool) -> None:
+        heard, room = self._heard, self._x.context.room
+        assert heard is not None
+        before = heard.beyond_sample
+        heard.add(data, has_token)
+        more = heard.beyond_sample - before
+        if more and not room.take(more):
+            room.free(before)
+            heard.cut()
+
+    def _count(self) -> None:
+        if self._is_counted:
+            return
+        if self._is_left and not self._has_usage():
+            facts.add_estimate(self._facts, self._estimated, self._heard.tokens() if self._heard else 0)
+        if self._heard is not None:
+            facts.add_stream(self._facts, self._heard)
+            self._x.context.room.free(self._heard.beyond_sample)
+        super()._count()
+
+    def _has_usage(self) -> bool:
+        """The provider has reported all that it will."""
+        return self._watch is not None and self._watch.is_complete and self._watch.usage.output_tokens is not None
+
     # --- a stream
 
     def _watched(self, data: bytes) -> bytes:
         watch = self._watch
         assert watch is not None
         given = watch.feed(data) if data else b""
+        self._listen(data, watch.has_token)
         if watch.has_token:
             self._first_token()
         return given
@@ -222,6 +275,7 @@ class Reading(Passing):
             return
         self._note(watch.usage, watch.model, watch.tier)
         self._x.detail = str(error)
+        self._is_left = True
         self._count()
         if self.adds_events and watch.is_between_events and not watch.is_complete:
             self.out.give(self._broken(watch))
@@ -239,8 +293,10 @@ class Reading(Passing):
 
     def cancel(self) -> None:
         self._let_go()
-        if self._watch is not None and not self.is_over:
-            self._note(self._watch.usage, self._watch.model, self._watch.tier)
+        if not self.is_over:
+            self._is_left = self.up is not None
+            if self._watch is not None:
+                self._note(self._watch.usage, self._watch.model, self._watch.tier)
         super().cancel()
 
     def _note(self, found: usage.Usage, model: str, tier: str) -> None:

@@ -59,7 +59,7 @@ def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> No
     for kind, name in TYPES:
         count = facts.get(name)
         if count:
-            recorder.add(TOKENS, count, *labels, kind)
+            recorder.observe_amount(TOKENS, count, *labels, kind)
     first, tokens = facts.get("timeToFirstToken"), facts.get("outputTokens")
     if first is not None and tokens and tokens > 1:
         each = (seconds - first / 1e9) / (tokens - 1)

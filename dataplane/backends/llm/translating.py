@@ -34,7 +34,7 @@ _NO_TOKEN: Final = (Began, PartEnded, Stopped, Failed)
 class Translating(Reading):
     """The answer is read whole; a stream as it comes."""
 
-    __slots__ = ("_asked", "_made", "_stream", "_usage")
+    __slots__ = ("_asked", "_is_settled", "_made", "_stream", "_usage")
 
     def __init__(
         self,
@@ -52,15 +52,16 @@ class Translating(Reading):
         self._asked = asked
         self._stream: Stream | None = None
         self._usage = usage.NO_USAGE
+        self._is_settled = False
 
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        if len(self.body) > facts.KEPT:
-            self._facts.forget()
+        self._forget()
         lines = Head(head.block, head.low)
         if lines.get(b"content-encoding") is not None:
             self._unusable(head, "the answer is compressed, which was not asked for")
         elif head.status < ERROR and is_stream(lines):
             self._stream = translation.Stream(self._made, self._asked)
+            self._hear(self._made.source)
             Forwarding.answered(self, _head(head, EVENTS, UNKNOWN), b"", False)
             self.upstream_content(first, end)
         else:
@@ -115,10 +116,15 @@ class Translating(Reading):
                 self._usage = each.usage
                 self._note(each.usage, each.model, each.tier)
             elif isinstance(each, Stopped):
+                self._is_settled = True
                 self._note(each.usage.over(self._usage), "", each.tier)
             elif isinstance(each, Failed):
                 self._x.detail = each.failure.message
+        self._listen(data, self._has_token)
         return data
+
+    def _has_usage(self) -> bool:
+        return self._is_settled
 
     def broke(self, error: CallFailed) -> None:
         stream = self._stream
@@ -127,6 +133,7 @@ class Translating(Reading):
             return
         self.out.give(self._given(*stream.end()))
         self._x.detail = str(error)
+        self._is_left = True
         self._count()
         self.out.end()
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dataplane.http.body import Room
     from dataplane.http.messages import ResponseHead
     from dataplane.upstream.calls import HttpCalls
+    from dataplane.upstream.endpoint import Endpoint
 
 Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
 """What serving answers at once. None: it is answered, or handed on."""
@@ -60,6 +61,8 @@ class Routed(Protocol):
     upgrade: bytes
     takes_trailers: bool
     up: Upstream | None
+    endpoint: Endpoint | None
+    """That was asked last, for its line in the log."""
 
     @property
     def never_indexed(self) -> frozenset[bytes]: ...

@@ -154,6 +154,7 @@ class Forwarding(Call):
             super().answered(head, first, end)
             return
         connecting.leave_endpoint(self)
+        self.out.x.endpoint = self.endpoint
         self._is_passing = True
         if end:
             self._over()
@@ -204,6 +205,7 @@ class Forwarding(Call):
 
     def fail(self, error: CallFailed) -> None:
         was_begun = self.head_of_answer is not None and not self._is_passing
+        self.out.x.endpoint = self.endpoint
         super().fail(error)
         if not was_begun:
             self.out.take_back()

@@ -12,6 +12,7 @@ from dataplane.chain.expressions import (
     ALL,
     compiled,
     condition,
+    reads,
     reads_request_body,
     reads_response_body,
     reads_response_headers,
@@ -46,6 +47,7 @@ def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
         fields=writers(removed) if removed else None,
         reads_headers=reads_response_headers(programs),
         reads_bodies=reads_request_body(programs) == ALL or reads_response_body(programs),
+        reads_answers=reads(programs, "llm.completion", "llm.toolCalls"),
     )
 
 

@@ -30,6 +30,13 @@ def _milliseconds(name: str) -> Value:
     return value
 
 
+def _mark(name: str) -> Value:
+    def value(x: Exchange, took: float) -> str | None:
+        return "true" if _of_call(name)(x, took) else None
+
+    return value
+
+
 GROUP: Final = Group(
     lambda x: x.attributes is not None and "llm" in x.attributes,
     (
@@ -52,6 +59,16 @@ GROUP: Final = Group(
             "llm.time_to_first_token_ms",
             "milliseconds to the first token of a stream",
             _milliseconds("timeToFirstToken"),
+        ),
+        Field(
+            "llm.time_per_output_token_ms",
+            "milliseconds between two tokens of a stream, on average",
+            _milliseconds("timePerOutputToken"),
+        ),
+        Field(
+            "llm.usage_estimated",
+            "true: the call ended before the provider reported tokens, which are estimated",
+            _mark("usageEstimated"),
         ),
         Field("llm.dropped", "fields of the request that the provider's API cannot carry", _of_call("dropped")),
     ),

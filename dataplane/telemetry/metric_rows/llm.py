@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from dataplane.telemetry.metric import Metric
+from dataplane.telemetry.metric import AMOUNTS, Metric
 
-TOKENS: Final = "gen_ai_client_token_usage_total"
+TOKENS: Final = "gen_ai_client_token_usage"
 DURATION: Final = "gen_ai_client_operation_duration_seconds"
 FIRST_TOKEN: Final = "gen_ai_server_time_to_first_token_seconds"
 PER_TOKEN: Final = "gen_ai_server_time_per_output_token_seconds"
@@ -16,10 +16,11 @@ _LABELS: Final = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_reque
 ROWS: Final = (
     Metric(
         TOKENS,
-        "counter",
-        "Tokens that LLM providers reported, by kind: input, output, and of these cache_read, cache_write, reasoning",
+        "histogram",
+        "Tokens of a call of an LLM, by kind: input, output, and of these cache_read, cache_write, reasoning",
         (*_LABELS, "gen_ai_response_model", "gen_ai_token_type"),
         512,
+        bounds=AMOUNTS,
     ),
     Metric(DURATION, "histogram", "From the begin of a call of an LLM to the end of its answer", _LABELS, 64),
     Metric(FIRST_TOKEN, "histogram", "From the begin of a streamed call to the first token", _LABELS, 64),

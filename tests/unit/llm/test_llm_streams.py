@@ -114,10 +114,3 @@ def test_an_error_event_is_noticed() -> None:
     watch.feed(TOKEN + b'\n\ndata: {"error":{"message":"overloaded"}}\n\n')
     assert watch.failed == "overloaded"
     assert not watch.is_complete
-
-
-def test_events_are_kept_for_whoever_wants_them() -> None:
-    kept: list[object] = []
-    watch = Watch(Format.COMPLETIONS, wants=kept)
-    watch.feed(FIRST + b"\n\n" + TOKEN + b"\n\n" + TOKEN + b"\n\n")
-    assert len(kept) == 3
