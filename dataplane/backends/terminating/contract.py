@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dataplane.http.body import Room
     from dataplane.http.messages import ResponseHead
     from dataplane.upstream.calls import HttpCalls
-    from dataplane.upstream.endpoint import Endpoint
 
 Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
 """What serving answers at once. None: it is answered, or handed on."""
@@ -61,7 +60,7 @@ class Routed(Protocol):
     upgrade: bytes
     takes_trailers: bool
     up: Upstream | None
-    endpoint: Endpoint | None
+    endpoint: Any  # kinds of backends know none
     """That was asked last, for its line in the log."""
 
     @property
