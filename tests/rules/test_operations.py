@@ -93,7 +93,8 @@ def test_log_fields() -> None:
     exchange.leave("mcp", of_mcp)
     names = ["operation", "provider", "requestModel", "responseModel"]
     counts = ["inputTokens", "outputTokens", "cachedInputTokens", "cacheCreationInputTokens", "reasoningTokens"]
-    exchange.leave("llm", {**dict.fromkeys(names, "x"), **dict.fromkeys(counts, 1), "timeToFirstToken": 1_000_000})
+    others = {"timeToFirstToken": 1_000_000, "timePerOutputToken": 1_000_000, "usageEstimated": True, "dropped": "n"}
+    exchange.leave("llm", {**dict.fromkeys(names, "x"), **dict.fromkeys(counts, 1), **others})
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)
