@@ -65,6 +65,8 @@ class Group:
 
     applies: Callable[[Exchange], bool]
     fields: tuple[Field, ...]
+    answers: tuple[str, ...] = ()
+    """Variables of what a stream said: it is kept until the end where an expression reads one."""
 
     def text(self, x: Exchange) -> str:
         return "".join([field.text(x, 0.0) for field in self.fields])

@@ -50,7 +50,7 @@ class LogPlan:
     reads_bodies: bool = False
     """An expression reads a body: bodies that policies read are kept until the line is made."""
     reads_answers: bool = False
-    """An expression reads what an LLM answers: streams are kept until then as well."""
+    """An expression reads what a stream said (`Group.answers`): it is kept until then as well."""
 
     def text_added(self, x: Exchange) -> str:
         """The added attributes, to stand at the end of a text line. One that fails or is null is absent."""

@@ -20,6 +20,7 @@ from dataplane.chain.expressions import (
 from dataplane.chain.filter import Refused
 from dataplane.telemetry.log_fields import NAMES, writers
 from dataplane.telemetry.log_plan import Added, LogPlan
+from dataplane.telemetry.log_rows.registry import ANSWERS
 from dataplane.telemetry.log_values import OWN, is_name
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
         fields=writers(removed) if removed else None,
         reads_headers=reads_response_headers(programs),
         reads_bodies=reads_request_body(programs) == ALL or reads_response_body(programs),
-        reads_answers=reads(programs, "llm.completion", "llm.toolCalls"),
+        reads_answers=reads(programs, *ANSWERS),
     )
 
 

@@ -72,4 +72,5 @@ GROUP: Final = Group(
         ),
         Field("llm.dropped", "fields of the request that the provider's API cannot carry", _of_call("dropped")),
     ),
+    answers=("llm.completion", "llm.toolCalls"),
 )

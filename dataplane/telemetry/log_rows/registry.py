@@ -7,3 +7,4 @@ from typing import Final
 from dataplane.telemetry.log_rows import a2a, llm, mcp, tracing
 
 GROUPS: Final = (tracing.GROUP, a2a.GROUP, mcp.GROUP, llm.GROUP)
+ANSWERS: Final = tuple(name for group in GROUPS for name in group.answers)
