@@ -7,6 +7,7 @@ from typing import Final
 
 XDS: Final = "127.0.0.1:18000"
 ADMIN: Final = "127.0.0.1:18001"
+RATE_LIMIT_ADMIN: Final = "127.0.0.1:18081"
 OFF: Final = "off"
 
 
@@ -177,6 +178,15 @@ def add_operation(parser: argparse.ArgumentParser) -> None:
         help="/healthz/ready and /healthz/live for probes, for example [::]:18003 (default: %(default)s; the admin"
         " address has them anyhow)",
     )
+    _add_log(group)
+
+
+def add_log(parser: argparse.ArgumentParser) -> None:
+    """What the log of a server says."""
+    _add_log(parser.add_argument_group("operation"))
+
+
+def _add_log(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--log-level",
         metavar="LEVEL",

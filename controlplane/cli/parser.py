@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.cli import exits, options
-from controlplane.cli.options import ADMIN, address
+from controlplane.cli.options import ADMIN, RATE_LIMIT_ADMIN, address
 
 MOMENTS = ("connection", "request", "response", "end")
 """As in gatewright.variables.moments; a test compares them."""
@@ -216,6 +216,55 @@ def _wait(parser: argparse.ArgumentParser) -> None:
     _client_options(parser)
 
 
+def _ratelimit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "limits",
+        nargs="?",
+        metavar="LIMITS",
+        help="file of limits, or folder of them, in the format of Envoy's rate limit server, watched for changes; without"
+        " one only limits count that come with requests",
+    )
+    parser.add_argument(
+        "--listen",
+        metavar="ADDR",
+        type=address,
+        default="127.0.0.1:8081",
+        help="gRPC, for proxies (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--admin",
+        metavar="ADDR",
+        type=address,
+        default=RATE_LIMIT_ADMIN,
+        help="metrics, probes and budgets over HTTP (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--store",
+        metavar="STORE",
+        default="ratelimit.db",
+        help="where it is counted: a file, for one server, or redis://HOST:PORT of Valkey or Redis, for several"
+        " (default: %(default)s)",
+    )
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain in PEM: gRPC over TLS")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key in PEM")
+    options.add_log(parser)
+
+
+def _budgets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--domain", metavar="DOMAIN", help="of this domain alone")
+    parser.add_argument(
+        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
+    )
+    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when a budget is used up")
+    parser.add_argument(
+        "--admin",
+        metavar="ADDR",
+        type=address,
+        default=RATE_LIMIT_ADMIN,
+        help="admin address of the rate limit server to ask (default: %(default)s)",
+    )
+
+
 def _version(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
@@ -391,6 +440,31 @@ examples:
   gatewright wait httproute --for Accepted""",
         "controlplane.cli.wait",
         _wait,
+    ),
+    Command(
+        "ratelimit",
+        "run a rate limit server for `rateLimit.global`: limits and budgets of all proxies together",
+        """\
+Speaks Envoy's rate limit protocol, version 3, and counts in one file, or in Valkey or Redis for several servers. Limits
+may stand in files, or come with requests (`limitOverride`). docs/ratelimit.md has more.
+
+examples:
+  gatewright ratelimit limits.yaml
+  gatewright ratelimit ./limits --listen [::]:8081 --store /var/lib/gatewright/ratelimit.db
+  gatewright ratelimit limits.yaml --store redis://:password@valkey:6379""",
+        "controlplane.cli.ratelimit",
+        _ratelimit,
+    ),
+    Command(
+        "budgets",
+        "show who has used what of the limits that a rate limit server counts",
+        """\
+examples:
+  gatewright budgets                     all, with what is left until when
+  gatewright budgets --domain keys -o json
+  gatewright budgets --exit-code         exit code 1 when a budget is used up""",
+        "controlplane.cli.budgets",
+        _budgets,
     ),
     Command(
         "version", "print the version", "examples:\n  gatewright version -o json", "controlplane.cli.version", _version

@@ -113,10 +113,14 @@ def _is_meant(request: client_status_pb2.ClientStatusRequest, client: csds.Clien
 
 
 def reflection_handlers() -> tuple[grpc.GenericRpcHandler, ...]:
+    """Server reflection of the controller's services."""
+    return reflection_of((methods.DISCOVERY, methods.CLIENT_STATUS, methods.HEALTH))
+
+
+def reflection_of(services: tuple[str, ...]) -> tuple[grpc.GenericRpcHandler, ...]:
     """Server reflection, v1alpha and v1: the library has the former only, their messages are the same bytes."""
-    services = (methods.DISCOVERY, methods.CLIENT_STATUS, methods.HEALTH, methods.REFLECTION_ALPHA)
     method = grpc.stream_stream_rpc_method_handler(
-        reflection.aio.ReflectionServicer(services).ServerReflectionInfo,
+        reflection.aio.ReflectionServicer((*services, methods.REFLECTION_ALPHA)).ServerReflectionInfo,
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
         response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
     )
