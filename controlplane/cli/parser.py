@@ -221,8 +221,8 @@ def _ratelimit(parser: argparse.ArgumentParser) -> None:
         "limits",
         nargs="?",
         metavar="LIMITS",
-        help="file of limits, or folder of them, in the format of Envoy's rate limit server, watched for changes; without"
-        " one only limits count that come with requests",
+        help="file of limits, or folder of them, in the format of Envoy's rate limit server, watched for changes;"
+        " without one only limits count that come with requests",
     )
     parser.add_argument(
         "--listen",

@@ -11,6 +11,7 @@ from controlplane import settings
 from controlplane.cli import exits, lines, notify, process_log, running
 from controlplane.ratelimit import server
 from controlplane.ratelimit.limits import LimitError
+from controlplane.ratelimit.resp import Address
 from controlplane.ratelimit.store import StoreFailed
 
 STDOUT = 1
@@ -34,7 +35,7 @@ def _settings(arguments: argparse.Namespace) -> server.Settings:
         None if arguments.limits is None else Path(arguments.limits),
         settings.address(arguments.listen),
         settings.address(arguments.admin),
-        arguments.store,
+        _store(arguments.store),
         _certificate(arguments),
     )
 
@@ -54,7 +55,7 @@ async def _serve(wanted: server.Settings) -> int:
         grpc = settings.shown((wanted.listen[0], found.port))
         admin = settings.shown((wanted.admin[0], found.admin_port))
         text = (
-            f"ratelimit: limits of {wanted.limits or 'requests alone'}, counted in {_store(wanted.store)}\n"
+            f"ratelimit: limits of {wanted.limits or 'requests alone'}, counted in {_shown(wanted.store)}\n"
             f"  gRPC     {grpc}\n"
             f"  budgets  gatewright budgets --admin {admin}\n"
             f"  metrics  http://{admin}/metrics\n"
@@ -66,6 +67,13 @@ async def _serve(wanted: server.Settings) -> int:
     return signals.code
 
 
-def _store(text: str) -> str:
-    """Without the password of a URL."""
-    return text if "@" not in text else text.partition("://")[0] + "://" + text.rpartition("@")[2]
+def _store(text: str) -> Address | Path:
+    try:
+        return server.where_of(text)
+    except ValueError as error:
+        raise exits.Failure(exits.USAGE, f"--store: {error}") from None
+
+
+def _shown(store: Address | Path) -> str:
+    """Without its password."""
+    return str(store) if isinstance(store, Path) else store.path or settings.shown((store.host, store.port))

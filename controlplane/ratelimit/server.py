@@ -34,8 +34,7 @@ class Settings:
     """A file or a folder."""
     listen: tuple[str, int]
     admin: tuple[str, int]
-    store: str
-    """A path, or the URL of a server."""
+    store: resp.Address | Path
     certificate: tuple[bytes, bytes] | None = None
     """Of TLS: chain and key, PEM."""
 
@@ -52,16 +51,19 @@ class Running:
     admin_port: int
 
 
-def store_of(text: str) -> Store:
-    """Raises ValueError for a URL that is none, `StoreFailed` for a file that cannot be opened."""
-    if text.partition(":")[0] in resp.SCHEMES:
-        return ValkeyStore(resp.address(text))
-    return SqliteStore(text)
+def where_of(text: str) -> resp.Address | Path:
+    """What `--store` names. Raises ValueError for a URL that is none."""
+    return resp.address(text) if text.partition(":")[0] in resp.SCHEMES else Path(text)
+
+
+def store_of(where: resp.Address | Path) -> Store:
+    """Raises `StoreFailed` for a file that cannot be opened."""
+    return SqliteStore(where) if isinstance(where, Path) else ValkeyStore(where)
 
 
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Running]:
-    """Raises as `store_of` and `Source` do, and `Unbound`."""
+    """Raises `StoreFailed`, `Unbound`, and as `Source` does."""
     numbers = Numbers()
     source = Source(settings.limits, numbers)
     store = store_of(settings.store)
