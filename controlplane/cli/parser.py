@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.cli import exits, options
-from controlplane.cli.options import ADMIN, RATE_LIMIT_ADMIN, address
+from controlplane.cli.options import ADMIN, RATE_LIMIT_ADMIN, address, page
 
 MOMENTS = ("connection", "request", "response", "end")
 """As in gatewright.variables.moments; a test compares them."""
@@ -30,7 +30,7 @@ TEMPLATES = {
 }
 """What `init` can write; `controlplane.cli.init` has how."""
 
-MANIFEST_PARTS = ("crds", "base", "namespace", "everywhere")
+MANIFEST_PARTS = ("crds", "base", "namespace", "everywhere", "ratelimit")
 """Folders of manifests/ that `crds` prints."""
 
 _DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
@@ -128,7 +128,8 @@ def _crds(parser: argparse.ArgumentParser) -> None:
         metavar="PART",
         type=manifest_part,
         help="crds: definitions of our kinds (the default); base: namespace, service account, rights, GatewayClass; "
-        "namespace: what a namespace needs whose Gateways get proxies; everywhere: the right to make them in all",
+        "namespace: what a namespace needs whose Gateways get proxies; everywhere: the right to make them in all; "
+        "ratelimit: a rate limit server",
     )
 
 
@@ -236,7 +237,14 @@ def _ratelimit(parser: argparse.ArgumentParser) -> None:
         metavar="ADDR",
         type=address,
         default=RATE_LIMIT_ADMIN,
-        help="metrics, probes and budgets over HTTP (default: %(default)s)",
+        help="budgets, metrics and probes over HTTP (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--stats",
+        metavar="ADDR",
+        type=page,
+        default=options.OFF,
+        help="metrics and probes for scrapers elsewhere, for example [::]:18082 (default: %(default)s)",
     )
     parser.add_argument(
         "--store",

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from controlplane import settings
-from controlplane.cli import exits, lines, notify, process_log, running
+from controlplane.cli import exits, lines, notify, options, process_log, running
 from controlplane.ratelimit import server
 from controlplane.ratelimit.limits import LimitError
 from controlplane.ratelimit.resp import Address
@@ -36,6 +36,7 @@ def _settings(arguments: argparse.Namespace) -> server.Settings:
         settings.address(arguments.listen),
         settings.address(arguments.admin),
         _store(arguments.store),
+        None if arguments.stats == options.OFF else settings.address(arguments.stats),
         _certificate(arguments),
     )
 

@@ -19,12 +19,24 @@ OPEN: Final = frozenset(("/metrics", "/healthz/ready", "/healthz/live"))
 REFUSED: Final = "this API answers when addressed by IP address or as localhost"
 
 
-def application(store: Store, numbers: Numbers) -> web.Application:
+def open_pages(numbers: Numbers) -> web.Application:
+    """Metrics and probes."""
+
     async def metrics(_: web.Request) -> web.StreamResponse:
         return web.Response(body=numbers.page(), headers={"content-type": CONTENT_TYPE})
 
     async def healthy(_: web.Request) -> web.StreamResponse:
         return web.Response(text="ok\n")
+
+    app = web.Application(middlewares=[_only_by_address])
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/healthz/ready", healthy)
+    app.router.add_get("/healthz/live", healthy)
+    return app
+
+
+def all_pages(store: Store, numbers: Numbers) -> web.Application:
+    """These, and budgets."""
 
     async def budgets(request: web.Request) -> web.StreamResponse:
         domain = request.query.get("domain")
@@ -35,10 +47,7 @@ def application(store: Store, numbers: Numbers) -> web.Application:
         rows = [shown(each) for each in found[:MOST] if domain in (None, each.key.domain)]
         return _json({"budgets": rows, "isComplete": len(found) <= MOST})
 
-    app = web.Application(middlewares=[_only_by_address])
-    app.router.add_get("/metrics", metrics)
-    app.router.add_get("/healthz/ready", healthy)
-    app.router.add_get("/healthz/live", healthy)
+    app = open_pages(numbers)
     app.router.add_get("/api/budgets", budgets)
     return app
 

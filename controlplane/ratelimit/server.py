@@ -35,6 +35,8 @@ class Settings:
     listen: tuple[str, int]
     admin: tuple[str, int]
     store: resp.Address | Path
+    stats: tuple[str, int] | None = None
+    """Metrics and probes on an address of their own."""
     certificate: tuple[bytes, bytes] | None = None
     """Of TLS: chain and key, PEM."""
 
@@ -70,7 +72,9 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
         service = Service(lambda: source.limits, store, numbers)
-        admin_port = await stack.enter_async_context(_pages(settings.admin, pages.application(store, numbers)))
+        admin_port = await stack.enter_async_context(_pages(settings.admin, pages.all_pages(store, numbers)))
+        if settings.stats is not None:
+            await stack.enter_async_context(_pages(settings.stats, pages.open_pages(numbers)))
         port = await stack.enter_async_context(_served(settings, service))
         following = asyncio.create_task(source.follow())
         stack.callback(following.cancel)

@@ -58,7 +58,9 @@ class ValkeyStore:
                 found = await self._connection.ask("EVAL", SCRIPT, *words)
         except (Unavailable, Refused) as error:
             raise StoreFailed(f"the store gives no answer: {error}") from None
-        return [int(each) for each in found]
+        if not (isinstance(found, list) and len(found) == len(charges) and all(type(each) is int for each in found)):
+            raise StoreFailed("the store answers what is no answer")
+        return found
 
     async def budgets(self, most: int) -> Sequence[Budget]:
         found: list[Budget] = []
@@ -72,7 +74,7 @@ class ValkeyStore:
                         found.append(_budget(name.decode(), int(used), int(limit)))
                 if cursor == b"0":
                     break
-        except (Unavailable, Refused) as error:
+        except (Unavailable, Refused, TypeError, ValueError) as error:
             raise StoreFailed(f"the store gives no answer: {error}") from None
         now = self._now()
         return sorted(each for each in found if each.window.end > now)

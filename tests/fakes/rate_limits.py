@@ -47,7 +47,7 @@ class Server:
 async def counting(
     store: Path | Address, limits: Path | None = None, port: int = 0, certificate: tuple[bytes, bytes] | None = None
 ) -> AsyncIterator[Server]:
-    settings = server.Settings(limits, ("127.0.0.1", port), ("127.0.0.1", 0), store, certificate)
+    settings = server.Settings(limits, ("127.0.0.1", port), ("127.0.0.1", 0), store, certificate=certificate)
     async with server.running(settings) as found:
         yield Server(found.port, f"127.0.0.1:{found.admin_port}")
 

@@ -16,6 +16,7 @@ import yaml
 from controlplane.cli import parser
 from controlplane.deploy.pods import USER
 from controlplane.deploy.request import CONTROLLER, REGISTRY, REPOSITORY
+from controlplane.ratelimit import limits
 from dataplane.bootstrap.parse import parse
 from gatewright.version import VERSION
 from tests.conftest import ROOT
@@ -246,6 +247,28 @@ def test_who_reaches_which_port_of_the_controllers() -> None:
     expected = {18000: [PROXIES], 18001: [], 18002: [METRICS], 18003: [ANYBODY], 18004: [CONTROLLERS]}
     assert {port: who_reaches(policy, "TCP", port) for port in expected} == expected
     assert {each["containerPort"] for each in container(deployment)["ports"]} == {18000, 18002, 18003, 18004}
+
+
+def test_the_rate_limit_server_starts_as_it_is_written_and_only_proxies_ask_it() -> None:
+    config, claim, service, deployment, policy = documents(MANIFESTS / "ratelimit" / "ratelimit.yaml")
+    words = container(deployment)["args"]
+    found = parser.build().parse_args(words)
+    listened = {int(each.rpartition(":")[2]) for each in (found.listen, found.stats)}
+    assert {each["containerPort"] for each in container(deployment)["ports"]} == listened
+    assert deployment["spec"]["replicas"] == 1 and deployment["spec"]["strategy"] == {"type": "Recreate"}
+    mounts = {each["name"]: each["mountPath"] for each in container(deployment)["volumeMounts"]}
+    assert found.limits == mounts["limits"] and Path(found.store).parent == Path(mounts["counted"])
+    volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
+    assert volumes["limits"]["configMap"]["name"] == config["metadata"]["name"]
+    assert volumes["counted"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    assert policy["spec"]["podSelector"] == deployment["spec"]["selector"]
+    assert {port: who_reaches(policy, "TCP", port) for port in (8081, 18082, 18081)} == {
+        8081: [PROXIES],
+        18082: [ANYBODY],
+        18081: [],
+    }
+    assert limits.read((name, text.encode()) for name, text in config["data"].items()).domains == ["example"]
 
 
 def test_who_reaches_which_port_of_the_proxies() -> None:

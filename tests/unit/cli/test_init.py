@@ -235,7 +235,7 @@ def test_definitions_of_an_installed_product(
 def test_an_unknown_part_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["crds", "operators"])
-    assert "there are crds, base, namespace and everywhere" in capsys.readouterr().err
+    assert "there are crds, base, namespace, everywhere and ratelimit" in capsys.readouterr().err
 
 
 def listener(made: dict[str, Any]) -> dict[str, Any]:
