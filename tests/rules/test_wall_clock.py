@@ -34,6 +34,9 @@ ALLOWED = {
     ("controlplane/kube/cluster.py", 2): "tokens and certificates are dated",
     ("dataplane/agent/reader.py", 1): "certificates that expire soon",
     ("gatewright/api/lint/lint.py", 2): "certificates that expire soon",
+    ("controlplane/ratelimit/service.py", 1): "budgets of days and months are those of the calendar",
+    ("controlplane/ratelimit/sqlite.py", 1): "the same",
+    ("controlplane/ratelimit/valkey.py", 1): "the same",
     ("controlplane/tracing.py", 1): "when a state was published, shown to people",
 }
 
