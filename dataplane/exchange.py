@@ -61,6 +61,10 @@ class Traced(Protocol):
     def context(self) -> SpanContext:
         """Of its own span."""
 
+    @property
+    def is_recorded(self) -> bool:
+        """Its spans are sent to a collector."""
+
     def try_begins(self, method: bytes, now: float, tries: int) -> bytes:
         """The header lines that a try sends; `tries`: how many there were before."""
 
@@ -128,6 +132,7 @@ class Exchange(Variables):
         "leased",
         "length",
         "listener",
+        "measures",
         "method",
         "mirroring",
         "outgoing",
@@ -317,6 +322,8 @@ class Exchange(Variables):
     replied: bool
     """An answer is decided: a response head went to the client, or is about to."""
     ended: bool
+    measures: object
+    """What is counted of it with labels of its Gateway (`telemetry/measures.Measures`); None: nothing yet."""
     took: float
     """Seconds from `started` to the last byte. Set when its log line is made, for expressions."""
 
@@ -336,7 +343,7 @@ class Exchange(Variables):
             self.resendable
         ) = None
         self.buffer = self.body = self.response = self.response_body = self.attributes = self.delayed_response = None
-        self.bounds = self.counted = self.trace = None
+        self.bounds = self.counted = self.measures = self.trace = None
         self.has_body = self.host_set = self.leased = self.replied = self.ended = False
         self.response_body_changed = self.response_body_too_large = self.takes_trailers = False
         self.request_done = True

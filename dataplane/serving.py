@@ -59,6 +59,8 @@ from dataplane.upstream.resolver import Resolver
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from dataplane.export.metrics import MetricsExport
+
 log = logging.getLogger("dataplane.worker")
 
 STDOUT = 1
@@ -100,6 +102,7 @@ class Serving:
         host.configure_log(settings.log_format, f"worker-{hello.index}")
         host.set_levels(settings.log_default, settings.log_modules)
         self.metrics = metrics = Metrics(region.section("slots"), region.section("directory"))
+        start = 0 if any(metrics.series()) else time.time_ns()  # a worker before this one has counted
         metrics.reset_gauges()
         self._expiries = Expiries(metrics)
         self._staples = Expiries(metrics, STAPLES)
@@ -151,6 +154,8 @@ class Serving:
         env = _env(self._context, buckets, loop)
         self._applier = Applier(rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS)
         self._applier.remains.wake = self._tidy_soon
+        self._started = start
+        self._metrics_export: MetricsExport | None = None
         self._records: deque[Record] = deque()
         self._is_tidying = False
         self.state = 0
@@ -163,6 +168,8 @@ class Serving:
         troubles = self._recorder.troubles.report()
         if troubles is not None:
             self._tell(messages.Troubles(troubles))
+        if self._metrics_export is not None:
+            self._metrics_export.look()
         return self._recorder.publish()
 
     async def collect(self, message: messages.Changes, _fd: int) -> None:
@@ -240,6 +247,9 @@ class Serving:
                 break
             await asyncio.sleep(0)
         self._watches.stop()
+        self._access_log.flush(whole=True)
+        if self._metrics_export is not None:
+            await self._metrics_export.last()
         await self._context.flush()
         self._context.deadlines.close()
         self._context.close()
@@ -296,11 +306,33 @@ class Serving:
     def _swapped(self, longest: float) -> None:
         metrics = self.metrics
         metrics.slots[metrics.counter("swaps_total")] += 1
+        self._aim_metrics()
         self._expiries.publish(self._certificates())
         self._staples.publish(self._staple_ends())
         worst = metrics.gauge("swap_stall_max_us")
         metrics.slots[worst] = max(metrics.slots[worst], int(longest * 1e6))
         log.debug("state applied, longest hold of the loop %.2f ms", longest * 1e3)
+
+    def _aim_metrics(self) -> None:
+        """Metrics are sent to those that Gateways name now."""
+        telemetry = ((plan.gateway, plan.telemetry) for plan in self._applier.listener_plans.values())
+        wanted = [
+            (gateway, each.metrics) for gateway, each in telemetry if each is not None and each.metrics is not None
+        ]
+        if wanted and self._metrics_export is None:
+            from dataplane.export.metrics import MetricsExport  # most workers have no collector
+
+            context, proxy = self._context, self.settings.instance or socket.gethostname()
+            self._metrics_export = MetricsExport(
+                self.metrics,
+                lambda: context.exporters,
+                self._tasks.spawn,
+                context.clock,
+                f"{proxy}/worker-{self.index}",
+                self._started,
+            )
+        if self._metrics_export is not None:
+            self._metrics_export.aim(wanted)
 
     def _certificates(self) -> Iterator[tuple[str, str, float]]:
         """As `telemetry.certificates.Expiries.publish` takes them."""

@@ -36,8 +36,13 @@ class Answer:
     content_type: str = "text/plain; charset=utf-8"
 
 
-Page = Callable[[Mapping[str, str]], Awaitable[Answer]]
-"""Called with the query's parameters."""
+class Query(dict[str, str]):
+    """The query's parameters. `accept`: what the client takes (RFC 9110 12.5.1), "" where it does not say."""
+
+    accept = ""
+
+
+Page = Callable[[Query], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,8 @@ async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
         if why:
             answer = Answer(f"{why}\n".encode(), HTTPStatus.FORBIDDEN)
         else:
-            answer = await _answer(method, rest.partition(" ")[0], routes)
+            accept = ",".join(value for name, value in visitors.fields_of(text) if name == "accept")
+            answer = await _answer(method, rest.partition(" ")[0], accept, routes)
     lines = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
         f"content-type: {answer.content_type}",
@@ -125,7 +131,7 @@ async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     await writer.drain()
 
 
-async def _answer(method: str, target: str, routes: Routes) -> Answer:
+async def _answer(method: str, target: str, accept: str, routes: Routes) -> Answer:
     try:
         url = urlsplit(target)
     except ValueError:
@@ -137,7 +143,9 @@ async def _answer(method: str, target: str, routes: Routes) -> Answer:
     if page is None:
         return _error(HTTPStatus.METHOD_NOT_ALLOWED)
     try:
-        return await page(dict(parse_qsl(url.query, keep_blank_values=True)))
+        query = Query(parse_qsl(url.query, keep_blank_values=True))
+        query.accept = accept
+        return await page(query)
     except Exception:
         log.exception("page %s failed", url.path)
         return _error(HTTPStatus.INTERNAL_SERVER_ERROR)

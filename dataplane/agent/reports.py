@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.agent import dump, troubles
 from dataplane.agent.journey import Journey
-from dataplane.agent.pages import Answer, Routes
+from dataplane.agent.pages import Answer, Query, Routes
 from dataplane.settings import Settings
 from dataplane.telemetry import metrics, process_log
 from dataplane.telemetry.metrics import Metrics
@@ -57,7 +57,7 @@ class Reports:
         text = f"not ready, pending: {', '.join(pending)}\n"
         return Answer(text.encode(), HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    async def _numbers(self, _query: Mapping[str, str]) -> Answer:
+    async def _numbers(self, query: Query) -> Answer:
         import platform  # here, as what a start does not have to wait for
 
         from dataplane.agent import exposition  # brings prometheus-client
@@ -67,7 +67,9 @@ class Reports:
         slots[gauge("workers")] = self._journey.workers.serving()
         readers: list[Reader] = [self._metrics.series]
         readers += [partial(metrics.read_region, slot.region) for slot in self._journey.workers.slots]
-        return Answer(exposition.render(readers), content_type=exposition.CONTENT_TYPE)
+        is_open = "application/openmetrics-text" in query.accept
+        content_type = exposition.OPEN_TYPE if is_open else exposition.CONTENT_TYPE
+        return Answer(exposition.render(readers, is_open), content_type=content_type)
 
     async def _dump(self, query: Mapping[str, str]) -> Answer:
         if "worker" in query:

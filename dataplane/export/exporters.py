@@ -38,6 +38,11 @@ class Exporters:
             self._known[name, collector] = exporter
         exporter.add(record)
 
+    def is_idle(self, name: str, collector: Collector) -> bool:
+        """No record of this signal waits for that collector, or is under way."""
+        exporter = self._known.get((name, collector))
+        return exporter is None or exporter.is_idle
+
     async def close(self) -> None:
         """The worker ends: what waits is sent now, once, as far as LAST goes."""
         closing = [asyncio.ensure_future(exporter.close()) for exporter in self._known.values()]

@@ -1,5 +1,5 @@
-"""Spans and log records as messages of OTLP: pure. Loaded with the first exporter alone, as protobuf's descriptors of
-OTLP take 6 MB.
+"""Spans as messages of OTLP, and values of all signals: pure. Loaded with the first exporter alone, as protobuf's
+descriptors of OTLP take 6 MB.
 
 Values are what clients sent and what expressions made of it: they are cut as in the access log, and what has no form in
 OTLP is left out.
@@ -33,7 +33,7 @@ def value_into(target: common_pb2.AnyValue, value: Any) -> None:  # Any: a value
     Raises CelError for what has no JSON."""
     kind = type(value)
     if isinstance(value, str):
-        target.string_value = _text(str(value))  # a secret's text is "<redacted>"
+        target.string_value = text_of(str(value))  # a secret's text is "<redacted>"
     elif kind is bool:
         target.bool_value = value
     elif isinstance(value, int) and int(value) in _INT64:  # of an exact int: a range looks at each item for others
@@ -41,10 +41,10 @@ def value_into(target: common_pb2.AnyValue, value: Any) -> None:  # Any: a value
     elif kind is float and math.isfinite(value):
         target.double_value = value
     else:
-        target.string_value = _text(json_of(value) or "")
+        target.string_value = text_of(json_of(value) or "")
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
     """As a message of protobuf can hold it: JSON of clients may have half of a surrogate pair."""
     return cut(text).encode("utf-8", "backslashreplace").decode()
 
@@ -54,7 +54,7 @@ def attributes_into(target: Any, attributes: Iterable[tuple[str, Any]]) -> None:
     for name, value in attributes:
         if value is None or value is NONE:
             continue
-        item = common_pb2.KeyValue(key=_text(name))
+        item = common_pb2.KeyValue(key=text_of(name))
         try:
             value_into(item.value, value)
         except CelError:
@@ -97,9 +97,9 @@ def _span_into(target: trace_pb2.Span, span: Span) -> None:
     target.trace_state = context.state.decode("latin-1")
     target.parent_span_id = bytes.fromhex(span.parent)
     target.flags = context.flags
-    target.name, target.kind = _text(span.name), trace_pb2.Span.SpanKind.ValueType(span.kind)
+    target.name, target.kind = text_of(span.name), trace_pb2.Span.SpanKind.ValueType(span.kind)
     target.start_time_unix_nano, target.end_time_unix_nano = span.began, max(span.began, span.ended)
     attributes_into(target.attributes, span.attributes)
     if span.failure:
         target.status.code = trace_pb2.Status.STATUS_CODE_ERROR
-        target.status.message = _text(span.failure)
+        target.status.message = text_of(span.failure)

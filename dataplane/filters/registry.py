@@ -18,6 +18,7 @@ from dataplane.filters.frontend import (
     frontend_tcp,
     frontend_tls,
     limits,
+    metrics,
     network_authorization,
     proxy_protocol,
     tracing,
@@ -287,4 +288,5 @@ ROWS: tuple[Row, ...] = (
         "decided before any step, so that their calls are traced; of a Gateway",
         "telemetry.tracing",
     ),
+    Row("metrics", metrics.build, FRONTEND, "counted after the end; of a Gateway", "telemetry.metrics"),
 )

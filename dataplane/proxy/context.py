@@ -29,6 +29,7 @@ from dataplane.upstream.dial.proxies import Proxies
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.export.exporters import Exporters
+    from dataplane.export.logs import LogExports
     from dataplane.export.tracing import SpanObserver
     from dataplane.http.messages import Peer
     from dataplane.net.turns import Turns
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from dataplane.proxy.deadlines import Deadlines
     from dataplane.table.current import Current
     from dataplane.telemetry.access_log import AccessLog
+    from dataplane.telemetry.connections import ConnectionRecord
+    from dataplane.telemetry.log_plan import LogPlan
     from dataplane.telemetry.observer import Makes, Observer
     from dataplane.telemetry.requests import Recorder
     from dataplane.upstream.kinds import Kind, Services
@@ -101,6 +104,28 @@ class InFlight:
 
     def __init__(self) -> None:
         self.count = self.bytes = 0
+
+
+class _LogExports:
+    """Records of the access log for collectors (`telemetry/access_log.Exports`), made when there is one."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._made: LogExports | None = None
+
+    @property
+    def _exports(self) -> LogExports:
+        if self._made is None:
+            from dataplane.export.logs import LogExports  # most workers have no collector
+
+            self._made = LogExports(self._context.exporters)
+        return self._made
+
+    def line(self, plan: LogPlan, x: Exchange, seconds: float, at: int) -> None:
+        self._exports.line(plan, x, seconds, at)
+
+    def connection(self, plan: LogPlan, record: ConnectionRecord, seconds: float, at: int) -> None:
+        self._exports.connection(plan, record, seconds, at)
 
 
 def _no_binds(bind: str, transport: Any, peer: Peer) -> None:
@@ -288,6 +313,7 @@ class Context:
         self.current.heads_changed = self._forget_heads
         own = [make(self.recorder) for make in self.observer_rows]
         self.observers = (self.recorder.ended, *own, self._observe_spans, self.access_log.record)
+        self.access_log.exports = _LogExports(self)
         self.leases.through(Proxies(lambda: self.current.table, self.leases, self.recorder.upstream_closed))
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dataplane.telemetry import connections
+from dataplane.telemetry import connections, log_writer
 from dataplane.telemetry.lines import LineWriter
-from dataplane.telemetry.log_fields import CLIENT_CLOSED, target_of
+from dataplane.telemetry.log_fields import CLIENT_CLOSED
 from dataplane.telemetry.log_rows.registry import GROUPS
-from dataplane.telemetry.log_values import MAX_FIELD, bare, cut, quoted
 from dataplane.telemetry.plan import log_of
 
 if TYPE_CHECKING:
@@ -41,6 +40,14 @@ MAX_QUEUED = 4 * 1024 * 1024
 """Bytes of lines waiting for the writer; above it lines are dropped and counted."""
 MAX_BODIES = 8 * 1024 * 1024
 """Bytes of bodies that expressions read; above it lines are made at once."""
+
+
+class Exports(Protocol):
+    """Who gives records to the collectors of their plans (`export/logs`). `at`: nanoseconds since 1970."""
+
+    def line(self, plan: LogPlan, x: Exchange, seconds: float, at: int) -> None: ...
+
+    def connection(self, plan: LogPlan, record: ConnectionRecord, seconds: float, at: int) -> None: ...
 
 
 class AccessLog:
@@ -70,6 +77,8 @@ class AccessLog:
         self._weight = 0
         self._waits = False
         """For the next turn of the loop, because expressions of the lines have filled this one."""
+        self.exports: Exports | None = None
+        """Gives records to collectors, where a Gateway has one."""
         self._made: list[str] = []
         """Lines that the writer does not have yet."""
         self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _tell)
@@ -98,14 +107,30 @@ class AccessLog:
         """Note a connection whose bytes passed as they are, or a UDP session, `seconds` after it began."""
         if self._lines is None:
             return
+        now = time.time()
+        self._export_connection(record, seconds, now)
         if self._lines.is_full:
             self._lines.refuse(1)
             return
-        self._made.append(self._connection_line(record, seconds, time.time()))
+        self._made.append(self._connection_line(record, seconds, now))
         if len(self._made) >= BATCH:
             self._hand_over()
         if self._timer is None:
             self._timer = self._call_later(INTERVAL, self._due)
+
+    def _export_connection(self, record: ConnectionRecord, seconds: float, now: float) -> None:
+        telemetry = None if record.listener is None else record.listener.telemetry
+        plan: LogPlan | None = None if telemetry is None else telemetry.log
+        if plan is not None and plan.collector is not None and self.exports is not None:
+            self.exports.connection(plan, record, seconds, int(now * 1e9))
+
+    def _export_line(self, plan: LogPlan, x: Exchange, seconds: float, now: float) -> None:
+        if self.exports is None:
+            return
+        try:
+            self.exports.line(plan, x, seconds, int(now * 1e9))
+        except Exception as error:  # as for lines
+            log.error("a record of the access log failed for %r", x, exc_info=error)
 
     def _weigh(self, x: Exchange) -> None:
         """Let go of bodies, so that a batch of large ones does not fill the memory."""
@@ -148,17 +173,19 @@ class AccessLog:
             return
         records, self.records = self.records, []
         assert self._lines is not None  # without a writer nothing is noted
+        lines = self._made
         if self._lines.is_full:
             self._lines.refuse(len(records))
-            self._weight = 0
-            return
+            records = [record for record in records if _has_collector(record[0])]
+            lines, whole = [], True  # collectors get theirs
         turns = self._turns
-        line, lines, groups, offset = self._line, self._made, self._groups, time.time() - self._clock()
+        line, groups, offset = self._line, self._groups, time.time() - self._clock()
         last: int | None = None  # millisecond that `when` is of
         second: int | None = None  # that `stamp` is of
         stamp = when = ""
         for at, (x, seconds) in enumerate(records, 1):
-            now = int((x.started + seconds + offset) * 1000)
+            ended = x.started + seconds + offset
+            now = int(ended * 1000)
             if now != last:
                 last = now
                 if now // 1000 != second:
@@ -170,12 +197,16 @@ class AccessLog:
                 lines.append(line(when, x, seconds, groups))
                 continue
             x.took, x.status = seconds, x.status or CLIENT_CLOSED
+            is_exported = False
             try:
                 if plan.wants is None or plan.wants(x):
+                    is_exported = plan.collector is not None
                     lines.append(self._planned(plan, when, x, seconds, groups))
             except Exception as error:  # a bug must cost one request its attributes, not all of them their lines
                 log.error("attributes of the access log failed for %r", x, exc_info=error)
                 lines.append(line(when, x, seconds, groups))
+            if is_exported:
+                self._export_line(plan, x, seconds, ended)
             if turns is not None and turns.is_costly and not whole and turns.is_full():
                 left = len(records) - at
                 if left and self._may_wait(left):
@@ -198,6 +229,11 @@ class AccessLog:
             self._lines.drain(timeout)
 
 
+def _has_collector(x: Exchange) -> bool:
+    plan = log_of(x)
+    return plan is not None and plan.collector is not None
+
+
 def _tell(why: str, missed: int) -> None:
     """Once when it begins and once when it is over: the counter tells the rest."""
     if why:
@@ -207,20 +243,7 @@ def _tell(why: str, missed: int) -> None:
 
 
 def _text_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
-    listener, plan, endpoint, target = x.listener, x.plan, x.endpoint, x.asked_target
-    if len(target) > MAX_FIELD:
-        target = bare(target_of(x)).encode("latin-1")
-    elif b'"' in target or b"\\" in target:
-        target = quoted(target.decode("latin-1")).encode()
-    request = b"%b http.host=%b http.path=%b http.version=%b" % (x.method, x.asked_host or b"-", target, x.version)
-    return (
-        f"{stamp}\tinfo\trequest\t{listener.log[1:] if listener else _NO_LISTENER}{plan.log if plan else ''}"
-        f"{f' endpoint={endpoint.label}' if endpoint else ''} src.addr={x.peer or '-'}"
-        f" http.method={request.decode('latin-1')} http.status={x.status or CLIENT_CLOSED} protocol=http"
-        f" request.bytes={x.body_bytes} response.bytes={x.response_bytes}"
-        f"{_extra(x, groups) if _has_extra(x) else ''}"
-        f" duration={took * 1e3:.3f}ms\n"
-    )
+    return f"{stamp}\tinfo\trequest\t{log_writer.text(x, took, groups)[1:]}\n"
 
 
 def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
@@ -230,39 +253,8 @@ def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: G
     return f"{_text_line(stamp, x, took, groups)[:-1]}{plan.text_added(x)}\n"
 
 
-def _has_extra(x: Exchange) -> bool:
-    """Whether there may be more than every line has."""
-    return bool(x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes or x.trace)
-
-
-_NO_LISTENER = "gateway=- listener=-"
-
-
-def _extra(x: Exchange, groups: Groups) -> str:
-    attempt = f" grpc.status={x.grpc.status}" if x.grpc is not None and x.grpc.status is not None else ""
-    if x.attempt:
-        attempt += f" retry.attempt={x.attempt}"
-    if x.retries is not None and x.retries.given_up:
-        attempt += f" retry.given_up={x.retries.given_up}"
-    for group in groups:
-        if group.applies(x):
-            attempt += group.text(x)
-    error = f" error={quoted(cut(x.detail))}" if x.detail else ""
-    return f"{attempt}{error} reason={x.reason}" if x.reason else attempt
-
-
 def _json_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
-    listener, plan, endpoint = x.listener, x.plan, x.endpoint
-    place = f"{listener.log_json if listener else ''}{plan.log_json if plan else ''}"
-    if endpoint:
-        place += f',"endpoint":{quoted(endpoint.label)}'
-    return (
-        f'{{"level":"info","time":"{stamp}","scope":"request"{place},"src.addr":"{x.peer}"'
-        f',"http.method":"{x.method.decode()}","http.host":{quoted(x.asked_host.decode("latin-1"))}'
-        f',"http.path":{quoted(target_of(x))},"http.version":"{x.version.decode()}"'
-        f',"http.status":{x.status or CLIENT_CLOSED},"protocol":"http","request.bytes":{x.body_bytes}'
-        f',"response.bytes":{x.response_bytes}{_json_extra(x, groups)},"duration":"{took * 1e3:.3f}ms"}}\n'
-    )
+    return f'{{"level":"info","time":"{stamp}","scope":"request"{log_writer.json(x, took, groups)}}}\n'
 
 
 def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
@@ -270,16 +262,3 @@ def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: G
         fields = f'{{"level":"info","time":"{stamp}","scope":"request"{plan.fields[1](x, took)}'
         return f"{fields}{plan.json_added(x)}}}\n"
     return f"{_json_line(stamp, x, took, groups)[:-2]}{plan.json_added(x)}}}\n"
-
-
-def _json_extra(x: Exchange, groups: Groups) -> str:
-    attempt = f',"grpc.status":{x.grpc.status}' if x.grpc is not None and x.grpc.status is not None else ""
-    if x.attempt:
-        attempt += f',"retry.attempt":{x.attempt}'
-    if x.retries is not None and x.retries.given_up:
-        attempt += f',"retry.given_up":"{x.retries.given_up}"'
-    for group in groups:
-        if group.applies(x):
-            attempt += group.json(x)
-    error = f',"error":{quoted(cut(x.detail))}' if x.detail else ""
-    return f'{attempt}{error},"reason":"{x.reason}"' if x.reason else attempt

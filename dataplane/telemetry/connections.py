@@ -71,6 +71,26 @@ def json_line(record: ConnectionRecord, seconds: float, now: float) -> str:
     )
 
 
+def attributes_of(record: ConnectionRecord, seconds: float) -> list[tuple[str, str | int | float]]:
+    """As attributes of OTLP."""
+    listener, route = record.listener, record.route
+    found: list[tuple[str, str | int | float | None]] = [
+        ("gatewright.gateway", listener.gateway if listener else None),
+        ("gatewright.listener", listener.name if listener else None),
+        ("gatewright.route", "/".join(route.key.split("/")[2:4]) if route else None),
+        ("gatewright.endpoint", record.endpoint or None),
+        ("client.address", record.peer or None),
+        ("tls.client.server_name", cut(record.server_name) if record.server_name else None),
+        ("gatewright.protocol", record.protocol),
+        ("gatewright.received.bytes", record.received),
+        ("gatewright.sent.bytes", record.sent),
+        ("gatewright.error", cut(record.detail) if record.detail else None),
+        ("gatewright.reason", record.reason or None),
+        ("gatewright.duration", round(seconds, 6)),
+    ]
+    return [(name, value) for name, value in found if value is not None]
+
+
 def _stamp(now: float) -> str:
     millis = int(now * 1000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(millis // 1000))}.{millis % 1000:03d}Z"

@@ -11,14 +11,33 @@ from dataplane.telemetry.log_values import bare, quoted
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
 
-Value = Callable[["Exchange", float], "str | int | None"]
+Value = Callable[["Exchange", float], "str | int | float | None"]
 """Of an exchange that ended, that many seconds after its head was read. None: it has none."""
 Write = Callable[["Exchange", float], str]
 """What writes fields of one, with a separator before each."""
 
 
+HEAD, ROUTE, TRY, RESPONSE, END = "head", "route", "try", "response", "end"
+"""When a value is known: with the request's head, the route, the try, the response's head, or at the end."""
+
+NUMBER, WORD, TEXT = "number", "word", "text"
+"""Values by how they are written: numbers; text that needs no quotes anywhere; other text."""
+
 NO_ATTRIBUTE: Final = "-"
 """As the name of an attribute: OTLP has a field of its own for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the default line, which is compiled (`log_writer`), has of a field that most requests have. `value`: Python
+    over the exchange `x` and the seconds that it `took`."""
+
+    value: str
+    shape: str = WORD
+    when: str = ""
+    """Whether it has one; "": always."""
+    in_text: str = ""
+    """Its text in a text line, where a shorter way is known to be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +55,9 @@ class Field:
     """Its name in OTLP, where OpenTelemetry's conventions have another; or NO_ATTRIBUTE."""
     otlp: Value | None = None
     """Its value in OTLP, where that is another."""
+    moment: str = END
+    source: Source | None = None
+    """How the default line has it; None: few requests have it, and it is asked for where there may be some."""
 
     @property
     def otlp_name(self) -> str:
@@ -47,7 +69,7 @@ class Field:
         value = self.value(x, took)
         if value is None:
             return ""
-        if isinstance(value, int):
+        if isinstance(value, int | float):
             return f" {self.name}={value}"
         return f" {self.name}={quoted(value) if self.is_prose else bare(value) if value else self.absent}"
 
@@ -56,7 +78,7 @@ class Field:
         value = self.value(x, took)
         if value is None:
             return ""
-        return f',"{self.name}":{value if isinstance(value, int) else quoted(value)}'
+        return f',"{self.name}":{value if isinstance(value, int | float) else quoted(value)}'
 
 
 @dataclass(frozen=True, slots=True)

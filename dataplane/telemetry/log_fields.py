@@ -1,5 +1,8 @@
 """Fields of a line of the access log, as rows: names, where they come from, values. What writes a line, as text or as
-JSON, is generated from them; so will be what other formats need.
+JSON, is made of them, as are records of OTLP, attributes of spans, and the list in docs/operations.md.
+
+The line with all of them is compiled (`log_writer`): each request has one. What a Gateway removes fields from is
+put together piece by piece.
 
 Used by `access_log` and `log_plan`. Those of kinds of backends are in `log_rows`: each group is asked where it
 applies alone.
@@ -11,9 +14,22 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.telemetry.log_field import NO_ATTRIBUTE, Field, Write
+from dataplane.telemetry.log_field import (
+    END,
+    HEAD,
+    NO_ATTRIBUTE,
+    NUMBER,
+    RESPONSE,
+    ROUTE,
+    TEXT,
+    TRY,
+    Field,
+    Source,
+    Value,
+    Write,
+)
 from dataplane.telemetry.log_rows.registry import GROUPS
-from dataplane.telemetry.log_values import cut
+from dataplane.telemetry.log_values import MAX_FIELD, bare, cut
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -52,62 +68,108 @@ def _grpc_status(x: Exchange) -> int | None:
     return None if x.grpc is None else x.grpc.status
 
 
+def compiled_value(source: Source) -> Value:
+    """A function of the source of a value."""
+    value = f"({source.value}) if {source.when} else None" if source.when else source.value
+    made: Value = eval(f"lambda x, took: {value}", globals())  # of the table below alone
+    return made
+
+
+def _bare_target(x: Exchange) -> str:
+    """As `bare(target_of(x))`: a target has no spaces and no control characters, so few have to be looked through."""
+    target = x.asked_target
+    if len(target) <= MAX_FIELD and b'"' not in target and b"\\" not in target:
+        return target.decode("latin-1")
+    return bare(target_of(x))
+
+
+def _common(
+    name: str,
+    what: str,
+    source: Source,
+    *,
+    moment: str,
+    absent: str = "",
+    attribute: str = "",
+    otlp: Value | None = None,
+) -> Field:
+    """A field that most requests have: its value is written once, as the source of the default line."""
+    return Field(name, what, compiled_value(source), False, absent, attribute, otlp, moment, source)
+
+
 FIELDS: Final[tuple[Field, ...]] = (
-    Field("gateway", "namespace/name of the Gateway", lambda x, took: _listener(x).gateway),
-    Field("listener", "section name of the listener", lambda x, took: _listener(x).name),
-    Field("route", "namespace/name of the route", lambda x, took: _route(x.plan)),
-    Field("route_rule", "name of the rule, or its index", lambda x, took: _rule(x.plan)),
+    Field("gateway", "namespace/name of the Gateway", lambda x, took: _listener(x).gateway, moment=HEAD),
+    Field("listener", "section name of the listener", lambda x, took: _listener(x).name, moment=HEAD),
     Field(
-        "endpoint",
-        "address and port of the endpoint last tried",
-        lambda x, took: x.endpoint.label if x.endpoint else None,
+        "route", "namespace/name of the route; absent when none matched", lambda x, took: _route(x.plan), moment=ROUTE
     ),
-    Field("src.addr", "IP address of the client", lambda x, took: x.peer, absent="-", attribute="client.address"),
-    Field("http.method", "request method", lambda x, took: x.method.decode(), attribute="http.request.method"),
-    Field(
+    Field("route_rule", "name of the rule, or its index", lambda x, took: _rule(x.plan), moment=ROUTE),
+    _common(
+        "endpoint",
+        "address and port of the endpoint in use, or last tried; absent when none was",
+        Source("x.endpoint.label", TEXT, when="x.endpoint", in_text="x.endpoint.label"),
+        moment=TRY,
+    ),
+    _common(
+        "src.addr",
+        "IP address of the client, IPv4 written plainly",
+        Source("x.peer"),
+        moment=HEAD,
+        absent="-",
+        attribute="client.address",
+    ),
+    _common("http.method", "request method", Source("x.method.decode()"), moment=HEAD, attribute="http.request.method"),
+    _common(
         "http.host",
         "canonical host name that the client asked for",
-        lambda x, took: x.asked_host.decode("latin-1"),
+        Source('x.asked_host.decode("latin-1")', TEXT, in_text='x.asked_host.decode("latin-1")'),
+        moment=HEAD,
         absent="-",
         attribute="server.address",
     ),
-    Field(
+    _common(
         "http.path",
-        "canonical path with query that the client asked for",
-        lambda x, took: target_of(x),
+        "canonical path with query that the client asked for; in OTLP without query",
+        Source("target_of(x)", TEXT, in_text="_bare_target(x)"),
+        moment=HEAD,
         attribute="url.path",
         otlp=lambda x, took: target_of(x).partition("?")[0],
     ),
-    Field(
+    _common(
         "http.version",
         "protocol version of the request",
-        lambda x, took: x.version.decode(),
+        Source("x.version.decode()"),
+        moment=HEAD,
         attribute="network.protocol.version",
         otlp=lambda x, took: _version(x),
     ),
-    Field(
+    _common(
         "http.status",
-        "status of the response; 499 when the client left before it",
-        lambda x, took: x.status or CLIENT_CLOSED,
+        "status of the response; 499 when the client left before there was one",
+        Source("x.status or CLIENT_CLOSED", NUMBER),
+        moment=RESPONSE,
         attribute="http.response.status_code",
     ),
-    Field("protocol", "http", lambda x, took: "http"),
-    Field(
+    _common("protocol", "http", Source('"http"'), moment=HEAD),
+    _common(
         "request.bytes",
         "request body bytes received",
-        lambda x, took: x.body_bytes,
+        Source("x.body_bytes", NUMBER),
+        moment=END,
         attribute="http.request.body.size",
     ),
-    Field(
+    _common(
         "response.bytes",
         "response body bytes sent",
-        lambda x, took: x.response_bytes,
+        Source("x.response_bytes", NUMBER),
+        moment=END,
         attribute="http.response.body.size",
     ),
     Field(
         "grpc.status",
         "status of a gRPC call; absent where it has none",
         lambda x, took: _grpc_status(x),
+        moment=RESPONSE,
         attribute="rpc.grpc.status_code",
     ),
     Field(
@@ -130,15 +192,23 @@ FIELDS: Final[tuple[Field, ...]] = (
         is_prose=True,
     ),
     Field("reason", "code of an answer that the gateway made itself", lambda x, took: x.reason or None),
-    Field(
+    _common(
         "duration",
-        "from the end of the request head to the last byte, ms",
-        lambda x, took: f"{took * 1e3:.3f}ms",
-        otlp=lambda x, took: f"{took:.6f}",
+        "from the end of the request head to the last byte of the response, ms; in OTLP seconds",
+        Source('f"{took * 1e3:.3f}ms"'),
+        moment=END,
+        otlp=lambda x, took: round(took, 6),
     ),
 )
-"""Default fields in the order of a line (decisions, Access log). The exchange has a listener. The line with all of them
-is written out in `access_log`; a test compares the two."""
+"""Default fields in the order of a line (decisions, Access log). The exchange has a listener."""
+
+
+_OF_GROUPS: Final = frozenset(field.name for group in GROUPS for field in group.fields)
+
+
+def is_of_a_group(field: Field) -> bool:
+    """It is asked for where its group applies alone."""
+    return field.name in _OF_GROUPS
 
 
 NAMES: Final = frozenset(field.name for field in FIELDS)

@@ -17,6 +17,7 @@ from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from dataplane.telemetry.collector import Collector
 
 Evaluate = Callable[["Exchange"], Any]
 """The value of an expression on an exchange that ended. Raises CelError."""
@@ -26,6 +27,7 @@ Evaluate = Callable[["Exchange"], Any]
 class Added:
     """One added attribute. `text` and `json` are its beginning in a line of that format."""
 
+    name: str
     text: str
     json: str
     evaluate: Evaluate
@@ -33,7 +35,7 @@ class Added:
     @classmethod
     def named(cls, name: str, evaluate: Evaluate) -> Added:
         """`name` is one that `is_name` takes."""
-        return cls(f" {name}=", f",{quoted(name)}:", evaluate)
+        return cls(name, f" {name}=", f",{quoted(name)}:", evaluate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,10 @@ class LogPlan:
     added: tuple[Added, ...] = ()
     fields: tuple[Write, Write] | None = None
     """What writes the default fields that are left, as text and as JSON; None: all are."""
+    removed: frozenset[str] = frozenset()
+    """Names, of either kind, of default fields that a collector does not get."""
+    collector: Collector | None = None
+    """Who gets each line as a record; None: nobody."""
     reads_headers: bool = False
     """An expression reads headers of the response: they are kept, also where no policy edits them."""
     reads_bodies: bool = False

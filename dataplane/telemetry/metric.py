@@ -16,9 +16,19 @@ SUM = len(BUCKETS) + 1
 """Slot of a histogram's sum (`Metric.parts`), counted from its base; its count follows."""
 COUNT = SUM + 1
 HISTOGRAM_SLOTS = COUNT + 1
+EXEMPLAR_SLOTS = 4
+"""Of each bucket of a histogram with exemplars: milliseconds since 1970, two halves of a trace id, microseconds."""
 
 LABEL_BYTES = 128
 """What is longer is cut."""
+
+EXTRA_BYTES = 1024
+"""Of the further labels of a series, names and values."""
+LABELLED = 1024
+"""Series with further labels that a worker keeps of one metric, beside those without."""
+
+Extra = tuple[tuple[str, str], ...]
+"""Further labels of a series, and their values (`frontend.metrics`)."""
 
 ENTRY = struct.Struct("<IHHI")
 """What stands before each name in the directory (`metrics`)."""
@@ -39,6 +49,10 @@ class Metric:
     """How the workers' values become the proxy's."""
     bounds: tuple[float, ...] = BUCKETS
     """Of a histogram's buckets."""
+    per_request: bool = False
+    """It is about requests: policies add labels to it."""
+    exemplars: bool = False
+    """Of a histogram: each bucket has the trace of the last request that was counted there."""
 
     @property
     def parts(self) -> int:
@@ -47,15 +61,27 @@ class Metric:
 
     @property
     def width(self) -> int:
-        return HISTOGRAM_SLOTS if self.kind == "histogram" else 1
+        if self.kind != "histogram":
+            return 1
+        return HISTOGRAM_SLOTS + (EXEMPLAR_SLOTS * SUM if self.exemplars else 0)
+
+    @property
+    def series(self) -> int:
+        """That it can have, the overflow series among them."""
+        return self.limit + 1 + (LABELLED if self.per_request else 0)
 
     @property
     def room(self) -> int:
-        """Slots that all its series can need, the overflow series among them."""
-        return (self.limit + 1) * self.width
+        """Slots that all its series can need."""
+        return self.series * self.width
 
     @property
     def directory_room(self) -> int:
         """Bytes of the directory that all its series can need."""
         entry = ENTRY.size + len(self.name) + len(self.labels) * (LABEL_BYTES + 1)
-        return (self.limit + 1) * entry
+        return self.series * (entry + (EXTRA_BYTES if self.per_request else 0))
+
+
+def label_name(name: str) -> str:
+    """A label as Prometheus writes it: `.` and `-` become `_`."""
+    return name.replace(".", "_").replace("-", "_")

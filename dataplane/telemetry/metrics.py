@@ -18,7 +18,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dataplane.link.shared import Region, own
-from dataplane.telemetry.metric import AMOUNTS, BUCKETS, COUNT, ENTRY, LABEL_BYTES, SUM, Metric
+from dataplane.telemetry.metric import (
+    AMOUNTS,
+    BUCKETS,
+    COUNT,
+    ENTRY,
+    EXEMPLAR_SLOTS,
+    HISTOGRAM_SLOTS,
+    LABEL_BYTES,
+    LABELLED,
+    SUM,
+    Extra,
+    Metric,
+)
 from dataplane.telemetry.metric_rows import registry as metric_rows
 
 PREFIX = "gatewright_"
@@ -37,6 +49,7 @@ METRICS = (
         "Requests ended, by outcome",
         ("gateway", "listener", "method", "status", "reason"),
         2048,
+        per_request=True,
     ),
     Metric(
         "request_duration_seconds",
@@ -44,15 +57,34 @@ METRICS = (
         "Time from the end of the request head to the last byte of the response",
         ("gateway", "listener"),
         128,
+        per_request=True,
+        exemplars=True,
     ),
-    Metric("request_bytes_total", "counter", "Request body bytes received", ("gateway", "listener"), 128),
-    Metric("response_bytes_total", "counter", "Response body bytes sent", ("gateway", "listener"), 128),
+    Metric(
+        "request_bytes_total",
+        "counter",
+        "Request body bytes received",
+        ("gateway", "listener"),
+        128,
+        per_request=True,
+    ),
+    Metric(
+        "response_bytes_total", "counter", "Response body bytes sent", ("gateway", "listener"), 128, per_request=True
+    ),
     Metric(
         "grpc_requests_total",
         "counter",
         "gRPC calls ended, by gRPC's status; none: it did not come",
         ("gateway", "listener", "status"),
         1024,
+        per_request=True,
+    ),
+    Metric(
+        "metric_labels_overflowed_total",
+        "counter",
+        "Requests counted with label values that are overflow: the labels of frontend.metrics have too many values",
+        ("gateway",),
+        128,
     ),
     Metric("requests_active", "gauge", "Requests begun and not ended"),
     Metric("http_rejected_total", "counter", "Messages refused as malformed or over a limit", ("cause",), 64),
@@ -148,7 +180,14 @@ METRICS = (
     ),
     Metric("upstream_stale_retries_total", "counter", "Requests sent again after a kept connection had closed"),
     Metric("upstream_retries_total", "counter", "Tries after the first, by what called for them", ("cause",), 8),
-    Metric("retried_requests_total", "counter", "Requests that needed another try, by outcome", ("outcome",), 8),
+    Metric(
+        "retried_requests_total",
+        "counter",
+        "Requests that needed another try, by outcome",
+        ("outcome",),
+        8,
+        per_request=True,
+    ),
     # Endpoints: those that fail alone, so that thousands of others make no series.
     Metric(
         "endpoint_failures_total",
@@ -269,6 +308,7 @@ class Series:
     metric: Metric
     labels: tuple[str, ...]
     slot: int
+    extra: Extra = ()
 
 
 class Metrics:
@@ -280,8 +320,9 @@ class Metrics:
         """`by_name`: what may be counted."""
         self.slots = slots.cast("Q")
         self._directory, self._by_name = directory, by_name
-        self._indices: dict[tuple[str, ...], int] = {}
+        self._indices: dict[_Key, int] = {}
         self._counts = dict.fromkeys(by_name, 0)
+        self._labelled = dict.fromkeys(by_name, 0)
         self._next = 0
         for series in entries(directory, by_name):
             self._remember(series)
@@ -303,7 +344,8 @@ class Metrics:
     gauge = counter
 
     def histogram(self, name: str, *labels: str) -> int:
-        """The first slot of a histogram: one per bucket and one above them, then sum (`Metric.parts`), then count."""
+        """The first slot of a histogram: one per bucket and one above them, then sum (`Metric.parts`), then count; of one
+        with exemplars these follow, bucket by bucket."""
         return self._index(name, labels)
 
     def observe_amount(self, base: int, amount: int) -> None:
@@ -312,6 +354,20 @@ class Metrics:
         slots[base + bisect_left(AMOUNTS, amount)] += 1
         slots[base + SUM] += amount
         slots[base + COUNT] += 1
+
+    def labelled(self, name: str, labels: tuple[str, ...], extra: Extra) -> int:
+        """The slot of a metric about requests, with further labels; those of one series have no more than
+        `metric.EXTRA_BYTES`. Raises as `counter`."""
+        return self._index(name, labels, extra)
+
+    def exemplar(self, base: int, seconds: float, trace_id: str, now_ms: int) -> None:
+        """Keep a trace with the bucket of a histogram that it was counted in. Whoever reads sees 0 as its time while it
+        is written."""
+        slots, at = self.slots, base + HISTOGRAM_SLOTS + EXEMPLAR_SLOTS * bisect_left(BUCKETS, seconds)
+        slots[at] = 0
+        slots[at + 1], slots[at + 2] = int(trace_id[:16], 16), int(trace_id[16:], 16)
+        slots[at + 3] = int(seconds * 1e6)
+        slots[at] = now_ms
 
     def observe(self, base: int, seconds: float) -> None:
         """Count a duration in the histogram at `base`."""
@@ -330,24 +386,41 @@ class Metrics:
         """What there is, with its values."""
         return read(self.slots, self._directory, self._by_name)
 
-    def _index(self, name: str, labels: tuple[str, ...]) -> int:
-        index = self._indices.get((name, *labels))
-        return self._allocate(self._by_name[name], labels) if index is None else index
+    def _index(self, name: str, labels: tuple[str, ...], extra: Extra = ()) -> int:
+        index = self._indices.get((name, *labels, *extra))
+        return self._allocate(self._by_name[name], labels, extra) if index is None else index
 
-    def _allocate(self, metric: Metric, labels: tuple[str, ...]) -> int:
+    def _allocate(self, metric: Metric, labels: tuple[str, ...], extra: Extra) -> int:
         """Only what is in the directory is remembered: values that clients make up must not fill memory either."""
         if len(labels) != len(metric.labels):
             raise ValueError(f"{metric.name} has labels {metric.labels}, got {labels}")
-        labels = tuple(map(_cut, labels))
-        if labels and (metric.name, *labels) not in self._indices and self._counts[metric.name] >= metric.limit:
-            labels = (OVERFLOW,) * len(labels)
-        key = (metric.name, *labels)
-        if key not in self._indices:
-            self._append(Series(metric, labels, self._next))
-        return self._indices[key]
+        series = Series(
+            metric, tuple(map(_cut, labels)), self._next, tuple((name, _cut(value)) for name, value in extra)
+        )
+        if _key(series) not in self._indices and not self._has_room(series):
+            series = self._overflow(series)
+        if _key(series) not in self._indices:
+            self._append(series)
+        return self._indices[_key(series)]
+
+    def _has_room(self, series: Series) -> bool:
+        name = series.metric.name
+        if series.extra and not _is_overflow(series.extra):
+            return self._labelled[name] < LABELLED
+        return not series.labels or self._counts[name] < series.metric.limit
+
+    def _overflow(self, series: Series) -> Series:
+        """That takes what has no room: first the further labels have no value any more, then no label has."""
+        if series.extra and not _is_overflow(series.extra):
+            extra = overflowed(series.extra)
+            series = Series(series.metric, series.labels, series.slot, extra)
+            if _key(series) in self._indices or self._has_room(series):
+                return series
+        return Series(series.metric, (OVERFLOW,) * len(series.labels), series.slot)
 
     def _append(self, series: Series) -> None:
-        text = _SEPARATOR.join((series.metric.name, *series.labels)).encode()
+        extra = (f"{name}={value}" for name, value in series.extra)
+        text = _SEPARATOR.join((series.metric.name, *series.labels, *extra)).encode()
         (used,) = _USED.unpack_from(self._directory, 0)
         at = _USED.size + used
         end = at + ENTRY.size + len(text)
@@ -357,9 +430,27 @@ class Metrics:
         self._remember(series)
 
     def _remember(self, series: Series) -> None:
-        self._indices[(series.metric.name, *series.labels)] = series.slot
-        self._counts[series.metric.name] += 1
+        self._indices[_key(series)] = series.slot
+        is_labelled = series.extra and not _is_overflow(series.extra)
+        (self._labelled if is_labelled else self._counts)[series.metric.name] += 1
         self._next = max(self._next, series.slot + series.metric.width)
+
+
+_Key = tuple[str | tuple[str, str], ...]
+"""Name of a metric, label values, further labels."""
+
+
+def _key(series: Series) -> _Key:
+    return (series.metric.name, *series.labels, *series.extra)
+
+
+def overflowed(extra: Extra) -> Extra:
+    """The same labels of a series that takes what has no room of its own."""
+    return tuple((name, OVERFLOW) for name, _ in extra)
+
+
+def _is_overflow(extra: Extra) -> bool:
+    return all(value == OVERFLOW for _, value in extra)
 
 
 def _cut(value: str) -> str:
@@ -379,8 +470,31 @@ def entries(directory: memoryview, by_name: Mapping[str, Metric] = BY_NAME) -> I
         at += length
         if zlib.crc32(text) != crc:
             return
-        name, *labels = text.decode().split(_SEPARATOR)
-        yield Series(by_name[name], tuple(labels), slot)
+        name, *values = text.decode().split(_SEPARATOR)
+        metric = by_name[name]
+        labels, extra = values[: len(metric.labels)], values[len(metric.labels) :]
+        yield Series(metric, tuple(labels), slot, tuple(_pair(each) for each in extra))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """A request that was counted in a bucket. `at`: seconds since 1970."""
+
+    trace_id: str
+    seconds: float
+    at: float
+
+
+def exemplar_of(numbers: list[int], bucket: int) -> Exemplar | None:
+    """Of a bucket of a histogram's numbers; None: there is none."""
+    at = HISTOGRAM_SLOTS + EXEMPLAR_SLOTS * bucket
+    when, high, low, micros = numbers[at : at + EXEMPLAR_SLOTS] or (0, 0, 0, 0)
+    return Exemplar(f"{high:016x}{low:016x}", micros / 1e6, when / 1e3) if when else None
 
 
 def read(

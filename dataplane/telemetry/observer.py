@@ -17,6 +17,8 @@ class Counts(Protocol):
 
     def count(self, metric: str, *labels: str) -> None: ...
 
+    def count_for(self, x: Exchange, metric: str, *labels: str) -> None: ...
+
 
 Makes = Callable[[Counts], Observer]
 """Makes one for a worker."""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange, Traced
     from dataplane.telemetry.log_plan import LogPlan
+    from dataplane.telemetry.measures import Measured
+    from dataplane.telemetry.metrics_plan import MetricsPlan
 
 
 class Reads(Protocol):
@@ -40,18 +42,17 @@ class TelemetryPlan:
 
     log: LogPlan | None = None
     tracing: Traces | None = None
-    labels: Reads | None = None
-    """Of metrics."""
+    metrics: MetricsPlan | None = None
 
     @property
     def reads_headers(self) -> bool:
         """Whether any part does."""
-        return any(part.reads_headers for part in (self.log, self.tracing, self.labels) if part is not None)
+        return any(part.reads_headers for part in (self.log, self.tracing, self.metrics) if part is not None)
 
     @property
     def reads_bodies(self) -> bool:
         """Whether any part does."""
-        return any(part.reads_bodies for part in (self.log, self.tracing, self.labels) if part is not None)
+        return any(part.reads_bodies for part in (self.log, self.tracing, self.metrics) if part is not None)
 
 
 def log_of(x: Exchange) -> LogPlan | None:
@@ -60,3 +61,11 @@ def log_of(x: Exchange) -> LogPlan | None:
         return None
     plan = cast("TelemetryPlan | None", x.listener.telemetry)  # its type is above the package of listeners' facts
     return None if plan is None else plan.log
+
+
+def metrics_of(x: Measured) -> MetricsPlan | None:
+    """What is wanted of its metrics; None: nothing."""
+    if x.listener is None:
+        return None
+    plan = cast("TelemetryPlan | None", x.listener.telemetry)  # as above
+    return None if plan is None else plan.metrics

@@ -5,27 +5,36 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, cast
 
 from dataplane.telemetry.connections import ConnectionRecorder
+from dataplane.telemetry.measures import MOST_SETS, Measures
 from dataplane.telemetry.metric import BUCKETS, COUNT, SUM
-from dataplane.telemetry.metrics import Metrics, grpc_label, method_label
+from dataplane.telemetry.metrics import Metrics, grpc_label, method_label, overflowed
+from dataplane.telemetry.plan import metrics_of
 from dataplane.telemetry.troubles import Troubles
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
+    from dataplane.telemetry.measures import Count, Measured
+    from dataplane.telemetry.metric import Extra
+    from dataplane.variables import ListenerFacts
 
 
 class _Listener:
     """The slots of one listener, found once."""
 
-    __slots__ = ("count", "duration", "outcomes", "request_bytes", "response_bytes", "seconds", "statuses")
+    __slots__ = ("count", "duration", "extra", "outcomes", "request_bytes", "response_bytes", "seconds", "statuses")
 
-    def __init__(self, metrics: Metrics, gateway: str, name: str) -> None:
-        self.duration = metrics.histogram("request_duration_seconds", gateway, name)
+    def __init__(self, metrics: Metrics, gateway: str, name: str, extra: Extra = ()) -> None:
+        place = (gateway, name)
+        self.extra = extra
+        """Further labels of its Gateway."""
+        self.duration = metrics.labelled("request_duration_seconds", place, extra)
         self.seconds, self.count = self.duration + SUM, self.duration + COUNT
-        self.request_bytes = metrics.counter("request_bytes_total", gateway, name)
-        self.response_bytes = metrics.counter("response_bytes_total", gateway, name)
+        self.request_bytes = metrics.labelled("request_bytes_total", place, extra)
+        self.response_bytes = metrics.labelled("response_bytes_total", place, extra)
         self.outcomes: dict[tuple[bytes, int, str], int] = {}
         self.statuses: dict[int | None, int] = {}
         """By status of gRPC. Slot 0 is no counter's of calls."""
@@ -43,6 +52,8 @@ class Recorder:
         self.troubles = Troubles(clock)
         """Of endpoints."""
         self._listeners: dict[str, _Listener] = {}
+        self._labelled: dict[tuple[str, Extra], _Listener] = {}
+        self._label_sets: set[Extra] = set()
         self._binds: dict[str, tuple[int, int]] = {}
         self.active = 0
         """Exchanges begun and not ended: whoever begins one adds to it."""
@@ -63,17 +74,24 @@ class Recorder:
         self.slots[self._held] = self.held()
         if self.active:
             return True
-        before, self._ended = self._ended, sum(self.slots[listener.count] for listener in self._listeners.values())
+        before, self._ended = self._ended, self._requests()
         return self._ended != before
+
+    def _requests(self) -> int:
+        listeners = chain(self._listeners.values(), self._labelled.values())
+        return sum(self.slots[listener.count] for listener in listeners)
 
     def ended(self, x: Exchange, seconds: float) -> None:
         """An exchange is over, `seconds` after its head was read."""
         slots = self.slots
         self.active -= 1
         plan = x.listener
-        listener = self._listeners.get(plan.key if plan is not None else "")
-        if listener is None:
-            listener = self._new_listener(x)
+        if plan is not None and plan.telemetry is not None and metrics_of(x) is not None:
+            x.took = seconds  # for their expressions
+            listener = self._of_labels(x, plan)
+        else:
+            known = self._listeners.get(plan.key if plan is not None else "")
+            listener = self._new_listener(x) if known is None else known
         outcome = (x.method, x.status, x.reason)
         slot = listener.outcomes.get(outcome)
         if slot is None:
@@ -85,6 +103,8 @@ class Recorder:
         if x.body_bytes:
             slots[listener.request_bytes] += x.body_bytes
         slots[listener.response_bytes] += x.response_bytes
+        if x.trace is not None and x.trace.is_recorded:
+            self.metrics.exemplar(listener.duration, seconds, x.trace.context.trace_id, int(time.time() * 1000))
         if x.grpc is not None:
             slots[listener.statuses.get(x.grpc.status) or self._new_status(x, listener, x.grpc.status)] += 1
 
@@ -131,9 +151,9 @@ class Recorder:
         """Another try begins, by policy."""
         self.slots[self.metrics.counter("upstream_retries_total", cause)] += 1
 
-    def retried(self, outcome: str) -> None:
+    def retried(self, x: Measured, outcome: str) -> None:
         """A request that needed another try is over."""
-        self.slots[self.metrics.counter("retried_requests_total", outcome)] += 1
+        self.add_for(x, "retried_requests_total", 1, outcome)
 
     def mirrored(self, outcome: str) -> None:
         self.slots[self.metrics.counter("mirrors_total", outcome)] += 1
@@ -150,9 +170,43 @@ class Recorder:
         """Count a duration in a histogram: of kinds of backends, as above."""
         self.metrics.observe(self.metrics.histogram(metric, *labels), seconds)
 
-    def observe_amount(self, metric: str, amount: int, *labels: str) -> None:
-        """Count an amount in a histogram whose `bounds` are `AMOUNTS`."""
-        self.metrics.observe_amount(self.metrics.histogram(metric, *labels), amount)
+    def count_for(self, x: Measured, metric: str, *labels: str) -> None:
+        """As `count`, of a metric about requests (`Metric.per_request`): with the labels of the Gateway too, as soon as
+        they are known."""
+        self.add_for(x, metric, 1, *labels)
+
+    def add_for(self, x: Measured, metric: str, amount: int, *labels: str) -> None:
+        """The same of more than one."""
+
+        def add(extra: Extra) -> None:
+            self.slots[self.metrics.labelled(metric, labels, extra)] += amount
+
+        self._measure(x, add)
+
+    def observe_for(self, x: Measured, metric: str, seconds: float, *labels: str) -> None:
+        """The same of a duration."""
+
+        def observe(extra: Extra) -> None:
+            self.metrics.observe(self.metrics.labelled(metric, labels, extra), seconds)
+
+        self._measure(x, observe)
+
+    def observe_amount_for(self, x: Measured, metric: str, amount: int, *labels: str) -> None:
+        """The same of an amount, in a histogram whose `bounds` are `AMOUNTS`."""
+
+        def observe(extra: Extra) -> None:
+            self.metrics.observe_amount(self.metrics.labelled(metric, labels, extra), amount)
+
+        self._measure(x, observe)
+
+    def _measure(self, x: Measured, count: Count) -> None:
+        if x.measures is None:
+            plan = metrics_of(x)
+            if plan is None or not plan.labels:
+                count(())
+                return
+            x.measures = Measures()
+        cast("Measures", x.measures).add(count)
 
     def exported(self, signal: str, outcome: str, records: int) -> None:
         """Records for a collector were sent, or not."""
@@ -227,16 +281,41 @@ class Recorder:
         listener = self._listeners[key] = _Listener(self.metrics, gateway, name)
         return listener
 
+    def _of_labels(self, x: Exchange, listener: ListenerFacts) -> _Listener:
+        """With the labels that its Gateway adds, which are evaluated here."""
+        plan = metrics_of(x)
+        extra = self._bounded(plan.extra(x), listener.gateway) if plan is not None else ()
+        if x.measures is not None:
+            cast("Measures", x.measures).settle(extra)
+        else:
+            settled = x.measures = Measures()
+            settled.settle(extra)
+        found = self._labelled.get((listener.key, extra))
+        if found is None:
+            found = _Listener(self.metrics, listener.gateway, listener.name, extra)
+            self._labelled[listener.key, extra] = found
+        return found
+
+    def _bounded(self, extra: Extra, gateway: str) -> Extra:
+        """Clients choose values: beyond a bound they are counted together."""
+        if extra not in self._label_sets:
+            if len(self._label_sets) >= MOST_SETS:
+                self.count("metric_labels_overflowed_total", gateway)
+                return overflowed(extra)
+            self._label_sets.add(extra)
+        return extra
+
     def _new_outcome(self, x: Exchange, listener: _Listener) -> int:
         gateway, name = _place(x)
         method, status = method_label(x.method), str(x.status)
-        slot = self.metrics.counter("requests_total", gateway, name, method, status, x.reason or "Upstream")
-        if len(listener.outcomes) < 1024:  # statuses are an upstream's to choose
+        labels = (gateway, name, method, status, x.reason or "Upstream")
+        slot = self.metrics.labelled("requests_total", labels, listener.extra)
+        if len(listener.outcomes) < (64 if listener.extra else 1024):  # statuses are an upstream's to choose
             listener.outcomes[x.method, x.status, x.reason] = slot
         return slot
 
     def _new_status(self, x: Exchange, listener: _Listener, status: int | None) -> int:
-        slot = self.metrics.counter("grpc_requests_total", *_place(x), grpc_label(status))
+        slot = self.metrics.labelled("grpc_requests_total", (*_place(x), grpc_label(status)), listener.extra)
         if len(listener.statuses) < 64:  # an endpoint may make more of them up
             listener.statuses[status] = slot
         return slot

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dataplane.chain.collectors import collector_of
 from dataplane.chain.expressions import ALL, compiled, reads_request_body, reads_response_body, reads_response_headers
 from dataplane.chain.filter import Refused
-from dataplane.http.uri import is_target
-from dataplane.telemetry.collector import Collector
 from dataplane.tracing import sampling
 from dataplane.tracing.plan import ALWAYS, NEVER, Share, TracingPlan
-from gatewright.wire.v1 import frontend_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from dataplane.tracing.trace import Evaluate
     from gatewright.cel.program import Program
     from gatewright.variables.moments import Moment
+    from gatewright.wire.v1 import frontend_pb2
 
 _FIXED: Final = {"true": True, "false": False}
 
@@ -35,16 +34,6 @@ def plan_of(config: frontend_pb2.Tracing) -> TracingPlan:
         reads_response_headers(programs),
         reads_request_body(programs) == ALL or reads_response_body(programs),
     )
-
-
-def collector_of(backend: str, protocol: int, path: str) -> Collector:
-    """Where a signal is sent."""
-    if protocol != frontend_pb2.OTLP_PROTOCOL_HTTP:
-        return Collector(backend)
-    path = "/" + path.removeprefix("/")
-    if not is_target(path):
-        raise Refused(f"path: {path!r} is not a path")
-    return Collector(backend, path.encode())
 
 
 def _share(text: str, field: str, otherwise: Share) -> Share:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.telemetry.log_fields import attributes_of
 from dataplane.telemetry.log_values import json_of
 from dataplane.telemetry.metrics import method_label
+from dataplane.telemetry.resource import SERVICE
 from dataplane.tracing.spans import CLIENT, SERVER, Attributes, Span, Traced
-from gatewright import version
 from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def _evaluated(x: Exchange, items: Iterable[tuple[str, Evaluate]]) -> Iterable[t
 
 def _resource(x: Exchange, trace: Trace) -> Attributes:
     own = dict(_evaluated(x, trace.plan.resources))
-    named: dict[str, Any] = {"service.name": "gatewright", "service.version": version.VERSION}
-    return list((named | own).items())
+    return list((dict[str, Any](SERVICE) | own).items())
 
 
 def _part(trace: Trace, part: Part, offset: int, now: float) -> Span:

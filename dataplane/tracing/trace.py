@@ -61,6 +61,7 @@ class Part:
 class Trace:
     """Of an exchange that is recorded."""
 
+    is_recorded: Final = True
     __slots__ = ("_new_id", "attempt", "context", "left_out", "parent", "parts", "plan")
 
     def __init__(self, plan: Wanted, context: SpanContext, parent: str, new_id: Callable[[], str]) -> None:
@@ -105,6 +106,7 @@ class Trace:
 class Muted:
     """Of an exchange that is not recorded, although its caller records the trace: what goes on says so."""
 
+    is_recorded: Final = False
     __slots__ = ("_lines", "context")
 
     def __init__(self, context: SpanContext) -> None:

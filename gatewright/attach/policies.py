@@ -334,8 +334,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
     Policy(
         name="access_log",
         part=FRONTEND,
-        does="which requests have a line, and what it says",
-        waits=(Waits("otlp", "telemetry"),),
+        does="which requests have a line, and what it says; lines are sent to a collector by OTLP",
     ),
     Policy(
         name="limits",
@@ -347,7 +346,11 @@ POLICIES: Final[tuple[Policy, ...]] = (
         part=FRONTEND,
         does="which requests are traced; their spans are sent to a collector by OTLP",
     ),
-    Policy(name="metrics", part=FRONTEND, does="labels of metrics", waits=(Waits(),)),
+    Policy(
+        name="metrics",
+        part=FRONTEND,
+        does="labels of the metrics about requests; all metrics are sent to a collector by OTLP",
+    ),
 )
 
 BY_NAME: Final = {row.name: row for row in POLICIES}

@@ -13,18 +13,33 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import grpc
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.proto.logs.v1 import logs_pb2
+from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-Export = trace_service_pb2.ExportTraceServiceRequest
-Answer = trace_service_pb2.ExportTraceServiceResponse
+TRACES, LOGS, METRICS = "traces", "logs", "metrics"
+REQUESTS: dict[str, Any] = {
+    TRACES: trace_service_pb2.ExportTraceServiceRequest,
+    LOGS: logs_service_pb2.ExportLogsServiceRequest,
+    METRICS: metrics_service_pb2.ExportMetricsServiceRequest,
+}
+"""By signal, which is also how a path of HTTP ends."""
+ANSWERS: dict[str, Any] = {
+    TRACES: trace_service_pb2.ExportTraceServiceResponse,
+    LOGS: logs_service_pb2.ExportLogsServiceResponse,
+    METRICS: metrics_service_pb2.ExportMetricsServiceResponse,
+}
+REJECTED = {TRACES: "rejected_spans", LOGS: "rejected_log_records", METRICS: "rejected_data_points"}
 
 
 class Collector:
     """What came, and how it answers. `statuses`: of the next answers, 200 (0 for gRPC) when there are none left."""
 
     def __init__(self) -> None:
-        self.requests: list[Export] = []
+        self.requests: dict[str, list[Any]] = {signal: [] for signal in REQUESTS}
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.statuses: list[int] = []
@@ -32,19 +47,19 @@ class Collector:
         self.http_port = self.grpc_port = 0
         self._lock = threading.Lock()
 
-    def take(self, request: Export, path: str, headers: dict[str, str]) -> int:
-        """Keep a message, and say how to answer."""
+    def take(self, signal: str, request: Any, path: str, headers: dict[str, str]) -> int:
+        """Keep a message (Any: of that signal), and say how to answer."""
         with self._lock:
             self.paths.append(path)
             self.headers.append(headers)
             status = self.statuses.pop(0) if self.statuses else 0
             if not status:
-                self.requests.append(request)
+                self.requests[signal].append(request)
             return status
 
-    def answer(self) -> Answer:
-        answer = Answer()
-        answer.partial_success.rejected_spans = self.rejected
+    def answer(self, signal: str) -> Any:
+        answer = ANSWERS[signal]()
+        setattr(answer.partial_success, REJECTED[signal], self.rejected)
         return answer
 
     def spans(self) -> list[trace_pb2.Span]:
@@ -52,15 +67,37 @@ class Collector:
         with self._lock:
             return [
                 span
-                for request in self.requests
+                for request in self.requests[TRACES]
                 for resource in request.resource_spans
                 for scope in resource.scope_spans
                 for span in scope.spans
             ]
 
+    def logs(self) -> list[logs_pb2.LogRecord]:
+        """All records of logs, likewise."""
+        with self._lock:
+            return [
+                record
+                for request in self.requests[LOGS]
+                for resource in request.resource_logs
+                for scope in resource.scope_logs
+                for record in scope.log_records
+            ]
+
+    def metrics(self) -> dict[str, metrics_pb2.Metric]:
+        """The metrics of the last message of all, by name."""
+        with self._lock:
+            return {
+                metric.name: metric
+                for request in self.requests[METRICS]
+                for resource in request.resource_metrics
+                for scope in resource.scope_metrics
+                for metric in scope.metrics
+            }
+
     def resources(self) -> list[dict[str, Any]]:
         with self._lock:
-            return [attributes(each.resource) for request in self.requests for each in request.resource_spans]
+            return [attributes(each.resource) for request in self.requests[TRACES] for each in request.resource_spans]
 
 
 def attributes(of: Any) -> dict[str, Any]:
@@ -79,8 +116,10 @@ def collecting() -> Iterator[Collector]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             assert self.headers["content-type"] == "application/x-protobuf"
-            status = collector.take(Export.FromString(body), self.path, {k.lower(): v for k, v in self.headers.items()})
-            answer = collector.answer().SerializeToString()
+            signal = self.path.rpartition("/")[2]
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status = collector.take(signal, REQUESTS[signal].FromString(body), self.path, headers)
+            answer = collector.answer(signal).SerializeToString()
             self.send_response(status or 200)
             self.send_header("content-type", "application/x-protobuf")
             self.send_header("content-length", str(len(answer)))
@@ -90,19 +129,32 @@ def collecting() -> Iterator[Collector]:
         def log_message(self, format: str, *args: Any) -> None:
             """Not in the output of tests."""
 
-    class Service(trace_service_pb2_grpc.TraceServiceServicer):
-        def Export(self, request: Export, context: grpc.ServicerContext) -> Answer:
-            metadata = {str(key): str(value) for key, value in context.invocation_metadata()}
-            status = collector.take(request, "Export", metadata)
-            if status:
-                context.set_code(next(code for code in grpc.StatusCode if code.value[0] == status))
-            return collector.answer()
+    def exported(signal: str, request: Any, context: grpc.ServicerContext) -> Any:
+        metadata = {str(key): str(value) for key, value in context.invocation_metadata()}
+        status = collector.take(signal, request, "Export", metadata)
+        if status:
+            context.set_code(next(code for code in grpc.StatusCode if code.value[0] == status))
+        return collector.answer(signal)
+
+    class TraceService(trace_service_pb2_grpc.TraceServiceServicer):
+        def Export(self, request: Any, context: grpc.ServicerContext) -> Any:
+            return exported(TRACES, request, context)
+
+    class LogsService(logs_service_pb2_grpc.LogsServiceServicer):
+        def Export(self, request: Any, context: grpc.ServicerContext) -> Any:
+            return exported(LOGS, request, context)
+
+    class MetricsService(metrics_service_pb2_grpc.MetricsServiceServicer):
+        def Export(self, request: Any, context: grpc.ServicerContext) -> Any:
+            return exported(METRICS, request, context)
 
     web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     web.daemon_threads = True
     collector.http_port = web.server_address[1]
     server = grpc.server(ThreadPoolExecutor(2))
-    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(Service(), server)
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(TraceService(), server)
+    logs_service_pb2_grpc.add_LogsServiceServicer_to_server(LogsService(), server)
+    metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(MetricsService(), server)
     collector.grpc_port = server.add_insecure_port("127.0.0.1:0")
     thread = threading.Thread(target=web.serve_forever, daemon=True)
     thread.start()

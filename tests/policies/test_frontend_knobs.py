@@ -337,13 +337,13 @@ OF_OBJECTS: Final = (
 )
 
 ELSEWHERE: Final = {
-    "accessLog.otlp": "not supported yet",
+    "accessLog.otlp": "tests/loopback/test_collectors_of_logs.py",
     "limits.maxHeldBytes": "tests/policies/test_limits.py",
     "limits.maxPasswordChecks": "tests/policies/test_limits.py",
     "limits.maxPasswordChecksPerAddress": "tests/policies/test_limits.py",
     "limits.streamIdleTimeout": "tests/policies/test_limits.py",
-    "metrics": "not supported yet",
-    "tracing": "not supported yet",
+    "metrics": "tests/policies/test_metrics.py",
+    "tracing": "tests/policies/test_tracing.py",
 }
 """Settings that need more than a few requests to show: where their tests are. What is of no listener's connections."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,8 @@ from dataplane.http.grpc import GRPC, Call
 from dataplane.http.h2 import budget
 from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
+from dataplane.telemetry.log_field import NO_ATTRIBUTE
+from dataplane.telemetry.log_fields import FIELDS, NAMES
 from dataplane.telemetry.metric import BUCKETS
 from dataplane.telemetry.metrics import METRICS, PREFIX
 from dataplane.tracing.context import SpanContext
@@ -35,10 +38,36 @@ def table(heading: str) -> list[tuple[str, ...]]:
     return [tuple(cell.strip().replace("`", "") for cell in row[1:-1].split("|")) for row in rows]
 
 
+def current(heading: str, rows: list[tuple[str, ...]], quoted: tuple[int, ...]) -> None:
+    """With OPERATIONS=write make these the rows of that table; cells of columns in `quoted` are names."""
+    if os.environ.get("OPERATIONS") != "write":
+        return
+    before, title, rest = PAGE.read_text().partition(f"## {heading}\n")
+    old = [line for line in rest.split("\n## ", 1)[0].splitlines() if line.startswith("|")]
+    made = "".join(f"| {' | '.join(map(_cell, row, (at in quoted for at in range(len(row)))))} |\n" for row in rows)
+    start = f"{old[1]}\n"
+    head, _, tail = rest.partition(start)
+    PAGE.write_text(before + title + head + start + made + tail.removeprefix("".join(f"{line}\n" for line in old[2:])))
+
+
+def _cell(text: str, is_name: bool) -> str:
+    return ", ".join(f"`{each}`" for each in text.split(", ")) if text and is_name else text
+
+
 def test_metrics() -> None:
+    """The table is written anew by OPERATIONS=write."""
     expected = [
-        (PREFIX + each.name, each.kind, ", ".join(each.labels), str(each.limit or ""), each.help) for each in METRICS
+        (
+            PREFIX + each.name,
+            each.kind,
+            ", ".join(each.labels),
+            "yes" if each.per_request else "",
+            str(each.limit or ""),
+            each.help,
+        )
+        for each in METRICS
     ]
+    current("Metrics", expected, quoted=(0, 2))
     assert table("Metrics") == expected
 
 
@@ -76,11 +105,23 @@ def test_errors_are_made_of_the_table_and_all_of_it_is_used() -> None:
     assert elsewhere == []
 
 
-def test_log_fields() -> None:
-    """The fields of a line that has all of them."""
+def everything() -> Exchange:
+    """An exchange that has all fields."""
     exchange = Exchange(None, b"GET", b"/", Head(b"\r\n"), started=0.0)
-    exchange.listener = SimpleNamespace(log_json=',"gateway":"default/g","listener":"l"', telemetry=None)
-    exchange.plan = SimpleNamespace(log_json=',"route":"default/r","route_rule":0')
+    exchange.listener = SimpleNamespace(
+        log=" gateway=default/g listener=l",
+        log_json=',"gateway":"default/g","listener":"l"',
+        gateway="default/g",
+        name="l",
+        telemetry=None,
+    )
+    exchange.plan = SimpleNamespace(
+        log=" route=default/r route_rule=0",
+        log_json=',"route":"default/r","route_rule":"0"',
+        key="route/httproute/default/r/0",
+        rule="",
+        rule_index=0,
+    )
     exchange.endpoint = SimpleNamespace(label="127.0.0.1:1")
     exchange.attempt, exchange.reason, exchange.detail = 1, "UpstreamFailed", "closed"
     exchange.retries = SimpleNamespace(given_up="exhausted")
@@ -91,10 +132,17 @@ def test_log_fields() -> None:
     item = {"target": "t", "name": "n"}
     of_mcp = {"methodName": "tools/call", "sessionId": "5e", "tool": item, "prompt": item, "resource": item}
     exchange.leave("mcp", of_mcp)
-    names = ["operation", "provider", "requestModel", "responseModel"]
+    names = ["operation", "provider", "requestModel", "responseModel", "dropped"]
     counts = ["inputTokens", "outputTokens", "cachedInputTokens", "cacheCreationInputTokens", "reasoningTokens"]
     others = {"timeToFirstToken": 1_000_000, "timePerOutputToken": 1_000_000, "usageEstimated": True, "dropped": "n"}
     exchange.leave("llm", {**dict.fromkeys(names, "x"), **dict.fromkeys(counts, 1), **others})
+    exchange.asked_host, exchange.asked_target, exchange.peer, exchange.status = b"a.test", b"/a?b=c", "192.0.2.1", 503
+    return exchange
+
+
+def test_log_fields() -> None:
+    """The fields of a line that has all of them, as each format has them."""
+    exchange = everything()
     written: list[bytes] = []
     log = AccessLog(written.append, lambda _seconds, _function: SimpleNamespace(cancel=lambda: None), as_json=True)
     log.record(exchange, 0.001)
@@ -102,8 +150,20 @@ def test_log_fields() -> None:
     line = json.loads(b"".join(written))
     of_the_call = ["a2a.method", "a2a.task.id", "a2a.task.state", "a2a.error.code"]
     assert [line[name] for name in of_the_call] == ["tasks/get", "t", "failed", -32001]
-    fields = set(line) - {"level", "time", "scope"}
-    assert {name for cells in table("Access log") for name in cells[0].split(", ")} == fields
+    assert set(line) - {"level", "time", "scope"} == NAMES
+    rows = [
+        (
+            field.name,
+            field.what,
+            field.moment,
+            field.text(exchange, 0.001).strip(),
+            field.json(exchange, 0.001).removeprefix(","),
+            "" if field.otlp_name == NO_ATTRIBUTE else field.otlp_name,
+        )
+        for field in FIELDS
+    ]
+    current("Access log", rows, quoted=(0, 3, 4, 5))
+    assert table("Access log") == rows
 
 
 def test_exit_codes() -> None:

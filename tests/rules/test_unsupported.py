@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 28,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 322,
+    "GatewayPolicy": 313,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 591,
     "GatewayParameters": 6,
-    STANDALONE: 32,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 30,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,

@@ -19,6 +19,9 @@ MAY_READ = re.compile(rb"\b(time|datetime|date)[.](time|time_ns|ctime|now|utcnow
 ALLOWED = {
     ("dataplane/telemetry/access_log.py", 2): "time stamps of log lines; durations come from the monotonic clock",
     ("dataplane/export/tracing.py", 1): "spans are dated; durations come from the monotonic clock",
+    ("dataplane/export/metrics.py", 1): "numbers are dated",
+    ("dataplane/serving.py", 1): "since when they are counted, for collectors",
+    ("dataplane/telemetry/requests.py", 1): "exemplars are dated",
     ("dataplane/variables/facts.py", 1): "moments of the monotonic clock as times of the day, for expressions",
     ("dataplane/chain/filter.py", 1): "tokens and cookies are dated (`Env.wall_clock`)",
     ("dataplane/proxy/context.py", 1): "sessions of MCP clients are dated (`Context.wall_clock`)",

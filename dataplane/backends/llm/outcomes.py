@@ -47,7 +47,7 @@ def _labels(route: RouteType, facts: Facts) -> tuple[str, str, str, str]:
 
 
 def first_token(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> None:
-    x.context.recorder.observe(FIRST_TOKEN, seconds, *_labels(route, facts)[:3])
+    x.context.recorder.observe_for(x, FIRST_TOKEN, seconds, *_labels(route, facts)[:3])
 
 
 def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> None:
@@ -55,13 +55,13 @@ def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> No
     facts["operation"] = operation(route)
     labels = _labels(route, facts)
     recorder = x.context.recorder
-    recorder.observe(DURATION, seconds, *labels[:3])
+    recorder.observe_for(x, DURATION, seconds, *labels[:3])
     for kind, name in TYPES:
         count = facts.get(name)
         if count:
-            recorder.observe_amount(TOKENS, count, *labels, kind)
+            recorder.observe_amount_for(x, TOKENS, count, *labels, kind)
     first, tokens = facts.get("timeToFirstToken"), facts.get("outputTokens")
     if first is not None and tokens and tokens > 1:
         each = (seconds - first / 1e9) / (tokens - 1)
         facts["timePerOutputToken"] = known_facts.seconds(each)
-        recorder.observe(PER_TOKEN, each, *labels[:3])
+        recorder.observe_for(x, PER_TOKEN, each, *labels[:3])

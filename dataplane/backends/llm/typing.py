@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dataplane.table.plans import BackendPlan, RoutePolicies
     from dataplane.table.table import Table
     from dataplane.telemetry.requests import Recorder
+    from dataplane.variables import ListenerFacts
 
 
 class LlmServices(Services, Protocol):
@@ -28,6 +29,9 @@ class LlmExchange(Routed, Protocol):
     @property
     def context(self) -> LlmServices: ...
 
+    @property
+    def listener(self) -> ListenerFacts | None: ...
+
     table: Table
     policies: RoutePolicies
     backend_plan: BackendPlan
@@ -35,6 +39,7 @@ class LlmExchange(Routed, Protocol):
     query: bytes
     started: float
     detail: str
+    measures: object
     attributes: dict[str, object] | None
 
     def leave(self, path: str, value: object) -> None: ...

@@ -77,6 +77,7 @@ class McpExchange(Protocol):
     plan: RoutePlan
     listener: ListenerPlan
     up: Upstream | None
+    measures: object
     method: bytes
     target: bytes
     asked_target: bytes

@@ -191,7 +191,7 @@ class Visit:
                 break
         known = method in METHODS or method in ("initialize", "response")
         shown = method if known else "notification" if method.startswith("notifications/") else "other"
-        self.x.context.recorder.count(REQUESTS, shown, target, tool, outcome)
+        self.x.context.recorder.count_for(self.x, REQUESTS, shown, target, tool, outcome)
 
     # --- answers
 

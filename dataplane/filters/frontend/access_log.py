@@ -25,6 +25,7 @@ from dataplane.telemetry.log_values import OWN, is_name
 
 if TYPE_CHECKING:
     from dataplane.chain.filter import Env
+    from dataplane.telemetry.collector import Collector
     from gatewright.wire.v1 import frontend_pb2
 
 
@@ -41,15 +42,26 @@ def build(config: frontend_pb2.AccessLog, env: Env) -> LogPlan:
         programs.append(compiled(item.expression, "end", f"{field}.expression"))
         added[item.name] = Added.named(item.name, programs[-1].evaluate)
     # An added attribute takes the place of the default field with its name: a line never has two of one name.
-    removed = NAMES & {*config.attributes.remove, *added}
+    unwanted = frozenset((*config.attributes.remove, *added))
+    removed = NAMES & unwanted
     return LogPlan(
         wants,
         tuple(added.values()),
         fields=writers(removed) if removed else None,
+        removed=unwanted,
+        collector=_collector(config),
         reads_headers=reads_response_headers(programs),
         reads_bodies=reads_request_body(programs) == ALL or reads_response_body(programs),
         reads_answers=reads(programs, *ANSWERS),
     )
+
+
+def _collector(config: frontend_pb2.AccessLog) -> Collector | None:
+    if not config.HasField("otlp"):
+        return None
+    from dataplane.chain.collectors import of_otlp  # most workers have no collector
+
+    return of_otlp(config.otlp)
 
 
 def _check(name: str, field: str) -> None:

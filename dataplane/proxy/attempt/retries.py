@@ -104,9 +104,9 @@ def ended(x: ActiveExchange, context: Context) -> None:
     retries = x.retries
     assert retries is not None  # the callers have looked
     if retries.given_up:
-        context.recorder.retried(retries.given_up)
+        context.recorder.retried(x, retries.given_up)
     elif retries.tries:
-        context.recorder.retried(_OUTCOMES.get(x.reason, "abandoned") if x.status else "abandoned")
+        context.recorder.retried(x, _OUTCOMES.get(x.reason, "abandoned") if x.status else "abandoned")
 
 
 _OUTCOMES = {"": "success", "RequestDeadline": "deadline"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dataplane.telemetry.log_field import NO_ATTRIBUTE, Field, Group
+from dataplane.telemetry.log_field import HEAD, NO_ATTRIBUTE, Field, Group
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -21,9 +21,13 @@ def _span(x: Exchange, took: float) -> str | None:
 GROUP: Final = Group(
     lambda x: x.trace is not None,
     (
-        Field("trace.id", "id of the request's trace, where it is traced", _trace, attribute=NO_ATTRIBUTE),
+        Field("trace.id", "id of the request's trace, where it is traced", _trace, attribute=NO_ATTRIBUTE, moment=HEAD),
         Field(
-            "span.id", "id of its own span; of its caller's, where it is not recorded", _span, attribute=NO_ATTRIBUTE
+            "span.id",
+            "id of its own span; of its caller's, where it is not recorded",
+            _span,
+            attribute=NO_ATTRIBUTE,
+            moment=HEAD,
         ),
     ),
 )

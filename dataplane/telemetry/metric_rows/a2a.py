@@ -15,5 +15,6 @@ ROWS: Final = (
         "Calls of A2A agents ended, by method, last state of the task and outcome: answered, error, denied, failed",
         ("method", "state", "outcome"),
         512,
+        per_request=True,
     ),
 )

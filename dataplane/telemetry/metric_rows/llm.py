@@ -21,8 +21,20 @@ ROWS: Final = (
         (*_LABELS, "gen_ai_response_model", "gen_ai_token_type"),
         512,
         bounds=AMOUNTS,
+        per_request=True,
     ),
-    Metric(DURATION, "histogram", "From the begin of a call of an LLM to the end of its answer", _LABELS, 64),
-    Metric(FIRST_TOKEN, "histogram", "From the begin of a streamed call to the first token", _LABELS, 64),
-    Metric(PER_TOKEN, "histogram", "Between two tokens of a streamed answer, on average", _LABELS, 64),
+    Metric(
+        DURATION,
+        "histogram",
+        "From the begin of a call of an LLM to the end of its answer",
+        _LABELS,
+        64,
+        per_request=True,
+    ),
+    Metric(
+        FIRST_TOKEN, "histogram", "From the begin of a streamed call to the first token", _LABELS, 64, per_request=True
+    ),
+    Metric(
+        PER_TOKEN, "histogram", "Between two tokens of a streamed answer, on average", _LABELS, 64, per_request=True
+    ),
 )

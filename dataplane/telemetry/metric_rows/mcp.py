@@ -15,5 +15,6 @@ ROWS: Final = (
         "Messages of MCP clients, by method, target, tool and outcome",
         ("method", "target", "tool", "outcome"),
         1024,
+        per_request=True,
     ),
 )

@@ -22,7 +22,7 @@ def observer(counts: Counts) -> Observer:
 
     def observe(x: Exchange, seconds: float) -> None:
         if x.agent_call is not None:
-            counts.count(*counted(x.agent_call, x))
+            counts.count_for(x, *counted(x.agent_call, x))
 
     return observe
 

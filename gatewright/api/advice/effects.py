@@ -15,7 +15,7 @@ from gatewright.api.backend.mcp import MCPAuthorization
 from gatewright.api.backend.providers import LLMProvider, ProviderFormatConfig
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.checks.expressions import is_constant
-from gatewright.api.frontend.telemetry import OtlpAccessLog, Tracing
+from gatewright.api.frontend.telemetry import OtlpAccessLog, OtlpMetrics, Tracing
 from gatewright.api.objects.gateway_policy import GatewayPolicySpec
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.authorization import Authorization
@@ -30,7 +30,7 @@ def _authorities_that_verify_nothing(tls: BackendTLS) -> Iterator[Advice]:
         yield Advice(("insecureSkipVerify",), "All verifies nothing, so caCertificateRefs has no effect: leave one out")
 
 
-def _path_without_http(telemetry: OtlpAccessLog | Tracing) -> Iterator[Advice]:
+def _path_without_http(telemetry: OtlpAccessLog | OtlpMetrics | Tracing) -> Iterator[Advice]:
     if telemetry.protocol == "GRPC" and "path" in telemetry.model_fields_set:
         yield Advice(("path",), "is ignored with GRPC, which is the default: set protocol: HTTP, or leave it out")
 
@@ -105,6 +105,7 @@ _OF_A2A: Final = re.compile(r"(?<![\w.])a2a\b(?!\s*\()").search
 EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
     (BackendTLS, _authorities_that_verify_nothing),
     (OtlpAccessLog, _path_without_http),
+    (OtlpMetrics, _path_without_http),
     (Tracing, _path_without_http),
     (LLMProvider, _path_without_slash),
     (ProviderFormatConfig, _path_without_slash),

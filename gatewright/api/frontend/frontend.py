@@ -39,6 +39,6 @@ class Frontend(Model):
     tracing: Tracing | None = None
     """Spans sent by OTLP."""
     metrics: MetricLabels | None = None
-    """Labels of metrics."""
+    """Labels of metrics, and where they are sent."""
     limits: FrontendLimits | None = None
     """How much a proxy takes on at a time. Gatewright extension."""

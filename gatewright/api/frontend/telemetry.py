@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from gatewright.api.schema.cel_field import EndCondition, EndExpression, RequestShare
-from gatewright.api.schema.fields import LongString, ShortString, TinyString
+from gatewright.api.schema.fields import LongString, PositiveDuration, ShortString, TinyString
 from gatewright.api.schema.model import Model
 from gatewright.api.schema.references import PolicyBackendReference
 
@@ -93,8 +93,23 @@ class MetricAttributes(Model):
     a label is a series of its own: labels with many values cost much."""
 
 
+class OtlpMetrics(Model):
+    """Metrics sent by OTLP. Gatewright extension."""
+
+    backend_ref: PolicyBackendReference
+    """The collector: a Service or GatewayBackend."""
+    protocol: Protocol = "GRPC"
+    """How to speak with it."""
+    path: LongString = "/v1/metrics"
+    """Path of the collector, for HTTP only."""
+    interval: PositiveDuration | None = None
+    """Between two messages: at least 1s, less counts as that. Unset: 60s."""
+
+
 class MetricLabels(Model):
-    """Labels of metrics."""
+    """Labels of metrics, and where they are sent."""
 
     attributes: MetricAttributes | None = None
     """Which labels metrics have."""
+    otlp: OtlpMetrics | None = None
+    """Send metrics by OTLP, beside the page for Prometheus. Gatewright extension."""

@@ -303,6 +303,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("FrontendHttp", "max_connection_duration_ms"): _milliseconds("max_connection_duration"),
     ("Limits", "max_held_bytes"): _bytes("max_held_bytes"),
     ("Limits", "max_request_bytes"): _bytes("max_request_bytes"),
+    ("Otlp", "interval_ms"): _milliseconds("interval"),
+    ("Metrics", "labels"): lambda metrics: None if metrics.attributes is None else metrics.attributes.add,
     ("Limits", "stream_idle_timeout_ms"): _milliseconds("stream_idle_timeout"),
     ("FrontendTls", "handshake_timeout_ms"): _milliseconds("handshake_timeout"),
     ("FrontendTls", "min_protocol_version"): attrgetter("oldest"),
@@ -312,6 +314,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("ExtAuth", "backend"): _nothing,
     ("GlobalRateLimit", "backend"): _nothing,
     ("RateLimit", "remote"): attrgetter("global_"),
+    ("Otlp", "backend"): _nothing,
     ("Tracing", "backend"): _nothing,
     # A default of the model, which says nothing beside a list of items.
     ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,

@@ -335,6 +335,11 @@ def _collector_reference(model: Any, message: Any, references: References) -> _R
     yield from _backend("backendRef", model, message, references)
 
 
+def _otlp_reference(model: Any, message: Any, references: References) -> _Reasons:
+    if model.otlp is not None:
+        yield from _backend("otlp.backendRef", model.otlp, message.otlp, references)
+
+
 def _basic_references(model: Any, message: Any, references: References) -> _Reasons:
     keys = references.secrets("basic_authentication", model)
     if isinstance(keys, Unresolved):
@@ -364,5 +369,7 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "backend_auth": _auth_references,
     "backend_mcp": _mcp_references,
     "tracing": _collector_reference,
+    "access_log": _otlp_reference,
+    "metrics": _otlp_reference,
 }
 """Field of the wire's Policy to what fills in its keys of other resources."""

@@ -21,7 +21,14 @@ from gatewright.api.backend.providers import CustomProvider, LLMProvider
 from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.backend.tunnel import BackendTunnel
-from gatewright.api.frontend.telemetry import AccessLog, AttributeAdd, LogTracingAttributes, OtlpAccessLog, Tracing
+from gatewright.api.frontend.telemetry import (
+    AccessLog,
+    AttributeAdd,
+    LogTracingAttributes,
+    OtlpAccessLog,
+    OtlpMetrics,
+    Tracing,
+)
 from gatewright.api.objects.gateway import ListenerTLS
 from gatewright.api.schema.cel_field import EndExpression, ResponseExpression
 from gatewright.api.schema.fields import Port, SectionName, ShortString, TinyString
@@ -235,6 +242,7 @@ FORMS: Final[Mapping[type[Model], type[RuledModel]]] = MappingProxyType(
         DiscoveredJWKS: StaticReference,
         JWTProvider: SharedSecret,
         OtlpAccessLog: Reference,
+        OtlpMetrics: Reference,
         Tracing: Reference,
         Webhook: Reference,
         RemoteProcessor: Reference,

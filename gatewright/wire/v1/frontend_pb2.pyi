@@ -166,13 +166,35 @@ class Tracing(_message.Message):
     client_sampling: str
     def __init__(self, backend: _Optional[str] = ..., protocol: _Optional[_Union[OtlpProtocol, str]] = ..., path: _Optional[str] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ..., resources: _Optional[_Iterable[_Union[Attribute, _Mapping]]] = ..., random_sampling: _Optional[str] = ..., client_sampling: _Optional[str] = ...) -> None: ...
 
+class Otlp(_message.Message):
+    __slots__ = ("backend", "protocol", "path", "interval_ms")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    protocol: OtlpProtocol
+    path: str
+    interval_ms: int
+    def __init__(self, backend: _Optional[str] = ..., protocol: _Optional[_Union[OtlpProtocol, str]] = ..., path: _Optional[str] = ..., interval_ms: _Optional[int] = ...) -> None: ...
+
 class AccessLog(_message.Message):
-    __slots__ = ("filter", "attributes")
+    __slots__ = ("filter", "attributes", "otlp")
     FILTER_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    OTLP_FIELD_NUMBER: _ClassVar[int]
     filter: str
     attributes: Attributes
-    def __init__(self, filter: _Optional[str] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ...) -> None: ...
+    otlp: Otlp
+    def __init__(self, filter: _Optional[str] = ..., attributes: _Optional[_Union[Attributes, _Mapping]] = ..., otlp: _Optional[_Union[Otlp, _Mapping]] = ...) -> None: ...
+
+class Metrics(_message.Message):
+    __slots__ = ("labels", "otlp")
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    OTLP_FIELD_NUMBER: _ClassVar[int]
+    labels: _containers.RepeatedCompositeFieldContainer[Attribute]
+    otlp: Otlp
+    def __init__(self, labels: _Optional[_Iterable[_Union[Attribute, _Mapping]]] = ..., otlp: _Optional[_Union[Otlp, _Mapping]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("max_connections", "max_connections_per_address", "max_requests", "max_held_bytes", "max_request_bytes", "stream_idle_timeout_ms", "max_password_checks", "max_password_checks_per_address")

@@ -220,6 +220,18 @@ DEFAULTS: Final = (
         frontend={"accessLog": {"otlp": {"backendRef": _REF}}},
     ),
     _policy(
+        "frontend.metrics.otlp.protocol",
+        "GRPC",
+        X + "metrics are sent by OTLP too",
+        frontend={"metrics": {"otlp": {"backendRef": _REF}}},
+    ),
+    _policy(
+        "frontend.metrics.otlp.path",
+        "/v1/metrics",
+        X + "metrics are sent by OTLP too",
+        frontend={"metrics": {"otlp": {"backendRef": _REF}}},
+    ),
+    _policy(
         "frontend.tracing.protocol",
         "GRPC",
         P + "`protocol` (`HTTP`, `GRPC`, default `GRPC`)",

@@ -204,6 +204,15 @@ OTLP = shape(
     enum("protocol", ("HTTP", "GRPC"), _LOG),
     long_string("path", _LOG, of="/"),
 )
+_OTLP_OF_METRICS = X + "metrics are sent by OTLP too"
+OTLP_OF_METRICS = shape(
+    {"backendRef": BACKEND_REF.least},
+    required("backendRef", _OTLP_OF_METRICS),
+    nested("backendRef", BACKEND_REF, _OTLP_OF_METRICS),
+    enum("protocol", ("HTTP", "GRPC"), _OTLP_OF_METRICS),
+    long_string("path", _OTLP_OF_METRICS, of="/"),
+    duration("interval", _OTLP_OF_METRICS),
+)
 LOG = shape(
     {},
     expression("filter", _LOG, "response.code >= 500"),
@@ -235,6 +244,7 @@ METRICS = shape(
         ),
         _METRICS,
     ),
+    nested("otlp", OTLP_OF_METRICS, _OTLP_OF_METRICS),
 )
 
 _LIMITS_OF_CLIENTS = X + "how much a proxy takes on"

@@ -304,8 +304,11 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ),
         (
             "config:\n",
-            "frontendPolicies: {accessLog: {}, metrics: {}}\nconfig:\n",
-            ["gw.yaml:1: frontendPolicies.metrics: not supported yet: remove metrics to have the rest accepted"],
+            "config:\n  dynamicForwardProxy: {}\n",
+            [
+                "gw.yaml:2: config.dynamicForwardProxy: not supported yet: remove dynamicForwardProxy to have the rest"
+                " accepted"
+            ],
         ),
         (
             "requestRedirect: {scheme: https}",

@@ -340,13 +340,13 @@ def test_a_grant_of_guardrails_that_goes() -> None:
 def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> None:
     """As docs/conditions.md tells, Policies."""
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, "buffer: {}, timeouts: {request: 1s}"))
-    metrics = "frontend: {metrics: {}}"
-    later = policy("a", ON_GATEWAY, "timeouts: {request: 1s}").replace("  traffic:", f"  {metrics}\n  traffic:")
+    waits = "backend: {transformation: {}}"
+    later = policy("a", ON_GATEWAY, "timeouts: {request: 1s}").replace("  traffic:", f"  {waits}\n  traffic:")
     made.put(later.replace("generation: 1", "generation: 2"))
     assert told(made) == ["policy/default/a/buffer", "policy/default/a/timeouts"]
     assert not owners(made, "policy/default/a/buffer") | owners(made, "policy/default/a/timeouts")
     assert made.conditions("GatewayPolicy", "a") == [
-        "Accepted=False Invalid (2): not supported yet: spec.frontend.metrics",
+        "Accepted=False Invalid (2): not supported yet: spec.backend.transformation",
         "Attached=True Attached (2)",
         "ResolvedRefs=Unknown Pending (2): not examined, because the policy is not accepted",
     ]

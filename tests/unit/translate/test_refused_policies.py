@@ -103,17 +103,6 @@ def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
     assert accepted.endswith(f"; as written acts frontend.{name}")
 
 
-def test_of_frontend_only_the_field_with_the_setting_is_left_out() -> None:
-    log = "accessLog: {otlp: {backendRef: {name: s, port: 1}}}"
-    made = read(frontend(f"{{{log}, proxyProtocol: {{mode: Strict}}, http: {{}}, tcp: {{}}}}"))
-    acting = {"proxy_protocol": "", "frontend_http": "", "frontend_tcp": ""}
-    assert {name: message.invalid for name, message in sent(made).items()} == acting
-    (accepted, *_) = made.conditions("GatewayPolicy", "a")
-    assert accepted.endswith(
-        ": spec.frontend.accessLog.otlp; as written act frontend.http, frontend.tcp, frontend.proxyProtocol"
-    )
-
-
 def test_they_take_their_field_from_others_who_are_told() -> None:
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, NOT_SUPPORTED), policy("b", ON_GATEWAY, "csrf: {}"))
     conflict = "Conflicted=True Conflicted (1): traffic.csrf of GatewayPolicy default/a counts on Gateway default/gw"

@@ -9,7 +9,7 @@ import pytest
 
 from dataplane.link.shared import Region
 from dataplane.telemetry import metrics
-from dataplane.telemetry.metric import BUCKETS, COUNT, SUM
+from dataplane.telemetry.metric import BUCKETS, COUNT, LABELLED, SUM
 from dataplane.telemetry.metrics import METRICS, OVERFLOW, SECTIONS, Metrics, read_region
 
 pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
@@ -80,6 +80,9 @@ def test_every_series_that_the_limits_allow_has_room() -> None:
     for metric in METRICS:
         for i in range(metric.limit + 2 if metric.labels else 1):
             numbers.counter(metric.name, *(f"{i}{'x' * 200}" for _ in metric.labels))
+        for i in range(LABELLED + 2 if metric.per_request else 0):
+            extra = (("n" * 100, f"{i}{'x' * 200}"), *((f"{'n' * 50}{number}", "y" * 40) for number in range(8)))
+            numbers.labelled(metric.name, tuple("z" * 200 for _ in metric.labels), extra)
     last = max(series.slot + series.metric.width for series, _ in numbers.series())
     assert last == len(numbers.slots)
 
@@ -129,6 +132,7 @@ MOST_SERIES = {
     "request_bytes_total": 128,
     "response_bytes_total": 128,
     "grpc_requests_total": 1024,
+    "metric_labels_overflowed_total": 128,
     "http_rejected_total": 64,
     "downstream_connections_total": 256,
     "downstream_connections_active": 256,
