@@ -344,8 +344,8 @@ class Metrics:
     gauge = counter
 
     def histogram(self, name: str, *labels: str) -> int:
-        """The first slot of a histogram: one per bucket and one above them, then sum (`Metric.parts`), then count; of one
-        with exemplars these follow, bucket by bucket."""
+        """The first slot of a histogram: one per bucket and one above them, then sum (`Metric.parts`), then count; of
+        one with exemplars these follow, bucket by bucket."""
         return self._index(name, labels)
 
     def observe_amount(self, base: int, amount: int) -> None:
