@@ -12,7 +12,7 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -110,38 +110,68 @@ def application(server: Server) -> web.Application:
     return app
 
 
+@contextlib.asynccontextmanager
+async def _web(server: Server) -> AsyncIterator[str]:
+    runner = web.AppRunner(application(server), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, server.address, server.port).start()
+        yield ""
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def _rate_limit(server: Server) -> AsyncIterator[str]:
+    """A rate limit server that counts in memory, limits that come with requests."""
+    from controlplane.ratelimit import server as ratelimit  # here: gRPC takes long to load
+
+    settings = ratelimit.Settings(None, (server.address, server.port), (server.address, 0), ratelimit.MEMORY)
+    try:
+        async with ratelimit.running(settings) as found:
+            yield f"; gatewright budgets --admin {server.address}:{found.admin_port}"
+    except ratelimit.Unbound as error:
+        raise OSError(str(error)) from None
+
+
+SERVES: dict[str, Callable[[Server], contextlib.AbstractAsyncContextManager[str]]] = {
+    **dict.fromkeys(KINDS, _web),
+    "ratelimit": _rate_limit,
+}
+"""All kinds, and what runs one: it gives what is to be said beside its address. Raises OSError when it cannot
+listen."""
+
+
 class Demos:
     """The running servers; `apply` moves them to what is wanted."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._running: dict[Server, web.AppRunner] = {}
+        self._running: dict[Server, contextlib.AsyncExitStack] = {}
         self._say = say
 
     async def apply(self, wanted: frozenset[Server]) -> None:
         """Stops what is no longer wanted, then starts what is new; a port in use is said, not fatal."""
         for server in sorted(self._running.keys() - wanted):
-            await self._running.pop(server).cleanup()
+            await self._running.pop(server).aclose()
             self._say(f"stopped {server}")
         for server in sorted(wanted - self._running.keys()):
             await self._start(server)
 
     async def _start(self, server: Server) -> None:
-        runner = web.AppRunner(application(server), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
-        await runner.setup()
+        stack = contextlib.AsyncExitStack()
         try:
-            await web.TCPSite(runner, server.address, server.port).start()
+            more = await stack.enter_async_context(SERVES[server.kind](server))
         except OSError as error:
-            await runner.cleanup()
             self._say(f"cannot start {server}: {error.strerror or error}")
             return
-        self._running[server] = runner
-        self._say(f"serving {server}")
+        self._running[server] = stack
+        self._say(f"serving {server}{more}")
 
     async def stop(self) -> None:
         """Stops all, without a word: the end is not news."""
         while self._running:
-            _, runner = self._running.popitem()
-            await runner.cleanup()
+            _, stack = self._running.popitem()
+            await stack.aclose()
 
 
 def parse(line: bytes) -> frozenset[Server]:

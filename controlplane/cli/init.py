@@ -112,6 +112,15 @@ TEMPLATES: Final[Mapping[str, Template]] = {  # what they are about: `parser.TEM
         ),
         example="llm",
     ),
+    "llm-keys": Template(
+        ("gateway.yaml", "route.yaml", "models.yaml", "keys.yaml", "policy.yaml", "demo.yaml"),
+        _nothing(
+            "curl -i http://127.0.0.1:8080/v1/chat/completions -H 'Authorization: Bearer sk-ann'"
+            """ -H 'Content-Type: application/json'"""
+            """ -d '{"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hello"}]}'"""
+        ),
+        example="llm-keys",
+    ),
 }
 
 

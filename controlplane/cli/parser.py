@@ -27,6 +27,7 @@ TEMPLATES = {
     "jwt": "only who shows a token is served",
     "https": "TLS, with a certificate for localhost",
     "llm": "LLM providers for the SDKs of OpenAI and Anthropic; offline until a key is written",
+    "llm-keys": "keys of your own with budgets in dollars by day and month, for one provider's key",
 }
 """What `init` can write; `controlplane.cli.init` has how."""
 

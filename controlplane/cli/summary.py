@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from controlplane.cli.demo import KINDS, Server
+from controlplane.cli.demo import SERVES, Server
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.routes.http_route import HTTPRoute, HTTPRouteMatch
@@ -45,8 +45,8 @@ def demos(objects: Iterable[KubeObject]) -> tuple[frozenset[Server], list[str]]:
         kind = item.metadata.annotations.get(DEMO_ANNOTATION)
         if kind is None or not isinstance(item, EndpointSlice) or item.address_type == "FQDN":
             continue
-        if kind not in KINDS:
-            known = ", ".join(sorted(KINDS))
+        if kind not in SERVES:
+            known = ", ".join(sorted(SERVES))
             complaints.append(f"{item.key}: there is no demo server {kind!r}; annotation {DEMO_ANNOTATION}: {known}")
             continue
         for server in _servers(kind, item):

@@ -23,6 +23,8 @@ from controlplane.ratelimit.store import Store
 from controlplane.ratelimit.valkey import ValkeyStore
 from controlplane.xds.services import reflection_of
 
+MEMORY: Final = Path(":memory:")
+"""A store that ends with the server."""
 MOST_RECEIVED: Final = 1 << 20
 GRACE: Final = 5.0
 """Seconds that calls under way have when the server ends."""
