@@ -87,6 +87,11 @@ RUNNING: Final = (
         ),
     ),
     Page(
+        "examples/llm-keys/README.md",
+        "llm-keys",
+        (("/chat/completions ", r'HTTP/1\.1 200 .*"content": "You said: hello"'),),
+    ),
+    Page(
         "examples/https/README.md",
         "https",
         (
