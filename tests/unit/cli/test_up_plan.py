@@ -83,7 +83,7 @@ def test_demo_servers_are_those_that_slices_ask_for() -> None:
 @pytest.mark.parametrize(
     ("objects", "text"),
     [
-        (endpoints("ehco"), "there is no demo server 'ehco'; annotation gatewright.dev/demo: echo, llm, ratelimit, sse"),
+        (endpoints("ehco"), "no demo server 'ehco'; annotation gatewright.dev/demo: echo, llm, ratelimit, sse"),
         (endpoints("echo", "10.0.0.1"), "10.0.0.1 is not loopback"),
     ],
 )
