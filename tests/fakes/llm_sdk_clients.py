@@ -3,7 +3,8 @@
 line; each is answered with one line of JSON: null, or what was wrong.
 
 Functions that begin with `sdk_` hold for a provider with and without the gateway before it; those that begin with
-`gateway_` are about the gateway, and `demo` about the demo provider of `gatewright up`.
+`gateway_` are about the gateway, `llama_` about llama.cpp behind it, and `demo` about the demo provider of
+`gatewright up`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import anthropic
 import cohere
 import openai
 import pydantic
+from anthropic.types import Message, RawMessageStreamEvent
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import ResponseFunctionToolCall
 
 TEXT = "Grüße 世界 🌍!"
@@ -385,6 +388,73 @@ def gateway_large_bodies() -> None:
     )
     assert (claim.status_code, claim.body["error"]["type"]) == (413, "request_too_large")
     assert gpt("large").chat.completions.create(model="gpt", messages=talk).choices[0].message.content == TEXT
+
+
+# --- llama.cpp
+
+RECITED = "The gateway saw this answer leave a real model."
+
+
+def checked(kind: Any, found: Any) -> Any:
+    """By the published type."""
+    return pydantic.TypeAdapter(kind).validate_python(found.to_dict())
+
+
+def llama_chat() -> None:
+    done = gpt().chat.completions.create(model="chain", messages=HELLO, temperature=0)
+    checked(ChatCompletion, done)
+    text = done.choices[0].message.content or ""
+    assert (text.strip(), done.choices[0].finish_reason) == (RECITED, "stop")
+    assert done.usage is not None and done.usage.completion_tokens == 11
+    short = gpt().chat.completions.create(model="chain", messages=HELLO, max_tokens=3, temperature=0)
+    assert short.choices[0].finish_reason == "length"
+
+
+def llama_chat_stream() -> None:
+    options: Any = {"include_usage": True}
+    chunks = list(
+        gpt().chat.completions.create(model="chain", messages=HELLO, stream=True, temperature=0, stream_options=options)
+    )
+    assert "".join(each.choices[0].delta.content or "" for each in chunks if each.choices).strip() == RECITED
+    assert chunks[-1].usage is not None and chunks[-1].usage.completion_tokens == 11
+    for each in chunks:
+        checked(ChatCompletionChunk, each)
+    quiet = list(gpt().chat.completions.create(model="chain", messages=HELLO, stream=True, temperature=0))
+    assert [each.usage for each in quiet if each.usage] == []
+
+
+def llama_tools() -> None:
+    tools: Any = [{"type": "function", "function": {"name": "weather", "description": "?", "parameters": SCHEMA}}]
+    done = gpt().chat.completions.create(model="chain", messages=HELLO, tools=tools, temperature=0)
+    (call,) = done.choices[0].message.tool_calls or []
+    assert call.type == "function" and json.loads(call.function.arguments) == {"city": "Bern"}
+    with gpt().chat.completions.stream(model="chain", messages=HELLO, tools=tools, temperature=0) as stream:
+        stream.until_done()
+        (same,) = stream.get_final_completion().choices[0].message.tool_calls or []
+    assert json.loads(same.function.arguments) == {"city": "Bern"}
+
+
+def llama_embeddings() -> None:
+    one, two = gpt("embeddings").embeddings.create(model="chain", input=["a", "b"], encoding_format="float").data
+    assert len(one.embedding) > 300 and one.embedding != two.embedding
+
+
+def llama_messages() -> None:
+    done = claude().messages.create(model="chain", max_tokens=64, messages=HELLO)
+    checked(Message, done)
+    assert (done.content[0].text.strip(), done.stop_reason) == (RECITED, "end_turn")
+    for event in claude_stream("chain"):
+        checked(RawMessageStreamEvent, event)
+    with claude().messages.stream(model="chain", max_tokens=64, messages=HELLO, tools=MESSAGE_TOOLS) as stream:
+        (call,) = stream.get_final_message().content
+    assert (call.type, call.input) == ("tool_use", {"city": "Bern"})
+    assert claude().messages.count_tokens(model="chain", messages=HELLO).input_tokens > 5
+
+
+def llama_errors() -> None:
+    long: Any = [{"role": "user", "content": "word " * 8000}]
+    error = raised(openai.BadRequestError, lambda: gpt().chat.completions.create(model="chain", messages=long))
+    assert "context" in error.message
 
 
 # --- the demo provider

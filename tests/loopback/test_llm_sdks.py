@@ -5,27 +5,18 @@ publish as types: the same verdicts with the gateway between them as without it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from controlplane.cli import demo
-from tests.conftest import need_tool
+from tests.fakes.llm_sdk_process import CLIENTS, PROVIDER, Running, sdk
 from tests.fakes.proxy_process import Proxy, running
-from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
-from tests.harness.processes import tied
 
-FAKES = Path(__file__).parents[1] / "fakes"
-PROVIDER, CLIENTS = FAKES / "llm_sdk_provider.py", FAKES / "llm_sdk_clients.py"
 KEY = "sk-provider"
 STEPS = re.findall(r"^def ((?:sdk|gateway)_\w+)", CLIENTS.read_text(), re.MULTILINE)
 WITHOUT = [step for step in STEPS if step.startswith("sdk_")]
@@ -69,42 +60,6 @@ def route(name: str, port: int, named: str = "") -> str:
     return (
         f"{{name: {named or name}, {matches}, policies: {{ai: {{{ROUTES}{more}}}{policies}}}, backends: [{backend}]}}"
     )
-
-
-class Running:
-    """A program of the environment of the SDKs, that is asked line by line. It ends when nobody can ask any more."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    async def said(self) -> Any:
-        assert self._process.stdout is not None
-        async with asyncio.timeout(2 * PATIENCE):
-            line = await self._process.stdout.readline()
-        assert line, "it has ended"
-        return json.loads(line)
-
-    async def ask(self, line: str) -> Any:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n".encode())
-        return await self.said()
-
-    async def end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        await asyncio.wait_for(self._process.wait(), PATIENCE)
-
-
-@asynccontextmanager
-async def sdk(script: Path, *arguments: str) -> AsyncIterator[Running]:
-    command = tied([need_tool("llm-python"), str(script), *arguments])
-    pipe = subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=1 << 20)
-    made = Running(process)
-    try:
-        yield made
-    finally:
-        await made.end()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
