@@ -1,4 +1,4 @@
-"""A real inference server behind the gateway, asked by the SDKs: llama.cpp's, whose model recites (`fakes/llm_llama`)."""
+"""A real inference server behind the gateway, asked by SDKs: llama.cpp's, whose model recites (`fakes/llm_llama`)."""
 
 from __future__ import annotations
 
