@@ -15,10 +15,17 @@ ROUTE = """
       matches: [{{path: {{type: PathPrefix, value: /{name}}}}}]
       policies: {{urlRewrite: {{path: {{type: ReplacePrefixMatch, replacePrefixMatch: /}}}}}}
       backends: [{{host: "{backend}"}}]"""
+OF_A_PROVIDER = """
+    - name: {name}
+      matches: [{{path: {{type: PathPrefix, value: /{name}}}}}]
+      policies:
+        ai: {{routes: {{"*": Passthrough}}}}
+        urlRewrite: {{path: {{type: ReplacePrefixMatch, replacePrefixMatch: /}}}}
+      backends: [{{ai: {{provider: {{openai: {{}}, host: {host}, port: {port}}}}}}}]"""
 
 
-def written(file: Path, backends: dict[str, str]) -> None:
-    routes = "".join(ROUTE.format(name=name, backend=backend) for name, backend in backends.items())
+def written(file: Path, backends: dict[str, str], more: str = "") -> None:
+    routes = "".join(ROUTE.format(name=name, backend=backend) for name, backend in backends.items()) + more
     file.write_text(f"binds:\n- port: 8080\n  addresses: [127.0.0.1]\n  listeners:\n  - name: a\n    routes:{routes}\n")
 
 
@@ -31,7 +38,12 @@ async def test_a_route_to_the_admin_pages_is_not_served(tmp_path: Path) -> None:
             admin = await proxy.page("admin")
             assert "resources" in await proxy.dump()
             names = {f"n{number}": f"{host}:{admin}" for number, host in enumerate(HOSTS)}
-            written(file, {**names, "other": f"localhost:{port}"})
+            written(
+                file,
+                {**names, "other": f"localhost:{port}"},
+                OF_A_PROVIDER.format(name="llm", host="127.0.0.1", port=admin),
+            )
+            names["llm"] = "an LLM provider"
 
             async def other() -> bool:
                 return await get(proxy.at(8080), "/other/") == (200, "other")

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from gatewright.addresses import no_host, no_socket
 from gatewright.api.backend.mcp_targets import McpTarget
+from gatewright.api.backend.providers import AzureConfig, AzureOpenAIConfig, LLMProvider, ProviderFormatConfig
 from gatewright.api.objects.gateway_backend import A2ABackend, StaticBackend
 from gatewright.api.schema.fields import HEADER_NAME_PATTERN, HEADER_VALUE_PATTERN
 from gatewright.api.text.problem import Advice
@@ -26,7 +27,7 @@ def _refused(field: str, why: str) -> Iterator[Advice]:
         yield Advice((field,), f"{why}: the proxy refuses it", "error")
 
 
-def _host(backend: StaticBackend | A2ABackend | McpTarget) -> Iterator[Advice]:
+def _host(backend: StaticBackend | A2ABackend | McpTarget | LLMProvider) -> Iterator[Advice]:
     if backend.host is not None:
         yield from _refused("host", no_host(backend.host))
 
@@ -36,9 +37,26 @@ def _socket(backend: StaticBackend) -> Iterator[Advice]:
         yield from _refused("unixPath", no_socket(backend.unix_path))
 
 
-def _path(target: McpTarget) -> Iterator[Advice]:
-    if target.path is not None and not _IS_TARGET(target.path):
-        yield from _refused("path", "must begin with / and have no space, # or character beyond ASCII")
+def _target(field: str, path: str | None) -> Iterator[Advice]:
+    if path is not None and not _IS_TARGET(path):
+        yield from _refused(field, "must begin with / and have no space, # or character beyond ASCII")
+
+
+def _path(target: McpTarget | LLMProvider | ProviderFormatConfig) -> Iterator[Advice]:
+    yield from _target("path", target.path)
+
+
+def _path_prefix(provider: LLMProvider) -> Iterator[Advice]:
+    yield from _target("pathPrefix", provider.path_prefix)
+
+
+def _endpoint(config: AzureOpenAIConfig) -> Iterator[Advice]:
+    yield from _refused("endpoint", no_host(config.host))
+
+
+def _resource(config: AzureConfig) -> Iterator[Advice]:
+    """A label of the host that is made of it."""
+    yield from _refused("resourceName", no_host(config.resource_name))
 
 
 def _cookie(location: CookieLocation) -> Iterator[Advice]:
@@ -58,6 +76,12 @@ ADDRESSES: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]]
     (A2ABackend, _host),
     (McpTarget, _host),
     (McpTarget, _path),
+    (LLMProvider, _host),
+    (LLMProvider, _path),
+    (LLMProvider, _path_prefix),
+    (ProviderFormatConfig, _path),
+    (AzureOpenAIConfig, _endpoint),
+    (AzureConfig, _resource),
     (CookieLocation, _cookie),
     (HeaderLocation, _prefix),
 )

@@ -36,6 +36,12 @@ class AzureOpenAIConfig(RuledModel):
     api_version: TinyString = "v1"
     """Version of the API."""
 
+    @property
+    def host(self) -> str:
+        """Of the endpoint, which may be written as a URL."""
+        _, scheme, rest = self.endpoint.partition("://")
+        return (rest if scheme else self.endpoint).partition("/")[0]
+
     def broken_rules(self) -> Iterator[Broken]:
         if self.api_version != "v1" and self.deployment_name is None:
             yield Broken(("deploymentName",), "is required unless apiVersion is v1")

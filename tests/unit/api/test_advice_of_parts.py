@@ -12,6 +12,7 @@ from gatewright.api.advice.advice import KINDS_OF_HASHES, REFUSED, advice, refus
 from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.backend.auth import BackendAuth
 from gatewright.api.backend.mcp_targets import McpTarget
+from gatewright.api.backend.providers import AzureConfig, AzureOpenAIConfig, LLMProvider, ProviderFormatConfig
 from gatewright.api.frontend.telemetry import AccessLog
 from gatewright.api.objects.gateway_backend import A2ABackend, StaticBackend
 from gatewright.api.routes.http_filters import HTTPPathModifier
@@ -144,6 +145,7 @@ def test_paths_of_keys(path: str, is_good: bool) -> None:
 
 REFUSES_IT = "the proxy refuses it"
 NO_HOST = f"is no host name, and no IP address: {REFUSES_IT}"
+NO_TARGET = f"must begin with / and have no space, # or character beyond ASCII: {REFUSES_IT}"
 
 
 @pytest.mark.parametrize(
@@ -158,11 +160,20 @@ NO_HOST = f"is no host name, and no IP address: {REFUSES_IT}"
         (
             McpTarget,
             {"host": "a\nb", "port": 1, "path": "/a b"},
-            {
-                "host": NO_HOST,
-                "path": f"must begin with / and have no space, # or character beyond ASCII: {REFUSES_IT}",
-            },
+            {"host": NO_HOST, "path": NO_TARGET},
         ),
+        (LLMProvider, {"openai": {}, "host": "a.example", "pathPrefix": "/proxy/v1"}, {}),
+        (
+            LLMProvider,
+            {"openai": {}, "host": "https://a.example"},
+            {"host": f"is a URL, not a host name: {REFUSES_IT}"},
+        ),
+        (LLMProvider, {"openai": {}, "path": "chat"}, {"path": NO_TARGET}),
+        (LLMProvider, {"openai": {}, "pathPrefix": "/a b"}, {"pathPrefix": NO_TARGET}),
+        (ProviderFormatConfig, {"type": "Rerank", "path": "/a#b"}, {"path": NO_TARGET}),
+        (AzureOpenAIConfig, {"endpoint": "https://own.openai.azure.com/"}, {}),
+        (AzureOpenAIConfig, {"endpoint": "https://own.example:8443"}, {"endpoint": NO_HOST}),
+        (AzureConfig, {"resourceName": "my resource", "resourceType": "OpenAI"}, {"resourceName": NO_HOST}),
         (CookieLocation, {"name": "__Host-key"}, {}),
         (CookieLocation, {"name": "a=b"}, {"name": f"is no name of a cookie: {REFUSES_IT}"}),
         (HeaderLocation, {"name": "x-key", "prefix": "Key "}, {}),

@@ -101,7 +101,9 @@ def _key(
         return references.part(each.name)
     made = references.policies(each.name, own, (*each.path, "policies")) if own is not None else {}
     host, port = _address(each.model)
-    address = backend_pb2.StaticBackend(host=host, port=port, app_protocol=_TLS if port == HTTPS else "")
+    # A provider's own host gets no key in plain text, whatever the port.
+    is_tls = port == HTTPS or not each.model.host
+    address = backend_pb2.StaticBackend(host=host, port=port, app_protocol=_TLS if is_tls else "")
     parts[each.name] = backend_pb2.Backend(static=address, policies=_of_part(policies, made))
     return references.part(each.name)
 
@@ -121,16 +123,10 @@ def _address(model: LLMProvider) -> tuple[str, int]:
 
 def _host(model: LLMProvider) -> str:
     if model.azureopenai is not None:
-        return without_scheme(model.azureopenai.endpoint)
+        return model.azureopenai.host
     if model.azure is not None:
         return f"{model.azure.resource_name}.{AZURE_KINDS[model.azure.resource_type][1]}"
     return next((host for name, host in HOSTS.items() if getattr(model, name) is not None), "")
-
-
-def without_scheme(endpoint: str) -> str:
-    """The host of an endpoint that may be written as a URL."""
-    _, scheme, rest = endpoint.partition("://")
-    return (rest if scheme else endpoint).partition("/")[0]
 
 
 def _provider(each: _Placed, key: str) -> ai_pb2.AiProvider:
