@@ -177,6 +177,7 @@ class Serving:
 
     async def apply(self, message: messages.StateEnd, _fd: int) -> None:
         """Make the next table in slices, with traffic between them; say so; swap with the other workers."""
+        began = self._context.clock()
         records, self._records = self._records, deque()
         self._current.number = message.number
         work = self._applier.apply(_taken(records))
@@ -185,6 +186,7 @@ class Serving:
         self._current.catch_up()  # the last worker to prepare a state commits it
         self._tell(self._prepared(message.number))
         await self._committed()
+        self._recorder.observe("swap_duration_seconds", self._context.clock() - began)
         self.state, is_first = message.number, self.state == 0
         dropping = await self._go_on(work)
         self._swapped(max(preparing, dropping))

@@ -45,6 +45,12 @@ METRICS: Final = (
     # Objects in.
     Metric("objects", "gauge", "Objects in use, by kind", ("kind",)),
     Metric("invalid_objects", "gauge", "Objects with an error in their file, by kind", ("kind",)),
+    Metric(
+        "conditions_false",
+        "gauge",
+        "Conditions of objects that are False and should be True, by kind, type and reason",
+        ("kind", "condition", "reason"),
+    ),
     Metric("object_changes_total", "counter", "Changed objects that the source reported"),
     Metric("transforms_total", "counter", "Runs of transforms, by the collection that they compute", ("collection",)),
     Metric("transform_failures_total", "counter", "Batches in which a transform failed: a bug of the controller"),

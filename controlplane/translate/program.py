@@ -117,6 +117,10 @@ class Program:
         """All statuses, by kind, namespace and name."""
         return self._statuses.changes.present()
 
+    def false_conditions(self) -> Mapping[tuple[str, ...], int]:
+        """How many conditions are False that should not be, by kind, type and reason."""
+        return self._statuses.false.numbers
+
     @property
     def status_changes(self) -> Feed[StatusKey, StatusBody]:
         """Every object's status."""

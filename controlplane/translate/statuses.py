@@ -16,6 +16,7 @@ from controlplane.facts import Fact, Invalid, Previous
 from controlplane.translate import claims
 from controlplane.translate import invalid as invalid_objects
 from controlplane.translate.conditions import StatusBody
+from controlplane.translate.false_conditions import FalseConditions
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.status_merge import merged
 from gatewright.api.schema import metadata as api
@@ -46,6 +47,8 @@ class Statuses:
         """Of every object that has one."""
         self.unwritten: Outlet[StatusKey, StatusWrite] = Outlet()
         """Of objects whose source keeps statuses: those that differ from what is written there."""
+        self.false = FalseConditions()
+        """Of all of them."""
         self._said = said
         self._objects = objects
         self._invalid = invalid
@@ -78,6 +81,7 @@ class Statuses:
             write = None if new is None or previous is None else _write(new, previous)
             if new != old:
                 changes.append(Change(place, old, new))
+                self.false.changed(place[0], old, new)
             if write != unwritten.get(place):
                 writes.append(Change(place, unwritten.get(place), write))
             yield

@@ -222,6 +222,7 @@ class Context:
                 make_future=self.make_future,
                 clock=self.clock,
                 services=self,
+                called=self.recorder.called,
             )
         return self._calls
 

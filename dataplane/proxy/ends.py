@@ -13,6 +13,7 @@ from dataplane.http.messages import NO_NAMES
 from dataplane.proxy.attempt import retries
 from dataplane.proxy.request import admission, request_body
 from dataplane.proxy.response import delayed_responses
+from dataplane.proxy.steps import response_steps
 from dataplane.upstream import lease
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ def finish(x: ActiveExchange, context: Context) -> float:
         _end_hooks(x, listener.chain)
     now = context.clock()
     seconds = now - x.started
+    if x.stopped >= 0:
+        context.recorder.decided(x, response_steps.decided_by(x))
     for observer in context.observers:
         try:
             observer(x, seconds)

@@ -86,6 +86,14 @@ METRICS = (
         ("gateway",),
         128,
     ),
+    Metric(
+        "policy_decisions_total",
+        "counter",
+        "Requests that a policy answered, in place of a backend or of its answer, by policy and reason",
+        ("gateway", "policy", "reason"),
+        512,
+        per_request=True,
+    ),
     Metric("requests_active", "gauge", "Requests begun and not ended"),
     Metric("http_rejected_total", "counter", "Messages refused as malformed or over a limit", ("cause",), 64),
     Metric(
@@ -240,6 +248,15 @@ METRICS = (
         ("backend", "limit"),
         256,
     ),
+    # Calls: of policies, of MCP targets, of whatever is asked besides the backend of a request.
+    Metric(
+        "calls_total",
+        "counter",
+        "Calls of policies and of kinds of backends, by target and outcome: the class of the status, or why none came",
+        ("backend", "outcome"),
+        512,
+    ),
+    Metric("call_duration_seconds", "histogram", "From the begin of a call to its end", ("backend",), 128),
     Metric("mirrors_total", "counter", "Copies for mirrors, by outcome", ("outcome",), 16),
     # Of kinds of backends.
     *metric_rows.ROWS,
@@ -252,6 +269,7 @@ METRICS = (
     Metric("workers_out_of_files", "gauge", "Workers that have no file descriptor left"),
     Metric("event_loop_lag_seconds", "histogram", "How late the worker's coarse timer fired"),
     Metric("swaps_total", "counter", "Configuration states that took effect"),
+    Metric("swap_duration_seconds", "histogram", "From the end of a configuration state to its use by a worker"),
     Metric("swap_stall_max_us", "gauge", "Longest hold of the event loop by a swap, CPU microseconds", combine="max"),
     # Counted by the agent.
     Metric("build_info", "gauge", "1, with the version of this proxy", ("version", "python"), 1),

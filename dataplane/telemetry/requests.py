@@ -54,6 +54,7 @@ class Recorder:
         self._listeners: dict[str, _Listener] = {}
         self._labelled: dict[tuple[str, Extra], _Listener] = {}
         self._label_sets: set[Extra] = set()
+        self._calls: dict[tuple[str, str], tuple[int, int]] = {}
         self._binds: dict[str, tuple[int, int]] = {}
         self.active = 0
         """Exchanges begun and not ended: whoever begins one adds to it."""
@@ -154,6 +155,24 @@ class Recorder:
     def retried(self, x: Measured, outcome: str) -> None:
         """A request that needed another try is over."""
         self.add_for(x, "retried_requests_total", 1, outcome)
+
+    def decided(self, x: Exchange, policy: str) -> None:
+        """A policy answered a request that is over now."""
+        self.count_for(x, "policy_decisions_total", _place(x)[0], policy, x.reason or "Answered")
+
+    def called(self, backend: str, outcome: str, seconds: float) -> None:
+        """A call of a policy, or of a kind of backend, has ended."""
+        slots = self._calls.get((backend, outcome))
+        if slots is None:
+            metrics = self.metrics
+            slots = (
+                metrics.counter("calls_total", backend, outcome),
+                metrics.histogram("call_duration_seconds", backend),
+            )
+            if len(self._calls) < 1024:  # backends come and go
+                self._calls[backend, outcome] = slots
+        self.slots[slots[0]] += 1
+        self.metrics.observe(slots[1], seconds)
 
     def mirrored(self, outcome: str) -> None:
         self.slots[self.metrics.counter("mirrors_total", outcome)] += 1

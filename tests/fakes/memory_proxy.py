@@ -360,6 +360,7 @@ class MemoryProxy:
             wake_at=deadlines.wake_at,
             make_future=Pending,
             clock=lambda: self.now,
+            called=recorder.called,
         )
         env = Env(
             clock=lambda: self.now,

@@ -151,3 +151,43 @@ def test_a_request_that_is_traced_is_an_exemplar() -> None:
     found = [line for line in page.splitlines() if "_bucket" in line and " # {" in line]
     trace = record.spans[0].context.trace_id
     assert len(found) == 1 and f'# {{trace_id="{trace}"}}' in found[0] and page.endswith("# EOF\n")
+
+
+def test_decisions_of_policies_are_counted_by_reason() -> None:
+    denied = "{authorization: {action: Deny, policy: {matchExpressions: ['request.path == \"/a\"']}}}"
+    page = asked_alone(proxy_with(TENANT, denied), b"GET /a HTTP/1.1\r\nHost: a.test\r\nx-tenant: blue\r\n\r\n")
+    decision = {"policy": "authorization", "reason": "AuthorizationDenied"}
+    assert value(page, "policy_decisions_total", gateway="default/standalone", **decision, tenant="blue") == 1
+
+
+def test_an_answer_of_a_policy_is_a_decision_too_and_one_of_a_backend_is_none() -> None:
+    direct = "{directResponse: {status: 200, body: hello}}"
+    page = asked_alone(proxy_with(TENANT, direct), b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    (line,) = [each for each in page.splitlines() if each.startswith("gatewright_policy_decisions_total{")]
+    assert 'policy="direct_response"' in line
+    assert "gatewright_policy_decisions_total{" not in asked(proxy_with(TENANT), "blue")
+
+
+def test_calls_are_counted_by_target_and_outcome() -> None:
+    proxy = proxy_with(TENANT, "{extAuthz: {host: '127.0.0.1:9000', protocol: {http: {}}}}")
+    client = proxy.connect()
+    for answer in (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b"HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n"):
+        client.send(b"GET /a HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        proxy.upstream.answer(answer)
+        if b"200" in answer:
+            proxy.upstream.answer(OK)
+    page = exposition.render([proxy.metrics.series]).decode()
+    calls = {
+        sample.labels["outcome"]: sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == "gatewright_calls_total"
+    }
+    assert calls == {"2xx": 1, "4xx": 1}
+    assert page.count("gatewright_call_duration_seconds_count{") == 1
+
+
+def asked_alone(proxy: MemoryProxy, request: bytes) -> str:
+    """The metrics after a request that no backend gets."""
+    proxy.connect().send(request)
+    return exposition.render([proxy.metrics.series]).decode()

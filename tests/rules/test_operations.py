@@ -76,6 +76,7 @@ def test_metrics_of_the_controller() -> None:
         (controller_metrics.PREFIX + each.name, each.kind, ", ".join(each.labels), each.help)
         for each in controller_metrics.METRICS
     ]
+    current("Metrics of the controller", expected, quoted=(0, 2))
     assert table("Metrics of the controller") == expected
     said = PAGE.read_text().split("Buckets of these histograms end at (seconds): ", 1)[1].split(".\n", 1)[0]
     assert [float(number) for number in said.split(",")] == list(numbers.BUCKETS)

@@ -41,6 +41,12 @@ def chains_of(x: ActiveExchange) -> list[tuple[int, Chain]]:
     return chains
 
 
+def decided_by(x: ActiveExchange) -> str:
+    """The name of the policy whose step ended the descent, or took the place of the answer (`Exchange.stopped`)."""
+    chain = next((chain for stage, chain in chains_of(x) if stage == x.stage), None)
+    return chain.filters[x.stopped].name if chain is not None and x.stopped < len(chain.filters) else ""
+
+
 def most_buffered(x: ActiveExchange) -> int:
     """Bytes of the response body that its steps, or the condition of its retries, want buffered; 0: none."""
     chains = [chain for _, chain in chains_of(x)]

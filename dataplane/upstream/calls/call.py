@@ -259,6 +259,9 @@ class Call(Sending):
 
     def _end(self) -> None:
         self.over()
+        status = 0 if self.head_of_answer is None else self.head_of_answer.status
+        outcome = self.failure or f"{status // 100}xx"
+        self.calls.called(self.plan.key, outcome, self.calls.clock() - self.started)
         _wake(self._reader)
         _wake(self._writer)
 

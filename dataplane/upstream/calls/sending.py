@@ -40,6 +40,8 @@ class Sends(Protocol):
     """The loop's."""
     clock: Callable[[], float]
     """Monotonic seconds."""
+    called: Callable[[str, str, float], None]
+    """Counts a call that has ended: key of its backend, outcome, seconds."""
     services: Services | None
     """What exchanges of this worker have; None: no call to a backend with steps can be made."""
 

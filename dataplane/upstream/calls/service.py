@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 class HttpCalls:
     """`table()`: the one that serves now; a call has no exchange to pin one. `wake_at(moment, sleeper)`: of
-    `proxy/deadlines`. `make_future()`: the loop's. `clock`: monotonic seconds. `services`: as `Sends` has it."""
+    `proxy/deadlines`. `make_future()`: the loop's. `clock`: monotonic seconds. `services`, `called`: as `Sends` has
+    them."""
 
-    __slots__ = ("clock", "leases", "make_future", "services", "table", "wake_at")
+    __slots__ = ("called", "clock", "leases", "make_future", "services", "table", "wake_at")
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class HttpCalls:
         make_future: Callable[[], Any],
         clock: Callable[[], float],
         services: Services | None = None,
+        called: Callable[[str, str, float], None] = lambda backend, outcome, seconds: None,
     ) -> None:
         self.table = table
         self.leases = leases
@@ -43,6 +45,7 @@ class HttpCalls:
         self.make_future = make_future
         self.clock = clock
         self.services = services
+        self.called = called
 
     def plan(self, backend: str, x: Exchange | None = None) -> BackendPlan:
         """As `chain.calls.Calls.plan`."""

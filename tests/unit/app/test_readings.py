@@ -11,7 +11,7 @@ from controlplane.admin import metrics
 from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.numbers import Histogram
 from gatewright.api.text.problem import Problem
-from tests.unit.app.test_app_facts import CLASS, GATEWAY, SECRET, World, world
+from tests.unit.app.test_app_facts import CLASS, GATEWAY, ROUTE, SECRET, World, world
 
 __all__ = ["world"]
 
@@ -67,6 +67,15 @@ async def test_what_changes_nothing_is_no_change_that_takes_time(configured: Wor
     await configured.app.pipeline.take([])
     await configured.app.idle()
     assert how_many(numbers(configured), "change_duration_seconds") == before
+
+
+async def test_conditions_that_are_false_are_counted_while_they_are(configured: World) -> None:
+    await configured.put(CLASS, GATEWAY, ROUTE)
+    assert numbers(configured)["conditions_false"][("HTTPRoute", "ResolvedRefs", "BackendNotFound")] == 1
+    await configured.put(CLASS, GATEWAY, ROUTE.replace("rules", "rulez"))
+    assert ("HTTPRoute", "Accepted", "UnsupportedValue") in numbers(configured)["conditions_false"]
+    await configured.put(CLASS, GATEWAY)
+    assert "HTTPRoute" not in {labels[0] for labels in numbers(configured)["conditions_false"]}
 
 
 async def test_invalid_objects_are_counted_once_by_kind(world: World) -> None:
