@@ -74,7 +74,7 @@ async def test_conditions_that_are_false_are_counted_while_they_are(configured: 
     assert numbers(configured)["conditions_false"][("HTTPRoute", "ResolvedRefs", "BackendNotFound")] == 1
     await configured.put(CLASS, GATEWAY, ROUTE.replace("rules", "rulez"))
     assert ("HTTPRoute", "Accepted", "UnsupportedValue") in numbers(configured)["conditions_false"]
-    await configured.put(CLASS, GATEWAY)
+    await configured.put(CLASS, GATEWAY, "")
     assert "HTTPRoute" not in {labels[0] for labels in numbers(configured)["conditions_false"]}
 
 

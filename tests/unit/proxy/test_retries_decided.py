@@ -51,7 +51,7 @@ class Tried:
         self.fails: Exception | None = None
         recorder = SimpleNamespace(
             retry=lambda cause: self.counted.append(("retry", cause)),
-            retried=lambda outcome: self.counted.append(("ended", outcome)),
+            retried=lambda x, outcome: self.counted.append(("ended", outcome)),
             backend_limited=lambda key, limit: self.limited.append((key, limit)),
         )
         deadlines = SimpleNamespace(
