@@ -258,6 +258,12 @@ def apart(turns: Iterable[Turn]) -> tuple[list[Text], list[Turn]]:
     return system, rest
 
 
+def tools_called(turns: Iterable[Turn]) -> tuple[Tool, ...]:
+    """The tools that a history has calls of, for APIs that refuse those without their tools."""
+    names = dict.fromkeys(part.name for turn in turns for part in turn.parts if isinstance(part, ToolCall))
+    return tuple(Tool(name) for name in names)
+
+
 def texts(parts: Iterable[Part], between: str = "\n\n") -> str:
     return between.join(part.text for part in parts if isinstance(part, (Text, Refused)) and part.text)
 

@@ -35,6 +35,7 @@ def _refuse(why: str) -> Row:
 
 _OWN: Final = "the other API has nothing like it"
 
+_FILE: Final = "a file is known to the provider that has it alone: send its content"
 ROWS: Final[Mapping[F, Row]] = {
     F.UNKNOWN: _refuse("this gateway does not know what it asks for"),
     F.TEMPERATURE: _refuse(_OWN),
@@ -52,7 +53,8 @@ ROWS: Final[Mapping[F, Row]] = {
     F.NAME: _drop("who speaks is left to the text"),
     F.IMAGE_URL: _refuse("the provider does not fetch images: send it as a data URL"),
     F.DETAIL: _drop("the provider chooses the resolution itself"),
-    F.FILE_ID: _refuse("a file is known to the provider that has it alone: send its content"),
+    F.FILE_ID: _refuse(_FILE),
+    F.ANTHROPIC_FILE: _refuse(_FILE),
     F.DOCUMENT: _refuse("the provider takes no documents"),
     F.DOCUMENT_URL: _refuse("the provider does not fetch documents: send the content"),
     F.DOCUMENT_NOTE: _refuse("the model would not read it"),
@@ -100,17 +102,19 @@ ROWS: Final[Mapping[F, Row]] = {
 }
 
 _MOST: Final = frozenset(
-    (F.CORE, F.TEMPERATURE, F.TOP_P, F.STOP, F.REASONING, F.SCHEMA, F.PARALLEL, F.DOCUMENT, F.USER, F.STRICT)
+    (F.CORE, F.TEMPERATURE, F.TOP_P, F.REASONING, F.SCHEMA, F.PARALLEL, F.DOCUMENT, F.USER, F.STRICT)
 )
 CARRIED: Final[Mapping[Format, frozenset[F]]] = {
     Format.COMPLETIONS: _MOST
     | {
+        F.STOP,
         F.SEED,
         F.FREQUENCY,
         F.PRESENCE,
         F.LATER_SYSTEM,
         F.NAME,
         F.IMAGE_URL,
+        F.FILE_ID,
         F.DETAIL,
         F.AUDIO,
         F.VERBOSITY,
@@ -119,10 +123,28 @@ CARRIED: Final[Mapping[Format, frozenset[F]]] = {
         F.METADATA,
         F.TIER,
     },
+    Format.RESPONSES: _MOST
+    | {
+        F.LATER_SYSTEM,
+        F.IMAGE_URL,
+        F.FILE_ID,
+        F.DETAIL,
+        F.DOCUMENT_URL,
+        F.THINKING,
+        F.SIGNATURE,
+        F.SUMMARY,
+        F.VERBOSITY,
+        F.JSON_OBJECT,
+        F.SCHEMA_EXTRA,
+        F.METADATA,
+        F.TIER,
+    },
     Format.MESSAGES: _MOST
     | {
+        F.STOP,
         F.TOP_K,
         F.IMAGE_URL,
+        F.ANTHROPIC_FILE,
         F.DOCUMENT_URL,
         F.TOOL_ERROR,
         F.CACHE,
@@ -131,16 +153,61 @@ CARRIED: Final[Mapping[Format, frozenset[F]]] = {
         F.SIGNATURE,
         F.TIER,
     },
+    Format.GENERATE_CONTENT: frozenset(
+        (
+            F.CORE,
+            F.TEMPERATURE,
+            F.TOP_P,
+            F.TOP_K,
+            F.SEED,
+            F.FREQUENCY,
+            F.PRESENCE,
+            F.STOP,
+            F.REASONING,
+            F.SUMMARY,
+            F.SCHEMA,
+            F.JSON_OBJECT,
+            F.DOCUMENT,
+            F.AUDIO,
+            F.TOOL_ERROR,
+            F.SIGNATURE,
+        )
+    ),
+    Format.CONVERSE: frozenset(
+        (
+            F.CORE,
+            F.TEMPERATURE,
+            F.TOP_P,
+            F.TOP_K,
+            F.STOP,
+            F.REASONING,
+            F.SCHEMA,
+            F.SCHEMA_EXTRA,
+            F.DOCUMENT,
+            F.AUDIO,
+            F.TOOL_ERROR,
+            F.STRICT,
+            F.CACHE,
+            F.THINKING,
+            F.REDACTED,
+            F.SIGNATURE,
+            F.TIER,
+        )
+    ),
 }
 
 
+_SAMPLED: Final = "beside thinking, and for models since Claude 4.7, which take none"
+_THINKS: Final = (
+    "beside a tool that must be called, behind calls of tools that were made without its own thinking, and where fewer"
+    " than 1025 tokens may be answered"
+)
 BESIDE: Final[Mapping[tuple[Format, F], str]] = {
-    (Format.MESSAGES, F.TEMPERATURE): "beside thinking, which its API takes at the usual temperature alone",
-    (Format.MESSAGES, F.TOP_K): "beside thinking, as temperature",
-    (Format.MESSAGES, F.REASONING): (
-        "beside a tool that must be called, behind calls of tools that were made without its own thinking,"
-        " and where fewer than 1025 tokens may be answered"
-    ),
+    **{(form, F.TEMPERATURE): _SAMPLED for form in (Format.MESSAGES, Format.CONVERSE)},
+    **{(form, F.TOP_K): _SAMPLED for form in (Format.MESSAGES, Format.CONVERSE)},
+    **{(form, F.TOP_P): f"beside temperature, {_SAMPLED}" for form in (Format.MESSAGES, Format.CONVERSE)},
+    (Format.MESSAGES, F.REASONING): _THINKS,
+    (Format.CONVERSE, F.REASONING): f"{_THINKS}; for models that take no effort",
 }
 """What a format carries, and drops beside something else that the request says."""
 

@@ -36,6 +36,8 @@ class AiPolicy:
     rules: tuple[Rule, ...] = ()
     names: tuple[str, ...] = ()
     """Models as clients may call them: aliases, in their order."""
+    drops: bool = False
+    """What a provider's API cannot carry is left out, also where that is not harmless."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,19 +65,23 @@ class Place(NamedTuple):
 
 BEARER: Final = Place(b"authorization", b"Bearer")
 API_KEY: Final = Place(b"x-api-key", b"")
+GOOGLE_KEY: Final = Place(b"x-goog-api-key", b"")
 AZURE_KEY: Final = Place(b"api-key", b"")
 
 
 class Path(NamedTuple):
     """Path of requests of one format, with the parameters that it needs. `behind`: not b"": the model's name stands
-    between the two, escaped."""
+    between the two, escaped. `streamed`: these two where a stream is asked for, if its path is another."""
 
     text: bytes
     behind: bytes = b""
     query: bytes = b""
+    streamed: tuple[bytes, bytes] | None = None
 
-    def of(self, model: str, asked: bytes) -> bytes:
+    def of(self, model: str, asked: bytes, is_stream: bool = False) -> bytes:
         """The target. `asked`: the query of the client, whose parameters stay but for those that are ours."""
+        if is_stream and self.streamed is not None:
+            return Path(self.text, *self.streamed).of(model, asked)
         found = self.text
         if self.behind:
             found += quote(model, safe="").encode() + self.behind
@@ -139,8 +143,10 @@ def _anthropic(settings: Settings) -> Paths:
 
 
 def _gemini(settings: Settings) -> Paths:
-    """Its endpoint for clients of OpenAI's API."""
-    return _below("/v1beta/openai", (Format.COMPLETIONS, Format.EMBEDDINGS))
+    """Its native API, for requests that are translated, and its endpoint for clients of OpenAI's API."""
+    native = Path(b"/v1beta/models/", b":generateContent", streamed=(b":streamGenerateContent", b"alt=sse"))
+    openai = _below("/v1beta/openai", (Format.COMPLETIONS, Format.EMBEDDINGS))
+    return {Format.GENERATE_CONTENT: native, **openai}
 
 
 V1: Final = "v1"
@@ -213,6 +219,10 @@ class Provider(NamedTuple):
         """Whose headers requests of a format have: Messages have those of Anthropic's API wherever they go."""
         return MESSAGES_ELSEWHERE.get(self.row.family, ANTHROPIC) if form in OF_ANTHROPIC else self.row.family
 
+    def place(self, form: Format | None) -> Place:
+        """Google's native API takes keys in a header of its own."""
+        return GOOGLE_KEY if form is Format.GENERATE_CONTENT else self.row.place
+
     def needs_model(self, form: Format) -> bool:
         """Whether its path has the model's name."""
         return form in self.paths and bool(self.paths[form].behind)
@@ -223,6 +233,7 @@ def provider(name: str, settings: Settings) -> Provider:
     row = PROVIDERS[name]
     paths = row.paths(settings)
     if settings.path:
+        paths.pop(Format.GENERATE_CONTENT, None)  # the model stands in its path
         text, _, query = settings.path.partition("?")
         paths = dict.fromkeys(paths, Path(text.encode(), query=query.encode()))
     return Provider(row, settings.model, paths)

@@ -19,6 +19,10 @@ class Format(StrEnum):
     RERANK = "Rerank"
     TOKEN_COUNT = "TokenCount"
     REALTIME = "Realtime"
+    GENERATE_CONTENT = "GenerateContent"
+    """Google's native API of Gemini."""
+    CONVERSE = "Converse"
+    """Amazon Bedrock's."""
 
 
 class Way(StrEnum):
@@ -34,7 +38,9 @@ class Way(StrEnum):
 
 RouteType = Format | Way
 
-ROUTE_TYPES: Final[dict[str, RouteType]] = {each.value: each for each in (*Format, *Way)}
+OF_PROVIDERS: Final = frozenset((Format.GENERATE_CONTENT, Format.CONVERSE))
+"""Clients do not call them here: requests of others are translated for them."""
+ROUTE_TYPES: Final[dict[str, RouteType]] = {each.value: each for each in (*Format, *Way) if each not in OF_PROVIDERS}
 """By name, as policies have them."""
 CHATS: Final = frozenset((Format.COMPLETIONS, Format.MESSAGES, Format.RESPONSES))
 """Of which a body is a conversation."""

@@ -131,6 +131,35 @@ def anthropic(usage: Raw) -> Usage:
     )
 
 
+def google(usage: Raw) -> Usage:
+    """`usageMetadata` of generateContent, which counts thoughts beside the answer."""
+    answered, thought = _count(usage, "candidatesTokenCount"), _count(usage, "thoughtsTokenCount")
+    inputs = _count(usage, "promptTokenCount")
+    tools = _count(usage, "toolUsePromptTokenCount") or 0
+    return Usage(
+        input_tokens=None if inputs is None else inputs + tools,
+        provider_input_tokens=inputs,
+        cached_input_tokens=_count(usage, "cachedContentTokenCount"),
+        output_tokens=None if answered is None and thought is None else (answered or 0) + (thought or 0),
+        reasoning_tokens=thought,
+        provider_total_tokens=_count(usage, "totalTokenCount"),
+    )
+
+
+def bedrock(usage: Raw) -> Usage:
+    """`usage` of Converse, whose input does not have what the cache had."""
+    own = _count(usage, "inputTokens")
+    read, written = _count(usage, "cacheReadInputTokens"), _count(usage, "cacheWriteInputTokens")
+    return Usage(
+        input_tokens=None if own is None else own + (read or 0) + (written or 0),
+        provider_input_tokens=own,
+        cached_input_tokens=read,
+        cache_creation_input_tokens=written,
+        output_tokens=_count(usage, "outputTokens"),
+        provider_total_tokens=_count(usage, "totalTokens"),
+    )
+
+
 def cohere(answer: Raw) -> Usage:
     """`meta` of Rerank: tokens where they are reported; Jina and others have OpenAI's `usage`."""
     tokens = _part(_part(answer, "meta"), "tokens", "billed_units")
@@ -160,10 +189,20 @@ def _of_token_count(answer: Raw) -> Report:
     return Report(Usage(count_tokens=_count(answer, "input_tokens")))
 
 
+def _of_generate_content(answer: Raw) -> Report:
+    return Report(google(_part(answer, "usageMetadata")), _text(answer, "modelVersion"))
+
+
+def _of_converse(answer: Raw) -> Report:
+    return Report(bedrock(_part(answer, "usage")), tier=_text(_part(answer, "serviceTier"), "type"))
+
+
 ANSWERS: Final[dict[Format, Callable[[Raw], Report]]] = {
     Format.COMPLETIONS: _of_openai,
     Format.MESSAGES: _of_messages,
     Format.RESPONSES: _of_openai,
+    Format.GENERATE_CONTENT: _of_generate_content,
+    Format.CONVERSE: _of_converse,
     Format.EMBEDDINGS: _of_openai,
     Format.RERANK: _of_rerank,
     Format.TOKEN_COUNT: _of_token_count,

@@ -84,11 +84,11 @@ def problems_of_rerank(body: Value) -> list[str]:
 
 
 def calls_tool(body: Value) -> bool:
-    return bool(body.get("tools")) and body.get("tool_choice") != "none"
+    return bool(body.get("tools")) and body.get("tool_choice") not in ("none", {"type": "none"})
 
 
 def text_of(body: Value) -> tuple[str, ...]:
-    wants = body.get("response_format") or (body.get("text") or {}).get("format") or {}
+    wants = body.get("response_format") or (body.get("text") or body.get("output_config") or {}).get("format") or {}
     return (SHAPED[:9], SHAPED[9:]) if wants.get("type") == "json_schema" else WORDS
 
 
@@ -134,7 +134,7 @@ def chunks(body: Value) -> Events:
 
 
 def message(body: Value) -> Value:
-    block = {"type": "text", "text": TEXT}
+    block = {"type": "text", "text": "".join(text_of(body))}
     if calls_tool(body):
         block = {"type": "tool_use", "id": "toolu_1", "name": TOOL, "input": json.loads(ARGUMENTS)}
     return of_message(body, [block], "tool_use" if calls_tool(body) else "end_turn", 4)
@@ -154,7 +154,7 @@ def message_events(body: Value) -> Events:
 def _message_events(body: Value) -> Events:
     yield "message_start", {"message": of_message(body, [], None, 1)}
     yield "ping", {}
-    start, pieces = {"type": "text", "text": ""}, [{"type": "text_delta", "text": word} for word in WORDS]
+    start, pieces = {"type": "text", "text": ""}, [{"type": "text_delta", "text": word} for word in text_of(body)]
     if calls_tool(body):
         start = {"type": "tool_use", "id": "toolu_1", "name": TOOL, "input": {}}
         pieces = [{"type": "input_json_delta", "partial_json": each} for each in (ARGUMENTS[:5], ARGUMENTS[5:])]

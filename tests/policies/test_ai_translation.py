@@ -408,6 +408,18 @@ def test_what_the_provider_cannot_be_asked_is_refused_by_its_field(field: str, c
     assert field in error(carried.answer)["error"]["message"]
 
 
+@pytest.mark.parametrize("field", REFUSED)
+def test_all_of_it_is_left_out_where_the_policy_says_so(field: str, carrier: Carrier) -> None:
+    path, provider, body = REFUSED[field]
+    config = text(f"{provider}: {{}}, host: 127.0.0.1, port: 9001", "unsupportedFields: Drop")
+    run = carrier.proxy(config)
+    carried = run.carry(post(path, body), as_json({}))
+    (received,) = carried.reached
+    plain = {"anthropic": AS_MESSAGES, "openai": AS_COMPLETIONS}[provider]
+    assert json.loads(received.body).keys() <= plain.keys()
+    assert f"llm.dropped={field}" in run.log_lines()[0]
+
+
 def test_what_is_harmless_is_left_out_and_in_the_log(carrier: Carrier) -> None:
     body = {**AS_COMPLETIONS, "seed": 1, "user": "u", "prompt_cache_key": "k", "n": 1, "logprobs": False}
     run = carrier.proxy(ANTHROPIC)

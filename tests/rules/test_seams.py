@@ -44,7 +44,7 @@ HOMES: Final = {
             "dataplane/credentials/mcp_*.py",
             "dataplane/telemetry/*_rows/mcp.py",
         ),
-        7,
+        8,
     ),
     "llm": Home(
         re.compile("(?<![A-Za-z])llm|backend_ai", re.IGNORECASE),

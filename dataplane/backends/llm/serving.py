@@ -150,17 +150,17 @@ def _sent(
 def _translated(visit: Visit, out: Terminator, form: Format, body: bytes, known: facts.Facts) -> Reply | None:
     """Raises `Malformed`, also for what the provider's API cannot say."""
     x, provider = visit.x, visit.part.provider
-    made = translation.translated(form, body, provider)
+    made = translation.translated(form, body, provider, visit.policies.policy.drops)
     if visit.plan is None:
         return replace(visit.refused("NoEndpoints"), detail=visit.failed)
     if made.dropped:
         known["dropped"] = ",".join(made.dropped)
     out.replace(made.body)
-    target = provider.paths[made.target].of(made.talk.model, b"")
+    target = provider.paths[made.target].of(made.talk.model, b"", made.talk.stream)
     head = heads.lines(Head(out.block), provider.family(made.target), made.target, bool(visit.plan.finishers))
     asked = Asked(made.talk, f"{_PREFIXES[form]}{token_hex(12)}", int(x.context.wall_clock()))
     request = CallRequest(x.method, target, headers=head)
-    Translating(out, visit.plan, request, made, known, provider.row.place, asked).go()
+    Translating(out, visit.plan, request, made, known, provider.place(made.target), asked).go()
     return None
 
 

@@ -45,7 +45,12 @@ def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
     )
     routes = Routes((end, _route(end, number)) for end, number in config.routes.items()) if config.routes else None
     return AiPolicy(
-        shape, transformations, routes or ALL_COMPLETIONS, _rules(config, env), tuple(sorted(config.model_aliases))
+        shape,
+        transformations,
+        routes or ALL_COMPLETIONS,
+        _rules(config, env),
+        tuple(sorted(config.model_aliases)),
+        drops=config.unsupported_fields == ai_pb2.AI_UNSUPPORTED_FIELDS_DROP,
     )
 
 

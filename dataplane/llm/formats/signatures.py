@@ -7,24 +7,28 @@ from typing import Final
 
 from dataplane.llm.chat import Origin
 
-_MARK: Final = "gatewright."
+MARK: Final = "gatewright."
 
 
-def read(written: str, own: Origin) -> tuple[str, Origin]:
-    """The signature, and whose it is. `own`: of the format it is read in."""
+def read(written: str, own: Origin) -> tuple[str, Origin, bool]:
+    """The signature, whose it is, and whether it is a redacted thought itself. `own`: of the format it is read in."""
     if not written:
-        return "", Origin.NOBODY
-    if not written.startswith(_MARK):
-        return written, own
-    name, _, signature = written[len(_MARK) :].partition(".")
-    return (signature, Origin(name)) if name in _NAMES else (written, own)
+        return "", Origin.NOBODY, False
+    if written.startswith(MARK):
+        name, dot, signature = written[len(MARK) :].partition(".")
+        origin = name.rstrip(_REDACTED)
+        if dot and origin in _NAMES:
+            return signature, Origin(origin), name.endswith(_REDACTED)
+    return written, own, False
 
 
+_REDACTED: Final = "!"
 _NAMES: Final = frozenset(each.value for each in Origin)
 
 
-def write(signature: str, origin: Origin, own: Origin) -> str:
-    """As a client of `own`'s format carries it."""
-    if not signature or origin in (own, Origin.NOBODY):
+def write(signature: str, origin: Origin, own: Origin, is_redacted: bool = False) -> str:
+    """As a client of `own`'s format carries it. `is_redacted`: it is a redacted thought, which that format has no place
+    for."""
+    if not signature or origin is Origin.NOBODY or (origin is own and not is_redacted):
         return signature
-    return f"{_MARK}{origin.value}.{signature}"
+    return f"{MARK}{origin.value}{_REDACTED if is_redacted else ''}.{signature}"

@@ -17,7 +17,8 @@ from dataplane.llm.routes import Format
 from dataplane.llm.usage import DONE
 
 MALFORMED: Final = "malformed_stream"
-BROKEN: Final = "stream_broken"
+BROKEN: Final = "LlmStreamBroken"
+"""Code of a stream that ended before its end, as `chain/replies` has it."""
 _decode: Final = msgspec.json.Decoder().decode
 _BAD_GATEWAY: Final = 502
 
@@ -48,15 +49,17 @@ class JsonReader:
         return [] if self.is_over else self._taken(self.done())
 
     def _read(self, data: bytes) -> Iterable[Delta]:
-        if data == DONE:
-            return self.done()
+        return self.done() if data == DONE else self._object(data, self.event)
+
+    def _object(self, data: bytes, reads: Callable[[Raw], Iterable[Delta]]) -> Iterable[Delta]:
+        """What it makes of an event's object."""
         try:
             found = _decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             found = None
         if type(found) is not dict:
             return [self.failed("an event of the stream is no JSON object", MALFORMED)]
-        return self.event(found)
+        return reads(found)
 
     def _taken(self, deltas: Iterable[Delta]) -> list[Delta]:
         """Up to the first end."""

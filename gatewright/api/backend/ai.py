@@ -105,3 +105,6 @@ class BackendAI(RuledModel):
     authorization: AIAuthorization | None = None
     """A rule about who may use which model: requests that it refuses are answered with 403, and lists of models leave
     out what it refuses. Rules of several policies add up. Gatewright extension."""
+    unsupported_fields: Literal["Reject", "Drop"] | None = None
+    """Whether fields of a request that the provider's API cannot carry are refused with 400, or left out. What is
+    harmless is left out by both. Default is Reject. Gatewright extension."""

@@ -33,6 +33,12 @@ class AiRouteType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AI_ROUTE_TYPE_PASSTHROUGH: _ClassVar[AiRouteType]
     AI_ROUTE_TYPE_DETECT: _ClassVar[AiRouteType]
 
+class AiUnsupportedFields(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    AI_UNSUPPORTED_FIELDS_UNSPECIFIED: _ClassVar[AiUnsupportedFields]
+    AI_UNSUPPORTED_FIELDS_REJECT: _ClassVar[AiUnsupportedFields]
+    AI_UNSUPPORTED_FIELDS_DROP: _ClassVar[AiUnsupportedFields]
+
 class AiProviderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     AI_PROVIDER_KIND_UNSPECIFIED: _ClassVar[AiProviderKind]
@@ -61,6 +67,9 @@ AI_ROUTE_TYPE_RERANK: AiRouteType
 AI_ROUTE_TYPE_MODELS: AiRouteType
 AI_ROUTE_TYPE_PASSTHROUGH: AiRouteType
 AI_ROUTE_TYPE_DETECT: AiRouteType
+AI_UNSUPPORTED_FIELDS_UNSPECIFIED: AiUnsupportedFields
+AI_UNSUPPORTED_FIELDS_REJECT: AiUnsupportedFields
+AI_UNSUPPORTED_FIELDS_DROP: AiUnsupportedFields
 AI_PROVIDER_KIND_UNSPECIFIED: AiProviderKind
 AI_PROVIDER_KIND_OPENAI: AiProviderKind
 AI_PROVIDER_KIND_ANTHROPIC: AiProviderKind
@@ -70,7 +79,7 @@ AI_PROVIDER_KIND_AZURE_FOUNDRY: AiProviderKind
 AI_PROVIDER_KIND_CUSTOM: AiProviderKind
 
 class BackendAi(_message.Message):
-    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization")
+    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields")
     class ModelAliasesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +101,7 @@ class BackendAi(_message.Message):
     MODEL_ALIASES_FIELD_NUMBER: _ClassVar[int]
     ROUTES_FIELD_NUMBER: _ClassVar[int]
     AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
+    UNSUPPORTED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     prompt: AiPrompt
     defaults: _containers.RepeatedCompositeFieldContainer[AiField]
     overrides: _containers.RepeatedCompositeFieldContainer[AiField]
@@ -99,7 +109,8 @@ class BackendAi(_message.Message):
     model_aliases: _containers.ScalarMap[str, str]
     routes: _containers.ScalarMap[str, AiRouteType]
     authorization: _traffic_pb2.Authorization
-    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ...) -> None: ...
+    unsupported_fields: AiUnsupportedFields
+    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ...) -> None: ...
 
 class AiPrompt(_message.Message):
     __slots__ = ("prepend", "append")

@@ -208,5 +208,6 @@ AI = shape(
     valid("routes", {"*": "Passthrough"}, _ROUTES),
     unknown("models", [], _ROUTES),
     nested("authorization", AUTHORIZATION, X + "who may use which model"),
+    enum("unsupportedFields", ("Reject", "Drop"), X + "what a provider's API cannot carry"),
 )
 """BackendAI."""

@@ -16,7 +16,7 @@ from dataplane.llm.providers import (
     is_foreign,
     provider,
 )
-from dataplane.llm.routes import Format
+from dataplane.llm.routes import OF_PROVIDERS, Format
 
 GOLDEN = {
     ("openai", Settings()): """
@@ -38,6 +38,7 @@ GOLDEN = {
         Messages     /claude/v1/messages
         TokenCount   /claude/v1/messages/count_tokens""",
     ("gemini", Settings()): """
+        GenerateContent /v1beta/models/:generateContent
         Completions  /v1beta/openai/chat/completions
         Embeddings   /v1beta/openai/embeddings""",
     ("azure-openai", Settings(model="dep")): """
@@ -64,7 +65,7 @@ GOLDEN = {
         Embeddings   /api/projects/p/openai/v1/embeddings?api-version=2025-05-01
         Messages     /anthropic/v1/messages
         TokenCount   /anthropic/v1/messages/count_tokens""",
-    ("custom", Settings(formats=tuple((form, "") for form in Format))): """
+    ("custom", Settings(formats=tuple((form, "") for form in Format if form not in OF_PROVIDERS))): """
         Completions  /v1/chat/completions
         Messages     /v1/messages
         Responses    /v1/responses
@@ -129,3 +130,9 @@ def test_a_token_of_anthropic_goes_there_as_a_bearer() -> None:
     assert not is_foreign(ANTHROPIC, b"authorization", b"Bearer sk-ant-oat01-x")
     assert is_foreign(ANTHROPIC, b"authorization", b"Bearer sk-proj-x"), "a key of another provider"
     assert len(FAMILIES) == 4
+
+
+def test_a_stream_of_generate_content_has_a_path_of_its_own() -> None:
+    path = provider("gemini", Settings()).paths[Format.GENERATE_CONTENT]
+    assert path.of("gemini-3", b"", True) == b"/v1beta/models/gemini-3:streamGenerateContent?alt=sse"
+    assert Format.GENERATE_CONTENT not in provider("gemini", Settings(path="/all")).paths

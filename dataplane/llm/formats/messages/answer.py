@@ -50,7 +50,8 @@ def _part(block: Raw) -> chat.Part | None:
     if kind == "tool_use":
         return chat.ToolCall(said(block, "id"), said(block, "name"), written(part(block, "input")))
     if kind == "thinking":
-        return chat.Thinking(said(block, "thinking"), said(block, "signature"), Origin.ANTHROPIC)
+        signature = said(block, "signature")
+        return chat.Thinking(said(block, "thinking"), signature, Origin.ANTHROPIC if signature else Origin.NOBODY)
     if kind == "redacted_thinking":
         return chat.Thinking("", said(block, "data"), Origin.ANTHROPIC, True)
     return None

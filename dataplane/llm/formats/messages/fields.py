@@ -69,7 +69,7 @@ SHAPES: Final = Shapes(
         "source[base64]": {**_SOURCE, "data": F.CORE},
         "source[text]": {**_SOURCE, "data": F.CORE},
         "source[url]": {"type": F.CORE, "url": F.CORE},
-        "source[file]": {"type": F.CORE, "file_id": F.FILE_ID},
+        "source[file]": {"type": F.CORE, "file_id": F.ANTHROPIC_FILE},
         "source[content]": {"type": F.CORE, "content": F.CORE},
         "content[thinking]": {"type": F.CORE, "thinking": F.THINKING, "signature": F.SIGNATURE},
         "content[redacted_thinking]": {"type": F.CORE, "data": F.REDACTED},
@@ -112,6 +112,8 @@ SHAPES: Final = Shapes(
     },
     whole={
         "content[search_result]": F.SEARCH_RESULT,
+        "tools[*]": F.SERVER_TOOL,
+        "input_schema[object]": F.CORE,
         **{f"content[{kind}]": F.SERVER_ITEM for kind in SERVER_BLOCKS},
     },
 )

@@ -163,11 +163,11 @@ class _Request:
 
     def _thinking(self, part: Raw, path: str) -> Iterator[chat.Part]:
         read = self._in
-        signature, origin = signatures.read(read.text(part, "signature", path), Origin.ANTHROPIC)
-        yield chat.Thinking(read.text(part, "thinking", path), signature, origin)
+        signature, origin, is_redacted = signatures.read(read.text(part, "signature", path), Origin.ANTHROPIC)
+        yield chat.Thinking(read.text(part, "thinking", path), signature, origin, is_redacted)
 
     def _redacted_thinking(self, part: Raw, path: str) -> Iterator[chat.Part]:
-        data, origin = signatures.read(self._in.text(part, "data", path), Origin.ANTHROPIC)
+        data, origin, _ = signatures.read(self._in.text(part, "data", path), Origin.ANTHROPIC)
         yield chat.Thinking("", data, origin, True)
 
     def _tool_use(self, part: Raw, path: str) -> Iterator[chat.Part]:

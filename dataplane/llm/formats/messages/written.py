@@ -4,65 +4,47 @@ row, empty texts, thinking beside a tool that must be called."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from dataplane.llm import chat
-from dataplane.llm.chat import Choosing, Media, Origin, Role
-from dataplane.llm.features import Feature
+from dataplane.llm.chat import Choosing, Media, Origin
+from dataplane.llm.formats import claude
 from dataplane.llm.formats.contract import Written
 from dataplane.llm.formats.reading import Raw, encode, put
 
 if TYPE_CHECKING:
     from dataplane.llm.providers import Provider
 
-MAX_TOKENS: Final = 4096
-"""Where a request has no bound, which the API demands. Every model takes it."""
-BUDGETS: Final = {"minimal": 1024, "low": 1024, "medium": 2048, "high": 4096, "xhigh": 8192, "max": 16384}
-"""Tokens of thinking by effort."""
-LEAST: Final = 1024
-"""Tokens of thinking that the API takes."""
-ADAPTIVE: Final = re.compile(r"claude-(?:[a-z]+-4-[6-9]|[a-z]+-[5-9])(?:\D|$)")
-"""Models that say themselves how much they think, by an effort; older ones take a number of tokens."""
-EFFORTS: Final = {"minimal": "low"}
-"""Efforts that have another name here."""
-NO_REASONING: Final = "none"
 _MODES: Final = {Choosing.AUTO: "auto", Choosing.REQUIRED: "any", Choosing.NONE: "none", Choosing.NAMED: "tool"}
 _TIERS: Final = {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}
 
 
 def write(talk: chat.Conversation, provider: Provider) -> Written:
     sampling = talk.sampling
-    most = MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
+    most = claude.MAX_TOKENS if sampling.max_tokens is None else sampling.max_tokens
     system, turns = chat.apart(talk.turns)
-    thinking = _thinking(talk, turns, most)
+    thinking = claude.thinking(talk, turns, most)
     body: Raw = {"model": talk.model, "max_tokens": most, "messages": _messages(turns, bool(thinking))}
     put(
         body,
         system=_system(system),
-        top_p=sampling.top_p,
         stop_sequences=list(sampling.stop),
         metadata=put({}, user_id=talk.user),
         thinking=thinking,
         output_config=_config(talk, bool(thinking)),
         service_tier=_TIERS.get(talk.tier),
     )
-    if not thinking:  # with it these are refused
-        put(body, temperature=sampling.temperature, top_k=sampling.top_k)
+    sampled, unsampled = claude.sampled(talk, bool(thinking))
+    put(body, **sampled)
+    tools = talk.tools or chat.tools_called(turns)  # without, calls of tools in the history are refused
+    if tools:
+        body["tools"] = [_tool(tool) for tool in tools]
     if talk.tools:
-        body["tools"] = [_tool(tool) for tool in talk.tools]
         put(body, tool_choice=_choice(talk))
     if talk.stream:
         body["stream"] = True
-    return Written(encode(body), tuple(_dropped(talk, thinking)))
-
-
-def _dropped(talk: chat.Conversation, thinking: Raw | None) -> Iterator[Feature]:
-    """As `losses.BESIDE` has it."""
-    if thinking:
-        yield from (each for each in (Feature.TEMPERATURE, Feature.TOP_K) if each in talk.said)
-    elif talk.reasoning is not None and talk.reasoning.effort != NO_REASONING:
-        yield Feature.REASONING
+    return Written(encode(body), (*unsampled, *claude.unthought(talk, thinking)))
 
 
 def _system(texts: Iterable[chat.Text]) -> object:
@@ -103,44 +85,8 @@ def _choice(talk: chat.Conversation) -> Raw | None:
     return found
 
 
-# --- thinking
-
-
-def _thinking(talk: chat.Conversation, turns: list[chat.Turn], most: int) -> Raw | None:
-    """None too where the API would refuse it: beside a tool that must be called, and where the last calls of tools were
-    made without."""
-    wanted = talk.reasoning
-    if wanted is None or wanted.effort == NO_REASONING:
-        return None
-    if talk.choice is not None and talk.choice.mode in (Choosing.REQUIRED, Choosing.NAMED):
-        return None
-    if _answers_tools(turns) and not _has_thought(turns):
-        return None
-    if wanted.budget is None and ADAPTIVE.search(talk.model):
-        return {"type": "adaptive"}
-    budget = BUDGETS.get(wanted.effort, BUDGETS["medium"]) if wanted.budget is None else wanted.budget
-    budget = min(max(budget, LEAST), most - 1)
-    return {"type": "enabled", "budget_tokens": budget} if budget >= LEAST else None
-
-
-def _answers_tools(turns: list[chat.Turn]) -> bool:
-    return bool(turns) and any(isinstance(part, chat.ToolResult) for part in turns[-1].parts)
-
-
-def _has_thought(turns: list[chat.Turn]) -> bool:
-    last = next((turn for turn in reversed(turns) if turn.role is Role.ASSISTANT), None)
-    return last is not None and any(_is_ours(part) for part in last.parts)
-
-
-def _is_ours(part: chat.Part) -> bool:
-    return isinstance(part, chat.Thinking) and part.origin is Origin.ANTHROPIC
-
-
 def _config(talk: chat.Conversation, thinks: bool) -> Raw:
-    found: Raw = {}
-    wanted = talk.reasoning
-    if wanted is not None and thinks and wanted.budget is None and ADAPTIVE.search(talk.model):
-        put(found, effort=EFFORTS.get(wanted.effort, wanted.effort))
+    found: Raw = put({}, effort=claude.effort(talk) if thinks else "")
     if talk.output is not None and talk.output.schema is not None:
         found["format"] = {"type": "json_schema", "schema": talk.output.schema}
     return found

@@ -1,0 +1,132 @@
+"""Every client's API to every provider's API, by scenario: what the provider gets, that an answer and its stream say
+the same, that a stream may be split anywhere, and that what breaks never looks complete."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dataplane.llm import translation
+from dataplane.llm.chat import Asked, Failure, Stop
+from dataplane.llm.deltas import Failed, Sum
+from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
+from dataplane.llm.providers import PROVIDERS as ROWS
+from dataplane.llm.providers import Path, Provider
+from dataplane.llm.routes import Format
+from tests.fakes import llm_talks as talks
+
+PAIRS = [(client, provider) for client in CLIENTS for provider in PROVIDERS]
+CELLS = [(scenario, client, provider) for scenario in talks.SCENARIOS for client, provider in PAIRS]
+SAME = [cell for cell in CELLS if cell[1] is cell[2]]
+"""Are not translated: the bytes pass."""
+MADE = [cell for cell in CELLS if cell not in SAME]
+ANSWERED = [cell for cell in MADE if cell[0] != "error"]
+ENDS = (b"[DONE]", b"message_stop", b"response.completed", b"response.incomplete")
+
+
+def provider_of(form: Format) -> Provider:
+    return Provider(ROWS["custom"], "", {form: Path(b"/")})
+
+
+def made_of(scenario: str, client: Format, provider: Format, **more: Any) -> translation.Translated:
+    body = {**talks.REQUESTS[scenario][client], **more}
+    if more and client is Format.COMPLETIONS:
+        body["stream_options"] = {"include_usage": True}
+    return translation.translated(client, json.dumps(body).encode(), provider_of(provider))
+
+
+def asked_of(made: translation.Translated) -> Asked:
+    return Asked(made.talk, "own_id", 1)
+
+
+def streamed(made: translation.Translated, data: bytes, size: int = 1 << 20) -> bytes:
+    stream = translation.Stream(made, asked_of(made))
+    found = [stream.feed(data[at : at + size])[0] for at in range(0, len(data), size)]
+    return b"".join([*found, stream.end()[0]])
+
+
+def test_the_cells_are_counted() -> None:
+    assert (len(CELLS), len(SAME), len(MADE)) == (165, 33, 132)
+
+
+@pytest.mark.parametrize(("scenario", "client", "provider"), ANSWERED)
+def test_a_stream_says_what_the_answer_does(scenario: str, client: Format, provider: Format) -> None:
+    saying = talks.SAID[scenario]
+    made = made_of(scenario, client, provider, stream=True)
+    _, body = translation.answer(made, json.dumps(talks.ANSWERS[provider](saying)).encode(), asked_of(made))
+    whole = PROVIDERS[client].read_answer(body)
+    data = talks.STREAMS[provider](saying)
+    given = streamed(made, data)
+    reader, read = PROVIDERS[client].reader(), Sum()
+    read.add([*reader.feed(given), *reader.end()])
+    assert read.failed is None
+    assert read.answer() == whole
+    assert whole.usage.output_tokens == 7 and whole.usage.input_tokens == 10
+    if len(data) < 10_000:
+        assert {streamed(made, data, size) for size in (1, 3, 64)} == {given}
+
+
+@pytest.mark.parametrize(("client", "provider"), [pair for pair in PAIRS if pair[0] is not pair[1]])
+def test_what_is_said_arrives(client: Format, provider: Format) -> None:
+    """Kinds of parts and why it ends, for every scenario: what a client's format has no place for is listed here."""
+    for scenario, saying in talks.SAID.items():
+        made = made_of(scenario, client, provider)
+        _, body = translation.answer(made, json.dumps(talks.ANSWERS[provider](saying)).encode(), asked_of(made))
+        found = PROVIDERS[client].read_answer(body)
+        kinds = [type(part).__name__ for part in found.parts]
+        expected = {"text": "Text", "think": "Thinking", "call": "ToolCall", "refuse": "Refused"}
+        wanted = [expected[part[0]] for part in saying.parts]
+        has_refusals = (Format.COMPLETIONS, Format.RESPONSES)
+        if client not in has_refusals or provider not in has_refusals:
+            wanted = ["Text" if kind == "Refused" else kind for kind in wanted]
+        assert kinds == wanted, scenario
+        stops = {"end": Stop.END, "tools": Stop.TOOLS, "length": Stop.MAX_TOKENS, "refusal": Stop.REFUSAL}
+        assert found.stop is stops[saying.stop], scenario
+
+
+@pytest.mark.parametrize(("client", "provider"), [pair for pair in PAIRS if pair[0] is not pair[1]])
+def test_what_breaks_is_an_error_and_no_end(client: Format, provider: Format) -> None:
+    made = made_of("plain", client, provider, stream=True)
+    data = talks.STREAMS[provider](talks.SAID["parallel tools"])
+    if provider is Format.GENERATE_CONTENT:
+        data = data[: data.index(b'"finishReason"')].rpartition(b"data: ")[0]
+    else:
+        last = {"Completions": b'"finish_reason": "tool', "Messages": b"event: message_delta"}
+        last |= {"Responses": b"event: response.completed", "Converse": b"messageStop"}
+        data = data[: data.index(last[provider])]
+    for tail in (b"", talks.ERROR_EVENTS[provider]):
+        cut = data if not tail else _whole_events(provider, data)
+        for size in (1 << 20, 1):
+            given = streamed(made, cut + tail, size)
+            reader = PROVIDERS[client].reader()
+            deltas = [*reader.feed(given), *reader.end()]
+            assert isinstance(deltas[-1], Failed) and not any(end in given for end in ENDS)
+            if tail:
+                assert deltas[-1].failure.message == "no more"
+
+
+def _whole_events(provider: Format, data: bytes) -> bytes:
+    if provider is not Format.CONVERSE:
+        return data[: data.rindex(b"\n\n") + 2]
+    end = 0
+    while end + 4 <= len(data) and end + int.from_bytes(data[end : end + 4], "big") <= len(data):
+        end += int.from_bytes(data[end : end + 4], "big")
+    return data[:end]
+
+
+@pytest.mark.parametrize(("client", "provider"), [pair for pair in PAIRS if pair[0] is not pair[1]])
+def test_an_error_has_the_clients_shape(client: Format, provider: Format) -> None:
+    made = made_of("error", client, provider)
+    body = translation.error(made, 429, json.dumps(talks.ERRORS[provider]).encode())
+    assert PROVIDERS[client].read_error(429, body) == Failure(429, "no more", "rate_limit_error")
+    other = translation.error(made, 502, b"<h1>Bad</h1>")
+    assert PROVIDERS[client].read_error(502, other).message == "<h1>Bad</h1>"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("data", [b"\x00" * 64, b"data: []\n\n", b'data: {"a":\n\n', b"data: \xff\n\n", b"\n\n", b"x"])
+def test_bytes_that_are_no_stream_fail(provider: Format, data: bytes) -> None:
+    deltas = (reader := PROVIDERS[provider].reader()).feed(data)
+    assert isinstance([*deltas, *reader.end()][-1], Failed)
