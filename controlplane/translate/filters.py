@@ -31,7 +31,7 @@ class Problem(NamedTuple):
 INCOMPATIBLE = (("RequestRedirect", "RequestMirror"),)
 
 # What the filters of one backend reference may be: they act on a request that is on its way to it.
-BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite"})
+BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier", "URLRewrite", "ExternalAuth"})
 
 
 def problem(rule: HTTPRouteRule | GRPCRouteRule) -> Problem | None:

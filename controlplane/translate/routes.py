@@ -8,7 +8,7 @@ edit of the route, and when what one of its references leads to changes. `placed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -232,6 +232,9 @@ class _Translator:
         message = self._message(position, rule, [_backend(each, references) for each in rule.backend_refs])
         if isinstance(message, route_pb2.Route):
             message.policies.extend(self._kind.policies(rule, references.key))
+            if reason := _unusable(message.policies):  # a filter must not be skipped (Gateway API, HTTPRouteFilter)
+                del message.policies[:], message.backends[:]
+                message.backends.add(weight=1).invalid.reason = reason
         named, brought = tuple(references.named), tuple(references.brought)
         return Rule(position, message, named, brought, tuple(references.unresolved), references.unfinished)
 
@@ -277,6 +280,11 @@ class _References:
         return found.resource if isinstance(found, BackendKey) else None
 
 
+def _unusable(policies: Iterable[policy_pb2.Policy]) -> str:
+    """Why what these filters guard must not be reached; "": it may."""
+    return next((each.invalid for each in policies if each.invalid), "")
+
+
 def _backend(
     reference: HTTPBackendRef | GRPCBackendRef | BackendRef, references: _References
 ) -> route_pb2.RouteBackend:
@@ -284,7 +292,10 @@ def _backend(
         weight=reference.weight, policies=to_wire.rule_policies(reference.filters, mirror_target=references.key)
     )
     found = references.resolve(reference)
-    if isinstance(found, BackendKey):
+    if reason := _unusable(message.policies):
+        del message.policies[:]
+        message.invalid.reason = reason
+    elif isinstance(found, BackendKey):
         message.backend = found.resource
     else:
         message.invalid.reason = f"{found.reason}: {found.message}"

@@ -55,6 +55,8 @@ class Policy:
     """Of `traffic`: whether it may run before a route is chosen (phase PreRouting). The others act on a route."""
     inline: str = ""
     """How a rule of an HTTPRoute has it too: "filter" or "field"."""
+    in_rule: str = ""
+    """The attribute of the rule's filter, where that has another name."""
     security: bool = False
     """Whether it refuses what it protects when it cannot act as written. Of others the last good version acts on."""
     merge: str = ""
@@ -79,6 +81,11 @@ class Policy:
     def file_attribute(self) -> str:
         """The same in the standalone file."""
         return self.in_file or self.attribute
+
+    @property
+    def rule_attribute(self) -> str:
+        """The same in a rule of an HTTPRoute."""
+        return self.in_rule or self.attribute
 
     @property
     def is_in_rules(self) -> bool:
@@ -143,6 +150,8 @@ POLICIES: Final[tuple[Policy, ...]] = (
         does="asks a server whether a request may go on",
         in_file="ext_authz",
         early=True,
+        inline="filter",
+        in_rule="external_auth",
         security=True,
         conditional=True,
     ),

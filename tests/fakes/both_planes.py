@@ -75,7 +75,8 @@ class BothPlanes(MemoryProxy):
         client.send(("\r\n".join([f"{method} {path} HTTP/1.1", *host, *lines, *length, "", ""]) + body).encode())
         self.endpoints_answer()
         head, _, content = client.received.decode().partition("\r\n\r\n")
-        client.lose()
+        if client.open:
+            client.lose()
         first, *headers = head.split("\r\n")
         pairs = (each.partition(": ") for each in headers)
         return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}, content

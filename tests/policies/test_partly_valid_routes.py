@@ -48,7 +48,7 @@ FAILING = {
         "filters: [{type: ExtensionRef, extensionRef: {group: a.example, kind: Auth, name: b}}]"
     ),
     "a filter without its settings": "filters: [{type: RequestHeaderModifier}]",
-    "a filter that does not work yet": (
+    "a filter without the settings of its protocol": (
         "filters: [{type: ExternalAuth, externalAuth: {protocol: HTTP, backendRef: {name: auth, port: 80}}}]"
     ),
     "a field that may be meant as one": "filtres: []",

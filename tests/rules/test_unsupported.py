@@ -28,7 +28,7 @@ from gatewright.api.standalone.standalone import load
 WAITING = {
     "Gateway": 1,
     "ListenerSet": 0,
-    "HTTPRoute": 28,
+    "HTTPRoute": 6,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
     "GatewayPolicy": 313,

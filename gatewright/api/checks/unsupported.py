@@ -20,10 +20,7 @@ from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.attach.policies import BACKEND, BY_ATTRIBUTE, BY_FILE, FRONTEND, TCP, TRAFFIC, UDP, Policy, of
 
 _EXTENSION: Final = "-{}.extensionRef"  # no kind of ours is one
-_FILTERS: Final = (
-    "-{}.externalAuth",  # gRPC callouts; over HTTP a GatewayPolicy does it
-    _EXTENSION,
-)
+_FILTERS: Final = (_EXTENSION,)
 
 STANDALONE: Final = "Standalone"
 """Stands for the standalone file where kinds are asked for."""

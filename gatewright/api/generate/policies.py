@@ -50,7 +50,7 @@ def rules() -> str:
 def _of_a_rule(row: Policy) -> tuple[str, ...]:
     beside = "both act, the policy first" if row.merge == WITH_INLINE else "the rule's own acts"
     return (
-        f"[`{to_camel(row.attribute)}`](policies/{row.name}.md)",
+        f"[`{to_camel(row.rule_attribute)}`](policies/{row.name}.md)",
         "filter" if row.part == RULE else row.inline,
         "no policy has it" if row.part == RULE else beside,
         "locked: the route is `Overridden`" if row.may_be_locked else "acts",

@@ -312,6 +312,9 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Keepalive", "time_ms"): _milliseconds("time"),
     ("Keepalive", "interval_ms"): _milliseconds("interval"),
     ("ExtAuth", "backend"): _nothing,
+    # Of a route's own filter alone, which `to_wire` lowers.
+    ("ExtAuthHttp", "all_response_headers"): _nothing,
+    ("ExtAuthGrpc", "allowed_headers"): _nothing,
     ("GlobalRateLimit", "backend"): _nothing,
     ("RateLimit", "remote"): attrgetter("global_"),
     ("Otlp", "backend"): _nothing,

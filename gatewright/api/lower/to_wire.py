@@ -6,6 +6,7 @@ fields are filled by `lowering`. It resolves no reference: the caller says what 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,12 +14,17 @@ from typing import Any, Final
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower.lowering import lower
 from gatewright.api.routes.grpc_route import GRPCRouteFilter, GRPCRouteMatch
-from gatewright.api.routes.http_filters import HTTPRequestMirrorFilter, HTTPRouteFilter
+from gatewright.api.routes.http_filters import (
+    HTTPAuthConfig,
+    HTTPExternalAuthFilter,
+    HTTPRequestMirrorFilter,
+    HTTPRouteFilter,
+)
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
 from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, RULE, TRAFFIC, Policy, named
-from gatewright.wire.v1 import policy_pb2, route_pb2
+from gatewright.wire.v1 import policy_pb2, route_pb2, traffic_pb2
 
 __all__ = [
     "NOTHING_RESOLVES",
@@ -96,6 +102,8 @@ def rule_policies(
             lower(item.response_header_modifier, modifiers.header_modifiers.response)
         elif item.request_mirror is not None:
             result += request_mirror(item.request_mirror, mirror_target)
+        elif isinstance(item, HTTPRouteFilter) and item.external_auth is not None:
+            result.append(external_auth(item.external_auth, mirror_target))
         else:
             result += (
                 _policy(name, setting) for name in _FILTERS if (setting := getattr(item, name, None)) is not None
@@ -109,7 +117,7 @@ def rule_policies(
     return result
 
 
-_COMPOSED: Final = ("header_modifiers", "request_mirror")
+_COMPOSED: Final = ("header_modifiers", "request_mirror", "ext_auth")
 """Made of several filters, or with a reference."""
 _FILTERS: Final = [
     row.name for row in POLICIES if row.is_in_rules and row.inline != "field" and row.name not in _COMPOSED
@@ -125,6 +133,36 @@ def request_mirror(item: HTTPRequestMirrorFilter, mirror_target: MirrorTarget) -
     policy = _policy("request_mirror", item)
     policy.request_mirror.backend = target
     return [policy]
+
+
+def external_auth(item: HTTPExternalAuthFilter, target: MirrorTarget) -> policy_pb2.Policy:
+    """The filter ExternalAuth as `extAuth`, which fails closed. One whose reference leads nowhere refuses."""
+    policy = policy_pb2.Policy()
+    auth = policy.ext_auth
+    auth.failure_mode = traffic_pb2.FAILURE_MODE_FAIL_CLOSED
+    key = target(item.backend_ref)
+    if key is None:
+        policy.invalid = "externalAuth.backendRef: target not found"
+    else:
+        auth.backend = key
+    if item.grpc is not None:
+        auth.grpc.SetInParent()
+        auth.grpc.allowed_headers.extend(item.grpc.allowed_headers)
+    if item.http is not None:
+        _external_auth_over_http(item.http, auth.http)
+    if item.forward_body is not None and item.forward_body.max_size:
+        auth.forward_body.max_size = item.forward_body.max_size
+    return policy
+
+
+def _external_auth_over_http(item: HTTPAuthConfig, message: traffic_pb2.ExtAuthHttp) -> None:
+    """The server is asked with the method, host and path of the request (HTTPAuthConfig, AllowedRequestHeaders)."""
+    message.add_request_headers[":method"] = "request.method"
+    message.allowed_request_headers.extend(("host", *item.allowed_headers))
+    if item.path is not None:
+        message.path = f"{json.dumps('/' + item.path.strip('/'))} + request.pathAndQuery"
+    message.allowed_response_headers.extend(item.allowed_response_headers)
+    message.all_response_headers = not item.allowed_response_headers
 
 
 def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:

@@ -16,8 +16,12 @@ from gatewright.attach.places import Phase
 from gatewright.attach.policies import POLICIES
 
 _LOCKED: Final = [row for row in POLICIES if row.may_be_locked]
-_FIELDS: Final = [(row.attribute, Setting(Phase.POST_ROUTING, row.name)) for row in _LOCKED if row.inline == "field"]
-_FILTERS: Final = [(row.attribute, Setting(Phase.POST_ROUTING, row.name)) for row in _LOCKED if row.inline == "filter"]
+_FIELDS: Final = [
+    (row.rule_attribute, Setting(Phase.POST_ROUTING, row.name)) for row in _LOCKED if row.inline == "field"
+]
+_FILTERS: Final = [
+    (row.rule_attribute, Setting(Phase.POST_ROUTING, row.name)) for row in _LOCKED if row.inline == "filter"
+]
 
 
 def own_fields(rule: HTTPRouteRule) -> Iterator[tuple[Path, Setting]]:

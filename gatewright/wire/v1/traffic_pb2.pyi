@@ -371,7 +371,7 @@ class ConditionalDirectResponse(_message.Message):
     def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[DirectResponse, _Mapping]] = ...) -> None: ...
 
 class ExtAuthHttp(_message.Message):
-    __slots__ = ("path", "redirect", "allowed_request_headers", "add_request_headers", "allowed_response_headers", "response_metadata")
+    __slots__ = ("path", "redirect", "allowed_request_headers", "add_request_headers", "allowed_response_headers", "response_metadata", "all_response_headers")
     class AddRequestHeadersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -392,16 +392,18 @@ class ExtAuthHttp(_message.Message):
     ADD_REQUEST_HEADERS_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_RESPONSE_HEADERS_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_METADATA_FIELD_NUMBER: _ClassVar[int]
+    ALL_RESPONSE_HEADERS_FIELD_NUMBER: _ClassVar[int]
     path: str
     redirect: str
     allowed_request_headers: _containers.RepeatedScalarFieldContainer[str]
     add_request_headers: _containers.ScalarMap[str, str]
     allowed_response_headers: _containers.RepeatedScalarFieldContainer[str]
     response_metadata: _containers.ScalarMap[str, str]
-    def __init__(self, path: _Optional[str] = ..., redirect: _Optional[str] = ..., allowed_request_headers: _Optional[_Iterable[str]] = ..., add_request_headers: _Optional[_Mapping[str, str]] = ..., allowed_response_headers: _Optional[_Iterable[str]] = ..., response_metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    all_response_headers: bool
+    def __init__(self, path: _Optional[str] = ..., redirect: _Optional[str] = ..., allowed_request_headers: _Optional[_Iterable[str]] = ..., add_request_headers: _Optional[_Mapping[str, str]] = ..., allowed_response_headers: _Optional[_Iterable[str]] = ..., response_metadata: _Optional[_Mapping[str, str]] = ..., all_response_headers: _Optional[bool] = ...) -> None: ...
 
 class ExtAuthGrpc(_message.Message):
-    __slots__ = ("context_extensions", "request_metadata")
+    __slots__ = ("context_extensions", "request_metadata", "allowed_headers")
     class ContextExtensionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -418,9 +420,11 @@ class ExtAuthGrpc(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     CONTEXT_EXTENSIONS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_METADATA_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_HEADERS_FIELD_NUMBER: _ClassVar[int]
     context_extensions: _containers.ScalarMap[str, str]
     request_metadata: _containers.ScalarMap[str, str]
-    def __init__(self, context_extensions: _Optional[_Mapping[str, str]] = ..., request_metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    allowed_headers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, context_extensions: _Optional[_Mapping[str, str]] = ..., request_metadata: _Optional[_Mapping[str, str]] = ..., allowed_headers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExtAuthBody(_message.Message):
     __slots__ = ("max_size",)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
-from dataplane.chain.filter import Refused
-from dataplane.chain.header_edits import header_name
+from dataplane.chain.filter import EVERY_HEADER, Refused
+from dataplane.chain.header_edits import FRAMING, header_name
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.filters.steps.ext_auth.question import lines, location
 from dataplane.filters.steps.ext_auth.verdict import DENIED, REDIRECTED, Verdict
-from dataplane.http.heads import twin_of_lines
+from dataplane.http.heads import plain_name, twin_of_lines
 from dataplane.variables import Variables
 from gatewright.cel.errors import CelError
 from gatewright.wire.v1 import traffic_pb2
@@ -53,14 +53,18 @@ class Answered(Variables):
 
 @dataclass(slots=True)
 class _Given:
-    """Headers of the answer for the backend; `low`: the same in lower case."""
+    """Headers of the answer for the backend; `low`: the same in lower case; `names`: those that it gives beside the
+    policy's own."""
 
     reading: Reading
     lines: bytes = field(repr=False)
     low: bytes = field(repr=False)
+    names: frozenset[bytes] = frozenset()
 
     def apply(self, x: Exchange) -> bool:
         self.reading.without(x)
+        for name in self.names:
+            x.request.remove(name)
         x.request.block += self.lines
         x.request.low += self.low
         return True
@@ -69,7 +73,7 @@ class _Given:
 class Reading:
     """Reads answers. Raises `Refused` for names that no header can have."""
 
-    __slots__ = ("_denials", "_metadata", "_needles", "_origin", "_redirect", "names", "programs")
+    __slots__ = ("_denials", "_metadata", "_needles", "_origin", "_redirect", "_takes_all", "names", "programs")
 
     def __init__(self, config: traffic_pb2.ExtAuthHttp, origin: str) -> None:
         self.programs: list[Program] = []
@@ -89,6 +93,9 @@ class Reading:
         self.names = dict.fromkeys(_settable(name, where) for name in config.allowed_response_headers)
         """Headers that only the server may give."""
         self._needles = tuple(b"\r\n" + name + b":" for name in self.names)
+        self._takes_all = config.all_response_headers
+        if self._takes_all:
+            self.names = {EVERY_HEADER: None}
         self._denials: dict[int, Reply] = {}
 
     def verdict(self, x: Exchange, answer: CallAnswer) -> Verdict:
@@ -105,6 +112,8 @@ class Reading:
         status = answer.status
         if status != ALLOWED:
             return Verdict(self._denial(status), None, metadata, status in KEEPABLE, size)
+        if self._takes_all:
+            return Verdict(None, _all_of(self, answer.head), metadata, True, size + 2 * len(answer.head.block))
         if not self._needles:
             return Verdict(None, None, metadata, True, size)
         given = lines(answer.head, self._needles)
@@ -132,6 +141,22 @@ class Reading:
 
     def _said(self, status: int) -> str:
         return f"{self._origin}: the authorization server answered {status}"
+
+
+def _all_of(reading: Reading, head: Head) -> _Given:
+    """All headers but those of the connection and those about the answer's own content: the request has its own."""
+    block, names = b"", set()
+    for name, value in head.items():
+        low = plain_name(name)
+        if low not in _ITS_OWN and low not in FRAMING:
+            block += b"%b: %b\r\n" % (name, value)
+            names.add(low)
+    return _Given(reading, block, twin_of_lines(block), frozenset(names))
+
+
+_ITS_OWN: Final = frozenset(
+    (b"host", b"date", b"server", b"content-type", b"content-encoding", b"content-language", b"content-location")
+)
 
 
 def _settable(name: str, where: str) -> bytes:

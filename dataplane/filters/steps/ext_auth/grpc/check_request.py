@@ -40,7 +40,7 @@ NANOSECONDS: Final = 1_000_000_000
 class CheckRequests:
     """Makes messages: `of(x)`. Raises `Refused` for expressions that cannot be."""
 
-    __slots__ = ("_extensions", "_metadata", "_now", "_with_body", "programs")
+    __slots__ = ("_allowed", "_extensions", "_metadata", "_now", "_with_body", "programs")
 
     def __init__(self, config: traffic_pb2.ExtAuthGrpc, with_body: bool, now: Callable[[], float]) -> None:
         """`now`: seconds since the epoch."""
@@ -49,6 +49,7 @@ class CheckRequests:
             (name, expressions.compiled(text, "request", f"grpc.requestMetadata.{name}"))
             for name, text in sorted(config.request_metadata.items())
         ]
+        self._allowed = frozenset(name.lower() for name in config.allowed_headers)
         self._with_body = with_body
         self._now = now
         self.programs = [program for _, program in self._metadata]
@@ -72,7 +73,8 @@ class CheckRequests:
         http.protocol = _text(x.version)
         http.size = x.length if x.has_body else 0
         for name, value in _headers(x.request):
-            http.headers[name] = value
+            if not self._allowed or name in self._allowed:
+                http.headers[name] = value
         http.headers[":method"], http.headers[":path"] = http.method, http.path
         http.headers[":authority"], http.headers[":scheme"] = http.host, http.scheme
         if self._with_body:
