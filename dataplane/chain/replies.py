@@ -104,6 +104,9 @@ REPLIES = _table(
     ("LlmBadRequest", 400, "request body cannot be used", False),  # docs/llm: what APIs of LLM providers take
     ("LlmFormatUnsupported", 400, "the provider does not have this API", False),  # spec 2, BackendAI `routes`
     ("LlmModelDenied", 403, "this model may not be used", False),  # decisions: who may use which model
+    ("PromptRejected", 403, "rejected by a guard", False),  # spec 2, PromptguardRequest `response`
+    ("AnswerRejected", 403, "rejected by a guard", False),  # spec 2, PromptguardResponse `response`
+    ("GuardUnavailable", 403, "a guard cannot judge", False),  # decisions: guards that cannot be asked
     ("LlmMethodNotAllowed", 405, "method not allowed", False),  # RFC 9110 15.5.6
     ("LlmContentCoding", 415, "request body must not be compressed", False),  # RFC 9110 15.5.16
     ("LlmNotSupported", 501, "not supported yet", False),  # decisions: not supported yet

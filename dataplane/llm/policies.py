@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.rules import Rule, decision
+from dataplane.guards.plan import NO_GUARDS, Guards
 from dataplane.llm.routes import ALL_COMPLETIONS, Routes
 from dataplane.llm.shape import NO_SHAPE, Shape
 
@@ -34,6 +35,7 @@ class AiPolicy:
     """Fields and what computes them."""
     routes: Routes = ALL_COMPLETIONS
     rules: tuple[Rule, ...] = ()
+    guards: Guards = NO_GUARDS
     names: tuple[str, ...] = ()
     """Models as clients may call them: aliases, in their order."""
     drops: bool = False

@@ -19,7 +19,8 @@ MAX_EVENT: Final = 1_048_576
 """Bytes of one event that are kept to read it. One that is larger passes unread."""
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _NUMBER: Final = re.compile(rb'"sequence_number"\s*:\s*(\d{1,9})\b')
-_DATA: Final = re.compile(rb"(?:^|[\r\n])data:[ ]?([^\r\n]*)")
+DATA: Final = re.compile(rb"(?:^|[\r\n])data:[ ]?([^\r\n]*)")
+"""Lines with what an event says."""
 MARKS: Final = {
     Format.COMPLETIONS: re.compile(rb'"usage"\s*:\s*\{|"finish_reason"\s*:\s*"|"error"|\[DONE\]'),
     Format.MESSAGES: re.compile(rb"message_|error"),
@@ -53,7 +54,7 @@ class Watch:
     def feed(self, data: bytes) -> bytes:
         """What goes on to the client now."""
         whole = self._held + data if self._held else data
-        end = _last_end(whole)
+        end = last_end(whole)
         if not end:
             return self._more(data, whole)
         events, self._held = whole[:end], whole[end:]
@@ -92,14 +93,14 @@ class Watch:
 
     def _seen(self, events: bytes, data: bytes) -> bytes:
         if self._is_wanted(events):
-            for event in _split(events):
+            for event in split(events):
                 self._read(event)
         return data
 
     def _events(self, events: bytes) -> bytes:
         if not self._is_wanted(events):
             return events
-        return b"".join([event for event in _split(events) if not self._read(event)])
+        return b"".join([event for event in split(events) if not self._read(event)])
 
     def _is_wanted(self, events: bytes) -> bool:
         """Whether one of them may have what is to be read."""
@@ -109,7 +110,7 @@ class Watch:
 
     def _read(self, event: bytes) -> bool:
         """True: it is the one to hide."""
-        found = _DATA.findall(event)
+        found = DATA.findall(event)
         if not found:
             return False
         data = found[0] if len(found) == 1 else b"\n".join(found)
@@ -143,7 +144,7 @@ _TAIL: Final = 3
 """Bytes of an end that may have come."""
 
 
-def _last_end(data: bytes) -> int:
+def last_end(data: bytes) -> int:
     """Where the last event that is complete ends; 0: none is."""
     found = max((data.rfind(end) + len(end) if end in data else 0) for end in (b"\n\n", b"\r\n\r\n", b"\r\r"))
     return found
@@ -151,8 +152,8 @@ def _last_end(data: bytes) -> int:
 
 def parsed(data: bytes) -> Iterator[Any]:
     """The data of each event that is there whole, as JSON; others are left out. Any: JSON of a provider."""
-    for event in _split(data[: _last_end(data)]):
-        found = usage.parsed(b"\n".join(_DATA.findall(event)))
+    for event in split(data[: last_end(data)]):
+        found = usage.parsed(b"\n".join(DATA.findall(event)))
         if found is not None:
             yield found
 
@@ -160,14 +161,14 @@ def parsed(data: bytes) -> Iterator[Any]:
 def from_first_token(form: Format, data: bytes) -> bytes:
     """From the event on that has it; all where none does."""
     start = 0
-    for event in _split(data):
-        if content.has_token(form, usage.parsed(b"\n".join(_DATA.findall(event)))):
+    for event in split(data):
+        if content.has_token(form, usage.parsed(b"\n".join(DATA.findall(event)))):
             return data[start:]
         start += len(event)
     return data
 
 
-def _split(events: bytes) -> list[bytes]:
+def split(events: bytes) -> list[bytes]:
     """Each with its empty line."""
     found, start = [], 0
     for end in _EVENT_END.finditer(events):

@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 6,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 313,
+    "GatewayPolicy": 308,
     "BackendTLSPolicy": 0,
-    "GatewayBackend": 591,
+    "GatewayBackend": 581,
     "GatewayParameters": 6,
-    STANDALONE: 30,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 60,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,

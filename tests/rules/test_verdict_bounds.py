@@ -28,6 +28,7 @@ SAME = {
     r"^(PolicyBackend|LocalBackendObject)Reference: .*without self\.(group == ''|kind == 'Service')": "likewise",
     r"^CSRF\.additional_origins: items: (without min_length|min_length)": "a rule says what an origin is",
     r"^(FrontendHTTP\.http2_frame_size|FrontendLimits\.\w+): without PlainValidator": "a rule reads the size",
+    r"^AIPromptGuard\.hold_back: (without PlainValidator|any type)": "a rule reads the size",
     r"^MCPBackend\.max_answer_size: without PlainValidator": "likewise, a rule reads it",
     r"^(HTTPRouteRetry|Retry)\.codes: (without max_length|max_length 201)": "they differ, and there are 200",
     r"^HTTPCORSFilter\.allow_methods: (without max_length|max_length 10)": "there are nine, and * stands alone",

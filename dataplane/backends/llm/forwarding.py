@@ -26,7 +26,7 @@ from dataplane.telemetry.plan import log_of
 if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
     from dataplane.backends.llm.typing import LlmExchange
-    from dataplane.backends.terminating.terminator import Terminator
+    from dataplane.backends.terminating.contract import Taker
     from dataplane.chain.calls import CallFailed, CallRequest
     from dataplane.http.messages import ResponseHead
     from dataplane.llm.providers import Place
@@ -46,7 +46,7 @@ class Passing(Forwarding):
     __slots__ = ("_facts", "_is_counted", "_place", "_route", "_x")
 
     def __init__(
-        self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
+        self, out: Taker, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
     ) -> None:
         """`plan`: a BackendPlan. `place`: of a key that has no location of its own."""
         super().__init__(out, plan, request)
@@ -92,7 +92,7 @@ class Reading(Passing):
 
     def __init__(
         self,
-        out: Terminator,
+        out: Taker,
         plan: Any,
         request: CallRequest,
         route: RouteType,
@@ -195,7 +195,12 @@ class Reading(Passing):
         answer = usage.parsed(data)
         report = usage.of_answer(self._form, answer)
         self._note(report.usage, report.model, report.tier)
-        facts.add_answer(self._facts, self._form, answer)
+        self._said(self._form, answer)
+
+    def _said(self, form: Format, answer: Any) -> None:  # Any: JSON of a provider
+        """For who asks what the answer says. Where guards judge it, they leave what is left of it."""
+        if not self.out.is_judged:
+            facts.add_answer(self._facts, form, answer)
 
     # --- a call that ends early
 
@@ -230,7 +235,8 @@ class Reading(Passing):
         if self._is_left and not self._has_usage():
             facts.add_estimate(self._facts, self._estimated, self._heard.tokens() if self._heard else 0)
         if self._heard is not None:
-            facts.add_stream(self._facts, self._heard)
+            if not self.out.is_judged:  # as `_said`
+                facts.add_stream(self._facts, self._heard)
             self._x.context.room.free(self._heard.beyond_sample)
         super()._count()
 
@@ -314,7 +320,7 @@ class Detecting(Reading):
     adds_events = False
 
     def __init__(
-        self, out: Terminator, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
+        self, out: Taker, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
     ) -> None:
         x: LlmExchange = out.x  # type: ignore[assignment]  # as above
         super().__init__(out, plan, request, route, known, place, routes.detected(x.path))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from dataplane.backends.llm import facts, heads, models
+from dataplane.backends.llm import facts, guarding, heads, models
 from dataplane.backends.llm.forwarding import Detecting, Passing, Reading
 from dataplane.backends.llm.translating import Translating
 from dataplane.backends.llm.visit import Visit, of_route
@@ -27,11 +28,13 @@ from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
 from dataplane.llm.routes import Format, RouteType, Way
 from dataplane.llm.shaping import MODEL, Given, shape
+from dataplane.llm.texts import FIELDS
 from dataplane.upstream.parts import plan_of
 from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.typing import LlmExchange
+    from dataplane.backends.terminating.contract import Served
     from dataplane.chain.reply import Reply
     from dataplane.llm.plans import AiPlan, ProviderPlan
     from dataplane.table.plans import BackendPlan
@@ -48,9 +51,11 @@ def begun(x: LlmExchange, providers: AiPlan) -> Terminator:
     policies = part.policies.over(of_route(x))
     visit = Visit(x, providers, part, plan, failed, policies, policies.policy.routes.of(x.path))
 
-    def serve(out: Terminator) -> Reply | None:
+    def serve(out: Terminator) -> Served:
         if policies.refused:
             return replace(visit.refused("PolicyUnusable"), detail=policies.refused)
+        if visit.route not in FIELDS:
+            guarding.pass_unjudged(visit)
         try:
             return WAYS[visit.route](visit, out)
         except Malformed as error:
@@ -94,7 +99,7 @@ def _nothing() -> None:
 # --- what is read
 
 
-def _read(visit: Visit, out: Terminator) -> Reply | None:
+def _read(visit: Visit, out: Terminator) -> Served:
     """A request of a format: its body is shaped, and its answer is read beside."""
     x, form = visit.x, visit.route
     assert isinstance(form, Format)  # of `WAYS`
@@ -118,23 +123,26 @@ def _read(visit: Visit, out: Terminator) -> Reply | None:
     if not model and form is not Format.RERANK:
         return visit.refused("LlmBadRequest", "model: must be set", MODEL)
     known.setdefault("requestModel", model or "")
+    sent = partial(_sent, visit, out, form, body, model or "", known)
+    guards = guarding.of_form(policy.guards.request, form)
+    if guards:
+        return guarding.judged(visit, out, form, body, replace(policy.guards, request=guards), sent)
+    return sent()
+
+
+def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts) -> Reply | None:
+    """Raises `Malformed`."""
+    x, provider = visit.x, visit.part.provider
     if form not in provider.paths:
         return _translated(visit, out, form, body.written(), known)
-    asks_usage = _asks_usage(body, form)
-    return _sent(visit, out, form, body, model or "", known, asks_usage)
-
-
-def _sent(
-    visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts, hides_usage: bool
-) -> Reply | None:
-    x, provider = visit.x, visit.part.provider
+    hides_usage = _asks_usage(body, form)
     if visit.plan is None:
         return replace(visit.refused("NoEndpoints"), detail=visit.failed)
     out.replace(body.written())
     target = provider.paths[form].of(model, x.query)
     head = heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers))
     call = Reading(
-        out,
+        guarding.taker(visit, out, form, known),
         visit.plan,
         CallRequest(x.method, target, headers=head),
         visit.route,
@@ -160,7 +168,8 @@ def _translated(visit: Visit, out: Terminator, form: Format, body: bytes, known:
     head = heads.lines(Head(out.block), provider.family(made.target), made.target, bool(visit.plan.finishers))
     asked = Asked(made.talk, f"{_PREFIXES[form]}{token_hex(12)}", int(x.context.wall_clock()))
     request = CallRequest(x.method, target, headers=head)
-    Translating(out, visit.plan, request, made, known, provider.place(made.target), asked).go()
+    taker = guarding.taker(visit, out, form, known)
+    Translating(taker, visit.plan, request, made, known, provider.place(made.target), asked).go()
     return None
 
 
@@ -268,7 +277,7 @@ def _as_it_is(visit: Visit, out: Terminator, how: type[Passing]) -> Reply | None
     return None
 
 
-WAYS: Final[dict[RouteType, Callable[[Visit, Terminator], Reply | None]]] = {
+WAYS: Final[dict[RouteType, Callable[[Visit, Terminator], Served]]] = {
     **dict.fromkeys(Format, _read),
     Way.MODELS: _models,
     Way.PASSTHROUGH: _passed,

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.backends.llm import facts
 from dataplane.backends.llm.forwarding import ERROR, Reading
 from dataplane.backends.terminating.forwarding import Forwarding
 from dataplane.chain.calls import CallFailed
@@ -21,7 +20,7 @@ from dataplane.llm.formats.contract import Unreadable
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
-    from dataplane.backends.terminating.terminator import Terminator
+    from dataplane.backends.terminating.contract import Taker
     from dataplane.chain.calls import CallRequest
     from dataplane.http.messages import ResponseHead
     from dataplane.llm.providers import Place
@@ -38,7 +37,7 @@ class Translating(Reading):
 
     def __init__(
         self,
-        out: Terminator,
+        out: Taker,
         plan: Any,
         request: CallRequest,
         made: Translated,
@@ -80,7 +79,7 @@ class Translating(Reading):
                 self._unusable(head, str(error))
                 return
             self._note(found.usage, found.model, found.tier)
-            facts.add_answer(self._facts, self._made.source, usage.parsed(body))
+            self._said(self._made.source, usage.parsed(body))
         Forwarding.answered(self, _head(head, errors.JSON, len(body)), body, True)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:

@@ -38,6 +38,7 @@ class LlmExchange(Routed, Protocol):
     path: bytes
     query: bytes
     started: float
+    reason: str
     detail: str
     measures: object
     attributes: dict[str, object] | None

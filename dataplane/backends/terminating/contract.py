@@ -135,11 +135,19 @@ class Passing(Protocol):
 
 
 class Taker(Protocol):
-    """Who gives what a call brings that a request was handed on to: the terminator."""
+    """Who gives what a call brings that a request was handed on to: the terminator, or who stands before it."""
 
     x: Routed
-    trailer_lines: bytes
-    """Those that the request has ended with."""
+
+    @property
+    def trailer_lines(self) -> bytes:
+        """Those that the request has ended with."""
+        ...
+
+    @property
+    def is_judged(self) -> bool:
+        """What is given is judged before anybody else sees it."""
+        ...
 
     def carry(self, call: Passing) -> tuple[bytes, bool]:
         """From now on what comes of the request goes to `call`. What is here of it already, and whether that is all."""

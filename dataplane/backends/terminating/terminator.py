@@ -65,6 +65,7 @@ class Terminator:
         "x",
     )
     is_shared = False
+    is_judged = False
 
     def __init__(self, x: Routed, serve: Serve, *, takes_whole: bool = True) -> None:
         self.x = x

@@ -18,6 +18,7 @@ from gatewright.turns import paced
 from gatewright.wire.v1 import ai_pb2
 
 if TYPE_CHECKING:
+    from dataplane.guards.plan import Guards
     from dataplane.llm.policies import AiPolicies, AiPolicy
     from dataplane.llm.routes import RouteType
     from dataplane.llm.shape import Message
@@ -49,9 +50,20 @@ def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
         transformations,
         routes or ALL_COMPLETIONS,
         _rules(config, env),
+        _guards(config),
         tuple(sorted(config.model_aliases)),
         drops=config.unsupported_fields == ai_pb2.AI_UNSUPPORTED_FIELDS_DROP,
     )
+
+
+def _guards(config: ai_pb2.BackendAi) -> Guards:
+    from dataplane.guards.plan import NO_GUARDS
+
+    if not config.HasField("prompt_guard"):
+        return NO_GUARDS
+    from dataplane.guards import building  # by the first policy with guards
+
+    return building.guards(config.prompt_guard)
 
 
 def _fields(where: str, fields: Sequence[ai_pb2.AiField]) -> tuple[tuple[str, bytes], ...]:

@@ -11,6 +11,8 @@ TOKENS: Final = "gen_ai_client_token_usage"
 DURATION: Final = "gen_ai_client_operation_duration_seconds"
 FIRST_TOKEN: Final = "gen_ai_server_time_to_first_token_seconds"
 PER_TOKEN: Final = "gen_ai_server_time_per_output_token_seconds"
+GUARDS: Final = "llm_guard_checks_total"
+UNGUARDED: Final = "llm_unguarded_requests_total"
 _LABELS: Final = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 
 ROWS: Final = (
@@ -36,5 +38,19 @@ ROWS: Final = (
     ),
     Metric(
         PER_TOKEN, "histogram", "Between two tokens of a streamed answer, on average", _LABELS, 64, per_request=True
+    ),
+    Metric(
+        GUARDS,
+        "counter",
+        "What guards have judged: Request or Response; Allow, Mask, Reject, Unavailable or FailOpen",
+        ("guard", "phase", "action"),
+        64,
+    ),
+    Metric(
+        UNGUARDED,
+        "counter",
+        "Requests that no guard has judged on routes with guards, by route type",
+        ("route_type",),
+        16,
     ),
 )

@@ -9,19 +9,25 @@ from pydantic import Field
 
 from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.routes.http_route import HTTPHeaderMatch, regex_rule
-from gatewright.api.schema.fields import FailureMode, Integer, LongString, ShortString
+from gatewright.api.schema.byte_size import byte_size
+from gatewright.api.schema.fields import ByteSize, FailureMode, Integer, LongString, ShortString
 from gatewright.api.schema.model import Broken, Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.schema.rules import exactly_one
 
 Builtin = Literal["Ssn", "CreditCard", "PhoneNumber", "Email", "CaSin"]
+_Scope = Annotated[
+    tuple[Literal["SystemPrompt", "Messages", "ToolInput", "ToolOutput"], ...], Field(min_length=1, max_length=4)
+]
+MIN_HELD, MAX_HELD = 64, 65_536
+"""Bytes of `holdBack`."""
 
 
 class Regex(RuledModel):
     """Patterns of text; those of both lists count."""
 
     matches: tuple[LongString, ...] | None = None
-    """Regular expressions."""
+    """Regular expressions in RE2 syntax."""
     builtins: tuple[Builtin, ...] | None = None
     """Kinds of text that the gateway knows."""
     action: Literal["Mask", "Reject"] = "Mask"
@@ -50,6 +56,8 @@ class OpenAIModeration(Model):
     """The moderation model."""
     policies: BackendSimple | None = None
     """Policies for connecting to it."""
+    failure_mode: FailureMode = "FailClosed"
+    """What happens when it cannot be asked: reject (FailClosed) or continue (FailOpen). Gatewright extension."""
 
 
 class BedrockGuardrails(Model):
@@ -63,6 +71,8 @@ class BedrockGuardrails(Model):
     """Its region."""
     policies: BackendSimple | None = None
     """Policies for connecting to it."""
+    failure_mode: FailureMode = "FailClosed"
+    """What happens when it cannot be asked: reject (FailClosed) or continue (FailOpen). Gatewright extension."""
 
 
 class GoogleModelArmor(Model):
@@ -76,6 +86,8 @@ class GoogleModelArmor(Model):
     """Its location."""
     policies: BackendSimple | None = None
     """Policies for connecting to it."""
+    failure_mode: FailureMode = "FailClosed"
+    """What happens when it cannot be asked: reject (FailClosed) or continue (FailOpen). Gatewright extension."""
 
 
 class RequestRejection(Model):
@@ -111,6 +123,8 @@ class PromptguardRequest(RuledModel):
     """A template of Google Model Armor."""
     response: RequestRejection | None = None
     """The answer to a rejected request."""
+    scope: _Scope | None = None
+    """Which texts it judges; all of them when unset. Gatewright extension."""
 
     cel_rules = (exactly_one("regex", "webhook", "openAIModeration", "bedrockGuardrails", "googleModelArmor"),)
 
@@ -128,6 +142,8 @@ class PromptguardResponse(RuledModel):
     """A template of Google Model Armor."""
     response: ResponseRejection | None = None
     """The answer in place of a rejected response."""
+    scope: _Scope | None = None
+    """Which texts it judges; all of them when unset. Gatewright extension."""
 
     cel_rules = (exactly_one("regex", "webhook", "bedrockGuardrails", "googleModelArmor"),)
 
@@ -135,10 +151,17 @@ class PromptguardResponse(RuledModel):
 _GUARDS = Field(min_length=1, max_length=8)
 
 
-class AIPromptGuard(Model):
+class AIPromptGuard(RuledModel):
     """Guards of requests and responses, in order."""
 
     request: Annotated[tuple[PromptguardRequest, ...], _GUARDS] | None = None
     """Guards of requests."""
     response: Annotated[tuple[PromptguardResponse, ...], _GUARDS] | None = None
     """Guards of responses."""
+    hold_back: ByteSize | None = None
+    """Bytes of what a pattern matches at most, and so of the text of a stream that waits until it is judged; 1Ki when
+    unset, 64 to 64Ki. Gatewright extension."""
+
+    def broken_rules(self) -> Iterator[Broken]:
+        if self.hold_back is not None and not MIN_HELD <= byte_size(self.hold_back) <= MAX_HELD:
+            yield Broken(("holdBack",), f"must be {MIN_HELD} to {MAX_HELD} bytes")

@@ -334,6 +334,7 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
 BASE_ONLY: Final = "the base of classes that have rows of their own"
 LEFT_OUT: Final[dict[type[BaseModel], str]] = {
     prompt_guard.Regex: "that a text is a regular expression: CEL can use one, not ask whether it is one",
+    prompt_guard.AIPromptGuard: "how many bytes a quantity is: CEL of API servers cannot add fractions of units",
     http_route.HTTPHeaderMatch: "that a text is a regular expression: CEL can use one, not ask whether it is one",
     conditional.OrConditional: BASE_ONLY,
 }

@@ -347,6 +347,14 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("BackendHttp", "request_timeout_ms"): _milliseconds("request_timeout"),
     ("Eviction", "duration_ms"): _milliseconds("duration"),
     ("BackendAi", "routes"): _route_types,
+    ("AiPromptGuard", "hold_back"): _bytes("hold_back"),
+    ("Guard", "openai_moderation"): optional("openai_moderation"),  # of requests alone
+    ("GuardHeaderMatch", "exact"): _value_of("Exact"),
+    ("GuardHeaderMatch", "regex"): _value_of("RegularExpression"),
+    ("GuardHeaderMatch", "name"): _match_name,
+    **{
+        (guard, "backend"): _nothing for guard in ("WebhookGuard", "ModerationGuard", "BedrockGuard", "ModelArmorGuard")
+    },
     ("AiField", "value"): _json("value"),
     ("BackendMcp", "authentication"): _mcp_authentication,
     ("BackendMcp", "keep_alive_ms"): _milliseconds("keep_alive"),

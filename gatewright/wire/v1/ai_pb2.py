@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from gatewright.wire.v1 import traffic_pb2 as gatewright_dot_wire_dot_v1_dot_traffic__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bgatewright/wire/v1/ai.proto\x12\x12gatewright.wire.v1\x1a gatewright/wire/v1/traffic.proto\"\xde\x04\n\tBackendAi\x12,\n\x06prompt\x18\x01 \x01(\x0b\x32\x1c.gatewright.wire.v1.AiPrompt\x12-\n\x08\x64\x65\x66\x61ults\x18\x02 \x03(\x0b\x32\x1b.gatewright.wire.v1.AiField\x12.\n\toverrides\x18\x03 \x03(\x0b\x32\x1b.gatewright.wire.v1.AiField\x12=\n\x0ftransformations\x18\x04 \x03(\x0b\x32$.gatewright.wire.v1.AiTransformation\x12\x46\n\rmodel_aliases\x18\x05 \x03(\x0b\x32/.gatewright.wire.v1.BackendAi.ModelAliasesEntry\x12\x39\n\x06routes\x18\x06 \x03(\x0b\x32).gatewright.wire.v1.BackendAi.RoutesEntry\x12\x38\n\rauthorization\x18\x07 \x01(\x0b\x32!.gatewright.wire.v1.Authorization\x12\x43\n\x12unsupported_fields\x18\t \x01(\x0e\x32\'.gatewright.wire.v1.AiUnsupportedFields\x1a\x33\n\x11ModelAliasesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aN\n\x0bRoutesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12.\n\x05value\x18\x02 \x01(\x0e\x32\x1f.gatewright.wire.v1.AiRouteType:\x02\x38\x01\"i\n\x08\x41iPrompt\x12.\n\x07prepend\x18\x01 \x03(\x0b\x32\x1d.gatewright.wire.v1.AiMessage\x12-\n\x06\x61ppend\x18\x02 \x03(\x0b\x32\x1d.gatewright.wire.v1.AiMessage\"*\n\tAiMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\"\'\n\x07\x41iField\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"5\n\x10\x41iTransformation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x12\n\nexpression\x18\x02 \x01(\t\"8\n\tAiBackend\x12+\n\x06groups\x18\x01 \x03(\x0b\x32\x1b.gatewright.wire.v1.AiGroup\"<\n\x07\x41iGroup\x12\x31\n\tproviders\x18\x01 \x03(\x0b\x32\x1e.gatewright.wire.v1.AiProvider\"\xec\x01\n\nAiProvider\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x02 \x01(\t\x12\x30\n\x04kind\x18\x03 \x01(\x0e\x32\".gatewright.wire.v1.AiProviderKind\x12\r\n\x05model\x18\x04 \x01(\t\x12\x0c\n\x04path\x18\x05 \x01(\t\x12\x13\n\x0bpath_prefix\x18\x06 \x01(\t\x12\x13\n\x0b\x61pi_version\x18\x07 \x01(\t\x12\x0f\n\x07project\x18\x08 \x01(\t\x12\x35\n\x07\x66ormats\x18\t \x03(\x0b\x32$.gatewright.wire.v1.AiProviderFormat\"L\n\x10\x41iProviderFormat\x12*\n\x04type\x18\x01 \x01(\x0e\x32\x1c.gatewright.wire.v1.AiFormat\x12\x0c\n\x04path\x18\x02 \x01(\t*\xde\x01\n\x08\x41iFormat\x12\x19\n\x15\x41I_FORMAT_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41I_FORMAT_COMPLETIONS\x10\x01\x12\x16\n\x12\x41I_FORMAT_MESSAGES\x10\x02\x12\x17\n\x13\x41I_FORMAT_RESPONSES\x10\x03\x12\x18\n\x14\x41I_FORMAT_EMBEDDINGS\x10\x04\x12#\n\x1f\x41I_FORMAT_ANTHROPIC_TOKEN_COUNT\x10\x05\x12\x16\n\x12\x41I_FORMAT_REALTIME\x10\x06\x12\x14\n\x10\x41I_FORMAT_RERANK\x10\x07*\xd4\x02\n\x0b\x41iRouteType\x12\x1d\n\x19\x41I_ROUTE_TYPE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x41I_ROUTE_TYPE_COMPLETIONS\x10\x01\x12\x1a\n\x16\x41I_ROUTE_TYPE_MESSAGES\x10\x02\x12\x1b\n\x17\x41I_ROUTE_TYPE_RESPONSES\x10\x03\x12\x1c\n\x18\x41I_ROUTE_TYPE_EMBEDDINGS\x10\x04\x12\'\n#AI_ROUTE_TYPE_ANTHROPIC_TOKEN_COUNT\x10\x05\x12\x1a\n\x16\x41I_ROUTE_TYPE_REALTIME\x10\x06\x12\x18\n\x14\x41I_ROUTE_TYPE_RERANK\x10\x07\x12\x18\n\x14\x41I_ROUTE_TYPE_MODELS\x10\x08\x12\x1d\n\x19\x41I_ROUTE_TYPE_PASSTHROUGH\x10\t\x12\x18\n\x14\x41I_ROUTE_TYPE_DETECT\x10\n*~\n\x13\x41iUnsupportedFields\x12%\n!AI_UNSUPPORTED_FIELDS_UNSPECIFIED\x10\x00\x12 \n\x1c\x41I_UNSUPPORTED_FIELDS_REJECT\x10\x01\x12\x1e\n\x1a\x41I_UNSUPPORTED_FIELDS_DROP\x10\x02*\xf0\x01\n\x0e\x41iProviderKind\x12 \n\x1c\x41I_PROVIDER_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41I_PROVIDER_KIND_OPENAI\x10\x01\x12\x1e\n\x1a\x41I_PROVIDER_KIND_ANTHROPIC\x10\x02\x12\x1b\n\x17\x41I_PROVIDER_KIND_GEMINI\x10\x03\x12!\n\x1d\x41I_PROVIDER_KIND_AZURE_OPENAI\x10\x04\x12\"\n\x1e\x41I_PROVIDER_KIND_AZURE_FOUNDRY\x10\x05\x12\x1b\n\x17\x41I_PROVIDER_KIND_CUSTOM\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bgatewright/wire/v1/ai.proto\x12\x12gatewright.wire.v1\x1a gatewright/wire/v1/traffic.proto\"\x97\x05\n\tBackendAi\x12,\n\x06prompt\x18\x01 \x01(\x0b\x32\x1c.gatewright.wire.v1.AiPrompt\x12-\n\x08\x64\x65\x66\x61ults\x18\x02 \x03(\x0b\x32\x1b.gatewright.wire.v1.AiField\x12.\n\toverrides\x18\x03 \x03(\x0b\x32\x1b.gatewright.wire.v1.AiField\x12=\n\x0ftransformations\x18\x04 \x03(\x0b\x32$.gatewright.wire.v1.AiTransformation\x12\x46\n\rmodel_aliases\x18\x05 \x03(\x0b\x32/.gatewright.wire.v1.BackendAi.ModelAliasesEntry\x12\x39\n\x06routes\x18\x06 \x03(\x0b\x32).gatewright.wire.v1.BackendAi.RoutesEntry\x12\x38\n\rauthorization\x18\x07 \x01(\x0b\x32!.gatewright.wire.v1.Authorization\x12\x43\n\x12unsupported_fields\x18\t \x01(\x0e\x32\'.gatewright.wire.v1.AiUnsupportedFields\x12\x37\n\x0cprompt_guard\x18\x10 \x01(\x0b\x32!.gatewright.wire.v1.AiPromptGuard\x1a\x33\n\x11ModelAliasesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aN\n\x0bRoutesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12.\n\x05value\x18\x02 \x01(\x0e\x32\x1f.gatewright.wire.v1.AiRouteType:\x02\x38\x01\"{\n\rAiPromptGuard\x12*\n\x07request\x18\x01 \x03(\x0b\x32\x19.gatewright.wire.v1.Guard\x12+\n\x08response\x18\x02 \x03(\x0b\x32\x19.gatewright.wire.v1.Guard\x12\x11\n\thold_back\x18\x03 \x01(\r\"\x9f\x03\n\x05Guard\x12/\n\x05regex\x18\x01 \x01(\x0b\x32\x1e.gatewright.wire.v1.RegexGuardH\x00\x12\x33\n\x07webhook\x18\x02 \x01(\x0b\x32 .gatewright.wire.v1.WebhookGuardH\x00\x12@\n\x11openai_moderation\x18\x03 \x01(\x0b\x32#.gatewright.wire.v1.ModerationGuardH\x00\x12>\n\x12\x62\x65\x64rock_guardrails\x18\x04 \x01(\x0b\x32 .gatewright.wire.v1.BedrockGuardH\x00\x12\x41\n\x12google_model_armor\x18\x05 \x01(\x0b\x32#.gatewright.wire.v1.ModelArmorGuardH\x00\x12\x34\n\x08response\x18\x06 \x01(\x0b\x32\".gatewright.wire.v1.GuardRejection\x12-\n\x05scope\x18\x07 \x03(\x0e\x32\x1e.gatewright.wire.v1.GuardScopeB\x06\n\x04kind\"6\n\x0eGuardRejection\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\x13\n\x0bstatus_code\x18\x02 \x01(\r\"\x82\x01\n\nRegexGuard\x12\x0f\n\x07matches\x18\x01 \x03(\t\x12\x32\n\x08\x62uiltins\x18\x02 \x03(\x0e\x32 .gatewright.wire.v1.GuardBuiltin\x12/\n\x06\x61\x63tion\x18\x03 \x01(\x0e\x32\x1f.gatewright.wire.v1.GuardAction\"\x9c\x01\n\x0cWebhookGuard\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x44\n\x16\x66orward_header_matches\x18\x02 \x03(\x0b\x32$.gatewright.wire.v1.GuardHeaderMatch\x12\x35\n\x0c\x66\x61ilure_mode\x18\x03 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\"K\n\x10GuardHeaderMatch\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x05\x65xact\x18\x02 \x01(\tH\x00\x12\x0f\n\x05regex\x18\x03 \x01(\tH\x00\x42\x07\n\x05value\"h\n\x0fModerationGuard\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x35\n\x0c\x66\x61ilure_mode\x18\x03 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\"{\n\x0c\x42\x65\x64rockGuard\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x12\n\nidentifier\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x35\n\x0c\x66\x61ilure_mode\x18\x04 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\"\x94\x01\n\x0fModelArmorGuard\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x13\n\x0btemplate_id\x18\x02 \x01(\t\x12\x12\n\nproject_id\x18\x03 \x01(\t\x12\x10\n\x08location\x18\x04 \x01(\t\x12\x35\n\x0c\x66\x61ilure_mode\x18\x05 \x01(\x0e\x32\x1f.gatewright.wire.v1.FailureMode\"i\n\x08\x41iPrompt\x12.\n\x07prepend\x18\x01 \x03(\x0b\x32\x1d.gatewright.wire.v1.AiMessage\x12-\n\x06\x61ppend\x18\x02 \x03(\x0b\x32\x1d.gatewright.wire.v1.AiMessage\"*\n\tAiMessage\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\"\'\n\x07\x41iField\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"5\n\x10\x41iTransformation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x12\n\nexpression\x18\x02 \x01(\t\"8\n\tAiBackend\x12+\n\x06groups\x18\x01 \x03(\x0b\x32\x1b.gatewright.wire.v1.AiGroup\"<\n\x07\x41iGroup\x12\x31\n\tproviders\x18\x01 \x03(\x0b\x32\x1e.gatewright.wire.v1.AiProvider\"\xec\x01\n\nAiProvider\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x02 \x01(\t\x12\x30\n\x04kind\x18\x03 \x01(\x0e\x32\".gatewright.wire.v1.AiProviderKind\x12\r\n\x05model\x18\x04 \x01(\t\x12\x0c\n\x04path\x18\x05 \x01(\t\x12\x13\n\x0bpath_prefix\x18\x06 \x01(\t\x12\x13\n\x0b\x61pi_version\x18\x07 \x01(\t\x12\x0f\n\x07project\x18\x08 \x01(\t\x12\x35\n\x07\x66ormats\x18\t \x03(\x0b\x32$.gatewright.wire.v1.AiProviderFormat\"L\n\x10\x41iProviderFormat\x12*\n\x04type\x18\x01 \x01(\x0e\x32\x1c.gatewright.wire.v1.AiFormat\x12\x0c\n\x04path\x18\x02 \x01(\t*\xde\x01\n\x08\x41iFormat\x12\x19\n\x15\x41I_FORMAT_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41I_FORMAT_COMPLETIONS\x10\x01\x12\x16\n\x12\x41I_FORMAT_MESSAGES\x10\x02\x12\x17\n\x13\x41I_FORMAT_RESPONSES\x10\x03\x12\x18\n\x14\x41I_FORMAT_EMBEDDINGS\x10\x04\x12#\n\x1f\x41I_FORMAT_ANTHROPIC_TOKEN_COUNT\x10\x05\x12\x16\n\x12\x41I_FORMAT_REALTIME\x10\x06\x12\x14\n\x10\x41I_FORMAT_RERANK\x10\x07*\xd4\x02\n\x0b\x41iRouteType\x12\x1d\n\x19\x41I_ROUTE_TYPE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x41I_ROUTE_TYPE_COMPLETIONS\x10\x01\x12\x1a\n\x16\x41I_ROUTE_TYPE_MESSAGES\x10\x02\x12\x1b\n\x17\x41I_ROUTE_TYPE_RESPONSES\x10\x03\x12\x1c\n\x18\x41I_ROUTE_TYPE_EMBEDDINGS\x10\x04\x12\'\n#AI_ROUTE_TYPE_ANTHROPIC_TOKEN_COUNT\x10\x05\x12\x1a\n\x16\x41I_ROUTE_TYPE_REALTIME\x10\x06\x12\x18\n\x14\x41I_ROUTE_TYPE_RERANK\x10\x07\x12\x18\n\x14\x41I_ROUTE_TYPE_MODELS\x10\x08\x12\x1d\n\x19\x41I_ROUTE_TYPE_PASSTHROUGH\x10\t\x12\x18\n\x14\x41I_ROUTE_TYPE_DETECT\x10\n*~\n\x13\x41iUnsupportedFields\x12%\n!AI_UNSUPPORTED_FIELDS_UNSPECIFIED\x10\x00\x12 \n\x1c\x41I_UNSUPPORTED_FIELDS_REJECT\x10\x01\x12\x1e\n\x1a\x41I_UNSUPPORTED_FIELDS_DROP\x10\x02*\x9b\x01\n\nGuardScope\x12\x1b\n\x17GUARD_SCOPE_UNSPECIFIED\x10\x00\x12\x1d\n\x19GUARD_SCOPE_SYSTEM_PROMPT\x10\x01\x12\x18\n\x14GUARD_SCOPE_MESSAGES\x10\x02\x12\x1a\n\x16GUARD_SCOPE_TOOL_INPUT\x10\x03\x12\x1b\n\x17GUARD_SCOPE_TOOL_OUTPUT\x10\x04*\xb6\x01\n\x0cGuardBuiltin\x12\x1d\n\x19GUARD_BUILTIN_UNSPECIFIED\x10\x00\x12\x15\n\x11GUARD_BUILTIN_SSN\x10\x01\x12\x1d\n\x19GUARD_BUILTIN_CREDIT_CARD\x10\x02\x12\x1e\n\x1aGUARD_BUILTIN_PHONE_NUMBER\x10\x03\x12\x17\n\x13GUARD_BUILTIN_EMAIL\x10\x04\x12\x18\n\x14GUARD_BUILTIN_CA_SIN\x10\x05*[\n\x0bGuardAction\x12\x1c\n\x18GUARD_ACTION_UNSPECIFIED\x10\x00\x12\x15\n\x11GUARD_ACTION_MASK\x10\x01\x12\x17\n\x13GUARD_ACTION_REJECT\x10\x02*\xf0\x01\n\x0e\x41iProviderKind\x12 \n\x1c\x41I_PROVIDER_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41I_PROVIDER_KIND_OPENAI\x10\x01\x12\x1e\n\x1a\x41I_PROVIDER_KIND_ANTHROPIC\x10\x02\x12\x1b\n\x17\x41I_PROVIDER_KIND_GEMINI\x10\x03\x12!\n\x1d\x41I_PROVIDER_KIND_AZURE_OPENAI\x10\x04\x12\"\n\x1e\x41I_PROVIDER_KIND_AZURE_FOUNDRY\x10\x05\x12\x1b\n\x17\x41I_PROVIDER_KIND_CUSTOM\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,34 +36,58 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BACKENDAI_MODELALIASESENTRY']._serialized_options = b'8\001'
   _globals['_BACKENDAI_ROUTESENTRY']._loaded_options = None
   _globals['_BACKENDAI_ROUTESENTRY']._serialized_options = b'8\001'
-  _globals['_AIFORMAT']._serialized_start=1379
-  _globals['_AIFORMAT']._serialized_end=1601
-  _globals['_AIROUTETYPE']._serialized_start=1604
-  _globals['_AIROUTETYPE']._serialized_end=1944
-  _globals['_AIUNSUPPORTEDFIELDS']._serialized_start=1946
-  _globals['_AIUNSUPPORTEDFIELDS']._serialized_end=2072
-  _globals['_AIPROVIDERKIND']._serialized_start=2075
-  _globals['_AIPROVIDERKIND']._serialized_end=2315
+  _globals['_AIFORMAT']._serialized_start=2786
+  _globals['_AIFORMAT']._serialized_end=3008
+  _globals['_AIROUTETYPE']._serialized_start=3011
+  _globals['_AIROUTETYPE']._serialized_end=3351
+  _globals['_AIUNSUPPORTEDFIELDS']._serialized_start=3353
+  _globals['_AIUNSUPPORTEDFIELDS']._serialized_end=3479
+  _globals['_GUARDSCOPE']._serialized_start=3482
+  _globals['_GUARDSCOPE']._serialized_end=3637
+  _globals['_GUARDBUILTIN']._serialized_start=3640
+  _globals['_GUARDBUILTIN']._serialized_end=3822
+  _globals['_GUARDACTION']._serialized_start=3824
+  _globals['_GUARDACTION']._serialized_end=3915
+  _globals['_AIPROVIDERKIND']._serialized_start=3918
+  _globals['_AIPROVIDERKIND']._serialized_end=4158
   _globals['_BACKENDAI']._serialized_start=86
-  _globals['_BACKENDAI']._serialized_end=692
-  _globals['_BACKENDAI_MODELALIASESENTRY']._serialized_start=561
-  _globals['_BACKENDAI_MODELALIASESENTRY']._serialized_end=612
-  _globals['_BACKENDAI_ROUTESENTRY']._serialized_start=614
-  _globals['_BACKENDAI_ROUTESENTRY']._serialized_end=692
-  _globals['_AIPROMPT']._serialized_start=694
-  _globals['_AIPROMPT']._serialized_end=799
-  _globals['_AIMESSAGE']._serialized_start=801
-  _globals['_AIMESSAGE']._serialized_end=843
-  _globals['_AIFIELD']._serialized_start=845
-  _globals['_AIFIELD']._serialized_end=884
-  _globals['_AITRANSFORMATION']._serialized_start=886
-  _globals['_AITRANSFORMATION']._serialized_end=939
-  _globals['_AIBACKEND']._serialized_start=941
-  _globals['_AIBACKEND']._serialized_end=997
-  _globals['_AIGROUP']._serialized_start=999
-  _globals['_AIGROUP']._serialized_end=1059
-  _globals['_AIPROVIDER']._serialized_start=1062
-  _globals['_AIPROVIDER']._serialized_end=1298
-  _globals['_AIPROVIDERFORMAT']._serialized_start=1300
-  _globals['_AIPROVIDERFORMAT']._serialized_end=1376
+  _globals['_BACKENDAI']._serialized_end=749
+  _globals['_BACKENDAI_MODELALIASESENTRY']._serialized_start=618
+  _globals['_BACKENDAI_MODELALIASESENTRY']._serialized_end=669
+  _globals['_BACKENDAI_ROUTESENTRY']._serialized_start=671
+  _globals['_BACKENDAI_ROUTESENTRY']._serialized_end=749
+  _globals['_AIPROMPTGUARD']._serialized_start=751
+  _globals['_AIPROMPTGUARD']._serialized_end=874
+  _globals['_GUARD']._serialized_start=877
+  _globals['_GUARD']._serialized_end=1292
+  _globals['_GUARDREJECTION']._serialized_start=1294
+  _globals['_GUARDREJECTION']._serialized_end=1348
+  _globals['_REGEXGUARD']._serialized_start=1351
+  _globals['_REGEXGUARD']._serialized_end=1481
+  _globals['_WEBHOOKGUARD']._serialized_start=1484
+  _globals['_WEBHOOKGUARD']._serialized_end=1640
+  _globals['_GUARDHEADERMATCH']._serialized_start=1642
+  _globals['_GUARDHEADERMATCH']._serialized_end=1717
+  _globals['_MODERATIONGUARD']._serialized_start=1719
+  _globals['_MODERATIONGUARD']._serialized_end=1823
+  _globals['_BEDROCKGUARD']._serialized_start=1825
+  _globals['_BEDROCKGUARD']._serialized_end=1948
+  _globals['_MODELARMORGUARD']._serialized_start=1951
+  _globals['_MODELARMORGUARD']._serialized_end=2099
+  _globals['_AIPROMPT']._serialized_start=2101
+  _globals['_AIPROMPT']._serialized_end=2206
+  _globals['_AIMESSAGE']._serialized_start=2208
+  _globals['_AIMESSAGE']._serialized_end=2250
+  _globals['_AIFIELD']._serialized_start=2252
+  _globals['_AIFIELD']._serialized_end=2291
+  _globals['_AITRANSFORMATION']._serialized_start=2293
+  _globals['_AITRANSFORMATION']._serialized_end=2346
+  _globals['_AIBACKEND']._serialized_start=2348
+  _globals['_AIBACKEND']._serialized_end=2404
+  _globals['_AIGROUP']._serialized_start=2406
+  _globals['_AIGROUP']._serialized_end=2466
+  _globals['_AIPROVIDER']._serialized_start=2469
+  _globals['_AIPROVIDER']._serialized_end=2705
+  _globals['_AIPROVIDERFORMAT']._serialized_start=2707
+  _globals['_AIPROVIDERFORMAT']._serialized_end=2783
 # @@protoc_insertion_point(module_scope)

@@ -39,6 +39,29 @@ class AiUnsupportedFields(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AI_UNSUPPORTED_FIELDS_REJECT: _ClassVar[AiUnsupportedFields]
     AI_UNSUPPORTED_FIELDS_DROP: _ClassVar[AiUnsupportedFields]
 
+class GuardScope(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GUARD_SCOPE_UNSPECIFIED: _ClassVar[GuardScope]
+    GUARD_SCOPE_SYSTEM_PROMPT: _ClassVar[GuardScope]
+    GUARD_SCOPE_MESSAGES: _ClassVar[GuardScope]
+    GUARD_SCOPE_TOOL_INPUT: _ClassVar[GuardScope]
+    GUARD_SCOPE_TOOL_OUTPUT: _ClassVar[GuardScope]
+
+class GuardBuiltin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GUARD_BUILTIN_UNSPECIFIED: _ClassVar[GuardBuiltin]
+    GUARD_BUILTIN_SSN: _ClassVar[GuardBuiltin]
+    GUARD_BUILTIN_CREDIT_CARD: _ClassVar[GuardBuiltin]
+    GUARD_BUILTIN_PHONE_NUMBER: _ClassVar[GuardBuiltin]
+    GUARD_BUILTIN_EMAIL: _ClassVar[GuardBuiltin]
+    GUARD_BUILTIN_CA_SIN: _ClassVar[GuardBuiltin]
+
+class GuardAction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GUARD_ACTION_UNSPECIFIED: _ClassVar[GuardAction]
+    GUARD_ACTION_MASK: _ClassVar[GuardAction]
+    GUARD_ACTION_REJECT: _ClassVar[GuardAction]
+
 class AiProviderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     AI_PROVIDER_KIND_UNSPECIFIED: _ClassVar[AiProviderKind]
@@ -70,6 +93,20 @@ AI_ROUTE_TYPE_DETECT: AiRouteType
 AI_UNSUPPORTED_FIELDS_UNSPECIFIED: AiUnsupportedFields
 AI_UNSUPPORTED_FIELDS_REJECT: AiUnsupportedFields
 AI_UNSUPPORTED_FIELDS_DROP: AiUnsupportedFields
+GUARD_SCOPE_UNSPECIFIED: GuardScope
+GUARD_SCOPE_SYSTEM_PROMPT: GuardScope
+GUARD_SCOPE_MESSAGES: GuardScope
+GUARD_SCOPE_TOOL_INPUT: GuardScope
+GUARD_SCOPE_TOOL_OUTPUT: GuardScope
+GUARD_BUILTIN_UNSPECIFIED: GuardBuiltin
+GUARD_BUILTIN_SSN: GuardBuiltin
+GUARD_BUILTIN_CREDIT_CARD: GuardBuiltin
+GUARD_BUILTIN_PHONE_NUMBER: GuardBuiltin
+GUARD_BUILTIN_EMAIL: GuardBuiltin
+GUARD_BUILTIN_CA_SIN: GuardBuiltin
+GUARD_ACTION_UNSPECIFIED: GuardAction
+GUARD_ACTION_MASK: GuardAction
+GUARD_ACTION_REJECT: GuardAction
 AI_PROVIDER_KIND_UNSPECIFIED: AiProviderKind
 AI_PROVIDER_KIND_OPENAI: AiProviderKind
 AI_PROVIDER_KIND_ANTHROPIC: AiProviderKind
@@ -79,7 +116,7 @@ AI_PROVIDER_KIND_AZURE_FOUNDRY: AiProviderKind
 AI_PROVIDER_KIND_CUSTOM: AiProviderKind
 
 class BackendAi(_message.Message):
-    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields")
+    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields", "prompt_guard")
     class ModelAliasesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -102,6 +139,7 @@ class BackendAi(_message.Message):
     ROUTES_FIELD_NUMBER: _ClassVar[int]
     AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
     UNSUPPORTED_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_GUARD_FIELD_NUMBER: _ClassVar[int]
     prompt: AiPrompt
     defaults: _containers.RepeatedCompositeFieldContainer[AiField]
     overrides: _containers.RepeatedCompositeFieldContainer[AiField]
@@ -110,7 +148,110 @@ class BackendAi(_message.Message):
     routes: _containers.ScalarMap[str, AiRouteType]
     authorization: _traffic_pb2.Authorization
     unsupported_fields: AiUnsupportedFields
-    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ...) -> None: ...
+    prompt_guard: AiPromptGuard
+    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ..., prompt_guard: _Optional[_Union[AiPromptGuard, _Mapping]] = ...) -> None: ...
+
+class AiPromptGuard(_message.Message):
+    __slots__ = ("request", "response", "hold_back")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    HOLD_BACK_FIELD_NUMBER: _ClassVar[int]
+    request: _containers.RepeatedCompositeFieldContainer[Guard]
+    response: _containers.RepeatedCompositeFieldContainer[Guard]
+    hold_back: int
+    def __init__(self, request: _Optional[_Iterable[_Union[Guard, _Mapping]]] = ..., response: _Optional[_Iterable[_Union[Guard, _Mapping]]] = ..., hold_back: _Optional[int] = ...) -> None: ...
+
+class Guard(_message.Message):
+    __slots__ = ("regex", "webhook", "openai_moderation", "bedrock_guardrails", "google_model_armor", "response", "scope")
+    REGEX_FIELD_NUMBER: _ClassVar[int]
+    WEBHOOK_FIELD_NUMBER: _ClassVar[int]
+    OPENAI_MODERATION_FIELD_NUMBER: _ClassVar[int]
+    BEDROCK_GUARDRAILS_FIELD_NUMBER: _ClassVar[int]
+    GOOGLE_MODEL_ARMOR_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    SCOPE_FIELD_NUMBER: _ClassVar[int]
+    regex: RegexGuard
+    webhook: WebhookGuard
+    openai_moderation: ModerationGuard
+    bedrock_guardrails: BedrockGuard
+    google_model_armor: ModelArmorGuard
+    response: GuardRejection
+    scope: _containers.RepeatedScalarFieldContainer[GuardScope]
+    def __init__(self, regex: _Optional[_Union[RegexGuard, _Mapping]] = ..., webhook: _Optional[_Union[WebhookGuard, _Mapping]] = ..., openai_moderation: _Optional[_Union[ModerationGuard, _Mapping]] = ..., bedrock_guardrails: _Optional[_Union[BedrockGuard, _Mapping]] = ..., google_model_armor: _Optional[_Union[ModelArmorGuard, _Mapping]] = ..., response: _Optional[_Union[GuardRejection, _Mapping]] = ..., scope: _Optional[_Iterable[_Union[GuardScope, str]]] = ...) -> None: ...
+
+class GuardRejection(_message.Message):
+    __slots__ = ("message", "status_code")
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_CODE_FIELD_NUMBER: _ClassVar[int]
+    message: str
+    status_code: int
+    def __init__(self, message: _Optional[str] = ..., status_code: _Optional[int] = ...) -> None: ...
+
+class RegexGuard(_message.Message):
+    __slots__ = ("matches", "builtins", "action")
+    MATCHES_FIELD_NUMBER: _ClassVar[int]
+    BUILTINS_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    matches: _containers.RepeatedScalarFieldContainer[str]
+    builtins: _containers.RepeatedScalarFieldContainer[GuardBuiltin]
+    action: GuardAction
+    def __init__(self, matches: _Optional[_Iterable[str]] = ..., builtins: _Optional[_Iterable[_Union[GuardBuiltin, str]]] = ..., action: _Optional[_Union[GuardAction, str]] = ...) -> None: ...
+
+class WebhookGuard(_message.Message):
+    __slots__ = ("backend", "forward_header_matches", "failure_mode")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    FORWARD_HEADER_MATCHES_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_MODE_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    forward_header_matches: _containers.RepeatedCompositeFieldContainer[GuardHeaderMatch]
+    failure_mode: _traffic_pb2.FailureMode
+    def __init__(self, backend: _Optional[str] = ..., forward_header_matches: _Optional[_Iterable[_Union[GuardHeaderMatch, _Mapping]]] = ..., failure_mode: _Optional[_Union[_traffic_pb2.FailureMode, str]] = ...) -> None: ...
+
+class GuardHeaderMatch(_message.Message):
+    __slots__ = ("name", "exact", "regex")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    REGEX_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    exact: str
+    regex: str
+    def __init__(self, name: _Optional[str] = ..., exact: _Optional[str] = ..., regex: _Optional[str] = ...) -> None: ...
+
+class ModerationGuard(_message.Message):
+    __slots__ = ("backend", "model", "failure_mode")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_MODE_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    model: str
+    failure_mode: _traffic_pb2.FailureMode
+    def __init__(self, backend: _Optional[str] = ..., model: _Optional[str] = ..., failure_mode: _Optional[_Union[_traffic_pb2.FailureMode, str]] = ...) -> None: ...
+
+class BedrockGuard(_message.Message):
+    __slots__ = ("backend", "identifier", "version", "failure_mode")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_MODE_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    identifier: str
+    version: str
+    failure_mode: _traffic_pb2.FailureMode
+    def __init__(self, backend: _Optional[str] = ..., identifier: _Optional[str] = ..., version: _Optional[str] = ..., failure_mode: _Optional[_Union[_traffic_pb2.FailureMode, str]] = ...) -> None: ...
+
+class ModelArmorGuard(_message.Message):
+    __slots__ = ("backend", "template_id", "project_id", "location", "failure_mode")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_ID_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_ID_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_MODE_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    template_id: str
+    project_id: str
+    location: str
+    failure_mode: _traffic_pb2.FailureMode
+    def __init__(self, backend: _Optional[str] = ..., template_id: _Optional[str] = ..., project_id: _Optional[str] = ..., location: _Optional[str] = ..., failure_mode: _Optional[_Union[_traffic_pb2.FailureMode, str]] = ...) -> None: ...
 
 class AiPrompt(_message.Message):
     __slots__ = ("prepend", "append")

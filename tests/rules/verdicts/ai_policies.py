@@ -93,7 +93,16 @@ WEBHOOK = shape(
     first_of("forwardHeaderMatches", HEADER_MATCH, _WEBHOOK, backendRef=BACKEND_REF.least),
     enum("failureMode", ("FailClosed", "FailOpen"), _WEBHOOK),
 )
-MODERATION = shape({}, text("model", None, None, _MODERATION), nested("policies", SIMPLE, _MODERATION))
+_FAILS = X + "`failureMode` of guards that have none in the specification"
+_SCOPE = X + "which texts a guard judges"
+_SCOPES = ("SystemPrompt", "Messages", "ToolInput", "ToolOutput")
+_HELD = X + "how long a match may be, and so how much text of a stream waits"
+MODERATION = shape(
+    {},
+    text("model", None, None, _MODERATION),
+    nested("policies", SIMPLE, _MODERATION),
+    enum("failureMode", ("FailClosed", "FailOpen"), _FAILS),
+)
 
 
 def _required_texts(spec: str, *names: str) -> Rows:
@@ -106,12 +115,14 @@ BEDROCK = shape(
     {"identifier": "i", "version": "1", "region": "r"},
     _required_texts(_BEDROCK, "identifier", "version", "region"),
     nested("policies", SIMPLE, _BEDROCK),
+    enum("failureMode", ("FailClosed", "FailOpen"), _FAILS),
 )
 ARMOR = shape(
     {"templateId": "t", "projectId": "p"},
     _required_texts(_ARMOR, "templateId", "projectId"),
     short_string("location", _ARMOR),
     nested("policies", SIMPLE, _ARMOR),
+    enum("failureMode", ("FailClosed", "FailOpen"), _FAILS),
 )
 
 
@@ -131,7 +142,14 @@ _WAYS: Final[dict[str, tuple[Shape, str]]] = {
 def _guard(spec: str, *names: str) -> Shape:
     ways: dict[str, Any] = {name: _WAYS[name][0].least for name in names}
     below: list[Nested] = [alone(name, _WAYS[name][0], spec) for name in names]
-    return shape({"regex": {}}, exactly_one(spec, ways), *below, nested("response", _rejection(), _CUSTOM))
+    return shape(
+        {"regex": {}},
+        exactly_one(spec, ways),
+        *below,
+        nested("response", _rejection(), _CUSTOM),
+        items("scope", 1, 4, _SCOPE, "Messages"),
+        in_list("scope", enum("scope", _SCOPES, _SCOPE)),
+    )
 
 
 REQUEST_GUARD = _guard(_REQUEST, *_WAYS)
@@ -143,6 +161,9 @@ GUARD = shape(
     items("response", 1, 8, _GUARD_LIMIT, {"regex": {}}),
     first_of("response", RESPONSE_GUARD, _GUARDS),
     invalid("response", [{"openAIModeration": {}}], _RESPONSE),
+    *(valid("holdBack", good, _HELD) for good in (64, "64", "1Ki", "64Ki", 65536)),
+    *(invalid("holdBack", bad, _HELD, cel=False) for bad in (63, 65537, "65Ki", 0)),
+    *(invalid("holdBack", bad, _HELD) for bad in ("much", -1, True)),
 )
 
 # Fields of the body.

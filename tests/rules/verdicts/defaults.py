@@ -47,7 +47,12 @@ _GLOBAL = {
     "descriptors": [{"entries": [{"name": "n", "expression": "source.address"}]}],
 }
 _GUARDS = {
-    "request": [{"regex": {}, "response": {}}, {"googleModelArmor": {"templateId": "t", "projectId": "p"}}],
+    "request": [
+        {"regex": {}, "response": {}},
+        {"googleModelArmor": {"templateId": "t", "projectId": "p"}},
+        {"openAIModeration": {}},
+        {"bedrockGuardrails": {"identifier": "i", "version": "1", "region": "r"}},
+    ],
     "response": [
         {
             "webhook": {"backendRef": _REF, "forwardHeaderMatches": [{"name": "x-a", "value": "v"}]},
@@ -290,6 +295,15 @@ DEFAULTS: Final = (
             ),
             ("response[0].webhook.failureMode", "FailClosed", "`failureMode` (default `FailClosed`, rejects)"),
         )
+    ),
+    *(
+        _policy(
+            f"backend.ai.promptGuard.request[{place}.failureMode",
+            "FailClosed",
+            _FAIL_CLOSED,
+            backend={"ai": {"promptGuard": _GUARDS}},
+        )
+        for place in ("1].googleModelArmor", "2].openAIModeration", "3].bedrockGuardrails")
     ),
     _policy(
         "backend.mcp.guardrails.processors[0].remote.failureMode",

@@ -1,0 +1,96 @@
+"""A text without what patterns match in it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING
+
+from dataplane.guards.search import BOUND, PIECE, Search
+
+if TYPE_CHECKING:
+    from dataplane.guards.patterns import Pattern
+
+
+class Masker:
+    """One text that comes in pieces. What it gives in all does not depend on how the text was split.
+
+    Matches that overlap have the label of the one that begins first, of two that begin together that of the pattern
+    that stands first.
+    """
+
+    __slots__ = ("_covered", "_given", "_patterns", "_search", "masked")
+
+    def __init__(self, patterns: Sequence[Pattern], bound: int = BOUND) -> None:
+        self._patterns = patterns
+        self._search = Search(patterns, bound)
+        self._given = 0
+        """Up to where the text was given."""
+        self._covered = 0
+        """Up to where it is masked: the label was given."""
+        self.masked: Counter[bytes] = Counter()
+        """How often, by label."""
+
+    @property
+    def held(self) -> int:
+        return self._search.size - self._given
+
+    def feed(self, data: bytes, is_end: bool = False) -> Generator[None, None, bytes]:
+        """Yields between pieces of work. Answers what may be given now."""
+        given = []
+        for start in range(0, len(data) or 1, PIECE):
+            last = start + PIECE >= len(data)
+            decided = yield from self._search.feed(data[start : start + PIECE], is_end and last)
+            given.append(self._give(decided))
+        return b"".join(given)
+
+    def _give(self, decided: int) -> bytes:
+        search, parts = self._search, []
+        found = sorted(search.found, key=lambda each: (each.start, each.order))
+        search.found = [each for each in found if each.start >= decided]
+        for each in found[: len(found) - len(search.found)]:
+            if each.start >= self._covered:
+                parts.append(search.text(max(self._given, self._covered), each.start))
+                parts.append(self._patterns[each.order].label)
+                self.masked[parts[-1]] += 1
+                self._given = each.start
+            self._covered = max(self._covered, each.end)
+        start = max(self._given, self._covered)
+        if start < decided:
+            parts.append(search.text(start, decided))
+        self._given = max(self._given, decided)
+        search.forget(decided)
+        return b"".join(parts)
+
+
+def masked(patterns: Sequence[Pattern], text: bytes, bound: int = BOUND) -> bytes:
+    """A whole text at once."""
+    return finished(Masker(patterns, bound).feed(text, True))
+
+
+def finished(work: Generator[None, None, bytes]) -> bytes:
+    """Without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: bytes = end.value
+            return found
+
+
+def is_found(patterns: Sequence[Pattern], text: bytes, bound: int = BOUND) -> Generator[None, None, bool]:
+    """Whether any of them matches in a whole text, however long the match is. Yields between pieces of work."""
+    for pattern in patterns:
+        start, end = pattern.find(text, 0, len(text))
+        yield
+        if start >= 0 and pattern.check is None and end > start:
+            return True
+        if start < 0:
+            continue
+        search = Search((pattern,), bound)
+        for place in range(0, len(text), PIECE):
+            yield from search.feed(text[place : place + PIECE], place + PIECE >= len(text))
+            if search.found:
+                return True
+            search.forget(search.decided)
+    return False

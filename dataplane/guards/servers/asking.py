@@ -1,0 +1,81 @@
+"""A server is asked: by the calls of the exchange, within ten seconds, unless its backend says other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from dataplane.chain.calls import CallFailed, CallRequest, within
+from dataplane.guards.plan import Guard, Rejected
+from dataplane.guards.values import Action, Phase, Text
+from dataplane.guards.verdicts import PASSED, Unreadable, Verdict
+
+if TYPE_CHECKING:
+    from dataplane.chain.calls import Calls
+    from dataplane.exchange import Exchange
+    from dataplane.guards.judging import Count
+
+SECONDS: Final = 10.0
+"""For all of an answer (decisions, Callouts)."""
+MAX_ANSWER: Final = 8 * 1024 * 1024
+"""Bytes of an answer: it may hold all that was asked, escaped."""
+_LEAST, _MOST = 200, 299
+_LINES: Final = b"content-type: application/json\r\naccept: application/json\r\naccept-encoding: identity\r\n"
+_OURS: Final = frozenset(
+    (b"host", b"content-length", b"transfer-encoding", b"connection", b"content-type", b"accept", b"accept-encoding")
+)
+"""Headers that a call has of its own."""
+
+
+async def ask(
+    calls: Calls,
+    x: Exchange | None,
+    headers: Iterable[tuple[bytes, bytes]],
+    count: Count,
+    guard: Guard,
+    phase: Phase,
+    texts: Sequence[Text],
+) -> Verdict:
+    """`headers`: of the client's request. Raises `Rejected`: the guard rejects, or it cannot be asked and fails
+    closed."""
+    server = guard.server
+    assert server is not None  # who asks has looked
+    try:
+        verdict = await _asked(calls, x, headers, guard, phase, texts)
+    except (CallFailed, Unreadable) as error:
+        count(guard, phase, Action.FAIL_OPEN if server.fails_open else Action.UNAVAILABLE)
+        if server.fails_open:
+            return PASSED
+        raise Rejected(guard, str(error), is_unavailable=True) from None
+    if verdict.is_rejected:
+        count(guard, phase, Action.REJECT)
+        raise Rejected(guard, "it rejects", message=verdict.message, status=verdict.status)
+    changed = verdict.texts is not None and [*verdict.texts] != [each.text for each in texts]
+    count(guard, phase, Action.MASK if changed else Action.ALLOW)
+    return verdict
+
+
+async def _asked(
+    calls: Calls,
+    x: Exchange | None,
+    headers: Iterable[tuple[bytes, bytes]],
+    guard: Guard,
+    phase: Phase,
+    texts: Sequence[Text],
+) -> Verdict:
+    server = guard.server
+    assert server is not None  # as above
+    question = server.question(phase, texts)
+    passed = b"".join(
+        b"%b: %b\r\n" % (name, value)
+        for name, value in headers
+        if name.lower() not in _OURS and server.forwards(name.lower(), value)
+    )
+    request = CallRequest(b"POST", question.target, headers=_LINES + passed, body=question.body)
+    plan = calls.plan(server.backend, x)
+    seconds = within(plan, SECONDS)
+    call = calls.open(plan, request, x=x, head_within=seconds, whole_within=seconds)
+    answer = await call.whole(MAX_ANSWER)
+    if not _LEAST <= answer.status <= _MOST:
+        raise Unreadable(f"it answers with {answer.status}")
+    return server.verdict(phase, texts, answer.body)
