@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from dataplane.backends.llm import facts, guarding
+from dataplane.backends.llm import facts, rejections
 from dataplane.backends.llm.guarded_streams import GuardedStream
 from dataplane.backends.terminating.contract import MOST_AHEAD
 from dataplane.guards.plan import Rejected
@@ -177,7 +177,7 @@ class GuardedTaker:
         except Rejected as rejected:
             if self._call is not None:
                 self._call.cancel()
-            return guarding.refused(self._form, Phase.RESPONSE, rejected)
+            return rejections.refused(self._form, Phase.RESPONSE, rejected)
         finally:
             self._is_passing = True  # whoever still brings something brings it for nobody
             if self._is_finished:
@@ -238,8 +238,8 @@ class GuardedTaker:
             if not self._out.has_begun:
                 raise
             x: LlmExchange = self.x  # type: ignore[assignment]  # the exchange, of which both are a part
-            x.reason, x.detail = guarding.reason(rejected), rejected.detail
-            self._out.give(guarding.event(self._form, rejected, events.next_number))
+            x.reason, x.detail = rejections.reason(rejected), rejected.detail
+            self._out.give(rejections.event(self._form, rejected, events.next_number))
             while await self._received():
                 pass  # usage comes at the end, and is read by the call
             self._lost = ""

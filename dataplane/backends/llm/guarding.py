@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from dataplane.chain.replies import made
+from dataplane.backends.llm import rejections
+from dataplane.backends.llm.guarded_answers import GuardedTaker
 from dataplane.guards.judging import Judge
 from dataplane.guards.plan import Guard, Guards, Rejected
 from dataplane.guards.values import Action, Phase
 from dataplane.http.heads import Head
-from dataplane.llm import errors
 from dataplane.llm.body import Malformed
 from dataplane.llm.routes import CHATS, Format
 from dataplane.llm.texts import FIELDS, Asked
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.terminator import Terminator
     from dataplane.chain.reply import Reply
     from dataplane.llm.body import Body
-    from dataplane.llm.routes import RouteType
-
-REASONS: Final = {Phase.REQUEST: "PromptRejected", Phase.RESPONSE: "AnswerRejected"}
-UNAVAILABLE: Final = "GuardUnavailable"
 
 
 def judge(x: LlmExchange, guards: Guards, phase: Phase, block: bytes) -> Judge:
@@ -79,7 +75,7 @@ async def judged(
     except Malformed as error:
         return visit.refused("LlmBadRequest", str(error), error.field)
     except Rejected as rejected:
-        return refused(visit.route, Phase.REQUEST, rejected)
+        return rejections.refused(visit.route, Phase.REQUEST, rejected)
     for slot, text in zip(slots, said, strict=True):
         slot.put(text)
     asked.write(msgspec.json.encode)
@@ -89,29 +85,12 @@ async def judged(
         return visit.refused("LlmBadRequest", str(error), error.field)
 
 
-def reason(rejected: Rejected, phase: Phase = Phase.RESPONSE) -> str:
-    return UNAVAILABLE if rejected.is_unavailable else REASONS[phase]
-
-
 def taker(visit: Visit, out: Terminator, form: Format, known: Facts) -> Taker:
     """Who takes the answer: guards, where there are some, and behind them the client."""
     all_guards = visit.policies.policy.guards
     guards = of_form(all_guards.response, form)
     if not guards or form is Format.EMBEDDINGS:  # of embeddings there is no text
         return out
-    from dataplane.backends.llm.guarded_answers import GuardedTaker  # loaded late, it imports this
-
     log = log_of(visit.x)  # type: ignore[arg-type]  # the exchange, of which a part is known
     judge_ = judge(visit.x, replace(all_guards, response=guards), Phase.RESPONSE, out.block)
     return GuardedTaker(out, judge_, form, known, log is not None and log.reads_answers)
-
-
-def refused(route: RouteType, phase: Phase, rejected: Rejected) -> Reply:
-    """In the shape of the API that was called, with the guard's own status and its message, verbatim."""
-    row = made(reason(rejected, phase), rejected.detail)
-    return errors.refused(route, replace(row, status=rejected.status), rejected.message)
-
-
-def event(route: RouteType, rejected: Rejected, number: int) -> bytes:
-    """The last event of a stream whose answer is rejected. `number`: of it, where the format counts them."""
-    return errors.event(route, rejected.status, reason(rejected), rejected.message, number)
