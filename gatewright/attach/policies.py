@@ -179,7 +179,6 @@ POLICIES: Final[tuple[Policy, ...]] = (
         early=True,
         security=True,
         conditional=True,
-        waits=(Waits(reason=_CALLS),),
     ),
     Policy(
         name="transformation",

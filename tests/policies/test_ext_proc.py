@@ -1,12 +1,11 @@
-"""External processing is not supported, and nothing that it covers is served without it."""
+"""External processing from YAML to what a request gets: nothing that it covers is served without its server."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from gatewright.api.standalone import standalone
+from gatewright.wire.v1 import traffic_pb2
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.policy_run import served
 from tests.outside.dialects.objects import GATEWAY, SHOP
@@ -25,10 +24,13 @@ spec:
 CORE = "group: gateway.networking.k8s.io"
 PROCESSOR = "backendRef: {name: shop, port: 80}"
 SETTINGS = {
-    "plain": f"extProc: {{{PROCESSOR}}}",
-    "conditional": f"extProc: {{conditional: [{{condition: 'false', policy: {{{PROCESSOR}}}}}]}}",
-    "with a mistake": "extProc: {backendRef: 7}",
+    "plain": (f"extProc: {{{PROCESSOR}}}", 500),
+    "conditional": (f"extProc: {{conditional: [{{condition: 'true', policy: {{{PROCESSOR}}}}}]}}", 500),
+    "for nobody": (f"extProc: {{conditional: [{{condition: 'false', policy: {{{PROCESSOR}}}}}]}}", 200),
+    "of nobody": ("extProc: {backendRef: {name: none, port: 80}}", 503),
+    "with a mistake": ("extProc: {backendRef: 7}", 503),
 }
+"""Of the server that the tests have, no answer comes; one that is not there makes the policy unusable."""
 
 
 def policy(target: str, settings: str, name: str = "scan") -> str:
@@ -42,45 +44,51 @@ spec:
 """
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize(("settings", "status"), SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize(
-    ("target", "statuses"),
+    ("target", "covers"),
     [
-        ("kind: Gateway, name: web", (503, 503)),
-        ("kind: Gateway, name: web, sectionName: http", (503, 503)),
-        ("kind: HTTPRoute, name: shop", (503, 503)),
-        ("kind: HTTPRoute, name: shop, sectionName: pay", (200, 503)),
+        ("kind: Gateway, name: web", (True, True)),
+        ("kind: Gateway, name: web, sectionName: http", (True, True)),
+        ("kind: HTTPRoute, name: shop", (True, True)),
+        ("kind: HTTPRoute, name: shop, sectionName: pay", (False, True)),
     ],
 )
-def test_what_it_covers_is_refused(settings: str, target: str, statuses: tuple[int, int]) -> None:
+def test_what_it_covers_is_not_served_without(
+    settings: str, status: int, target: str, covers: tuple[bool, bool]
+) -> None:
     planes = BothPlanes("")
     planes.save("---\n".join((WORLD, policy(target, settings))))
-    assert (planes.ask("/open")[0], planes.ask("/")[0]) == statuses
-    assert len(planes.reached()) == statuses.count(200)
+    statuses = [status if is_covered else 200 for is_covered in covers]
+    assert [planes.ask("/open")[0], planes.ask("/")[0]] == statuses
 
 
 def test_before_routing_too() -> None:
-    planes = BothPlanes(WORLD + "---\n" + policy("kind: Gateway, name: web", f"phase: PreRouting, {SETTINGS['plain']}"))
-    assert (planes.ask("/open")[0], planes.ask("/")[0]) == (503, 503)
+    text = policy("kind: Gateway, name: web", f"phase: PreRouting, {SETTINGS['plain'][0]}")
+    planes = BothPlanes(WORLD + "---\n" + text)
+    assert (planes.ask("/open")[0], planes.ask("/")[0]) == (500, 500)
 
 
-def test_the_condition_says_it_and_without_the_policy_requests_are_served() -> None:
-    planes = BothPlanes(WORLD + "---\n" + policy("kind: HTTPRoute, name: shop", SETTINGS["plain"]))
-    assert planes.ask("/")[0] == 503
-    (accepted, *_) = planes.world.conditions("GatewayPolicy", "scan")
-    assert accepted == (
-        "Accepted=False Invalid (0): not supported yet: spec.traffic.extProc; what extProc would guard is refused"
-    )
+def test_a_server_that_is_not_there_is_said_by_the_condition() -> None:
+    planes = BothPlanes(WORLD + "---\n" + policy("kind: HTTPRoute, name: shop", SETTINGS["of nobody"][0]))
+    conditions = planes.world.conditions("GatewayPolicy", "scan")
+    said = "PartiallyValid (0): what these cover is refused: extProc: backendRef: BackendNotFound"
+    assert any(said in each for each in conditions), conditions
     planes.remove("GatewayPolicy", "scan")
     assert planes.ask("/")[0] == 200
 
 
-def test_a_file_with_it_gives_no_resources() -> None:
-    loaded = standalone.load(served("policies: {extProc: {host: '127.0.0.1:9002'}}"), "config.yaml")
-    (problem,) = loaded.problems
-    assert problem.unsupported and problem.path.endswith("policies.extProc") and not loaded.resources
+OPTIONS = """{
+  host: '127.0.0.1:9002', requestAttributes: {path: request.path},
+  processingOptions: {requestBodyMode: Buffered, responseBodyMode: None, allowModeOverride: true},
+}"""
 
 
-def test_the_page_says_what_the_condition_says(root: Path) -> None:
-    page = " ".join((root / "docs/policies/ext_proc.md").read_text().split())
-    assert "not supported yet: spec.traffic.extProc; what extProc would guard is refused" in page
+def test_of_the_file_too() -> None:
+    loaded = standalone.load(served(f"policies: {{extProc: {OPTIONS}}}"), "config.yaml")
+    assert not loaded.problems, loaded.problems
+    (found,) = (each.ext_proc for of in loaded.resources for each in of.route.policies if each.HasField("ext_proc"))
+    options = found.processing_options
+    modes = (options.request_body_mode, options.response_body_mode, options.allow_mode_override)
+    assert modes == (traffic_pb2.BODY_MODE_BUFFERED, traffic_pb2.BODY_MODE_NONE, True)
+    assert found.backend and dict(found.request_attributes) == {"path": "request.path"}

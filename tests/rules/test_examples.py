@@ -80,14 +80,8 @@ def test_policy_page(page: Path, tmp_path: Path) -> None:
         (tmp_path / f"{number}.yaml").write_text(whole(block, number))
     assert blocks(page)
     run = lint(*sorted(tmp_path.iterdir()))  # parts of something bigger: as files, not as a folder
-    if page.stem in REFUSED:
-        assert run.returncode == 1 and "1 error, 1 not supported yet" in run.stdout, run.stdout + run.stderr
-    else:
-        assert run.returncode == 0, run.stdout + run.stderr
+    assert run.returncode == 0, run.stdout + run.stderr
 
-
-REFUSED = frozenset({"ext_proc"})
-"""Pages of policies that refuse what they cover, until they are supported."""
 
 POLICY = """\
 apiVersion: gatewright.dev/v1alpha1

@@ -73,6 +73,7 @@ HOMES: Final = {
             "dataplane/chain/grpc*",
             "dataplane/export/*",
             "dataplane/filters/steps/ext_auth/grpc*",
+            "dataplane/filters/steps/ext_proc/*",
             "dataplane/filters/steps/rate_limit/*",
             "dataplane/http/grpc*.py",
             "dataplane/proxy/*grpc_calls.py",

@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 6,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 308,
+    "GatewayPolicy": 283,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 581,
     "GatewayParameters": 6,
-    STANDALONE: 60,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 58,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,
@@ -195,7 +195,6 @@ TARGET = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r"
 
 
 GATEWAY = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"}
-PROCESSOR = {"backendRef": {"name": "s", "port": 80}}
 
 
 @pytest.mark.parametrize(
@@ -210,11 +209,11 @@ PROCESSOR = {"backendRef": {"name": "s", "port": 80}}
             "GatewayPolicy",
             {
                 "targetRefs": [TARGET],
-                "traffic": {"extProc": PROCESSOR, "csrf": {}},
+                "traffic": {"rateLimit": {"local": [{"tokens": 1, "unit": "Hours"}]}, "csrf": {}},
                 "backend": {"ai": {"promptCaching": {}}},
             },
             "unsupported",
-            ["spec.traffic.extProc", "spec.backend.ai.promptCaching"],
+            ["spec.traffic.rateLimit.local[0].tokens", "spec.backend.ai.promptCaching"],
         ),
         ("GatewayParameters", {"shutdown": {"min": 1, "max": 2}}, "valid", []),
         ("GatewayParameters", {}, "valid", []),
@@ -229,7 +228,6 @@ def test_verdicts(kind: str, spec: dict[str, Any], verdict: str, paths: list[str
 @pytest.mark.parametrize(
     ("policies", "path"),
     [
-        ("{extProc: {host: 'a:1'}}", "extProc"),
         ("{rateLimit: {local: [{tokens: 5, unit: Seconds}]}}", "rateLimit.local[0].tokens"),
     ],
 )

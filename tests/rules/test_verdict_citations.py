@@ -26,7 +26,9 @@ OTHERS = ("Kubernetes", "Gatewright extension")
 
 ANYTHING = "<any field>"
 
-FREE = re.compile(r"\b(metadata|methods|routes|requestMetadata|addRequestHeaders|responseMetadata)\.[^.]+$")
+FREE = re.compile(
+    r"\b(metadata|methods|routes|requestAttributes|requestMetadata|addRequestHeaders|responseMetadata)\.[^.]+$"
+)
 """Paths that end in the key of a map."""
 
 NO_FIELDS = {

@@ -232,7 +232,9 @@ RULES: Final[dict[type[BaseModel], tuple[Rule, ...]]] = {
     transformation.RequestTransform: _HEADER_EDITS,
     transformation.ResponseTransform: _HEADER_EDITS,
     transformation.TransformationOrConditional: _or_conditional(("request", "response"), (), ()),
-    ext_proc.ExtProcOrConditional: _or_conditional(("backendRef", "processingOptions"), ("backendRef",), ()),
+    ext_proc.ExtProcOrConditional: _or_conditional(
+        ("backendRef", "processingOptions", "requestAttributes"), ("backendRef",), ()
+    ),
     ext_auth.ExtAuth: _EXT_AUTH,
     ext_auth.ExtAuthOrConditional: _or_conditional(
         ("backendRef", "failureMode", "grpc", "http", "forwardBody", "cache"), ("backendRef",), _EXT_AUTH

@@ -315,6 +315,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     # Of a route's own filter alone, which `to_wire` lowers.
     ("ExtAuthHttp", "all_response_headers"): _nothing,
     ("ExtAuthGrpc", "allowed_headers"): _nothing,
+    ("ExtProc", "backend"): _nothing,
     ("GlobalRateLimit", "backend"): _nothing,
     ("RateLimit", "remote"): attrgetter("global_"),
     ("Otlp", "backend"): _nothing,

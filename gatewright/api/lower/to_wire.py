@@ -279,12 +279,12 @@ def _one_reference(model: Any, message: Any, references: References) -> _Reasons
     yield from _backend("backendRef", model, message, references)
 
 
-def _ext_auth_references(model: Any, message: Any, references: References, path: str = "") -> _Reasons:
+def _server_references(model: Any, message: Any, references: References, path: str = "") -> _Reasons:
     if model.backend_ref is not None:
         yield from _backend(f"{path}backendRef", model, message, references)
     for index, item in enumerate(getattr(model, "conditional", None) or ()):
         below = f"{path}conditional[{index}].policy."
-        yield from _ext_auth_references(item.policy, message.conditional[index].policy, references, below)
+        yield from _server_references(item.policy, message.conditional[index].policy, references, below)
 
 
 def _rate_limit_references(model: Any, message: Any, references: References, path: str = "") -> _Reasons:
@@ -397,9 +397,10 @@ def _api_key_references(model: Any, message: Any, references: References) -> _Re
 _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "request_mirror": _one_reference,
     "backend_tunnel": _one_reference,
-    "ext_auth": _ext_auth_references,
+    "ext_auth": _server_references,
+    "ext_proc": _server_references,
     "rate_limit": _rate_limit_references,
-    "backend_ext_auth": _ext_auth_references,
+    "backend_ext_auth": _server_references,
     "jwt_authentication": _jwt_references,
     "basic_authentication": _basic_references,
     "api_key_authentication": _api_key_references,

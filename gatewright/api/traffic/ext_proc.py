@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field
+
+from gatewright.api.schema.cel_field import RequestExpression
 from gatewright.api.schema.fields import Boolean
 from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
@@ -37,6 +40,8 @@ class _ExtProcFields(RuledModel):
     """The processor: a Service or GatewayBackend."""
     processing_options: ProcessingOptions | None = None
     """Which parts of an exchange the processor sees."""
+    request_attributes: Annotated[dict[str, RequestExpression], Field(max_length=64)] | None = None
+    """Sent as attributes with the first message. Gatewright extension."""
 
 
 class ExtProc(_ExtProcFields):

@@ -48,6 +48,20 @@ class FailureMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     FAILURE_MODE_UNSPECIFIED: _ClassVar[FailureMode]
     FAILURE_MODE_FAIL_CLOSED: _ClassVar[FailureMode]
     FAILURE_MODE_FAIL_OPEN: _ClassVar[FailureMode]
+
+class BodyMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    BODY_MODE_UNSPECIFIED: _ClassVar[BodyMode]
+    BODY_MODE_NONE: _ClassVar[BodyMode]
+    BODY_MODE_BUFFERED: _ClassVar[BodyMode]
+    BODY_MODE_BUFFERED_PARTIAL: _ClassVar[BodyMode]
+    BODY_MODE_FULL_DUPLEX_STREAMED: _ClassVar[BodyMode]
+
+class SendMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SEND_MODE_UNSPECIFIED: _ClassVar[SendMode]
+    SEND_MODE_SEND: _ClassVar[SendMode]
+    SEND_MODE_SKIP: _ClassVar[SendMode]
 ACTION_UNSPECIFIED: Action
 ACTION_ALLOW: Action
 ACTION_DENY: Action
@@ -72,6 +86,14 @@ HOST_REWRITE_MODE_NONE: HostRewriteMode
 FAILURE_MODE_UNSPECIFIED: FailureMode
 FAILURE_MODE_FAIL_CLOSED: FailureMode
 FAILURE_MODE_FAIL_OPEN: FailureMode
+BODY_MODE_UNSPECIFIED: BodyMode
+BODY_MODE_NONE: BodyMode
+BODY_MODE_BUFFERED: BodyMode
+BODY_MODE_BUFFERED_PARTIAL: BodyMode
+BODY_MODE_FULL_DUPLEX_STREAMED: BodyMode
+SEND_MODE_UNSPECIFIED: SendMode
+SEND_MODE_SEND: SendMode
+SEND_MODE_SKIP: SendMode
 
 class HeaderValue(_message.Message):
     __slots__ = ("name", "value")
@@ -468,6 +490,47 @@ class ConditionalExtAuth(_message.Message):
     policy: ExtAuth
     def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[ExtAuth, _Mapping]] = ...) -> None: ...
 
+class ProcessingOptions(_message.Message):
+    __slots__ = ("request_body_mode", "response_body_mode", "request_header_mode", "response_header_mode", "request_trailer_mode", "response_trailer_mode", "allow_mode_override")
+    REQUEST_BODY_MODE_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_BODY_MODE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_HEADER_MODE_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_HEADER_MODE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_TRAILER_MODE_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_TRAILER_MODE_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_MODE_OVERRIDE_FIELD_NUMBER: _ClassVar[int]
+    request_body_mode: BodyMode
+    response_body_mode: BodyMode
+    request_header_mode: SendMode
+    response_header_mode: SendMode
+    request_trailer_mode: SendMode
+    response_trailer_mode: SendMode
+    allow_mode_override: bool
+    def __init__(self, request_body_mode: _Optional[_Union[BodyMode, str]] = ..., response_body_mode: _Optional[_Union[BodyMode, str]] = ..., request_header_mode: _Optional[_Union[SendMode, str]] = ..., response_header_mode: _Optional[_Union[SendMode, str]] = ..., request_trailer_mode: _Optional[_Union[SendMode, str]] = ..., response_trailer_mode: _Optional[_Union[SendMode, str]] = ..., allow_mode_override: _Optional[bool] = ...) -> None: ...
+
 class ExtProc(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("backend", "processing_options", "request_attributes", "conditional")
+    class RequestAttributesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    PROCESSING_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONAL_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    processing_options: ProcessingOptions
+    request_attributes: _containers.ScalarMap[str, str]
+    conditional: _containers.RepeatedCompositeFieldContainer[ConditionalExtProc]
+    def __init__(self, backend: _Optional[str] = ..., processing_options: _Optional[_Union[ProcessingOptions, _Mapping]] = ..., request_attributes: _Optional[_Mapping[str, str]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalExtProc, _Mapping]]] = ...) -> None: ...
+
+class ConditionalExtProc(_message.Message):
+    __slots__ = ("condition", "policy")
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    condition: str
+    policy: ExtProc
+    def __init__(self, condition: _Optional[str] = ..., policy: _Optional[_Union[ExtProc, _Mapping]] = ...) -> None: ...

@@ -152,9 +152,9 @@ ENVOY = (
         servers={AT: "HTTP/1.1 503 Service Unavailable"},
     ),
     Row(
-        "Envoy", "ext_proc", "a server that changes requests", "`traffic.extProc`, not yet",
+        "Envoy", "ext_proc", "a server that changes requests", "`traffic.extProc`",
         BASE + ALL + policy("    extProc: {backendRef: {name: shop, port: 80}}"),
-        verdict="not yet: spec.traffic.extProc",
+        asks=(Ask("GET /", 500),),
     ),
     Row(
         "Envoy", "grpc routes", "gRPC by service and method", "GRPCRoute",
@@ -288,7 +288,7 @@ stringData: {ann: k-123}
     ),
     Row(
         "Kong", "plugin rate-limiting, policy: redis", "one count for all proxies",
-        "`traffic.rateLimit.global`, not yet",
+        "`traffic.rateLimit.global`",
         BASE + ALL + policy("""
     rateLimit:
       global:
@@ -296,7 +296,7 @@ stringData: {ann: k-123}
         domain: shop
         descriptors: [{entries: [{name: path, expression: request.path}]}]
 """),
-        verdict="not yet: spec.traffic.rateLimit.global",
+        asks=(Ask("GET /", 500),),
     ),
 )  # fmt: skip
 

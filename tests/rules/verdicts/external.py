@@ -132,11 +132,17 @@ OPTIONS = shape(
 )
 
 
+_ATTRIBUTES = D + "`extProc.requestAttributes`"
+
+
 def _ext_proc() -> list[Case | Nested | Rows]:
     return [
         required("backendRef", _PROC),
         nested("backendRef", BACKEND_REF, _PROC),
         nested("processingOptions", OPTIONS, _PROC),
+        valid("requestAttributes", {"a": "request.path"}, _ATTRIBUTES),
+        entries("requestAttributes", 0, 64, _ATTRIBUTES, "request.path"),
+        expression("requestAttributes.k", _ATTRIBUTES, "request.path"),
     ]
 
 

@@ -273,8 +273,11 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ("timeouts:", "timeout:", [f'{ROUTE.format(22)}policies.timeout: unknown field; did you mean "timeouts"?']),
         (
             "retry: {attempts: 2, codes: [503]}",
-            "extProc: {host: \"a:1\"}",
-            [f"{ROUTE.format(23)}policies.extProc: not supported yet: remove extProc to have the rest accepted"],
+            "rateLimit: {local: [{tokens: 1, unit: Hours}]}",
+            [
+                f"{ROUTE.format(23)}policies.rateLimit.local[0].tokens: not supported yet: remove tokens to have the"
+                " rest accepted"
+            ],
         ),
         (
             "protocol: HTTP",

@@ -192,7 +192,6 @@ NAME_ONE = "exactly one of host, backend must be set"
             "{tunnel: {backend: auth, policies: {tunnel: {backend: auth}}}}",
             ["policies.tunnel.policies.tunnel: unknown field; fields here: auth, http, tcp, tls"],
         ),
-        ("{extProc: {conditional: [{policy: {backend: auth}}]}}", []),
         (
             f"{{extProc: {{conditional: [{', '.join(['{policy: {backend: auth}}'] * 3)}]}}}}",
             [
@@ -229,7 +228,6 @@ NAME_ONE = "exactly one of host, backend must be set"
                 ' "llm" has none'
             ],
         ),
-        ("{extProc: {backend: llm}}", []),
         ("{requestMirror: {backend: auth}, requestRedirect: {}}", [
             "policies.requestMirror: cannot be used together with requestRedirect"
         ]),

@@ -88,9 +88,11 @@ def test_a_response_buffer_of_nothing_still_reads() -> None:
 # --- what no proxy does yet, and words of a newer language
 
 
-def test_a_processor_is_refused_and_never_passed_by() -> None:
-    with pytest.raises(Refused, match="not supported yet"):
+def test_a_processor_that_cannot_be_asked_is_refused() -> None:
+    with pytest.raises(Refused, match="there is no processor"):
         ext_proc.build(traffic_pb2.ExtProc(), env())
+    with pytest.raises(Refused, match="reaches no other services"):
+        ext_proc.build(traffic_pb2.ExtProc(backend="b"), env())
 
 
 NEWER: Any = 99

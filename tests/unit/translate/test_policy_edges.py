@@ -353,7 +353,7 @@ def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> Non
 
 
 def test_what_is_withdrawn_takes_no_field_from_others() -> None:
-    old = policy("a", ON_GATEWAY, "timeouts: {request: 1s}, extProc: {backendRef: {name: s, port: 1}}")
+    old = policy("a", ON_GATEWAY, "timeouts: {request: 1s}, rateLimit: {local: [{tokens: 1, unit: Hours}]}")
     made = world(CLASS, GATEWAY, old, policy("b", ON_GATEWAY, "timeouts: {request: 2s}"))
     assert made.conditions("GatewayPolicy", "b") == FINE
 

@@ -16,7 +16,7 @@ from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, ROUTE, SERVICE, policy, world
 
-NOT_SUPPORTED = "csrf: {}, timeouts: {request: 9s}, extProc: {backendRef: {name: s, port: 1}}"
+NOT_SUPPORTED = "csrf: {}, timeouts: {request: 9s}, rateLimit: {local: [{tokens: 1, unit: Hours}]}"
 FINE = ["Accepted=True Accepted (1)", "Attached=True Attached (1)", "ResolvedRefs=True ResolvedRefs (1)"]
 
 
@@ -42,12 +42,12 @@ def read(*texts: str) -> World:
 
 def test_guards_of_a_policy_with_a_setting_that_is_not_supported() -> None:
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, NOT_SUPPORTED))
-    assert sent(made).keys() == {"csrf", "ext_proc"}
+    assert sent(made).keys() == {"csrf", "rate_limit"}
+    why = "not supported yet: spec.traffic.rateLimit.local[0].tokens"
     for guard in sent(made).values():
-        assert guard.places and guard.order and guard.invalid == "not supported yet: spec.traffic.extProc"
+        assert guard.places and guard.order and guard.invalid == why
     assert made.conditions("GatewayPolicy", "a") == [
-        "Accepted=False Invalid (1): not supported yet: spec.traffic.extProc; what csrf, extProc would guard is"
-        " refused",
+        f"Accepted=False Invalid (1): {why}; what csrf, rateLimit would guard is refused",
         "Attached=True Attached (1)",
         "ResolvedRefs=Unknown Pending (1): not examined, because the policy is not accepted",
     ]
@@ -63,10 +63,7 @@ FRONTEND = {
 """Guards of `frontend` to their name on the wire, a value, and one that nobody knows."""
 
 
-PROCESSOR = """traffic:
-    extProc:
-      backendRef: {name: s, port: 1}
-"""
+TOKENS = "traffic: {rateLimit: {local: [{tokens: 1, unit: Hours}]}}"
 """Settings that do not work yet: one that guards nothing, and a guard."""
 
 
@@ -90,7 +87,7 @@ def test_a_guard_of_frontend_that_cannot_be_read_is_sent_as_impossible(name: str
 
 
 @pytest.mark.parametrize("name", FRONTEND)
-@pytest.mark.parametrize(("lacking", "closed"), [(PROCESSOR, {"ext_proc"})])
+@pytest.mark.parametrize(("lacking", "closed"), [(TOKENS, {"rate_limit"})])
 def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
     name: str, lacking: str, closed: set[str]
 ) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from google.protobuf.struct_pb2 import Struct
-
 from dataplane.chain import expressions
-from gatewright.cel.budget import START
-from gatewright.cel.errors import CelError
-from gatewright.cel.functions import json_text
+from dataplane.chain.structs import NO_STRUCT, json_of, struct
 from gatewright.wire.external import ext_authz_pb2 as pb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from google.protobuf.struct_pb2 import Struct
 
     from dataplane.exchange import Exchange
     from dataplane.http.heads import Head
@@ -29,11 +26,6 @@ PARTIAL: Final = "x-envoy-auth-partial-body"
 """Whether the body is cut off. Ours is whole, or the request is refused."""
 _JOINED_BY: Final = {"cookie": "; "}
 """Values of one name in one text (RFC 9110 5.3, RFC 9113 8.2.3); others by a comma."""
-MOST_LEVELS: Final = 16
-"""Of a value in request metadata. Readers of messages refuse deeper ones (protobuf: 100 levels, of which a level of
-JSON takes three), so that a client could make the server fail, and with it a policy that fails open."""
-_NO_MESSAGE: Final = (CelError, ValueError, OverflowError)
-"""A value that no message can hold: numbers of messages are doubles."""
 NANOSECONDS: Final = 1_000_000_000
 
 
@@ -88,37 +80,16 @@ class CheckRequests:
             if claims is not None:
                 payload = {name: value for name, value in claims.items() if name != "rawToken"}
                 try:
-                    yield OF_JWT, _struct({PAYLOAD: _json(payload)})
-                except _NO_MESSAGE:
+                    yield OF_JWT, struct({PAYLOAD: json_of(payload)})
+                except NO_STRUCT:
                     return  # claims that no message can hold: the name is absent
         for name, program in self._metadata:
             try:
-                value = _json(program.evaluate(x))
-                struct = _struct(value if isinstance(value, dict) else {"value": value})
-            except _NO_MESSAGE:
+                value = json_of(program.evaluate(x))
+                made = struct(value if isinstance(value, dict) else {"value": value})
+            except NO_STRUCT:
                 continue  # no value, or one that no message can hold: the name is absent
-            yield name, struct
-
-
-def _json(value: Any) -> Any:
-    """Raises CelError for what JSON has not."""
-    return json.loads(json_text.write(list(START), value))
-
-
-def _struct(value: dict[str, Any]) -> Struct:
-    """Raises ValueError for half of a surrogate pair, and for more levels than may be."""
-    if _is_deeper(value, MOST_LEVELS):
-        raise ValueError("too many levels")
-    struct = Struct()
-    struct.update(value)
-    return struct
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    below = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deeper(each, levels - 1) for each in below)
+            yield name, made
 
 
 def _source(source: pb.AttributeContext.Peer, x: Exchange) -> None:

@@ -5,13 +5,11 @@ An answer acts whole or not at all: one that cannot be carried out counts as non
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
-from google.protobuf.struct_pb2 import ListValue, Struct, Value
 
-from dataplane.chain import header_options, pseudo_headers
+from dataplane.chain import header_options, pseudo_headers, structs
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
@@ -77,25 +75,4 @@ def _reply(denied: pb.DeniedHttpResponse, reason: str, detail: str) -> Reply:
 def _metadata(answer: pb.CheckResponse) -> dict[str, Any] | None:
     """The older field first: the newer one wins."""
     older, newer = answer.ok_response.dynamic_metadata, answer.dynamic_metadata
-    return {**_plain_struct(older), **_plain_struct(newer)} if older.fields or newer.fields else None
-
-
-def _plain_struct(struct: Struct) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in struct.fields.items()}
-
-
-def _plain_list(values: ListValue) -> list[Any]:
-    return [_plain(each) for each in values.values]
-
-
-_NESTED: Final[dict[str, Callable[[Any], Any]]] = {"struct_value": _plain_struct, "list_value": _plain_list}
-
-
-def _plain(value: Value) -> Any:
-    """As JSON has it."""
-    kind = value.WhichOneof("kind")
-    if kind is None or kind == "null_value":
-        return None
-    found = getattr(value, kind)
-    nested = _NESTED.get(kind)
-    return found if nested is None else nested(found)
+    return {**structs.plain(older), **structs.plain(newer)} if older.fields or newer.fields else None
