@@ -67,7 +67,8 @@ class CarriedExchange(ActiveExchange):
 
     @property
     def never_indexed(self) -> frozenset[bytes]:
-        return self.down.never_indexed
+        names, plan = self.down.never_indexed, self.backend_plan
+        return names if plan is None or plan.finishers is None else names | self.outgoing.secrets
 
     def upstream_never_indexed(self, names: frozenset[bytes]) -> None:
         """They are never less than the response has that goes on, and may be more: of tries that another one took the

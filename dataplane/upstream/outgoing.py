@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.http.heads import Head, without_named
+from dataplane.http.messages import NO_NAMES
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import CallRequest
@@ -130,7 +131,7 @@ class Outgoing:
     A signature may cover the target, the body, host and headers that only a backend's own protocol has: layers around
     the carrier (`proxy/layers`) edit others behind it."""
 
-    __slots__ = ("attempt", "attributes", "body", "head", "method", "plan", "target", "x")
+    __slots__ = ("attempt", "attributes", "body", "head", "method", "plan", "secrets", "target", "x")
 
     def __init__(
         self,
@@ -151,6 +152,12 @@ class Outgoing:
         self.x = x
         self.attempt = attempt
         self.attributes = attributes if x is None else x.attributes
+        self.secrets = NO_NAMES
+        """Names of headers that are in no table of any hop (RFC 7541 7.1.3), in lower case."""
+
+    def hide(self, name: bytes) -> None:
+        """A finisher has written a credential into the header of this name (in lower case)."""
+        self.secrets |= {name}
 
     def __repr__(self) -> str:
         return f"Outgoing({self.plan.key}, try {self.attempt})"  # the rest may be secret

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from dataplane.table.store import RESOURCE_TYPE, Change
+from dataplane.upstream.versions import HTTP2
 from gatewright.api.standalone import standalone
+from tests.fakes.h2_upstream import Endpoint2
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy
 from tests.fakes.tokens import Issuer
 
@@ -433,3 +435,41 @@ def test_text_of_grpc_web_is_not_signed() -> None:
     client = asked(proxy, "content-type: application/grpc-web-text", method="POST", body=b"AAAAAAA=")
     assert proxy.connector.upstreams == [] and b"backend authentication failed" in client.received
     assert "cannot be signed" in proxy.log_lines()[-1]
+
+
+# --- what is in no table of HPACK
+
+
+@pytest.mark.parametrize(
+    ("auth", "name"),
+    [
+        ("key: the-key, location: {header: {name: X-Api-Token}}", b"x-api-token"),
+        ("secretRef: {value: the-key}, location: {header: {name: x-own, prefix: Token}}", b"x-own"),
+        (
+            "aws: {serviceName: execute-api, secretRef: {accessKey: {value: A}, secretKey: {value: S}, sessionToken:"
+            " {value: T}}}",
+            b"x-amz-security-token",
+        ),
+    ],
+)
+@pytest.mark.parametrize("sender", ["request", "mirror", "extAuthz"])
+def test_a_header_with_a_credential_is_in_no_table_of_the_next_hop(auth: str, name: bytes, sender: str) -> None:
+    """RFC 7541 7.1.3: who shares the connection could find it out. `authorization` and its like never are."""
+    policies = f"{{auth: {{{auth}}}}}"
+    called = f"{{host: '127.0.0.1:9001', policies: {policies}PROTOCOL}}"
+    proxy = MemoryProxy(
+        ROUTES.replace(
+            "POLICIES",
+            {
+                "request": policies,
+                "mirror": f"{{requestMirror: {called.replace('PROTOCOL', '')}}}",
+                "extAuthz": f"{{extAuthz: {called.replace('PROTOCOL', ', protocol: {http: {}}')}}}",
+            }[sender],
+        ).replace("BACKEND", ONE),
+        spoken=HTTP2,
+        environment={"AWS_REGION": "eu-west-1"},
+    )
+    asked(proxy, "x-plain: 1")
+    found = [Endpoint2(each).requests[0].head for each in proxy.connector.upstreams]
+    (head,) = [each for each in found if b"\r\n" + name + b":" in each.low]
+    assert name in head.never_indexed and b"x-plain" not in head.never_indexed

@@ -27,3 +27,4 @@ def placed(out: Outgoing, place: Place) -> None:
     if value.startswith(_SCHEME) and not value.startswith(_SCHEME + _OAUTH):
         out.head.remove(BEARER.header)
         out.head.set(place.header, value.removeprefix(_SCHEME))
+        out.hide(place.header)

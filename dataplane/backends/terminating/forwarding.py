@@ -49,7 +49,6 @@ class Forwarding(Call):
         "_is_request_here",
         "_is_tunnel",
         "_lines",
-        "never_indexed",
         "out",
         "takes_trailers",
         "upgrade",

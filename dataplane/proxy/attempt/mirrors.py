@@ -110,7 +110,6 @@ class _Copy(Sending):
         "client",
         "context",
         "left",
-        "never_indexed",
         "scheme",
         "size",
         "trailers",

@@ -39,10 +39,12 @@ def in_header(name: bytes, prefix: bytes) -> Place:
     before = prefix.rstrip(b" ")
     if before and is_name(before[-1:]) is not None:
         before += b" "
+    low = name.lower()
 
     def write(out: Outgoing, credential: bytes) -> None:
         _require(fits_header(credential))
         out.head.set(name, before + credential)
+        out.hide(low)
 
     return Place(write, fits_header)
 

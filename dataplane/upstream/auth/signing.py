@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from dataplane.upstream.auth.tokens import Kept
     from dataplane.upstream.outgoing import Outgoing
 
-_OWN: Final = (b"authorization", b"x-amz-date", b"x-amz-security-token", b"x-amz-content-sha256")
+_SESSION: Final = b"x-amz-security-token"
+_OWN: Final = (b"authorization", b"x-amz-date", _SESSION, b"x-amz-content-sha256")
 """What a client has of these never passes for ours."""
 _PREFIX: Final = b"x-amz-"
 
@@ -51,7 +52,8 @@ class Signed:
             head.remove(name)
         head.add(b"x-amz-date", moment)
         if keys.token:
-            head.add(b"x-amz-security-token", keys.token)
+            head.add(_SESSION, keys.token)
+            out.hide(_SESSION)
         if self._scope.service in UNSIGNED_SERVICES:
             head.add(b"x-amz-content-sha256", content)
         request = Request(out.method, out.target, _signed(head), content)

@@ -69,6 +69,7 @@ class Sending(ABC):
         "leased",
         "length",
         "method",
+        "never_indexed",
         "plan",
         "started",
         "target",
@@ -82,7 +83,6 @@ class Sending(ABC):
     scheme = b"http"
     client: Peer | None = None
     takes_trailers = False
-    never_indexed = NO_NAMES
     attributes: Mapping[str, object] | None = None
     """As `Outgoing.attributes`, where there is no exchange."""
     is_idempotent = False
@@ -113,6 +113,8 @@ class Sending(ABC):
         self.leased = False
         self.counted: Tally | None = None
         self.lease = self.attempt = 0
+        self.never_indexed = NO_NAMES
+        """As `carriers.Consumer.never_indexed`."""
         self.tried: list[Endpoint] = []
         """Endpoints that could not be connected to, or are asked now."""
         self.head_of_answer: ResponseHead | None = None
@@ -196,6 +198,7 @@ class Sending(ABC):
     def _finished(self, out: outgoing.Outgoing) -> None:
         """All finishers have run."""
         self.target, self.block = out.target, out.head.block
+        self.never_indexed |= out.secrets
 
     def _prepared(self, error: outgoing.Unfinished | None) -> None:
         self.finishing = None

@@ -17,12 +17,14 @@ from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.checks.expressions import is_constant
 from gatewright.api.frontend.telemetry import OtlpAccessLog, OtlpMetrics, Tracing
 from gatewright.api.objects.gateway_policy import GatewayPolicySpec
+from gatewright.api.schema.model import to_camel
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.buffer import Buffer
 from gatewright.api.traffic.rate_limit import LocalRateLimit, RateLimits
 from gatewright.api.traffic.timeouts import Timeouts
 from gatewright.api.traffic.traffic import Traffic
+from gatewright.attach.policies import BACKEND, TCP, UDP, of
 
 
 def _authorities_that_verify_nothing(tls: BackendTLS) -> Iterator[Advice]:
@@ -51,6 +53,16 @@ def _strategy_without_traffic(spec: GatewayPolicySpec) -> Iterator[Advice]:
     others = [name for name in ("frontend", "backend") if getattr(spec, name) is not None]
     if others:
         yield Advice(("strategy",), f"acts on traffic alone, not on {' and '.join(others)}")
+
+
+def _without_requests(spec: GatewayPolicySpec) -> Iterator[Advice]:
+    """What acts on requests and is attached to a route of connections or datagrams (`policies.Policy.carries`)."""
+    kinds = {each.kind for each in (*(spec.target_refs or ()), *(spec.target_selectors or ()))}
+    for kind in sorted(kinds & CARRIED_BY.keys()):
+        carried, why = CARRIED_BY[kind]
+        for row in of(BACKEND):
+            if getattr(spec.backend, row.attribute, None) is not None and carried not in row.carries:
+                yield Advice((BACKEND, to_camel(row.attribute)), f"has no effect on a {kind}, which carries {why}")
 
 
 def _nothing_is_set(part: RateLimits | Buffer | Timeouts) -> Iterator[Advice]:
@@ -92,6 +104,12 @@ def _agents_before_routing(traffic: Traffic) -> Iterator[Advice]:
             yield Advice(("authorization", "policy", "matchExpressions", index), message)
 
 
+CARRIED_BY: Final = {
+    "TCPRoute": (TCP, "connections, not requests"),
+    "TLSRoute": (TCP, "connections, not requests"),
+    "UDPRoute": (UDP, "datagrams"),
+}
+"""Kinds of routes that send no requests: what they carry."""
 _ELSEWHERE: Final = {
     "mcp": "which has a value in `backend.mcp.authorization`, when the backend has read the message, and none before",
 }
@@ -110,6 +128,7 @@ EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], 
     (LLMProvider, _path_without_slash),
     (ProviderFormatConfig, _path_without_slash),
     (GatewayPolicySpec, _strategy_without_traffic),
+    (GatewayPolicySpec, _without_requests),
     (RateLimits, _nothing_is_set),
     (LocalRateLimit, _key_that_tells_nobody_apart),
     (Buffer, _nothing_is_set),

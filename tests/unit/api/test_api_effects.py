@@ -69,6 +69,22 @@ def told(kind: str, text: str) -> list[str]:
             POLICY % "strategy: {inheritance: Default}, traffic: {}, backend: {}",
             "spec.strategy: acts on traffic alone, not on backend",
         ),
+        *(
+            (
+                "GatewayPolicy",
+                POLICY.replace("kind: Gateway,", f"kind: {kind},") % f"backend: {{{setting}}}",
+                beginning and f"spec.backend.{beginning}: has no effect on a {kind}",
+            )
+            for kind, setting, beginning in (
+                ("TCPRoute", "auth: {passthrough: {}}", "auth"),
+                ("TLSRoute", "transformation: {request: {remove: [x-a]}}", "transformation"),
+                ("UDPRoute", "extAuth: {backendRef: {name: a, port: 1}, http: {}}", "extAuth"),
+                ("UDPRoute", "tls: {}", "tls"),
+                ("TCPRoute", "tls: {}", ""),
+                ("UDPRoute", "health: {eviction: {duration: 1s}}", ""),
+                ("HTTPRoute", "auth: {passthrough: {}}", ""),
+            )
+        ),
         ("GatewayPolicy", POLICY % "strategy: {inheritance: Override}, traffic: {}", ""),
         ("GatewayPolicy", POLICY % "strategy: {}, frontend: {}", ""),
         *(
