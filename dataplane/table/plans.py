@@ -294,6 +294,14 @@ class BackendPlan:
         """`backend.protocol` of expressions."""
         return self.application or self.where.protocol
 
+    @property
+    def refused_as_bytes(self) -> str:
+        """Why nothing may be sent to it that is no request; "": it may. Its own server that decides about requests is
+        asked about no connection, so that what only it lets pass passes nowhere else."""
+        if self.refused or self.own.ext_auth is None:
+            return self.refused
+        return "its extAuth decides about requests, and this is none"
+
     def beneath(self, settings: Settings, rules: Rules | None, version: int = 0) -> BackendPlan:
         """The same where policies above it say this."""
         plan = self

@@ -50,6 +50,11 @@ class BackendPlan(Protocol):
     """Seconds for one try, to the head of its response (spec 2, BackendHTTP); None: no limit of its own."""
     refused: str
     """Why nothing may be sent to it."""
+
+    @property
+    def refused_as_bytes(self) -> str:
+        """The same of what is no request."""
+
     rules: Rules | None
     """What policies say for its sake (`upstream/guards`); `kind` is then "guarded"."""
     of_kind: object

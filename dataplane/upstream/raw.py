@@ -53,8 +53,8 @@ class RawLease:
     def begin(self, plan: BackendPlan) -> None:
         """Open a connection to the backend of `plan`."""
         self._plan = plan
-        if plan.refused:
-            self._holder.raw_failed("refused", f"{plan.key}: {plan.refused}")
+        if plan.refused_as_bytes:
+            self._holder.raw_failed("refused", f"{plan.key}: {plan.refused_as_bytes}")
         else:
             self._resolve()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Final
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from tests.carriers import Carrier, Request, Response
 from tests.fakes.both_planes import OK, BothPlanes
 from tests.fakes.calls import FakeCalls
+from tests.fakes.forward_proxy import listening
+from tests.fakes.socket_proxy import serving
 from tests.policies.test_backend_transformation import (
     BUSY,
     FIRST,
@@ -239,3 +243,35 @@ def test_a_mirror_of_a_backend_with_steps_is_judged_as_well() -> None:
     proxy.answers[FIRST] = DENIED
     proxy.ask("/a")
     assert SECOND not in proxy.reached()
+
+
+RAW: Final = {
+    "a TCP route": "protocol: TCP, tcpRoutes: [{backends: [{backend: own}]}]",
+    "the proxy of a tunnel": (
+        "protocol: HTTP, routes: [{backends: [{host: 'shop.example:80', policies: {tunnel: {backend: own}}}]}]"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", RAW)
+@pytest.mark.parametrize("asks", [False, True])
+async def test_what_is_no_request_does_not_pass_a_backend_with_a_server_that_decides(way: str, asks: bool) -> None:
+    """It would be asked about nothing."""
+    seen = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.read(1))
+
+    async with listening(serve) as port:
+        policies = "extAuthz: {host: '127.0.0.1:1', protocol: {http: {}}}" if asks else ""
+        text = f"""
+backends: [{{name: own, host: '127.0.0.1:{port}', policies: {{{policies}}}}}]
+binds: [{{port: 8080, listeners: [{{name: main, {RAW[way]}}}]}}]
+"""
+        async with serving(text) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            with contextlib.suppress(ConnectionError), contextlib.closing(writer):
+                writer.write(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+                await reader.read()
+            assert bool(seen) is not asks
+            assert not asks or "its extAuth decides about requests" in proxy.log_line()

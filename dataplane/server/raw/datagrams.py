@@ -180,9 +180,10 @@ class UdpSocket:
         if found.backend is None:
             of.dropped(found.reason, peer.address, found.detail)
             return None
-        if found.backend.refused or not (found.backend.host or found.backend.endpoints):
-            reason = FAILURES["refused" if found.backend.refused else "endpoints"]
-            of.dropped(reason, peer.address, found.backend.refused or found.backend.key)
+        refused = found.backend.refused_as_bytes
+        if refused or not (found.backend.host or found.backend.endpoints):
+            reason = FAILURES["refused" if refused else "endpoints"]
+            of.dropped(reason, peer.address, refused or found.backend.key)
             return None
         if not of.has_room():
             of.dropped("TooManySessions", peer.address)

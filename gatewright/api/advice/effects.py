@@ -57,7 +57,7 @@ def _strategy_without_traffic(spec: GatewayPolicySpec) -> Iterator[Advice]:
 
 def _without_requests(spec: GatewayPolicySpec) -> Iterator[Advice]:
     """What acts on requests and is attached to a route of connections or datagrams (`policies.Policy.carries`)."""
-    kinds = {each.kind for each in (*(spec.target_refs or ()), *(spec.target_selectors or ()))}
+    kinds = {getattr(each, "kind", "") for each in (*(spec.target_refs or ()), *(spec.target_selectors or ()))}
     for kind in sorted(kinds & CARRIED_BY.keys()):
         carried, why = CARRIED_BY[kind]
         for row in of(BACKEND):
