@@ -30,6 +30,7 @@ access_log none
 cache_log /dev/null
 cache deny all
 shutdown_lifetime 0 seconds
+pinger_enable off
 auth_param basic program /usr/lib/squid/basic_ncsa_auth {folder}/users
 auth_param basic children 1
 acl known proxy_auth REQUIRED
