@@ -81,8 +81,9 @@ class RawEnd:
     def connection_lost(self, error: Exception | None) -> None:
         holder, self._holder = self._holder, None
         self._keeper = None
+        closed, self._closed = self._closed, _nobody  # it knows the holder, which may know this end still
         if self.is_open:
-            self._closed(self)
+            closed(self)
             if holder is not None:
                 holder.raw_lost(error)
 
@@ -100,6 +101,10 @@ class RawEnd:
                 self.transport.close()
             else:
                 self.reset(self.transport)
+
+
+def _nobody(end: RawEnd) -> None:
+    """Is told when an end that is gone goes."""
 
 
 def _abort(transport: Any) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -148,3 +150,21 @@ async def test_a_drain_waits_for_connections_and_cuts_what_is_left() -> None:
         assert not draining.done()
         ends[1][1].close()
         await draining
+
+
+async def test_a_connection_that_has_ended_waits_for_no_collector() -> None:
+    """Of thousands that end together nothing stays in memory until it runs."""
+    gc.disable()
+    try:
+        async with behind(reversing) as proxy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
+            assert await reader.readline() == b"ready\n"
+            (guest,) = proxy.context.connections
+            known = weakref.ref(guest)
+            del guest
+            writer.write_eof()
+            assert await reader.read() == b""
+            writer.close()
+            await until(lambda: known() is None, "the end of what served it")
+    finally:
+        gc.enable()
