@@ -279,6 +279,13 @@ def _started(module: str, content: Mapping[str, Any], name: str, port: int) -> L
 
 def gatewright_mcp(name: str, backend_port: int, mcp: Mapping[str, Any], policies: Mapping[str, Any]) -> Launch:
     """The same routes, of which the one for HOST and TARGET has MCP servers."""
+    return gatewright_of_route(name, backend_port, {"mcp": mcp}, policies)
+
+
+def gatewright_of_route(
+    name: str, backend_port: int, backend: Mapping[str, Any], policies: Mapping[str, Any]
+) -> Launch:
+    """The same routes, of which the one for HOST and TARGET has this backend."""
     port = reserve()
     content = _file(port, backend_port, {})
     (row,) = [
@@ -286,7 +293,7 @@ def gatewright_mcp(name: str, backend_port: int, mcp: Mapping[str, Any], policie
         for row in content["binds"][0]["listeners"][0]["routes"]
         if row["hostnames"] == [HOST] and TARGET.startswith(row["matches"][0]["path"]["value"])
     ]
-    row |= {"backends": [{"mcp": mcp}], "policies": policies}
+    row |= {"backends": [backend], "policies": policies}
     return _started("dataplane", content, f"gatewright_{name.replace(' ', '_')}", port)
 
 
