@@ -5,6 +5,7 @@ A row makes finished values of a provider's settings (`Settings`). Sources: the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -38,22 +39,20 @@ TOKEN_OF_ANTHROPIC: Final = b"sk-ant-"
 """What its tokens begin with, which clients send as bearers: they are in `authorization` and still its own."""
 
 
-def is_foreign(family: Family, name: bytes, value: bytes) -> bool:
-    """Whether a header of the client's is of another API: it does not go there (docs/llm/credentials.md)."""
-    names, prefixes = _FOREIGN[family]
-    if name not in names and not name.startswith(prefixes):
-        return False
-    return not (name == b"authorization" and family is ANTHROPIC and TOKEN_OF_ANTHROPIC in value)
-
-
-def _others_of(family: Family) -> tuple[frozenset[bytes], tuple[bytes, ...]]:
+def foreign_lines(family: Family) -> bytes:
+    """What header lines of another API begin with, in lower case, as a pattern: they do not go there
+    (docs/llm/credentials.md)."""
     names = {name for each in FAMILIES for name in each.credentials} - set(family.credentials)
     prefixes = {prefix for each in FAMILIES for prefix in each.prefixes} - set(family.prefixes)
-    return frozenset(names), tuple(sorted(prefixes))
+    found = [b"%b:" % name for name in sorted(names)] + sorted(prefixes)
+    if family is ANTHROPIC:
+        found[found.index(b"authorization:")] += b"(?!.*%b)" % TOKEN_OF_ANTHROPIC
+    return b"(?:%b)" % b"|".join(found)
 
 
-_FOREIGN: Final = {family: _others_of(family) for family in (*FAMILIES, *MESSAGES_ELSEWHERE.values())}
-"""Credentials of other APIs, and what their headers begin with."""
+def is_foreign(family: Family, line: bytes) -> bool:
+    """Whether a header line of the client's, in lower case, is of another API."""
+    return re.match(foreign_lines(family), line) is not None
 
 
 class Place(NamedTuple):

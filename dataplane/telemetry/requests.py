@@ -200,7 +200,7 @@ class Recorder:
         def add(extra: Extra) -> None:
             self.slots[self.metrics.labelled(metric, labels, extra)] += amount
 
-        self._measure(x, add)
+        self.measure(x, add)
 
     def observe_for(self, x: Measured, metric: str, seconds: float, *labels: str) -> None:
         """The same of a duration."""
@@ -208,17 +208,10 @@ class Recorder:
         def observe(extra: Extra) -> None:
             self.metrics.observe(self.metrics.labelled(metric, labels, extra), seconds)
 
-        self._measure(x, observe)
+        self.measure(x, observe)
 
-    def observe_amount_for(self, x: Measured, metric: str, amount: int, *labels: str) -> None:
-        """The same of an amount, in a histogram whose `bounds` are `AMOUNTS`."""
-
-        def observe(extra: Extra) -> None:
-            self.metrics.observe_amount(self.metrics.labelled(metric, labels, extra), amount)
-
-        self._measure(x, observe)
-
-    def _measure(self, x: Measured, count: Count) -> None:
+    def measure(self, x: Measured, count: Count) -> None:
+        """Call `count` with the labels of the Gateway for what is about this request, as soon as they are known."""
         if x.measures is None:
             plan = metrics_of(x)
             if plan is None or not plan.labels:

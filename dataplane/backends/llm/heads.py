@@ -1,45 +1,52 @@
 """The header lines of a request on its way to a provider: none of the client's that are of another API, of its browser,
-or about content that we write anew.
+or about content that we write anew. What is left out is one pattern for each kind of request, made once.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
-from dataplane.http.heads import lines_without
-from dataplane.llm.providers import FAMILIES, VERSION_OF_MESSAGES, is_foreign
+from dataplane.llm.providers import FAMILIES, VERSION_OF_MESSAGES, foreign_lines
 from dataplane.llm.routes import Format
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.http.heads import Head
     from dataplane.llm.providers import Family
 
-_FRAMING: Final = frozenset((b"host", b"content-length", b"transfer-encoding"))
+_FRAMING: Final = (b"host", b"content-length", b"transfer-encoding")
 """Written anew for the call."""
-_OF_CONTENT: Final = frozenset((b"trailer", b"expect", b"accept-encoding"))
+_OF_CONTENT: Final = (b"trailer", b"expect", b"accept-encoding")
 """Of a request that is read whole, and whose answer is to be read."""
-_OF_BROWSERS: Final = frozenset(
-    (b"cookie", b"origin", b"referer", b"access-control-request-method", b"access-control-request-headers")
+_OF_BROWSERS: Final = (
+    *(b"cookie", b"origin", b"referer", b"access-control-request-method", b"access-control-request-headers"),
+    b"sec-fetch-[^:]*",
 )
 """They are about this gateway's name, which is not the provider's."""
-_CREDENTIALS: Final = frozenset(name for family in FAMILIES for name in family.credentials)
+_CREDENTIALS: Final = tuple(sorted({name for family in FAMILIES for name in family.credentials}))
 _VERSIONED: Final = frozenset((Format.MESSAGES, Format.TOKEN_COUNT))
+_VERSION: Final = b"\r\n%b:" % VERSION_OF_MESSAGES[0]
+
+
+@lru_cache(maxsize=64)
+def _dropped(family: Family, is_read: bool, has_credential: bool) -> Callable[[bytes], object]:
+    """Whether a line, in lower case, is left out."""
+    names = (*_FRAMING, *_OF_BROWSERS, *(_OF_CONTENT if is_read else ()), *(_CREDENTIALS if has_credential else ()))
+    return re.compile(b"(?:%b):|%b" % (b"|".join(names), foreign_lines(family))).match
 
 
 def lines(head: Head, family: Family, form: Format | None, has_credential: bool) -> bytes:
     """`form`: of what is read, None where bytes pass as they are. `has_credential`: the provider gets one of ours, so
     that none of the client's goes there."""
-    dropped = {*_FRAMING, *_OF_BROWSERS, *(() if form is None else _OF_CONTENT)}
-    names = set()
-    for written, value in head.items():
-        name = written.lower()
-        names.add(name)
-        is_ours = has_credential and name in _CREDENTIALS
-        if is_ours or is_foreign(family, name, value) or name.startswith(b"sec-fetch-"):
-            dropped.add(name)
-    found = lines_without(head.block, head.low, dropped)
+    is_dropped, low = _dropped(family, form is not None, has_credential), head.low
+    kept = [is_dropped(line) is None for line in low.split(b"\r\n")]
+    found = b"\r\n".join(compress(head.block.split(b"\r\n"), kept))[2:]
     if form is not None:
         found += b"accept-encoding: identity\r\n"
-        if form in _VERSIONED and VERSION_OF_MESSAGES[0] not in names:
+        if form in _VERSIONED and _VERSION not in low:
             found += b"%b: %b\r\n" % VERSION_OF_MESSAGES
     return found

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
     from dataplane.backends.llm.typing import LlmExchange
     from dataplane.llm.routes import RouteType
+    from dataplane.telemetry.metric import Extra
 
 OPERATIONS: Final[dict[RouteType, str]] = {
     Format.COMPLETIONS: "chat",
@@ -38,12 +39,16 @@ def operation(route: RouteType) -> str:
 
 def _labels(route: RouteType, facts: Facts) -> tuple[str, str, str, str]:
     """Operation, provider, model of the request, model of the answer."""
+    known = _known  # none of these is made later
     return (
         operation(route),
-        facts.get("provider", ""),
-        facts.get("requestModel", ""),
-        facts.get("responseModel", ""),
+        known(facts, "provider", ""),
+        known(facts, "requestModel", ""),
+        known(facts, "responseModel", ""),
     )
+
+
+_known: Final = dict.get
 
 
 def first_token(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> None:
@@ -54,14 +59,19 @@ def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> No
     """A call is over, that many seconds after it began."""
     facts["operation"] = operation(route)
     labels = _labels(route, facts)
-    recorder = x.context.recorder
-    recorder.observe_for(x, DURATION, seconds, *labels[:3])
-    for kind, name in TYPES:
-        count = facts.get(name)
-        if count:
-            recorder.observe_amount_for(x, TOKENS, count, *labels, kind)
-    first, tokens = facts.get("timeToFirstToken"), facts.get("outputTokens")
+    counts = [(kind, count) for kind, name in TYPES if (count := _known(facts, name))]
+    first, tokens = _known(facts, "timeToFirstToken"), _known(facts, "outputTokens")
+    each = None
     if first is not None and tokens and tokens > 1:
         each = (seconds - first / 1e9) / (tokens - 1)
         facts["timePerOutputToken"] = known_facts.seconds(each)
-        recorder.observe_for(x, PER_TOKEN, each, *labels[:3])
+    metrics, of_call = x.context.recorder.metrics, labels[:3]
+
+    def note(extra: Extra) -> None:
+        metrics.observe(metrics.labelled(DURATION, of_call, extra), seconds)
+        for kind, amount in counts:
+            metrics.observe_amount(metrics.labelled(TOKENS, (*labels, kind), extra), amount)
+        if each is not None:
+            metrics.observe(metrics.labelled(PER_TOKEN, of_call, extra), each)
+
+    x.context.recorder.measure(x, note)

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 
 def _of_call(name: str) -> Value:
+    known = dict.get  # nothing of these is made when it is asked for, as messages are
+
     def value(x: Exchange, took: float) -> str | int | None:
         values: Any = None if x.attributes is None else x.attributes.get("llm")  # a dict of attributes, or None
-        found = None if values is None else values.get(name)
+        found = None if values is None else known(values, name)
         if found is None:
             return None
         return cut(found) or None if isinstance(found, str) else int(found)
