@@ -7,6 +7,7 @@ know passes, and megabytes of an image are neither decoded nor written anew. Val
 from __future__ import annotations
 
 import re
+from itertools import islice
 from json.decoder import JSONDecoder
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,6 +26,10 @@ _text: Final = msgspec.json.Decoder(str)
 
 MAX_READ: Final = 262_144
 """Bytes of a body with a field that stands there twice: finding its values builds each of them."""
+
+
+MAX_FIELDS: Final = 1_000
+"""At the top of a body: finding where each stands costs more than its bytes. APIs have some dozens."""
 
 
 class Malformed(Exception):
@@ -55,6 +60,8 @@ class Body:
             self._raw = _fields.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise Malformed("", f"the body must be a JSON object: {_why(error)}") from None
+        if len(self._raw) > MAX_FIELDS:
+            raise Malformed("", f"the body has more than {MAX_FIELDS} fields")
         self._data = data
         self._edits: dict[str, bytes | None] = {}
         self._found: list[_Span] | None = None
@@ -141,12 +148,15 @@ class Body:
         return self._found
 
     def _find(self) -> list[_Span]:
-        found = list(self._counted())
+        found = list(islice(self._counted(), len(self._raw) + 1))  # one more is there twice
         if len(found) == len(self._raw) and self._is_last(found):
             return found
         if len(self._data) > MAX_READ:
             raise Malformed("", "a field stands in the body more than once")
-        return list(_read_spans(self._data))
+        found = list(islice(_read_spans(self._data), MAX_FIELDS + 1))
+        if len(found) > MAX_FIELDS:
+            raise Malformed("", f"the body has more than {MAX_FIELDS} fields")
+        return found
 
     def _is_last(self, spans: list[_Span]) -> bool:
         return not spans or self._data[spans[-1].end : spans[-1].end + 1] == b"}"

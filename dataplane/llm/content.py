@@ -241,5 +241,13 @@ def prompt(form: Format, body: Raw) -> list[dict[str, Any]]:
     if _is_text(texts):
         found.append({"role": "user", "content": texts})
     items = texts if form is Format.RESPONSES else body.get("messages")
-    found += [{"role": each.get("role"), "content": each.get("content")} for each in _dicts(items) if "role" in each]
+    found += [_message(each) for each in _dicts(items) if "role" in each]
     return found
+
+
+_OF_MESSAGES: Final = {"role", "content"}
+
+
+def _message(each: Raw) -> Raw:
+    """Most have nothing else."""
+    return each if each.keys() == _OF_MESSAGES else {"role": each["role"], "content": each.get("content")}

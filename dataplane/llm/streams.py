@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from dataplane.llm import content, usage
 from dataplane.llm.routes import Format
 from dataplane.llm.usage import NO_USAGE, Report, Usage
 
+EDGE: Final = 32
+"""Events at the begin and at the end of a piece that are read. Of a piece with more, those between pass unread: what
+says something of the whole is first or last, and a provider that says it without end must keep nobody waiting."""
 MAX_EVENT: Final = 1_048_576
 """Bytes of one event that are kept to read it. One that is larger passes unread."""
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
@@ -93,14 +97,17 @@ class Watch:
 
     def _seen(self, events: bytes, data: bytes) -> bytes:
         if self._is_wanted(events):
-            for event in split(events):
+            first, _, last = _edges(events)
+            for event in (*first, *last):
                 self._read(event)
         return data
 
     def _events(self, events: bytes) -> bytes:
         if not self._is_wanted(events):
             return events
-        return b"".join([event for event in split(events) if not self._read(event)])
+        first, between, last = _edges(events)
+        kept = [event for event in first if not self._read(event)]
+        return b"".join([*kept, between, *[event for event in last if not self._read(event)]])
 
     def _is_wanted(self, events: bytes) -> bool:
         """Whether one of them may have what is to be read."""
@@ -166,6 +173,23 @@ def from_first_token(form: Format, data: bytes) -> bytes:
             return data[start:]
         start += len(event)
     return data
+
+
+def _edges(events: bytes) -> tuple[list[bytes], bytes, list[bytes]]:
+    """The first events, what is between, and the last ones."""
+    first, start, found = [], 0, None
+    while len(first) < EDGE and (found := _EVENT_END.search(events, start)) is not None:
+        first.append(events[start : found.end()])
+        start = found.end()
+    if found is None or start == len(events):
+        return first, events[start:], []
+    ending, places = found[0], [len(events)]
+    while len(places) <= EDGE and (place := events.rfind(ending, start, places[-1] - len(ending))) >= 0:
+        places.append(place + len(ending))
+    if len(places) <= EDGE:
+        places.append(start)
+    last = [events[begin:end] for end, begin in pairwise(places)]
+    return first, events[start : places[-1]], last[::-1]
 
 
 def split(events: bytes) -> list[bytes]:

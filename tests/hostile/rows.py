@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.hostile import agents, streams
+from tests.hostile import agents, models, streams
 
-ROWS: Final = (*streams.ROWS, *agents.ROWS)
+ROWS: Final = (*streams.ROWS, *agents.ROWS, *models.ROWS)

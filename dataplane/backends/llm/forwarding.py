@@ -37,6 +37,8 @@ MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
 MAX_ASKED: Final = 262_144
 """Bytes of a request that passes as it is, of which a copy is read."""
+ESTIMATED: Final = 1_000
+"""Messages of a request that are looked at to estimate its tokens; others are taken to be alike."""
 ERROR: Final = 400  # the status from which on an answer is one
 
 
@@ -212,7 +214,11 @@ class Reading(Passing):
             self._facts.forget()
 
     def _estimated(self) -> int:
-        return self._inputs or estimates.of_texts(content.texts(self._facts.get("prompt") or ()))
+        if self._inputs:
+            return self._inputs
+        prompt = self._facts.get("prompt") or ()
+        few = prompt[:ESTIMATED]
+        return round(estimates.of_texts(content.texts(few)) * len(prompt) / len(few)) if few else 0
 
     def _hear(self, form: Format) -> None:
         """A stream begins that the client gets in this format."""

@@ -114,3 +114,14 @@ def test_an_error_event_is_noticed() -> None:
     watch.feed(TOKEN + b'\n\ndata: {"error":{"message":"overloaded"}}\n\n')
     assert watch.failed == "overloaded"
     assert not watch.is_complete
+
+
+@pytest.mark.parametrize("hides", [False, True])
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"])
+@pytest.mark.parametrize("count", [0, 1, 30, 31, 32, 33, 62, 63, 64, 65, 66, 500])
+def test_of_many_events_at_once_the_first_and_the_last_are_read(count: int, end: bytes, hides: bool) -> None:
+    watch = Watch(Format.COMPLETIONS, hides)
+    content = FIRST + end + (TOKEN + end) * count + USAGE + end + b"data: [DONE]" + end
+    hidden = FIRST + end + (TOKEN + end) * count + b"data: [DONE]" + end
+    assert watch.feed(content) == (hidden if hides else content)
+    assert (watch.usage.input_tokens, watch.is_complete) == (3, True)
