@@ -40,6 +40,37 @@ class Malformed(Exception):
         self.field = field
 
 
+_TOO_MANY: Final = f"the body has more than {MAX_FIELDS} fields"
+_COLON: Final = b'":'
+_MANY: Final = 20 * MAX_FIELDS
+"""Names of fields, also within values, that a body may have outside of those that have many."""
+_NOTHING: Final = msgspec.Raw(b"")
+
+
+class _Large(msgspec.Struct):
+    """Fields in which are most names of large requests."""
+
+    messages: msgspec.Raw = _NOTHING
+    input: msgspec.Raw = _NOTHING
+    system: msgspec.Raw = _NOTHING
+    tools: msgspec.Raw = _NOTHING
+    documents: msgspec.Raw = _NOTHING
+
+
+_large: Final = msgspec.json.Decoder(_Large)
+
+
+def _outside(data: bytes) -> int:
+    """About how many names stand outside of these. Reading each field as one of many would cost more."""
+    found = _large.decode(data)
+    within = (found.messages, found.input, found.system, found.tools, found.documents)
+    return data.count(_COLON) - sum(bytes(each).count(_COLON) for each in within)
+
+
+_COSTLY: Final = 16_384
+"""Bytes of a value that is decoded once."""
+
+
 class _Span(NamedTuple):
     """A field as it stands: from the separator before it to the one behind it, and its value within."""
 
@@ -53,17 +84,21 @@ class _Span(NamedTuple):
 class Body:
     """One body. Raises `Malformed` for what is no JSON object."""
 
-    __slots__ = ("_data", "_edits", "_found", "_raw", "names")
+    __slots__ = ("_data", "_edits", "_found", "_raw", "_values", "names")
 
     def __init__(self, data: bytes) -> None:
         try:
+            if data.count(_COLON) > _MANY and _outside(data) > _MANY:
+                raise Malformed("", _TOO_MANY)
             self._raw = _fields.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise Malformed("", f"the body must be a JSON object: {_why(error)}") from None
         if len(self._raw) > MAX_FIELDS:
-            raise Malformed("", f"the body has more than {MAX_FIELDS} fields")
+            raise Malformed("", _TOO_MANY)
         self._data = data
         self._edits: dict[str, bytes | None] = {}
+        self._values: dict[str, Any] = {}
+        """Large ones that somebody has asked for: several may."""
         self._found: list[_Span] | None = None
         """Where its fields stand; None: nobody has asked."""
         self.names = self._raw.keys()
@@ -82,13 +117,18 @@ class Body:
 
     def value(self, name: str) -> Any:  # Any: whatever JSON has
         """The value; None for null and where there is none. Raises `Malformed`."""
+        if name in self._values:
+            return self._values[name]
         found = self.raw(name)
         if found is None:
             return None
         try:
-            return _anything.decode(found)
+            value = _anything.decode(found)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise Malformed(name, _why(error)) from None
+        if len(found) > _COSTLY:
+            self._values[name] = value
+        return value
 
     def text(self, name: str) -> str | None:
         """The value where it is a string; None where it is none."""
@@ -106,9 +146,11 @@ class Body:
     def set(self, name: str, value: bytes) -> None:
         """`value`: JSON."""
         self._edits[name] = value
+        self._values.pop(name, None)
 
     def remove(self, name: str) -> None:
         self._edits[name] = None
+        self._values.pop(name, None)
 
     @property
     def is_edited(self) -> bool:
@@ -155,7 +197,7 @@ class Body:
             raise Malformed("", "a field stands in the body more than once")
         found = list(islice(_read_spans(self._data), MAX_FIELDS + 1))
         if len(found) > MAX_FIELDS:
-            raise Malformed("", f"the body has more than {MAX_FIELDS} fields")
+            raise Malformed("", _TOO_MANY)
         return found
 
     def _is_last(self, spans: list[_Span]) -> bool:

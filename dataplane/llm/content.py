@@ -232,7 +232,7 @@ def texts(prompt: Iterable[Raw]) -> Iterator[str]:
 
 
 def prompt(form: Format, body: Raw) -> list[dict[str, Any]]:
-    """The messages of a request, each with role and content as the client wrote them; instructions first."""
+    """The messages of a request as the client wrote them, each with role and content; instructions first."""
     found: list[dict[str, Any]] = []
     for role, name in (("system", "system"), ("system", "instructions")):
         if body.get(name) and form in (Format.MESSAGES, Format.RESPONSES):
@@ -241,13 +241,5 @@ def prompt(form: Format, body: Raw) -> list[dict[str, Any]]:
     if _is_text(texts):
         found.append({"role": "user", "content": texts})
     items = texts if form is Format.RESPONSES else body.get("messages")
-    found += [_message(each) for each in _dicts(items) if "role" in each]
-    return found
-
-
-_OF_MESSAGES: Final = {"role", "content"}
-
-
-def _message(each: Raw) -> Raw:
-    """Most have nothing else."""
-    return each if each.keys() == _OF_MESSAGES else {"role": each["role"], "content": each.get("content")}
+    messages = [each for each in items if type(each) is dict and "role" in each] if type(items) is list else []
+    return [*found, *[each if "content" in each else {**each, "content": None} for each in messages]]

@@ -177,7 +177,8 @@ def from_first_token(form: Format, data: bytes) -> bytes:
 
 def _edges(events: bytes) -> tuple[list[bytes], bytes, list[bytes]]:
     """The first events, what is between, and the last ones."""
-    first, start, found = [], 0, None
+    first: list[bytes] = []
+    start, found = 0, None
     while len(first) < EDGE and (found := _EVENT_END.search(events, start)) is not None:
         first.append(events[start : found.end()])
         start = found.end()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.llm.body import MAX_READ, Body, Malformed
+from dataplane.llm.body import MAX_FIELDS, MAX_READ, Body, Malformed
 
 _SCALARS = st.one_of(
     st.none(),
@@ -121,3 +121,26 @@ def test_values_are_read_as_what_they_are() -> None:
     assert body.value("null") is None
     assert "null" in body
     assert body.raw("absent") is None
+
+
+def test_a_body_of_too_many_fields_is_refused_and_one_of_many_messages_is_not() -> None:
+    fields = b",".join(b'"k%d":1' % number for number in range(MAX_FIELDS))
+    assert len(Body(b"{%b}" % fields).names) == MAX_FIELDS
+    many = b",".join(b'"k%d":1' % number for number in range(30_000))
+    for content in (b'{%b,"k":1}' % fields, b"{%b}" % many, b'{"metadata":{%b}}' % many):
+        with pytest.raises(Malformed, match="more than 1000 fields"):
+            Body(content)
+    turns = b",".join([b'{"role":"user","content":"hi"}'] * 30_000)
+    assert len(Body(b'{"messages":[%b]}' % turns).value("messages")) == 30_000
+    twice = Body(b"{%b}" % b",".join([b'"k":1'] * 2_000))
+    with pytest.raises(Malformed, match="more than 1000 fields"):
+        twice.is_twice("k")
+
+
+def test_a_large_value_is_decoded_once_and_an_edit_is_seen() -> None:
+    body = Body(b'{"messages":["%b"],"model":"m"}' % (b"a" * 20_000))
+    assert body.value("messages") is body.value("messages")
+    body.set("messages", b"[1]")
+    assert body.value("messages") == [1]
+    body.remove("messages")
+    assert body.value("messages") is None
