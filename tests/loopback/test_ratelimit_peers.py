@@ -3,8 +3,6 @@ both servers asked the same."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,10 +12,11 @@ import aiohttp
 import pytest
 
 from gatewright.wire.external.rate_limit_pb2 import DAY, RateLimitDescriptor, RateLimitRequest, RateLimitResponse
+from tests.fakes.envoy import HTTP2, TYPE, bootstrap, cluster, envoy, listener, opens, virtual_host
 from tests.fakes.rate_limits import BY_USER, PAID, asked, asking, counting, statuses
 from tests.fakes.socket_proxy import SocketProxy
 from tests.harness.ports import reserve
-from tests.harness.processes import Program, started
+from tests.harness.processes import started
 from tests.harness.waiting import until
 
 LIMITS = """
@@ -70,18 +69,9 @@ async def envoys_server(tool: Callable[[str], str], folder: Path) -> AsyncIterat
     variables = [f"{name}={value}" for name, value in environment.items()]
     async with started(folder, "valkey", store):
         await until(socket.exists, "Valkey listens")
-        async with started(folder, "ratelimit", ["env", *variables, tool("envoy-ratelimit")]) as program:
-            await until(lambda: opens(port, program), "it listens")
+        async with started(folder, "ratelimit", ["env", *variables, tool("envoy-ratelimit")]):
+            await until(lambda: opens(port), "it listens")
             yield port
-
-
-async def opens(port: int, program: Program) -> bool:
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    writer.close()
-    return True
 
 
 @pytest.mark.needs("envoy-ratelimit")
@@ -171,31 +161,8 @@ def shown(answer: RateLimitResponse) -> Any:
 
 # --- a real Envoy before our server
 
-TYPE = "type.googleapis.com/envoy.extensions"
-HTTP2 = {
-    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-        "@type": f"{TYPE}.upstreams.http.v3.HttpProtocolOptions",
-        "explicit_http_config": {"http2_protocol_options": {}},
-    }
-}
 
-
-def address(port: int) -> dict[str, Any]:
-    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
-
-
-def bootstrap(port: int, origin: int, limits: int) -> dict[str, Any]:
-    by_user = {"request_headers": {"header_name": "x-user", "descriptor_key": "user"}}
-    routes = {
-        "virtual_hosts": [
-            {
-                "name": "all",
-                "domains": ["*"],
-                "rate_limits": [{"actions": [by_user]}],
-                "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "origin"}}],
-            }
-        ]
-    }
+def by_user(port: int, origin: int, limits: int) -> dict[str, Any]:
     limiting = {
         "@type": f"{TYPE}.filters.http.ratelimit.v3.RateLimit",
         "domain": "d",
@@ -206,49 +173,16 @@ def bootstrap(port: int, origin: int, limits: int) -> dict[str, Any]:
             "grpc_service": {"envoy_grpc": {"cluster_name": "limits"}, "timeout": "2s"},
         },
     }
-    return {
-        "static_resources": {
-            "listeners": [
-                listener("limited", port, routes, {"name": "envoy.filters.http.ratelimit", "typed_config": limiting}),
-                listener("origin", origin, {"virtual_hosts": [ORIGIN]}),
-            ],
-            "clusters": [cluster("limits", limits, typed_extension_protocol_options=HTTP2), cluster("origin", origin)],
-        }
-    }
-
-
-ORIGIN = {
-    "name": "all",
-    "domains": ["*"],
-    "routes": [{"match": {"prefix": "/"}, "direct_response": {"status": 200, "body": {"inline_string": "ok"}}}],
-}
-ROUTER = {"name": "envoy.filters.http.router", "typed_config": {"@type": f"{TYPE}.filters.http.router.v3.Router"}}
-
-
-def listener(name: str, port: int, routes: dict[str, Any], *filters: dict[str, Any]) -> dict[str, Any]:
-    manager = {
-        "@type": f"{TYPE}.filters.network.http_connection_manager.v3.HttpConnectionManager",
-        "stat_prefix": name,
-        "route_config": routes,
-        "http_filters": [*filters, ROUTER],
-    }
-    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
-    return {"name": name, "address": address(port), "filter_chains": [chain]}
-
-
-def cluster(name: str, port: int, **more: Any) -> dict[str, Any]:
-    assignment = {"cluster_name": name, "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address(port)}}]}]}
-    return {"name": name, "type": "STATIC", "load_assignment": assignment, **more}
-
-
-@asynccontextmanager
-async def envoy(tool: Callable[[str], str], folder: Path, limits: int) -> AsyncIterator[str]:
-    port, config = reserve(), folder / "envoy.json"
-    config.write_text(json.dumps(bootstrap(port, reserve(), limits)))
-    options = ("--use-dynamic-base-id", "--disable-hot-restart", "--concurrency", "1", "--log-level", "warning")
-    async with started(folder, "envoy", [tool("envoy"), "--config-path", str(config), *options]) as program:
-        await until(lambda: opens(port, program), "Envoy listens")
-        yield f"http://127.0.0.1:{port}/"
+    action = {"request_headers": {"header_name": "x-user", "descriptor_key": "user"}}
+    host = virtual_host({"route": {"cluster": "origin"}}, rate_limits=[{"actions": [action]}])
+    answering = virtual_host({"direct_response": {"status": 200, "body": {"inline_string": "ok"}}})
+    return bootstrap(
+        [
+            listener("limited", port, host, {"name": "envoy.filters.http.ratelimit", "typed_config": limiting}),
+            listener("origin", origin, answering),
+        ],
+        [cluster("limits", limits, typed_extension_protocol_options=HTTP2), cluster("origin", origin)],
+    )
 
 
 HEADERS: Final = {
@@ -275,11 +209,12 @@ async def test_a_real_envoy_and_we_before_our_server(tool: Callable[[str], str],
     """Forty requests, each proxy with users of its own of the same kinds; then the server goes away."""
     limits = tmp_path / "limits.yaml"
     limits.write_text(LIMITS)
+    port = reserve()
     users = ["ann", "bob", "", "freeman"] * 10
     async with (
         counting(tmp_path / "theirs", limits) as theirs,
         counting(tmp_path / "ours", limits) as ours,
-        envoy(tool, tmp_path, theirs.port) as url,
+        envoy(tool, tmp_path, by_user(port, reserve(), theirs.port), port) as url,
         asking(ours.port, BY_USER) as proxy,
         aiohttp.ClientSession() as session,
     ):
