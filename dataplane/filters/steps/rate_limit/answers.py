@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,8 +45,8 @@ def read(data: bytes, origin: str) -> Said:
     return Said(None, _edits(answer.request_headers_to_add), response)
 
 
-def _edits(headers: object) -> tuple[HeaderEdit, ...]:
-    options = (ext_authz_pb2.HeaderValueOption(header=each, keep_empty_value=True) for each in headers)  # type: ignore[attr-defined]
+def _edits(headers: Iterable[ext_authz_pb2.HeaderValue]) -> tuple[HeaderEdit, ...]:
+    options = (ext_authz_pb2.HeaderValueOption(header=each, keep_empty_value=True) for each in headers)
     return header_options.header_edits(options, header_options.APPEND)
 
 

@@ -101,13 +101,13 @@ class _Limit:
         later: _Later = []
         for each in self._descriptors:
             try:
-                made_ = each.of(x)
+                asked = each.of(x)
             except Dropped:
                 _count(x)
                 continue
-            message.descriptors.append(made_)
+            message.descriptors.append(asked)
             if each.at_end:
-                later.append((each, made_))
+                later.append((each, asked))
         return self._ask(x, message.SerializeToString(), later) if message.descriptors else None
 
     async def _ask(self, x: Exchange, message: bytes, later: _Later) -> Reply | None:
@@ -152,14 +152,14 @@ class _Limit:
     def settling(self) -> EndHook:
         def settle(x: Exchange) -> None:
             state: Any = None if x.attributes is None else x.attributes.get(self._state)
-            for descriptor, made_ in () if state is None else state[1]:
+            for descriptor, asked in () if state is None else state[1]:
                 try:
                     cost = descriptor.cost(x)
                 except Dropped:
                     _count(x)
                     continue
                 if cost:
-                    self._settling.add(self._backend, self._domain, made_, cost, x)
+                    self._settling.add(self._backend, self._domain, asked, cost, x)
 
         return settle
 
