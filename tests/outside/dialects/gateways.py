@@ -154,7 +154,7 @@ ENVOY = (
     Row(
         "Envoy", "ext_proc", "a server that changes requests", "`traffic.extProc`",
         BASE + ALL + policy("    extProc: {backendRef: {name: shop, port: 80}}"),
-        asks=(Ask("GET /", 500),),
+        verdict=ACCEPTED,  # its server speaks gRPC
     ),
     Row(
         "Envoy", "grpc routes", "gRPC by service and method", "GRPCRoute",
@@ -296,7 +296,7 @@ stringData: {ann: k-123}
         domain: shop
         descriptors: [{entries: [{name: path, expression: request.path}]}]
 """),
-        asks=(Ask("GET /", 500),),
+        verdict=ACCEPTED,  # its server speaks gRPC
     ),
 )  # fmt: skip
 
