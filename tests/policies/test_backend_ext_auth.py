@@ -275,3 +275,18 @@ binds: [{{port: 8080, listeners: [{{name: main, {RAW[way]}}}]}}]
                 await reader.read()
             assert bool(seen) is not asks
             assert not asks or "its extAuth decides about requests" in proxy.log_line()
+
+
+LOOPS: Final = {"of one": ("one", "one"), "of two": ("two", "one")}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_servers_that_decide_about_each_other_deny(name: str) -> None:
+    """Each would be asked about the question to the other, for ever."""
+    first, second = LOOPS[name]
+    proxy = run(policy(ONE, ASK.replace("name: two", f"name: {first}"), "a"))
+    if first != second:
+        proxy.load(policy(TWO, ASK.replace("name: two", f"name: {second}"), "b"))
+    assert proxy.ask("/a") == (403, TEXT)
+    assert proxy.reached() == []
+    assert any("its steps lead back to it" in line for line in proxy.log_lines())

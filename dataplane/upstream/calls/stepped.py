@@ -91,7 +91,9 @@ class HasServices(Protocol):
 class CallExchange(Exchange):
     """A call, or a copy, as steps see it."""
 
-    __slots__ = ()
+    __slots__ = ("asked",)
+    asked: tuple[str, ...]
+    """Backends whose steps wait for this call, its own the last: a server that decides may be decided about itself."""
 
     @property
     def is_for_agent(self) -> bool:
@@ -111,8 +113,13 @@ def view_of(
     call: Stepped, x: Exchange | None, whole: bytes | None, attributes: Mapping[str, object] | None
 ) -> CallExchange:
     """`x`: for whose sake; None: for no request's, or for one that may be over. `whole`: all content, None where it is
-    sent in parts; `attributes`: as `Exchange.attributes`, where there is no `x`."""
+    sent in parts; `attributes`: as `Exchange.attributes`, where there is no `x`. Raises `Unfinished` for
+    one that leads back to a backend whose steps wait for it."""
+    asked = x.asked if isinstance(x, CallExchange) else ()
+    if call.plan.key in asked:
+        raise Unfinished("PolicyUnusable", "its steps lead back to it")
     made = CallExchange(None, call.method, call.target, Head(call.block), call.started)
+    made.asked = (*asked, call.plan.key)
     made.path, _, made.query = call.target.partition(b"?")
     made.readings = ()
     made.authority = made.request.get(b"host") or b""
