@@ -136,6 +136,12 @@ def written_secret_resource(policy: ObjectKey, field: str) -> str:
     return f"secret/{policy}/{field}"
 
 
+def written_field(resource: str) -> str:
+    """The field of a policy that has such values; "" of what is none of them."""
+    parts = resource.split("/")
+    return parts[3] if parts[0] == "secret" else ""
+
+
 def written_secret(kind: str, key: ObjectKey) -> ObjectKey:
     """What stands for credentials that an object holds itself where it is asked whether they go to a Gateway: no Secret
     has such a name, so that a grant for all Secrets of the namespace lets them go, and no other."""

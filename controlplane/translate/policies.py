@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ from controlplane.translate.keys import (
     SecretUse,
     policy_resource,
     secret_resource,
+    written_field,
     written_secret,
     written_secret_resource,
 )
@@ -36,6 +38,7 @@ from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import PolicyBackendReference
+from gatewright.api.text.places import Path
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
 from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTProvider
@@ -261,7 +264,7 @@ def _resources(
             message.invalid = closed[setting.field]
         yield gateway, name, wire.resource(name, policy=message)
     for name, content in translation.written:
-        if name.rpartition("/")[2] not in closed:
+        if written_field(name) not in closed:
             yield gateway, name, content
 
 
@@ -397,7 +400,7 @@ class _References:
             users = "".join(f"{user}\n" for user in model.users).encode()
             return (self._write(field, USERS_ENTRY, users),)
         if isinstance(model, BackendAuth) and model.key is not None:
-            self.read.add((field, written_secret(KIND, self._key)))
+            self.read.add((field.partition("/")[0], written_secret(KIND, self._key)))
             return (self._write(field, CREDENTIAL_ENTRY, model.key.encode()),)
         found = self._secrets(model)
         if isinstance(found, Condition):
@@ -411,7 +414,19 @@ class _References:
         return self._refuse(found) if isinstance(found, Condition) else found
 
     def all(self) -> to_wire.References:
-        return to_wire.References(self.backend, self.secrets, self.authorities)
+        return to_wire.References(self.backend, self.secrets, self.authorities, self.server)
+
+    def server(self, where: Path, make: to_wire.ServerMade) -> str:
+        """A backend that the policy brings: it travels with it."""
+        below = "-".join(map(str, where))
+        secrets = partial(self._secrets_below, below)
+        name = f"backend/gatewaypolicy/{self._key}/{below}"
+        message = make(to_wire.References(self.backend, secrets, self.authorities, self.server))
+        self.written[name] = wire.resource(name, backend=message)
+        return name
+
+    def _secrets_below(self, below: str, _: str, model: Credentials) -> tuple[str, ...] | to_wire.Unresolved:
+        return self.secrets(f"backend_ai/{below}", model)
 
     def _secrets(self, model: Credentials) -> tuple[ObjectKey, ...] | Condition:
         namespace = self._key.namespace

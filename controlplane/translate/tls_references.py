@@ -13,16 +13,17 @@ from functools import partial
 from typing import Any, Final
 
 from controlplane.derive import Collection, Context
-from controlplane.translate import backend_auth, secrets
+from controlplane.translate import backend_auth, secrets, wire
 from controlplane.translate.backend_auth import AuthSecret
 from controlplane.translate.backends import unresolved
 from controlplane.translate.certificates import CaView
 from controlplane.translate.conditions import Condition
-from controlplane.translate.keys import ObjectKey, backend_secret_resource, secret_resource, written_secret
+from controlplane.translate.keys import BackendKey, ObjectKey, backend_secret_resource, secret_resource, written_secret
 from controlplane.translate.secrets import Secrets
 from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire
+from gatewright.api.text.places import Path
 
 ENTRIES: Final = ("tls.crt", "tls.key")
 """Of a Secret with a certificate of ours."""
@@ -80,7 +81,15 @@ class OfBackend:
 
     def references(self, part: str = "") -> to_wire.References:
         """`part`: the name of one that has policies of its own."""
-        return to_wire.References(self._backend, partial(self._secrets, part), self._authorities)
+        secrets, server = partial(self._secrets, part), partial(self._server, part)
+        return to_wire.References(self._backend, secrets, self._authorities, server)
+
+    def _server(self, part: str, where: Path, make: to_wire.ServerMade) -> str:
+        """A backend that its policies bring: it travels with it. No name of a part has a colon."""
+        below = f"{part}:{'-'.join(map(str, where))}"
+        name = f"{BackendKey('gatewaybackend', *self._key).resource}/{below}"
+        self.written[name] = wire.resource(name, backend=make(self.references(below)))
+        return name
 
     def _backend(self, reference: Any) -> str | to_wire.Unresolved:  # Any: as `to_wire.References`
         found = self._called(reference)

@@ -17,7 +17,7 @@ from dataplane.guards.words import is_otherwise, said
 CANDIDATE: Final = r"(?:\+|\()?\d(?:(?: ?\(\d{1,4}\) ?|[ .()/-]{1,2})?\d){6,16}"
 AFTER: Final = 24
 """Bytes behind a number that are looked at."""
-REGIONS: Final = ("US", "GB", "DE", "FR", "IN", "AU", "BR", "IL", "ES", "IT", "JP", "MX", "NL")
+REGIONS: Final = ("US", "GB", "DE", "FR", "IN", "AU", "BR")
 """Whose own way of writing numbers is known, where a word says that it is one."""
 _LEAST, _MOST = 7, 15
 """Digits (ITU-T E.164)."""

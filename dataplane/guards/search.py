@@ -86,9 +86,16 @@ class Search:
         size, here = len(text), self._places[order] - base
         waiting = size if is_end else self._waiting(pattern, here)
         """From here on a match may still begin that cannot be seen yet."""
-        count = 0
+        count, bound = 0, pattern.bound or self._bound
         while here < size:
-            start, end = pattern.find(text, here, size)
+            count += 1
+            if count % _TURN == 0:
+                yield
+            seen = min(size, here + 2 * bound)
+            start, end = pattern.find(text, here, seen)
+            if seen < size and not here <= start <= here + bound:
+                here = self._after_nothing(here, start, bound)
+                continue
             if waiting < here:
                 waiting = self._waiting(pattern, here)
             if start < 0 or waiting <= start:
@@ -97,9 +104,6 @@ class Search:
             if end + pattern.after > size and not is_end:
                 here = start
                 break
-            count += 1
-            if count % _TURN == 0:
-                yield
             span = self._fitting(pattern, start, end)
             if span is None:
                 here = _behind(text, start, pattern.check is not None)
@@ -108,6 +112,16 @@ class Search:
                 self.found.append(Found(base + start, base + here, order))
         self._places[order] = base + min(here, size)
         yield
+
+    def _after_nothing(self, here: int, start: int, bound: int) -> int:
+        """Where to go on after a search of twice `bound` bytes: nothing that begins in the first half fits. So what a
+        search costs does not depend on how long the text is behind it."""
+        if start >= 0:
+            return start
+        here += bound
+        while _CONTINUES <= self._text[here] < _BEGINS:
+            here -= 1
+        return here
 
     def _waiting(self, pattern: Pattern, here: int) -> int:
         text, size = self._text, len(self._text)

@@ -269,21 +269,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
         security=True,
         merge=ALL,  # as `backend_mcp`
         subset=WITH_AI,
-        waits=(
-            *(
-                Waits(f"promptGuard.{list_}[].{name}", "guards that are asked")
-                for list_, name in (
-                    *(("request", name) for name in ("webhook", "openAIModeration")),
-                    *(
-                        (each, name)
-                        for each in ("request", "response")
-                        for name in ("bedrockGuardrails", "googleModelArmor")
-                    ),
-                    ("response", "webhook"),
-                )
-            ),
-            Waits("promptCaching", "Amazon Bedrock"),
-        ),
+        waits=(Waits("promptCaching", "Amazon Bedrock"),),
     ),
     Policy(
         name="health",

@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 6,
     "GRPCRoute": 6,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 283,
+    "GatewayPolicy": 7,
     "BackendTLSPolicy": 0,
-    "GatewayBackend": 581,
+    "GatewayBackend": 29,
     "GatewayParameters": 6,
-    STANDALONE: 58,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 23,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from gatewright.api.frontend.http import FrontendHTTP
+from gatewright.api.lower import guard_servers
 from gatewright.api.lower.lowering import lower
 from gatewright.api.routes.grpc_route import GRPCRouteFilter, GRPCRouteMatch
 from gatewright.api.routes.http_filters import (
@@ -23,8 +25,9 @@ from gatewright.api.routes.http_filters import (
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
 from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference
+from gatewright.api.text.places import Path
 from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, RULE, TRAFFIC, Policy, named
-from gatewright.wire.v1 import policy_pb2, route_pb2, traffic_pb2
+from gatewright.wire.v1 import backend_pb2, policy_pb2, route_pb2, traffic_pb2
 
 __all__ = [
     "NOTHING_RESOLVES",
@@ -68,13 +71,19 @@ class References:
     "backend_auth" with a BackendAuth, or the part of it for a cloud, that has a credential (one key)."""
     authorities: Callable[[Any], tuple[str, ...] | Unresolved]
     """Of a `backend.tls` (Any: the CRD's or the file's) with authorities of its own: these, PEM."""
+    server: Callable[[Path, ServerMade], str | Unresolved]
+    """The key of a Backend that the policy brings itself, and where it stands below the policy. What makes it is given
+    references of its own, for the policies there."""
+
+
+ServerMade: TypeAlias = "Callable[[References], backend_pb2.Backend]"
 
 
 def _unresolved(*_: Any) -> Unresolved:
     return Unresolved("its object is not accepted")
 
 
-NOTHING_RESOLVES: Final = References(_unresolved, _unresolved, _unresolved)
+NOTHING_RESOLVES: Final = References(_unresolved, _unresolved, _unresolved, _unresolved)
 """Of a policy of which only that acts what refers to nothing."""
 
 
@@ -335,6 +344,7 @@ def _tls_references(model: Any, message: Any, references: References) -> _Reason
             message.authorities.extend(texts)
 
 
+HTTPS: Final = 443
 _CLOUDS: Final = ("aws", "azure", "gcp")
 """Fields of BackendAuth that may have a Secret of their own, in model and message."""
 
@@ -367,6 +377,32 @@ def _mcp_references(model: Any, message: Any, references: References) -> _Reason
     for index, processor in enumerate(model.guardrails.processors):
         where = f"guardrails.processors[{index}].remote.backendRef"
         yield from _backend(where, processor.remote, message.guardrails.processors[index], references)
+
+
+def _ai_references(model: Any, message: Any, references: References) -> _Reasons:
+    for name in ("request", "response"):
+        items = getattr(model.prompt_guard, name, None) or ()
+        for index, (guard, wire) in enumerate(zip(items, getattr(message.prompt_guard, name), strict=True)):
+            where = f"promptGuard.{name}[{index}]"
+            if guard.webhook is not None:
+                yield from _backend(f"{where}.webhook.backendRef", guard.webhook, wire.webhook, references)
+            for server in guard_servers.SERVERS:
+                found = getattr(guard, server.field, None)
+                if found is not None:
+                    path = ("promptGuard", name, index, server.written)
+                    key = references.server(path, partial(_guard_server, server, found))
+                    if isinstance(key, Unresolved):
+                        yield f"{where}.{server.written}", key
+                    else:
+                        getattr(wire, server.field).backend = key
+
+
+def _guard_server(server: guard_servers.GuardServer, model: Any, references: References) -> backend_pb2.Backend:
+    own = by_field(() if model.policies is None else backend_policies(model.policies, references))
+    if server.auth is not None:
+        own.setdefault("backend_auth", policy_pb2.Policy(backend_auth=server.auth))
+    address = backend_pb2.StaticBackend(host=server.host(model), port=HTTPS, app_protocol="https")
+    return backend_pb2.Backend(static=address, policies=[own[field] for field in sorted(own)])
 
 
 def _collector_reference(model: Any, message: Any, references: References) -> _Reasons:
@@ -407,6 +443,7 @@ _RESOLVERS: Final[dict[str, Callable[[Any, Any, References], _Reasons]]] = {
     "backend_tls": _tls_references,
     "backend_auth": _auth_references,
     "backend_mcp": _mcp_references,
+    "backend_ai": _ai_references,
     "tracing": _collector_reference,
     "access_log": _otlp_reference,
     "metrics": _otlp_reference,

@@ -234,8 +234,18 @@ class Resources:
 
     def _references(self, owner: str, path: Path) -> to_wire.References:
         return to_wire.References(
-            partial(self._backends.key, path), partial(self._secret, owner, path), partial(self._authorities, path)
+            partial(self._backends.key, path),
+            partial(self._secret, owner, path),
+            partial(self._authorities, path),
+            partial(self._server, owner, path),
         )
+
+    def _server(self, owner: str, path: Path, where: Path, make: to_wire.ServerMade) -> str:
+        """A backend that a policy brings."""
+        name = f"{owner}/{'-'.join(map(str, where))}"
+        key = f"backend/policy/{NAMESPACE}/{name}"
+        self._backends.made[key] = make(self._references(name, (*path, "ai", *where, "policies")))
+        return key
 
     def _authorities(self, path: Path, tls: Any) -> tuple[str, ...]:  # Any: the file's form of BackendTLS
         """Certificates of `caCertificateRefs`. What cannot be read is noted as a problem."""

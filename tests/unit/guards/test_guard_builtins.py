@@ -1,0 +1,95 @@
+"""Builtin kinds of text on a corpus of lines: `+` has one, `-` has none, though it may look like it."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.guards.builtins import BUILTINS, builtin
+from dataplane.guards.judging import Judge
+from dataplane.guards.masking import Masker, finished, masked
+from dataplane.guards.patterns import of_user
+from dataplane.guards.plan import Guard, Guards
+from dataplane.guards.values import Phase, Text
+
+CORPUS = Path(__file__).parent / "corpus"
+LEAST = 0.95
+
+
+def lines(name: str) -> list[tuple[bool, str]]:
+    found = (CORPUS / f"{name}.txt").read_text().splitlines()
+    return [(line.startswith("+ "), line[2:]) for line in found]
+
+
+def is_found(name: str, text: str) -> bool:
+    pattern = builtin(name)
+    return pattern.label in masked((pattern,), text.encode())
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_precision_and_recall(name: str) -> None:
+    rows = lines(name)
+    assert sum(expected for expected, _ in rows) >= 150 and len(rows) >= 300
+    found = [(expected, is_found(name, text)) for expected, text in rows]
+    right = sum(expected and hit for expected, hit in found)
+    assert right / sum(hit for _, hit in found) >= LEAST
+    assert right / sum(expected for expected, _ in found) >= LEAST
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+@given(st.data())
+def test_a_text_in_pieces_is_masked_as_the_whole(name: str, data: st.DataObject) -> None:
+    picked = data.draw(st.lists(st.sampled_from(lines(name)), min_size=1, max_size=3))
+    text = "\n".join(line for _, line in picked).encode()
+    used = tuple(map(builtin, BUILTINS))
+    masker = Masker(used)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
+    places = [0, *cuts, len(text)]
+    given_ = [finished(masker.feed(text[start:end])) for start, end in pairwise(places)]
+    assert b"".join((*given_, finished(masker.feed(b"", True)))) == masked(used, text)
+
+
+HOSTILE = {
+    "words": "a long prompt of plain words, 12 of them. ",
+    "digits": "4111 1111 1111 1112 ",
+    "nine digits": "536228765 ssn ",
+    "phones": "+1 415 555 26 tel 020 7946 09 ",
+    "addresses": "a.b.c@d.e.f@g.h.i ",
+    "one letter": "a",
+    "separators": "1-1-1-1-1-1-1 ",
+}
+PATTERNS = [
+    *(r"a.*z", r"(?s)a.*b.*c", r"(a|aa)+$", r"(x+x+)+y", r"\d{3}-\d{4}", r"(?i)secret", r"[a-z]+ing\b", r"[^a]z"),
+    *(r"(a+)+$", r"\bword\b.*\bother\b", r"\pL{5,}q", r"(foo|bar|baz)+qux", r"a{2,100}!", r"\s+$", r"1(-1)*x", r"\w+@"),
+]
+
+
+@pytest.mark.parametrize("shape", HOSTILE)
+def test_a_large_prompt_holds_a_worker_no_longer_than_a_turn(shape: str) -> None:
+    """1 MiB, 16 patterns and all builtins: CPU time between two turns, 50 ms at most (docs/hostile-streams.md)."""
+    unit = HOSTILE[shape]
+    text = unit * (2**20 // len(unit) // (1 if shape in ("words", "one letter") else 8))
+    used = (*map(of_user, PATTERNS), *map(builtin, BUILTINS))
+    guard = Guard("request[0].regex", "no", patterns=used)
+
+    async def ask(*_: object) -> object:
+        raise AssertionError("nobody is asked")
+
+    judge = Judge(Guards((guard,)), Phase.REQUEST, ask, lambda *_: None)  # type: ignore[arg-type]
+    work = judge.texts((Text(text),))
+    longest, turns = 0.0, 0
+    while True:
+        began = time.thread_time()
+        try:
+            work.send(None)
+        except StopIteration:
+            break
+        longest = max(longest, time.thread_time() - began)
+        turns += 1
+    assert turns > 5
+    assert longest < 0.05, longest
