@@ -186,6 +186,7 @@ REFERENCES = to_wire.References(
         (f"secret/default/{model.secret_ref.name}",) if model.secret_ref is not None else to_wire.Unresolved(field)
     ),
     authorities=lambda tls: tuple(reference.name for reference in tls.ca_certificate_refs),
+    server=lambda path, make: "/".join(map(str, path)),
 )
 
 

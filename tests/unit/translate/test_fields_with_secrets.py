@@ -94,7 +94,41 @@ CREDENTIALS = {
 }
 """Fields of `backend.auth` that name a Secret."""
 
+GUARDS = {
+    "promptGuard.request[].openAIModeration": "{ai: {promptGuard: {request: [{openAIModeration: {policies: %s}}]}}}",
+    **{
+        f"promptGuard.{name}[].{guard}": (
+            f"{{ai: {{promptGuard: {{{name}: [{{{guard}: {{{least}, policies: %s}}}}]}}}}}}"
+        )
+        for name in ("request", "response")
+        for guard, least in (
+            ("bedrockGuardrails", "identifier: i, version: '1', region: us-east-1"),
+            ("googleModelArmor", "templateId: t, projectId: p"),
+        )
+    },
+}
+"""Servers that guards of `backend.ai` bring, which have policies of their own."""
+PLAIN = "{ai: {provider: {openai: {}, host: 203.0.113.1}}}"
+MODELS = PLAIN[:-1] + f", policies: {TLS}}}"
+OF_GUARDS = {
+    f"{place}.ai.{guard}.policies": (made.replace(TLS, text % TLS), others)
+    for place, (made, others) in {
+        "GatewayPolicy.spec.backend": (
+            policy("GatewayBackend", "tools", group=OURS),
+            (backend("a", PLAIN), *BY_ROUTE),
+        ),
+        "GatewayBackend.spec.policies": (backend("a", MODELS), BY_ROUTE),
+        "GatewayBackend.spec.ai.groups[].providers[].policies": (backend("a", PROVIDER), BY_ROUTE),
+    }.items()
+    for guard, text in GUARDS.items()
+}
+"""Where these stand, with the Secret of a certificate, and who leads to them."""
+
 WITH_KEYS = {
+    **{
+        f"{place}.auth.key": (made.replace(TLS, "{auth: {key: %s}}"), *others)
+        for place, (made, others) in OF_GUARDS.items()
+    },
     "GatewayPolicy.spec.backend.auth.key": (
         policy().replace(TLS, "{auth: {key: %s}}"),
         grant("HTTPRoute", "Service"),
@@ -120,6 +154,12 @@ def brought(text: str) -> str:
 
 
 BROUGHT = {
+    **{f"{place}.tls.mtlsCertificateRef[]": (made, *others) for place, (made, others) in OF_GUARDS.items()},
+    **{
+        f"{place}.auth.{path}": (brought(made.replace(TLS, f"{{auth: {setting}}}")), *others)
+        for place, (made, others) in OF_GUARDS.items()
+        for path, setting in CREDENTIALS.items()
+    },
     "GatewayPolicy.spec.backend.tls.mtlsCertificateRef[]": (
         policy(),
         grant("HTTPRoute", "Service"),
@@ -184,6 +224,7 @@ ATTACHED = {
 lead to: whoever attached these chose."""
 
 PUBLIC = {
+    *(f"{place}.tls.caCertificateRefs[]" for place in OF_GUARDS),
     "Gateway.spec.tls.frontend.default.validation.caCertificateRefs[]",
     "Gateway.spec.tls.frontend.perPort[].tls.validation.caCertificateRefs[]",
     "BackendTLSPolicy.spec.validation.caCertificateRefs[]",
