@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from gatewright.api.backend.ai import BackendAI
 from gatewright.api.backend.mcp import MCPAuthorization
+from gatewright.api.backend.prompt_guard import AIPromptGuard
 from gatewright.api.backend.providers import LLMProvider, ProviderFormatConfig
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.checks.expressions import is_constant
@@ -30,6 +32,26 @@ from gatewright.attach.policies import BACKEND, TCP, UDP, of
 def _authorities_that_verify_nothing(tls: BackendTLS) -> Iterator[Advice]:
     if tls.insecure_skip_verify == "All" and tls.ca_certificate_refs:
         yield Advice(("insecureSkipVerify",), "All verifies nothing, so caCertificateRefs has no effect: leave one out")
+
+
+_UNJUDGED: Final = ("Passthrough", "Detect", "AnthropicTokenCount", "Realtime")
+"""Route types whose bodies pass as they are."""
+
+
+def _routes_without_guards(ai: BackendAI) -> Iterator[Advice]:
+    guards = [] if ai.prompt_guard is None else [*_guards(ai.prompt_guard)]
+    for end, kind in (ai.routes or {}).items():
+        if guards and kind in _UNJUDGED:
+            message = f"{kind} passes as it is: not judged by {', '.join(guards)}"
+            yield Advice(("routes", end), message)
+
+
+def _guards(prompt_guard: AIPromptGuard) -> Iterator[str]:
+    for name in ("request", "response"):
+        for index, guard in enumerate(getattr(prompt_guard, name) or ()):
+            fields = type(guard).model_fields
+            kind = next(each for each in fields if getattr(guard, each) is not None)
+            yield f"promptGuard.{name}[{index}].{fields[kind].alias or kind}"
 
 
 def _path_without_http(telemetry: OtlpAccessLog | OtlpMetrics | Tracing) -> Iterator[Advice]:
@@ -121,6 +143,7 @@ _OF_AGENTS: Final = re.compile(r"(?<![\w.])(mcp|llm)\b(?!\s*\()").search
 _OF_A2A: Final = re.compile(r"(?<![\w.])a2a\b(?!\s*\()").search
 
 EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], ...]] = (
+    (BackendAI, _routes_without_guards),
     (BackendTLS, _authorities_that_verify_nothing),
     (OtlpAccessLog, _path_without_http),
     (OtlpMetrics, _path_without_http),

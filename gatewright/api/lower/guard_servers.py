@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from gatewright.wire.v1 import backend_policy_pb2
 
+WHERE: Final = ("ai", "promptGuard")
+"""Below policies of backends, as users write it."""
+
 
 class GuardServer(NamedTuple):
     """One kind of guard. `field`: of the message and the model, `written` as users have it."""

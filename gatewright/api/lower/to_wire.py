@@ -389,7 +389,7 @@ def _ai_references(model: Any, message: Any, references: References) -> _Reasons
             for server in guard_servers.SERVERS:
                 found = getattr(guard, server.field, None)
                 if found is not None:
-                    path = ("promptGuard", name, index, server.written)
+                    path = (*guard_servers.WHERE, name, index, server.written)
                     key = references.server(path, partial(_guard_server, server, found))
                     if isinstance(key, Unresolved):
                         yield f"{where}.{server.written}", key

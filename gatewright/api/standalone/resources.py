@@ -244,7 +244,7 @@ class Resources:
         """A backend that a policy brings."""
         name = f"{owner}/{'-'.join(map(str, where))}"
         key = f"backend/policy/{NAMESPACE}/{name}"
-        self._backends.made[key] = make(self._references(name, (*path, "ai", *where, "policies")))
+        self._backends.made[key] = make(self._references(name, (*path, *where, "policies")))
         return key
 
     def _authorities(self, path: Path, tls: Any) -> tuple[str, ...]:  # Any: the file's form of BackendTLS

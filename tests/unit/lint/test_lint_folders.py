@@ -186,6 +186,12 @@ def test_a_policy_without_any_section_is_an_error() -> None:
             " traffic.jwtAuthentication with mcp, which runs before transformations and limits",
         ),
         (
+            f"{POLICY_HEAD.replace('Gateway,', 'HTTPRoute,')}  backend:\n    ai:\n      promptGuard: {{request:"
+            " [{regex: {}}]}\n      routes: {/v1/x: Detect, /v1/y: Messages}\n",
+            '0.yaml:9: GatewayPolicy default/p: spec.backend.ai.routes["/v1/x"]: warning: Detect passes as it is: not'
+            " judged by promptGuard.request[0].regex",
+        ),
+        (
             f"{POLICY_HEAD}  traffic:\n    directResponse: {{status: 204, body: a}}\n",
             "0.yaml:7: GatewayPolicy default/p: spec.traffic.directResponse.body: warning: is not sent: an answer with"
             " status 204 has no body",
