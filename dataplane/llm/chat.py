@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -302,3 +303,19 @@ def decoded(data: str) -> str:
         return b64decode(data, validate=False).decode("utf-8", "replace")
     except ValueError:
         return data
+
+
+MAX_USER: Final = 64
+"""Characters of a user's id that OpenAI's APIs take."""
+
+
+def user_of(found: str) -> str:
+    """A user's id where OpenAI's APIs have one: a longer one as its digest, which is the same each time."""
+    return found if len(found) <= MAX_USER else sha256(found.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def schema_of(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Of a tool: OpenAI's APIs want the properties of an object said, also where there are none."""
+    if parameters.get("type") != "object" or "properties" in parameters:
+        return parameters
+    return {**parameters, "properties": {}}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.llm.body import Malformed
+from dataplane.llm.chat import Origin, Thinking
 from dataplane.llm.features import Feature as F
 from dataplane.llm.routes import Format
 
@@ -227,9 +228,25 @@ class Verdict(NamedTuple):
     refused: tuple[str, str] | None
 
 
+THOUGHTS: Final = frozenset((F.THINKING, F.REDACTED, F.SIGNATURE))
+OWN_THOUGHTS: Final[Mapping[Format, Origin]] = {
+    Format.MESSAGES: Origin.ANTHROPIC,
+    Format.CONVERSE: Origin.ANTHROPIC,
+    Format.RESPONSES: Origin.OPENAI,
+    Format.GENERATE_CONTENT: Origin.GOOGLE,
+}
+"""Whose thoughts a provider's format carries; it gets no others."""
+
+
+def _has_thoughts_of(talk: Conversation, origin: Origin | None) -> bool:
+    return any(isinstance(part, Thinking) and part.origin is origin for turn in talk.turns for part in turn.parts)
+
+
 def judge(talk: Conversation, target: Format, drops: bool = False) -> Verdict:
     """`drops`: none is refused."""
     carried = CARRIED[target]
+    if not THOUGHTS.isdisjoint(talk.said) and not _has_thoughts_of(talk, OWN_THOUGHTS.get(target)):
+        carried -= THOUGHTS
     dropped = []
     for feature, field in talk.said.items():
         if feature in carried:

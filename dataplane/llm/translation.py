@@ -3,17 +3,26 @@ takes to bring the answer back. Pure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dataplane.llm import errors, losses
-from dataplane.llm.chat import Answer, Asked, Conversation
+from dataplane.llm import errors, losses, names
+from dataplane.llm.body import Malformed
+from dataplane.llm.chat import Answer, Asked, Conversation, Failure
+from dataplane.llm.deltas import Delta, Failed
+from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
+from dataplane.llm.formats.streaming import MALFORMED
 
 if TYPE_CHECKING:
-    from dataplane.llm.deltas import Delta
     from dataplane.llm.formats.contract import StreamReader, StreamWriter
     from dataplane.llm.providers import Provider
     from dataplane.llm.routes import Format
+
+
+_BAD_GATEWAY: Final = 502
+NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def targets(source: Format, provider: Provider) -> tuple[Format, ...]:
@@ -31,19 +40,29 @@ class Translated(NamedTuple):
     talk: Conversation
     body: bytes
     dropped: tuple[str, ...]
+    names: Mapping[str, str] = NO_NAMES
+    """The client's names of tools, by those that the provider gets in their place."""
 
 
 def translated(source: Format, body: bytes, provider: Provider, drops: bool = False) -> Translated:
     """In the provider's first format that can carry it, `drops`: in its first. Raises `Malformed` for a body that is
     none of its format's, and `losses.Inexpressible` where none can, with the reason of the first."""
+    try:
+        return _translated(source, body, provider, drops)
+    except RecursionError:
+        raise Malformed("", "the body is nested too deeply") from None
+
+
+def _translated(source: Format, body: bytes, provider: Provider, drops: bool) -> Translated:
     talk = CLIENTS[source].read(body)
     refused = ("", "")
     for target in targets(source, provider):
         verdict = losses.judge(talk, target, drops)
         if verdict.refused is None:
-            written = PROVIDERS[target].write(talk, provider)
+            fitted, named = names.fitted(talk, target)
+            written = PROVIDERS[target].write(fitted, provider)
             beside = (talk.said[each] for each in written.dropped if each in talk.said)
-            return Translated(source, target, talk, written.body, (*verdict.dropped, *beside))
+            return Translated(source, target, talk, written.body, (*verdict.dropped, *beside), named)
         refused = refused if refused[0] else verdict.refused
     raise losses.Inexpressible(*refused)
 
@@ -53,8 +72,11 @@ def translated(source: Format, body: bytes, provider: Provider, drops: bool = Fa
 
 def answer(made: Translated, body: bytes, asked: Asked) -> tuple[Answer, bytes]:
     """A whole answer, and as the client gets it. Raises `contract.Unreadable`."""
-    found = PROVIDERS[made.target].read_answer(body)
-    return found, CLIENTS[made.source].write_answer(found, asked)
+    try:
+        found = names.of_answer(PROVIDERS[made.target].read_answer(body), made.names)
+        return found, CLIENTS[made.source].write_answer(found, asked)
+    except RecursionError:
+        raise Unreadable("the answer is nested too deeply") from None
 
 
 def error(made: Translated, status: int, body: bytes) -> bytes:
@@ -67,15 +89,27 @@ class Stream:
     """One stream on its way back. `feed` and `end` give what the client gets, and what it says."""
 
     def __init__(self, made: Translated, asked: Asked) -> None:
+        self._names = made.names
+        self._is_over = False
         self._reader: StreamReader = PROVIDERS[made.target].reader()
         self._writer: StreamWriter = CLIENTS[made.source].writer(asked)
 
     def feed(self, data: bytes) -> tuple[bytes, list[Delta]]:
-        return self._given(self._reader.feed(data))
+        return self._given(lambda: self._reader.feed(data))
 
     def end(self) -> tuple[bytes, list[Delta]]:
         """Nothing more comes: a stream that is not complete ends with an error."""
-        return self._given(self._reader.end())
+        return self._given(self._reader.end)
 
-    def _given(self, deltas: list[Delta]) -> tuple[bytes, list[Delta]]:
-        return (self._writer.give(deltas) if deltas else b""), deltas
+    def _given(self, read: Callable[[], list[Delta]]) -> tuple[bytes, list[Delta]]:
+        if self._is_over:
+            return b"", []
+        try:
+            deltas = read()
+            if self._names:
+                deltas = names.of_deltas(deltas, self._names)
+            return (self._writer.give(deltas) if deltas else b""), deltas
+        except RecursionError:
+            self._is_over = True
+            failed: list[Delta] = [Failed(Failure(_BAD_GATEWAY, "an event is nested too deeply", MALFORMED))]
+            return self._writer.give(failed), failed

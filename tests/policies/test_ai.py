@@ -88,7 +88,7 @@ def test_what_passes_as_it_is_keeps_path_and_bytes_both_ways(carrier: Carrier) -
     [
         ("anthropic: {}", "/v1/embeddings", "Messages"),
         ("custom: {formats: [{type: Rerank}]}", "/v1/chat/completions", "Rerank"),
-        ("gemini: {}", "/v1/messages/count_tokens", "Embeddings"),
+        ("custom: {formats: [{type: Embeddings}]}", "/v1/messages/count_tokens", "Embeddings"),
     ],
 )
 def test_a_format_that_the_provider_lacks_is_refused_by_name(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.carriers import Carrier, Response
-from tests.fakes.llm_toys import CHATTED, EVENTS, as_json, error, post, sent, text
+from tests.fakes.llm_toys import CHATTED, EVENTS, as_json, error, of_backend, post, sent, text
 
 OPENAI = text("openai: {}, host: 127.0.0.1, port: 9001")
 ANTHROPIC = text("anthropic: {}, host: 127.0.0.1, port: 9001")
@@ -434,3 +434,29 @@ def test_the_same_api_is_not_translated(carrier: Carrier) -> None:
     carried = carrier.proxy(OPENAI).carry(post("/v1/chat/completions", body), as_json(CHATTED))
     (received,) = carried.reached
     assert received.body == body
+
+
+def test_tokens_are_estimated_where_the_provider_does_not_count(carrier: Carrier) -> None:
+    run = carrier.proxy(OPENAI)
+    asked = {**AS_MESSAGES, "messages": [*AS_MESSAGES["messages"], {"role": "user", "content": "word " * 1000}]}
+    asked.pop("max_tokens")
+    carried = run.carry(post("/v1/messages/count_tokens", asked))
+    assert (carried.answer.status, carried.reached) == (200, ())
+    assert 2500 < json.loads(carried.answer.body)["input_tokens"] < 3500, "a thousand words and an image"
+    assert "llm.usage_estimated=true" in run.log_lines()[0]
+
+
+GEMINI = of_backend("provider: {gemini: {}, host: 127.0.0.1, port: 9001}}, policies: {auth: {key: ours}")
+
+
+def test_gemini_is_asked_in_its_native_api_with_its_own_header(carrier: Carrier) -> None:
+    run = carrier.proxy(GEMINI)
+    answer = {"candidates": [{"content": {"parts": [{"text": "ho"}]}, "finishReason": "STOP"}], "responseId": "g1"}
+    carried = run.carry(post("/v1/messages", {"model": "gemini-3", "max_tokens": 9, "messages": []}), as_json(answer))
+    (received,) = carried.reached
+    assert received.target == "/v1beta/models/gemini-3:generateContent"
+    assert (received.headers["x-goog-api-key"], received.headers.get("authorization")) == ("ours", None)
+    assert json.loads(carried.answer.body)["content"][0]["text"] == "ho"
+    asked = {"model": "gemini-3", "max_tokens": 9, "messages": [], "stream": True}
+    (received,) = run.carry(post("/v1/messages?beta=true", asked), Response(headers=EVENTS, body=b"")).reached
+    assert received.target == "/v1beta/models/gemini-3:streamGenerateContent?alt=sse"

@@ -42,6 +42,11 @@ it. APIs of clients are `Completions`, `Messages` and `Responses`. Providers hav
   medium 2048, high 4096. Gemini before 3: low 1024, medium 8192, high 24576.
 - **Results of tools with images** go to `Completions` and `GenerateContent` as the text of the result, with the
   images behind it.
+- **Names of tools** that are longer than a provider takes (64 characters, Anthropic 128) are shortened with a digest.
+  Answers have the client's names.
+- **Counting tokens** (`TokenCount`) for a provider whose API does not count: an estimate, answered here, and marked
+  in the log (`llm.usage_estimated`). It is within a third for prose and code; an image or document counts as 1600
+  tokens.
 - **Ids and state**: nothing is stored. `previous_response_id` is refused; the conversation must be in the request.
 - Arguments of a tool that are no JSON object stand under the name `arguments` where an API has them as an object.
 

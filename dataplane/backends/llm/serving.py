@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from dataplane.backends.llm import facts, guarding, heads, models
+from dataplane.backends.llm import facts, guarding, heads, models, outcomes
 from dataplane.backends.llm.forwarding import Detecting, Passing, Reading
 from dataplane.backends.llm.translating import Translating
 from dataplane.backends.llm.visit import Visit, of_route
@@ -23,7 +23,7 @@ from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.chain.expressions import body_value
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
-from dataplane.llm import errors, translation
+from dataplane.llm import counting, errors, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
 from dataplane.llm.routes import Format, RouteType, Way
@@ -133,6 +133,9 @@ def _read(visit: Visit, out: Terminator) -> Served:
 def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts) -> Reply | None:
     """Raises `Malformed`."""
     x, provider = visit.x, visit.part.provider
+    if form is Format.TOKEN_COUNT and form not in provider.paths:
+        _counted(visit, out, body.written(), known)
+        return None
     if form not in provider.paths:
         return _translated(visit, out, form, body.written(), known)
     hides_usage = _asks_usage(body, form)
@@ -173,6 +176,16 @@ def _translated(visit: Visit, out: Terminator, form: Format, body: bytes, known:
     return None
 
 
+def _counted(visit: Visit, out: Terminator, body: bytes, known: facts.Facts) -> None:
+    """An estimate, where the provider has an API of conversations and none that counts. Raises `Malformed`."""
+    found = counting.estimated(body)
+    known["countTokens"] = found
+    known["usageEstimated"] = True
+    outcomes.record(visit.x, visit.route, known, 0.0)
+    out.whole(200, _JSON, msgspec.json.encode({"input_tokens": found}))
+
+
+_JSON: Final = b"content-type: application/json\r\n"
 _PREFIXES: Final = {Format.COMPLETIONS: "chatcmpl-", Format.MESSAGES: "msg_", Format.RESPONSES: "resp_"}
 """What ids of answers begin with, where the provider gives none."""
 
@@ -187,7 +200,8 @@ def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
         return visit.refused("LlmContentCoding")
     if form is Format.REALTIME:
         return visit.refused("LlmNotSupported", f"{form} is not supported yet")
-    if form not in provider.paths and not translation.targets(form, provider):
+    spoken_as = Format.MESSAGES if form is Format.TOKEN_COUNT else form  # whose tokens are counted
+    if form not in provider.paths and not translation.targets(spoken_as, provider):
         spoken = ", ".join(provider.paths)
         return visit.refused("LlmFormatUnsupported", f"the provider does not speak {form}; it speaks {spoken}")
     return None

@@ -10,7 +10,7 @@ import msgspec
 
 from dataplane.llm import errors
 from dataplane.llm.chat import Asked, Failure
-from dataplane.llm.deltas import Delta, Failed, Stopped
+from dataplane.llm.deltas import Arguments, Began, Delta, Failed, Stopped, ToolBegan
 from dataplane.llm.events import Events, TooLarge
 from dataplane.llm.formats.reading import Raw
 from dataplane.llm.routes import Format
@@ -30,6 +30,7 @@ class JsonReader:
         self._events = Events()
         self.is_over = False
         """`Stopped` or `Failed` was given."""
+        self._has_begun = self._in_tool = False
 
     def feed(self, data: bytes) -> list[Delta]:
         found: list[Delta] = []
@@ -62,14 +63,22 @@ class JsonReader:
         return reads(found)
 
     def _taken(self, deltas: Iterable[Delta]) -> list[Delta]:
-        """Up to the first end."""
+        """Up to the first end, and as the law of deltas has it whatever a provider sends."""
         found: list[Delta] = []
-        for each in deltas:
+        for delta in deltas:
+            each = self._misplaced() if isinstance(delta, Arguments) and not self._in_tool else delta
+            if not self._has_begun and not isinstance(each, (Began, Failed)):
+                found.append(Began("", ""))
+            self._has_begun = True
+            self._in_tool = isinstance(each, (ToolBegan, Arguments))
             found.append(each)
             if isinstance(each, (Stopped, Failed)):
                 self.is_over = True
                 break
         return found
+
+    def _misplaced(self) -> Failed:
+        return self.failed("arguments of a tool stand outside of its call", MALFORMED)
 
     def event(self, found: Raw) -> Iterable[Delta]:
         raise NotImplementedError

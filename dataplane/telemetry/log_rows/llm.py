@@ -69,7 +69,7 @@ GROUP: Final = Group(
         ),
         Field(
             "llm.usage_estimated",
-            "true: the call ended before the provider reported tokens, which are estimated",
+            "true: the provider reported no tokens before the call ended, or does not count them; they are estimated",
             _mark("usageEstimated"),
         ),
         Field("llm.dropped", "fields of the request that the provider's API cannot carry", _of_call("dropped")),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dataplane.llm import translation
-from dataplane.llm.chat import Asked, Failure, Stop
+from dataplane.llm.chat import Asked, Failure, Stop, ToolCall
 from dataplane.llm.deltas import Failed, Sum
 from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
 from dataplane.llm.providers import PROVIDERS as ROWS
@@ -32,6 +32,8 @@ def provider_of(form: Format) -> Provider:
 
 def made_of(scenario: str, client: Format, provider: Format, **more: Any) -> translation.Translated:
     body = {**talks.REQUESTS[scenario][client], **more}
+    if provider is Format.CONVERSE:
+        body["model"] = "anthropic.claude-3-7-sonnet"
     if more and client is Format.COMPLETIONS:
         body["stream_options"] = {"include_usage": True}
     return translation.translated(client, json.dumps(body).encode(), provider_of(provider))
@@ -130,3 +132,67 @@ def test_an_error_has_the_clients_shape(client: Format, provider: Format) -> Non
 def test_bytes_that_are_no_stream_fail(provider: Format, data: bytes) -> None:
     deltas = (reader := PROVIDERS[provider].reader()).feed(data)
     assert isinstance([*deltas, *reader.end()][-1], Failed)
+
+
+LONG_NAME = "mcp__a-server-with-a-long-name__" + "a_tool_with_a_long_name_" * 3
+
+
+@pytest.mark.parametrize("provider", [form for form in PROVIDERS if form is not Format.MESSAGES])
+def test_long_names_of_tools_are_shorter_at_the_provider_and_the_clients_own_in_answers(provider: Format) -> None:
+    request = json.dumps(talks.REQUESTS["parallel tools"][Format.MESSAGES]).replace("weather", LONG_NAME)
+    made = translation.translated(Format.MESSAGES, request.encode(), provider_of(provider))
+    (short,) = made.names
+    assert len(short) == 64 and LONG_NAME not in made.body.decode() and made.body.decode().count(short) >= 3
+    said = talks.SAID["parallel tools"]
+    whole = json.dumps(talks.ANSWERS[provider](said)).replace("weather", short)
+    answer, _ = translation.answer(made, whole.encode(), asked_of(made))
+    assert {part.name for part in answer.parts if isinstance(part, ToolCall)} == {LONG_NAME}
+    if provider is not Format.CONVERSE:  # whose frames have lengths
+        given = streamed(made, talks.STREAMS[provider](said).replace(b"weather", short.encode())).decode()
+        assert given.count(LONG_NAME) == 2 and short not in given
+
+
+OUT_OF_ORDER = {
+    "arguments without a call": [
+        {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": "{"}}
+    ],
+    "text before the beginning": [
+        {"type": "content_block_start", "content_block": {"type": "text", "text": "a"}},
+        {"type": "message_stop"},
+    ],
+    "arguments within a text": [
+        {"type": "message_start"},
+        {"type": "content_block_start", "content_block": {"type": "text", "text": "a"}},
+        {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": "{"}},
+    ],
+    "deep": [{"type": "content_block_start", "content_block": {"type": "tool_use", "input": "DEEP"}}],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("client", [Format.COMPLETIONS, Format.RESPONSES])
+@pytest.mark.parametrize("order", OUT_OF_ORDER)
+@pytest.mark.parametrize("depth", [200, *range(900, 1000, 7)])
+def test_a_stream_out_of_order_or_too_deep_ends_once(client: Format, order: str, depth: int) -> None:
+    made = made_of("plain", client, Format.MESSAGES, stream=True)
+    data = b"".join(map(talks.event, OUT_OF_ORDER[order])).replace(b'"DEEP"', b'{"a":' * depth + b"1" + b"}" * depth)
+    given = streamed(made, data)
+    reader = PROVIDERS[client].reader()
+    assert [type(each).__name__ for each in (*reader.feed(given), *reader.end())][-1] in ("Failed", "Stopped")
+    ends = (b"data: [DONE]", b"event: response.completed", b'data: {"error"', b"event: error")
+    assert sum(map(given.count, ends)) == 1
+
+
+def test_a_stream_for_responses_keeps_no_more_than_it_may() -> None:
+    made = made_of("plain", Format.RESPONSES, Format.COMPLETIONS, stream=True)
+    stream = translation.Stream(made, asked_of(made))
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
+    for number in range(10_000):
+        piece = {"choices": [{"index": 0, "delta": {"tool_calls": [{**call, "index": number}]}}]}
+        given = stream.feed(talks.event(piece))[0]
+        if b"event: error" in given:
+            break
+    assert number < 5_000 and not stream.feed(CHUNK)[0]
+
+
+CHUNK = talks.event({"choices": [{"index": 0, "delta": {"content": "x"}}]})

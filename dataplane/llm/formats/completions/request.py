@@ -16,6 +16,8 @@ from dataplane.llm.formats.reading import Raw, Reading, encode, put
 if TYPE_CHECKING:
     from dataplane.llm.providers import Provider
 
+AUTO: Final = "auto"
+"""A resolution that says nothing."""
 ROLES: Final = {"system": Role.SYSTEM, "developer": Role.DEVELOPER, "user": Role.USER, "assistant": Role.ASSISTANT}
 AUDIO: Final = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _FORMATS: Final = {kind: name for name, kind in AUDIO.items()}
@@ -224,7 +226,8 @@ class _Request:
         read, where = self._in, f"{path}.image_url"
         image = read.object(part.get("image_url"), where)
         read.look(image, "image_url", where)
-        url, detail, mark = read.required(image, "url", where), read.text(image, "detail", where), _mark(part)
+        url, mark = read.required(image, "url", where), _mark(part)
+        detail = read.text(image, "detail", where).replace(AUTO, "")
         inline = chat.of_data_url(url)
         if inline is not None:
             return chat.File(Media.IMAGE, inline[0], inline[1], detail=detail, mark=mark)
@@ -280,7 +283,7 @@ def write(talk: chat.Conversation, provider: Provider) -> Written:
         stop=list(sampling.stop),
         reasoning_effort=_effort(talk.reasoning),
         verbosity=talk.verbosity,
-        user=talk.user,
+        user=chat.user_of(talk.user),
         metadata=dict(talk.metadata),
         service_tier=_TIERS.get(talk.tier, talk.tier),
         response_format=_written_output(talk.output),
@@ -317,7 +320,8 @@ def _written_output(output: chat.Output | None) -> Raw | None:
 
 
 def _written_tool(tool: chat.Tool) -> Raw:
-    function = put({"name": tool.name}, description=tool.description, parameters=tool.parameters, strict=tool.strict)
+    schema = chat.schema_of(tool.parameters)
+    function = put({"name": tool.name}, description=tool.description, parameters=schema, strict=tool.strict)
     return {"type": "function", "function": function}
 
 

@@ -43,7 +43,7 @@ class Reader(JsonReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._has_begun = False
+        self._is_named = False
         self._stop: Stop | None = None
         self._usage: Usage = NO_USAGE
         self._tier = ""
@@ -66,8 +66,8 @@ class Reader(JsonReader):
             self._usage = report.usage.over(self._usage)
             self._tier = report.tier or self._tier
         deltas: list[Delta] = []
-        if not self._has_begun:
-            self._has_begun = True
+        if not self._is_named:
+            self._is_named = True
             deltas.append(Began(said(found, "id"), said(found, "model"), tier=said(found, "service_tier")))
         choice = next((each for each in dicts(found.get("choices")) if not each.get("index")), None)
         if choice is not None:

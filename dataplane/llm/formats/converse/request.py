@@ -48,7 +48,7 @@ _TIERS: Final = {name: name for name in ("priority", "default", "flex")}
 def write(talk: chat.Conversation, provider: Provider) -> Written:
     """The model and whether it is a stream stand in the path."""
     system, turns = chat.apart(talk.turns)
-    writer = _Writer(bool(CACHES.search(talk.model)))
+    writer = _Writer(talk.model)
     body: Raw = {"messages": [each for turn in turns if (each := writer.message(turn))["content"]]}
     if system:
         body["system"] = [block for each in system if each.text.strip() for block in writer.text(each)]
@@ -106,8 +106,9 @@ def _choice(choice: chat.Choice | None) -> Raw | None:
 class _Writer:
     """Blocks of one request. Documents have names that differ."""
 
-    def __init__(self, caches: bool) -> None:
-        self._caches = caches
+    def __init__(self, model: str) -> None:
+        self._caches = bool(CACHES.search(model))
+        self._is_claude = bool(CLAUDE.search(model))
         self._documents = 0
 
     def message(self, turn: chat.Turn) -> Raw:
@@ -143,7 +144,7 @@ class _Writer:
             case chat.ToolResult():
                 return [{"toolResult": self._result(part)}, *self._point(part.mark)]
             case chat.Thinking():
-                return _thought(part)
+                return _thought(part) if self._is_claude else ()
             case chat.File():
                 return [self._file(part), *self._point(part.mark)]
 

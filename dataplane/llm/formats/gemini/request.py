@@ -104,7 +104,11 @@ def _ordered(turn: chat.Turn, order: dict[str, int]) -> list[chat.Part]:
 
 def _parts(parts: Iterable[chat.Part], names: dict[str, str], must_sign: bool) -> Iterator[Raw]:
     signature, is_first = "", True
+    files: list[chat.File] = []  # of results: they follow all of these, which must stand together
     for part in parts:
+        if files and not isinstance(part, chat.ToolResult):
+            yield from map(_file, files)
+            files = []
         match part:
             case chat.Thinking():
                 signature = part.signature if part.origin is Origin.GOOGLE else signature
@@ -118,18 +122,16 @@ def _parts(parts: Iterable[chat.Part], names: dict[str, str], must_sign: bool) -
                 yield put({"functionCall": call}, thoughtSignature=signed)
                 signature, is_first = "", False
             case chat.ToolResult():
-                yield from _result(part, names.get(part.call_id, part.call_id))
+                yield _result(part, names.get(part.call_id, part.call_id))
+                files += [each for each in part.parts if isinstance(each, chat.File)]
             case chat.File():
                 yield _file(part)
+    yield from map(_file, files)
 
 
-def _result(part: chat.ToolResult, name: str) -> Iterator[Raw]:
-    """Files of it follow: they have no place within."""
+def _result(part: chat.ToolResult, name: str) -> Raw:
     key = "error" if part.is_error else "output"
-    yield {"functionResponse": {"name": name, "response": {key: chat.texts(part.parts)}}}
-    for each in part.parts:
-        if isinstance(each, chat.File):
-            yield _file(each)
+    return {"functionResponse": {"name": name, "response": {key: chat.texts(part.parts)}}}
 
 
 def _file(part: chat.File) -> Raw:

@@ -22,7 +22,7 @@ def reader() -> Reader:
 class Reader(JsonReader):
     def __init__(self) -> None:
         super().__init__()
-        self._has_begun = False
+        self._is_named = False
         self._id = ""
         self._stop: Stop | None = None
         self._usage: Usage = NO_USAGE
@@ -36,8 +36,8 @@ class Reader(JsonReader):
         report = usage.of_answer(Format.GENERATE_CONTENT, found)
         self._usage = report.usage.over(self._usage)
         deltas: list[Delta] = []
-        if not self._has_begun:
-            self._has_begun, self._id = True, said(found, "responseId")
+        if not self._is_named:
+            self._is_named, self._id = True, said(found, "responseId")
             deltas.append(Began(self._id, report.model))
         candidate = next(dicts(found.get("candidates")), {})
         for each in dicts(part(candidate, "content").get("parts")):

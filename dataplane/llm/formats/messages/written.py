@@ -40,8 +40,7 @@ def write(talk: chat.Conversation, provider: Provider) -> Written:
     tools = talk.tools or chat.tools_called(turns)  # without, calls of tools in the history are refused
     if tools:
         body["tools"] = [_tool(tool) for tool in tools]
-    if talk.tools:
-        put(body, tool_choice=_choice(talk))
+        put(body, tool_choice=_choice(talk) if talk.tools else {"type": "none"})
     if talk.stream:
         body["stream"] = True
     return Written(encode(body), (*unsampled, *claude.unthought(talk, thinking)))

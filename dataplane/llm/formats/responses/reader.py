@@ -32,7 +32,7 @@ def reader() -> Reader:
 class Reader(JsonReader):
     def __init__(self) -> None:
         super().__init__()
-        self._has_begun = False
+        self._is_named = False
         self._kinds: set[type] = set()
         """Of parts so far, as far as they decide why it ended."""
         self._item: object = None
@@ -60,9 +60,9 @@ class Reader(JsonReader):
         return row(found) if row is not None else ()
 
     def _began(self, found: Raw) -> Iterable[Delta]:
-        if self._has_begun:
+        if self._is_named:
             return ()
-        self._has_begun = True
+        self._is_named = True
         response = part(found, "response")
         return [Began(said(response, "id"), said(response, "model"), tier=said(response, "service_tier"))]
 

@@ -14,6 +14,8 @@ from dataplane.llm.formats.reading import Raw, Reading
 from dataplane.llm.formats.responses import thought
 from dataplane.llm.formats.responses.fields import QUIET, SHAPES
 
+AUTO: Final = "auto"
+"""A resolution that says nothing."""
 ROLES: Final = {"system": Role.SYSTEM, "developer": Role.DEVELOPER, "user": Role.USER, "assistant": Role.ASSISTANT}
 _MODES: Final = {"auto": Choosing.AUTO, "none": Choosing.NONE, "required": Choosing.REQUIRED}
 
@@ -197,7 +199,7 @@ class _Request:
 
     def _input_image(self, part: Raw, path: str) -> chat.Part:
         read = self._in
-        detail, mark = read.text(part, "detail", path), _mark(part)
+        detail, mark = read.text(part, "detail", path).replace(AUTO, ""), _mark(part)
         if part.get("file_id") is not None:
             return chat.File(Media.IMAGE, file_id=read.text(part, "file_id", path), detail=detail, mark=mark)
         url = read.required(part, "image_url", path)

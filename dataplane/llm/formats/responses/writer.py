@@ -28,7 +28,10 @@ from dataplane.llm.usage import NO_USAGE
 
 MAX_KEPT: Final = 4_194_304
 """Characters of an answer that are kept to be repeated; a stream with more of them ends with an error."""
+KEPT_OF_ITEM: Final = 1_024
+"""What each item counts beside its characters."""
 _BAD_GATEWAY: Final = 502
+_TOO_LARGE: Final = Failed(Failure(_BAD_GATEWAY, "the answer is too large to be translated", "too_large"))
 
 
 def writer(asked: Asked) -> EventWriter:
@@ -70,8 +73,13 @@ class EventWriter(Writer):
     def give(self, deltas: Iterable[Delta]) -> bytes:
         found = []
         for each in deltas:
-            if not self._is_over:
-                found.append(self.rows[type(each)](each))
+            if self._is_over:
+                break
+            self._kept += sum(len(value) for value in each if isinstance(value, str))
+            if self._kept > MAX_KEPT:
+                found.append(self._failed(_TOO_LARGE))
+                break
+            found.append(self.rows[type(each)](each))
         return b"".join(found)
 
     def number(self) -> int:
@@ -113,13 +121,11 @@ class EventWriter(Writer):
 
     def _begin(self, kind: str, item: Raw) -> bytes:
         self._open, self._texts = kind, []
+        self._kept += KEPT_OF_ITEM
         return self._event("response.output_item.added", output_index=len(self._items), item=item)
 
     def _delta(self, kind: str, text: str, **fields: object) -> bytes:
         self._texts.append(text)
-        self._kept += len(text)
-        if self._kept > MAX_KEPT:
-            return self._failed(Failed(Failure(_BAD_GATEWAY, "the answer is too large to be translated", "too_large")))
         return self._of_item(kind, delta=text, **fields)
 
     def _piece(self, kind: str, text: str) -> bytes:

@@ -32,7 +32,7 @@ def write(talk: chat.Conversation, provider: Provider) -> Written:
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         text=text(talk),
-        user=talk.user,
+        user=chat.user_of(talk.user),
         metadata=dict(talk.metadata),
         service_tier=_TIERS.get(talk.tier, talk.tier),
         reasoning=reasoning(talk.reasoning),
@@ -79,7 +79,7 @@ def _format(output: chat.Output) -> Raw:
 
 def tool(each: chat.Tool) -> Raw:
     found = put({"type": "function", "name": each.name}, description=each.description)
-    return {**found, "parameters": each.parameters or None, "strict": bool(each.strict)}
+    return {**found, "parameters": chat.schema_of(each.parameters) or None, "strict": bool(each.strict)}
 
 
 def choice(made: chat.Choice) -> object:
