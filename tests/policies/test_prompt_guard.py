@@ -189,6 +189,17 @@ def test_the_judged_one_of_two_names_is_sent(carrier: Carrier) -> None:
     assert b"forbidden" not in carried.reached[0].body
 
 
+def test_expressions_read_what_is_sent(carrier: Carrier) -> None:
+    """Also where a rule has read the prompt before it was judged."""
+    rule = "authorization: {action: Allow, policy: {matchExpressions: ['llm.prompt.size() == 1']}}"
+    shown = "transformation: {response: {set: [{name: x-prompt, value: 'llm.prompt[0].content'}]}}"
+    config = text(policy=f"{rule}, promptGuard: {{request: [{MASK}]}}").replace(
+        "policies: {ai:", f"policies: {{{shown}, ai:"
+    )
+    answer = carrier.proxy(config).carry(post(PATHS["chat"], asked(SAID)["content"][1]), as_json(CHATTED)).answer
+    assert answer.headers["x-prompt"] == MASKED
+
+
 def test_escapes_hide_nothing(carrier: Carrier) -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"forbi\\u0064den word"}]}'
     assert carrier.proxy(guarded(REJECT)).carry(post(PATHS["chat"], body)).answer.status == 403
@@ -353,6 +364,23 @@ def test_what_is_held_at_the_end_is_given(path: str, carrier: Carrier) -> None:
         events = parsed(streamed(carrier, path, pieces, guarded(response=MASK)))
         assert said(path, events) == "my number is " + end.replace(SSN, "<SSN>")
     assert events[-1] == json.loads(pieces[-1 if path != "chat" else -2].partition(b"data: ")[2]) or path == "responses"
+
+
+LOGS = "frontendPolicies: {accessLog: {add: {asked: 'llm.prompt', said: 'llm.completion', called: 'llm.toolCalls'}}}\n"
+
+
+def test_no_log_has_what_was_masked(carrier: Carrier) -> None:
+    run = carrier.proxy(LOGS + guarded(MASK, MASK))
+    body = {**asked(SAID)["content"][1], "stream": True}
+    run.carry(post(PATHS["chat"], body), Response(headers=EVENTS, body=completions(*SAID)))
+    run.carry(post(PATHS["chat"], asked(SAID)["content"][1]), as_json(CONTENT["chat"]))
+    left = run.send(post(PATHS["chat"], body))
+    run.arrival.head(Response(headers=EVENTS))
+    run.arrival.content(b"".join(completions(SAID)[:2]))
+    left.leave()
+    lines = run.log_lines()
+    assert len(lines) == 3 and not any("8765" in str(line) for line in lines)
+    assert all(str(line).count("<SSN>") == 2 for line in lines[:2])
 
 
 def test_the_file_is_refused_for_a_pattern_that_is_none(carrier: Carrier) -> None:

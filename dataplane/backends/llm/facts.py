@@ -92,6 +92,12 @@ def of_request(form: Format, body: Body, provider: str) -> tuple[Facts, Facts]:
     return Facts(known, {"prompt": lambda: content.prompt(form, _whole(body))}), params
 
 
+def read_anew(known: Facts, form: Format, body: Body) -> None:
+    """The prompt has changed: what was read of it before is not what is sent."""
+    known.pop("prompt", None)
+    known.later("prompt", lambda: content.prompt(form, _whole(body)))
+
+
 def _param(body: Body, name: str) -> Callable[[], Any]:
     def value() -> Any:
         try:

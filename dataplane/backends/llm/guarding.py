@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from dataplane.backends.llm import rejections
+from dataplane.backends.llm import facts, rejections
 from dataplane.backends.llm.guarded_answers import GuardedTaker
 from dataplane.guards.judging import Judge
 from dataplane.guards.plan import Guard, Guards, Rejected
@@ -65,7 +65,13 @@ def pass_unjudged(visit: Visit) -> None:
 
 
 async def judged(
-    visit: Visit, out: Terminator, form: Format, body: Body, guards: Guards, sent: Callable[[], Reply | None]
+    visit: Visit,
+    out: Terminator,
+    form: Format,
+    body: Body,
+    known: Facts,
+    guards: Guards,
+    sent: Callable[[], Reply | None],
 ) -> Reply | None:
     """Judge the texts of the body, then go on. Answers what the client gets of a request that is rejected."""
     try:
@@ -79,6 +85,7 @@ async def judged(
     for slot, text in zip(slots, said, strict=True):
         slot.put(text)
     asked.write(msgspec.json.encode)
+    facts.read_anew(known, form, body)
     try:
         return sent()
     except Malformed as error:  # another API cannot say it

@@ -126,7 +126,7 @@ def _read(visit: Visit, out: Terminator) -> Served:
     sent = partial(_sent, visit, out, form, body, model or "", known)
     guards = guarding.of_form(policy.guards.request, form)
     if guards:
-        return guarding.judged(visit, out, form, body, replace(policy.guards, request=guards), sent)
+        return guarding.judged(visit, out, form, body, known, replace(policy.guards, request=guards), sent)
     return sent()
 
 
