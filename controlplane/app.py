@@ -26,7 +26,7 @@ from controlplane.answers.proxies import ProxyStatus
 from controlplane.deploy.request import Defaults
 from controlplane.facts import Fact
 from controlplane.kube import cluster as kube
-from controlplane.pipeline import Pipeline
+from controlplane.pipeline import Listener, Pipeline
 from controlplane.settings import Cluster, Proxies, Settings, shown
 from controlplane.snapshot import RESOURCE_TYPE
 from controlplane.sources import decode, tree
@@ -53,16 +53,19 @@ class AddressTaken(Exception):
     """An address cannot be listened on; the text names it."""
 
 
-class App:
+class App(Listener):
     """One running controller. Made by `running`."""
 
     def __init__(self, settings: Settings) -> None:
         """Raises Exposed or CredentialError: xDS cannot be served as the settings say."""
         self.settings = settings
         name = kube.identity()
+        self.news = asyncio.Event()
+        """Set whenever objects or proxies are not what they were, and by who waits for that and clears it."""
         self.pipeline = Pipeline(
             name if isinstance(settings.source, Cluster) else "",
             selectors_need_grants=settings.mcp.selectors_need_grants,
+            listener=self,
         )
         self.source: Source
         self.cluster: kube.ClusterSide | None = None
@@ -81,7 +84,6 @@ class App:
                 age=self.pipeline.age,
             )
             self.source = self.cluster
-            self.pipeline.owners_changed = self._look_for_moved
         else:
             pieces = Pieces(decode.decode)
             self.tree = tree.Tree(pieces.decode, decode.with_generation)
@@ -126,7 +128,10 @@ class App:
             self.pipeline.ready,
         )
 
-    def _look_for_moved(self) -> None:
+    def changed(self) -> None:
+        self.news.set()
+
+    def owners_changed(self) -> None:
         if self.cluster is not None and self.cluster.deployer is not None:
             self.cluster.deployer.look_for_moved()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from controlplane.answers.news import News
 from controlplane.derive import Change
@@ -36,11 +36,25 @@ LONGEST_HOLD = 1.0
 """Seconds that objects wait for a source that goes on reading."""
 
 
+class Listener:
+    """Who hears of a pipeline's news: by itself nobody."""
+
+    def changed(self) -> None:
+        """Objects or proxies are not what they were."""
+
+    def owners_changed(self) -> None:
+        """A Gateway or a class is not what it was, in `objects` too."""
+
+
 class Pipeline:
     """One controller's way from objects to states. `ready` is set with the first complete state."""
 
-    def __init__(self, origin: str = "", *, selectors_need_grants: bool = False) -> None:
-        """`origin` names this controller among those that serve the same Gateways; the other as `Program` has it."""
+    def __init__(
+        self, origin: str = "", *, selectors_need_grants: bool = False, listener: Listener | None = None
+    ) -> None:
+        """`origin` names this controller among those that serve the same Gateways; `listener` hears what happens;
+        the other as `Program` has it."""
+        self._listener = listener or Listener()
         self.facts: dict[ObjectKey, Fact] = {}
         """Of every object that is there, also of those that cannot be read."""
         self.objects: dict[ObjectKey, KubeObject] = {}
@@ -50,10 +64,6 @@ class Pipeline:
         self.ready = asyncio.Event()
         self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
-        self.changed: Callable[[], None] = lambda: None  # objects or proxies are not what they were
-        self.owners_changed: Callable[[], None] = lambda: (
-            None
-        )  # a Gateway or a class is not what it was, in `objects` too
         self.turns = Turns()
         self.numbers = Numbers()
         self.news = News(self.program, self.snapshots, self.turns, self.numbers, self, origin)
@@ -101,7 +111,7 @@ class Pipeline:
             self._await_the_hour()
             self.news.start()
         if changes:
-            self.changed()
+            self._listener.changed()
 
     def _await_the_hour(self) -> None:
         self._hourly = asyncio.get_running_loop().call_later(HOUR, self._see_the_hour)
@@ -128,7 +138,7 @@ class Pipeline:
         for fact in changes.values():
             self._note_fact(fact)
         if any(key.kind in ("Gateway", "GatewayClass") for key in changes):
-            self.owners_changed()
+            self._listener.owners_changed()
 
     def age(self) -> float:
         """Seconds since the facts were reported that are being translated; 0: what happens now comes from no fact."""
@@ -184,7 +194,7 @@ class Pipeline:
 
     async def _told(self, steps: Iterator[None]) -> None:
         await self.turns.start(self._bugs_kept(steps))
-        self.changed()
+        self._listener.changed()
 
     def _bugs_kept(self, steps: Iterator[None]) -> Job:
         with bugs.logged(self.numbers):
@@ -242,7 +252,7 @@ class Pipeline:
 
     def judged(self) -> None:
         """As `Publisher` has it."""
-        self.changed()
+        self._listener.changed()
 
 
 def name_of(gateway: ObjectKey) -> str:

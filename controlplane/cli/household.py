@@ -65,8 +65,7 @@ class Household:
         self._demo: children.Child | None = None
         self._demo_watch: asyncio.Task[None] | None = None
         self._complaints: list[str] = []
-        self._news = asyncio.Event()
-        app.pipeline.changed = self._news.set
+        self._news = app.news
 
     def say(self, text: str) -> None:
         """A line of `up` itself, between those of its children."""

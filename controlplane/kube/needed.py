@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from controlplane.translate.api_versions import ANNOTATION as BUNDLE_VERSION
 from controlplane.translate.certificates import ENTRY, REVOCATIONS
-from controlplane.translate.mcp import PATH_ANNOTATION
+from controlplane.translate.found_services import PATH_ANNOTATION
 from gatewright.api.objects.endpoint_slice import EndpointConditions, EndpointHints, ForZone
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import KubeObject

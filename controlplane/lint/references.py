@@ -24,8 +24,8 @@ from gatewright.api.lint.lint import Found
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.metadata import ObjectKey
-from gatewright.api.schema.model import to_camel
 from gatewright.api.schema.references import BackendObjectReference, LocalSecretObjectRef
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication

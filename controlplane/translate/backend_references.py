@@ -12,8 +12,8 @@ from controlplane.derive import Context
 from controlplane.translate.backends import BACKEND_NOT_FOUND, unresolved
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
+from controlplane.translate.found_services import Finds, Lookups
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.mcp import Finds, Lookups
 from controlplane.translate.tls_references import Known, OfBackend
 from gatewright.api.checks.backend_kinds import Parts
 from gatewright.api.lower import to_wire

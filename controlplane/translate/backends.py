@@ -17,6 +17,7 @@ from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.references import permitted
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
+from gatewright.api.checks.unsupported import is_awaited
 from gatewright.api.lower.kinds.kind import Address
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission
@@ -24,6 +25,7 @@ from gatewright.api.objects.kinds import there_is
 from gatewright.api.objects.service import Service
 from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import BackendObjectReference
+from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.wire.v1 import backend_pb2, policy_pb2, resource_pb2
 
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
@@ -138,7 +140,8 @@ def resolve(
     resolver = RESOLVERS.get((group, kind))
     if resolver is None:
         shown = f"{group}/{kind}" if group else kind
-        return unresolved("InvalidKind", f"{shown} {reference.name}: backends are Services and GatewayBackends")
+        waits = UNSUPPORTED if is_awaited(group, kind) else ""
+        return unresolved("InvalidKind", f"{waits}{shown} {reference.name}: backends are Services and GatewayBackends")
     key = ObjectKey(reference.namespace or referrer.namespace, reference.name)
     wanted = Permission(referrer.group, referrer.kind, referrer.namespace, group, kind, key.namespace, key.name)
     if not permitted(context, backends.granted, wanted):

@@ -15,8 +15,8 @@ from controlplane.translate.backends import GatewayBackendView
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import FleetView, programmed, rejected
+from controlplane.translate.found_services import Lookups
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.mcp import Lookups
 from controlplane.translate.tls_references import Known
 from gatewright.api.lower.kinds import registry
 from gatewright.api.objects.gateway_backend import GatewayBackend

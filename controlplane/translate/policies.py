@@ -35,7 +35,7 @@ from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_policy import GatewayPolicy
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.text.places import Path

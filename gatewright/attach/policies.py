@@ -25,6 +25,18 @@ SIMPLE, WITH_AI, FULL = "BackendSimple", "BackendWithAI", "BackendFull"
 HTTP, TCP, UDP = "HTTP", "TCP", "UDP"
 """What routes carry."""
 
+_LISTENING: Final = ("Gateway", "ListenerSet")
+_OF_REQUESTS: Final = ("HTTPRoute", "GRPCRoute")
+LEVELS: Final = {
+    FRONTEND: ("Gateway",),
+    TRAFFIC: (*_LISTENING, *_OF_REQUESTS),
+    BACKEND: (*_LISTENING, *_OF_REQUESTS, "TCPRoute", "TLSRoute", "UDPRoute", "Service", "GatewayBackend"),
+    RULE: _OF_REQUESTS,
+    GATEWAY: ("Gateway",),
+}
+"""Part to the kinds of objects that have policies of it, by themselves or as targets of a GatewayPolicy. What is nearer
+to a request stands further on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waits:
@@ -68,6 +80,8 @@ class Policy:
     is_step: bool = False
     """Of `backend`: whether it acts on requests before the kind of the backend does. Parts of a backend (MCP servers,
     LLM providers) do not take it over: their requests are the kind's own."""
+    not_on: tuple[str, ...] = ()
+    """Levels of its part on which it has no meaning: a GatewayPolicy with such a target is refused."""
     conditional: bool = False
     """Whether it may be a list of conditions with a policy each."""
     waits: tuple[Waits, ...] = ()
@@ -86,6 +100,16 @@ class Policy:
     def rule_attribute(self) -> str:
         """The same in a rule of an HTTPRoute."""
         return self.in_rule or self.attribute
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The kinds of objects that may have it. One that acts early has a meaning on the first two alone then."""
+        return tuple(kind for kind in LEVELS[self.part] if kind not in self.not_on)
+
+    @property
+    def page(self) -> str:
+        """Below docs/: what a user reads of it."""
+        return f"policies/{self.name}.md"
 
     @property
     def is_in_rules(self) -> bool:
@@ -268,6 +292,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
         does="what becomes of requests to [LLM providers](llm/README.md), and who may use which model",
         security=True,
         merge=ALL,  # as `backend_mcp`
+        not_on=("Service",),  # its LLM providers are parts of a GatewayBackend
         subset=WITH_AI,
         waits=(Waits("promptCaching", "Amazon Bedrock"),),
     ),

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 import pytest
 from pydantic import BaseModel
 
-from controlplane.translate.mcp import PROTOCOLS
+from controlplane.translate.found_services import PROTOCOLS
 from dataplane.backends import registry as proxy
 from dataplane.filters.registry import ROWS as POLICIES
 from gatewright.api.backend.backend import BackendFull
@@ -167,33 +167,77 @@ def test_the_architecture_lists_these_files(root: Path) -> None:
     ]
 
 
-GENERIC: Final = (
-    "controlplane/translate/gateway_backends.py",
-    "controlplane/translate/backend_references.py",
-    "controlplane/translate/backends.py",
-    "controlplane/translate/policy_targets.py",
-    "controlplane/translate/collections/backends.py",
-    "controlplane/translate/collections/consents.py",
-    "controlplane/translate/collections/statuses.py",
-    "controlplane/lint/references.py",
-    "gatewright/api/generate/backends.py",
-    "gatewright/api/lint/dropped_guards.py",
-    "gatewright/api/standalone/backend_resources.py",
-    "gatewright/api/standalone/resources.py",
-)
-"""What handles backends of every kind."""
+OWN: Final = {
+    "gatewright/api/checks/backend_kinds.py": "the table",
+    "gatewright/api/objects/gateway_backend.py": "the fields of the object: step 2 of adding a kind",
+    "gatewright/api/standalone/backends.py": "the fields of the file: step 3",
+    "gatewright/api/lower/kinds/registry.py": "the table of lowerings: step 6",
+    "gatewright/attach/policies.py": "policies for one kind alone are rows as all policies are",
+    "controlplane/translate/found_services.py": "how a port of a Service says that it is a server, and what it speaks",
+}
+"""Files that name kinds, and why."""
+OF_A_KIND: Final = re.compile(r"(^|/)(static|mcp|ai|a2a|aws|llm)(_[a-z]+)*(/|\.py$)")
+"""Files of one kind, as their path says: its models, its policy, its lowering."""
+ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
+    "controlplane/app.py": (["mcp"], "a setting of the controller, `mcp.selectorsNeedGrants`"),
+    "controlplane/cli/import_mcp.py": (["mcp"], "the file of a desktop client"),
+    "controlplane/translate/service_selection.py": (["mcp"], "the type of a selector"),
+    "gatewright/api/advice/addresses.py": (["mcp"], "one of the models that have a host of their own"),
+    "gatewright/api/advice/advice.py": (
+        ["mcp"],
+        "the table of advice about models, one of them the policy of the kind",
+    ),
+    "gatewright/api/advice/backend_auth.py": (["aws", "static"], "what AWS signs for is read from a host"),
+    "gatewright/api/advice/effects.py": (
+        ["ai", "mcp"],
+        "the variable `mcp` of expressions, and guards that ask servers",
+    ),
+    "gatewright/api/backend/auth.py": (["aws"], "credentials of AWS, for backends of any kind"),
+    "gatewright/api/backend/backend.py": (["ai", "mcp"], "the fields of policies for one kind alone"),
+    "gatewright/api/checks/unsupported.py": (
+        ["ai", "dynamic_forward_proxy", "static"],
+        "settings of kinds that wait; which kinds serve what is no request",
+    ),
+    "gatewright/api/lint/links.py": (["dynamic_forward_proxy"], "advice about who may reach anything"),
+    "gatewright/api/lint/metadata.py": (["mcp"], "`jwtAuthentication.mcp`"),
+    "gatewright/api/lower/guard_servers.py": (["ai"], "servers of the guards of `backend.ai`"),
+    "gatewright/api/lower/to_wire.py": (["aws"], "credentials of AWS"),
+    "gatewright/api/schema/names.py": (["ai", "aws", "mcp"], "other spellings of fields"),
+    "gatewright/api/standalone/contents.py": (["aws"], "credentials of AWS"),
+    "gatewright/api/standalone/parts.py": (["mcp", "static"], "the file's form of each model"),
+    "gatewright/api/traffic/jwt_authentication.py": (["mcp"], "`jwtAuthentication.mcp`"),
+}
+"""Kinds that a file names all the same, and why."""
 
 
-@pytest.mark.parametrize("file", GENERIC)
-def test_what_handles_all_kinds_names_none(file: str) -> None:
-    """Neither a field of one, nor its name as a text."""
-    assert named(ast.parse((ROOT / file).read_text())) == set()
+def generic() -> Iterator[str]:
+    """Every module of the control plane and of what both planes share, but for those that may name a kind."""
+    for folder in ("controlplane", "gatewright/api", "gatewright/attach"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            file = str(path.relative_to(ROOT))
+            if file not in OWN and not OF_A_KIND.search(file):
+                yield file
+
+
+def test_what_handles_all_kinds_names_none() -> None:
+    """Neither a field of one, nor its name as a text, nor a module of it."""
+    found = {file: named(ast.parse((ROOT / file).read_text())) for file in generic()}
+    assert {file: names for file, names in found.items() if names} == {
+        file: set(names) for file, (names, _) in ALLOWED.items()
+    }
+
+
+def test_what_names_kinds_is_there() -> None:
+    assert [file for file in OWN if not (ROOT / file).is_file()] == []
 
 
 def named(tree: ast.AST) -> set[str]:
-    fields = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return (fields | texts) & KINDS.keys()
+    nodes = [*ast.walk(tree)]
+    fields = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    modules = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    words = {word for module in modules for word in re.split(r"[._]", module)}
+    return (fields | texts | words) & KINDS.keys()
 
 
 def test_a_name_of_a_kind_is_found() -> None:

@@ -25,7 +25,7 @@ SINCE: Final[dict[str, tuple[int, int]]] = {
         (1, 25),
     ),
     # strings (extension, version 0), lists
-    **dict.fromkeys(("lowerAscii", "replace", "sum"), (1, 25)),
+    **dict.fromkeys(("lowerAscii", "replace"), (1, 25)),
     # quantities
     **dict.fromkeys(("quantity", "compareTo"), (1, 29)),
 }

@@ -21,7 +21,8 @@ from gatewright.api.objects.gateway import GatewayBackendTLS
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.routes.http_filters import HTTPRouteFilter
 from gatewright.api.routes.http_route import HTTPRouteRule
-from gatewright.api.schema.model import Model, model_in, to_camel
+from gatewright.api.schema.camel import to_camel
+from gatewright.api.schema.model import Model, model_in
 from gatewright.api.standalone.file import StandaloneFile
 from gatewright.api.standalone.form import file_form
 from gatewright.api.standalone.policies import RoutePolicies

@@ -16,8 +16,8 @@ from controlplane.translate import (
     secrets,
 )
 from controlplane.translate.backends import Backends, GatewayBackendView
+from controlplane.translate.collections.found_services import FoundServices
 from controlplane.translate.collections.inputs import Inputs
-from controlplane.translate.collections.mcp import McpViews
 from controlplane.translate.conditions import HOUR, Condition
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.secrets import Secrets
@@ -52,12 +52,12 @@ class Views:
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
         self.tls = Known(self.secrets, self.certificates, self.pairs)
         """What `backend.tls` may name."""
-        self._mcp = McpViews(graph, inputs, self.services, self.granted if selectors_need_grants else None)
+        self._found = FoundServices(graph, inputs, self.services, self.granted if selectors_need_grants else None)
         self.gateway_backends = graph.map("gateway backends", inputs.gateway_backends, self._backend)
         self.backends = Backends(self.services, self.gateway_backends, self.granted)
 
     def _backend(self, context: Context, key: ObjectKey, backend: GatewayBackend) -> GatewayBackendView:
-        return gateway_backends.backend_view(context, self.tls, self._mcp.lookups(context), key, backend)
+        return gateway_backends.backend_view(context, self.tls, self._found.lookups(context), key, backend)
 
     def _expiring(self, context: Context, key: ObjectKey, expires: datetime) -> Condition | None:
         hour = context.fetch(self._hours, "")

@@ -19,7 +19,7 @@ from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.checks.expressions import is_constant
 from gatewright.api.frontend.telemetry import OtlpAccessLog, OtlpMetrics, Tracing
 from gatewright.api.objects.gateway_policy import GatewayPolicySpec
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.text.problem import Advice
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.buffer import Buffer

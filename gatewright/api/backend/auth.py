@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.fields import ShortString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import LocalSecretObjectRef
-from gatewright.api.schema.rules import not_both, only_with
+from gatewright.api.schema.rules import exactly_one, not_both, where_set
 from gatewright.api.traffic.extraction import AuthorizationLocation
 
 ROLE_ARN_PATTERN = r"^arn:[a-z0-9-]+:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]+$"
@@ -75,7 +74,7 @@ class GcpAuth(RuledModel):
     audience: ShortString | None = None
     """Audience of an ID token; derived from the backend's host name when unset."""
 
-    cel_rules = (only_with("audience", "self.type == 'IdToken'", "is valid only with type IdToken"),)
+    cel_rules = (where_set("audience", "self.type == 'IdToken'", "is valid only with type IdToken"),)
 
 
 class BackendAuth(RuledModel):
@@ -97,11 +96,14 @@ class BackendAuth(RuledModel):
     location: AuthorizationLocation | None = None
     """Where the credential is written; default is the header Authorization with the prefix Bearer."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "key", "secret_ref", "passthrough", "aws", "azure", "gcp")
-        for name in ("aws", "azure", "gcp"):
-            if self.location is not None and getattr(self, name) is not None:
-                yield Broken(("location",), f"must be absent when {name} is set")
+    cel_rules = (
+        exactly_one("key", "secretRef", "passthrough", "aws", "azure", "gcp"),
+        where_set(
+            "location",
+            "!(has(self.aws) || has(self.azure) || has(self.gcp))",
+            "must be absent when aws, azure or gcp is set",
+        ),
+    )
 
 
 SECRET_ENTRIES: Final[dict[type[RuledModel], tuple[str, ...]]] = {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.cel_field import RequestExpression
+from gatewright.api.schema.checks import Matching
 from gatewright.api.schema.fields import FailureMode, Json, PositiveDuration, PseudoHeaderName, ShortString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
+from gatewright.api.schema.rules import each, exactly_one
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.jwt_authentication import Audiences, IdentityProvider, Mode, RemoteJWKS
 
@@ -60,11 +61,14 @@ class MCPGuardrailsProcessor(RuledModel):
     """JSON-RPC methods and which of their messages the processor gets. A key is a method, `tools/*`, `*/list` or `*`;
     the most specific one that fits counts, and a method that none fits passes by."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "remote")
-        for key in self.methods:
-            if not key or "*" in key[1:-1] or key.count("*") > 1:
-                yield Broken(("methods", key), "must be a method, or have one * at its start or end")
+    cel_rules = (
+        exactly_one("remote"),
+        each(
+            "methods",
+            Matching("([*]|[*]?[^*]+|[^*]+[*])"),
+            "must be a method, or have one * at its start or end",
+        ),
+    )
 
 
 class MCPGuardrails(Model):

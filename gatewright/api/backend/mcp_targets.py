@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.backend.simple import BackendSimple
-from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.schema.fields import ByteSize, FailureMode, LongString, Port, SectionName, ShortString
 from gatewright.api.schema.label_selector import LabelSelector
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of, unique
+from gatewright.api.schema.model import Model, RuledModel, unique
 from gatewright.api.schema.references import LocalServiceReference
-from gatewright.api.schema.rules import exactly_one
+from gatewright.api.schema.rules import exactly_one, not_both
+from gatewright.api.schema.size_rules import at_least, at_most
 
 
 class McpSelector(Model):
@@ -42,10 +41,14 @@ class McpTarget(RuledModel):
     """Policies for connecting to it, with host only; they win over those of the GatewayBackend and of
     GatewayPolicies."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "host", "backend_ref")
-        if self.policies is not None and self.backend_ref is not None:
-            yield Broken(("policies",), "is valid only with host; attach a GatewayPolicy to the Service instead")
+    cel_rules = (
+        exactly_one("host", "backendRef"),
+        not_both(
+            "backendRef",
+            "policies",
+            "policies is valid only with host; attach a GatewayPolicy to the Service instead",
+        ),
+    )
 
 
 class McpTargetSelector(RuledModel):
@@ -82,7 +85,4 @@ class MCPBackend(RuledModel):
     """The largest answer, or event of one, that is read whole: of several targets, lists for rules, results for
     guardrails, lines of commands. A call whose answer is larger fails, not its session; 4Mi when unset."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        size, (low, high) = self.max_answer_size, ANSWER_SIZES
-        if size is not None and not low <= byte_size(size) <= high:
-            yield Broken(("maxAnswerSize",), f"must be between {low} and {high} bytes")
+    cel_rules = (at_least("maxAnswerSize", ANSWER_SIZES[0]), at_most("maxAnswerSize", ANSWER_SIZES[1]))

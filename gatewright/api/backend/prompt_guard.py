@@ -33,6 +33,8 @@ class Regex(RuledModel):
     action: Literal["Mask", "Reject"] = "Mask"
     """What happens with a request that matches; matches in responses are always masked."""
 
+    gateway_only = "that a text is a regular expression: CEL can use one, not ask whether it is one"
+
     def broken_rules(self) -> Iterator[Broken]:
         for index, pattern in enumerate(self.matches or ()):
             yield from regex_rule(pattern, ("matches", index))
@@ -161,6 +163,8 @@ class AIPromptGuard(RuledModel):
     hold_back: ByteSize | None = None
     """Bytes of what a pattern matches at most, and so of the text of a stream that waits until it is judged; 1Ki when
     unset, 64 to 64Ki. Gatewright extension."""
+
+    gateway_only = "how many bytes holdBack is: with many providers that costs more than an API server allows"
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.hold_back is not None and not MIN_HELD <= byte_size(self.hold_back) <= MAX_HELD:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.backend.backend import BackendWithAI
+from gatewright.api.schema.checks import OfKinds
 from gatewright.api.schema.fields import LongString, Port, SectionName, ShortString, TinyString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.names import INFERENCE_GROUP
 from gatewright.api.schema.references import LocalBackendObjectReference
+from gatewright.api.schema.rules import Rule, distinct, exactly_one, not_both, required_where, where_set
 
 REGION_PATTERN: Final = r"^[a-z0-9-]+$"
 ProviderFormat = Literal[
@@ -42,9 +43,7 @@ class AzureOpenAIConfig(RuledModel):
         _, scheme, rest = self.endpoint.partition("://")
         return (rest if scheme else self.endpoint).partition("/")[0]
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.api_version != "v1" and self.deployment_name is None:
-            yield Broken(("deploymentName",), "is required unless apiVersion is v1")
+    cel_rules = (required_where("deploymentName", "self.apiVersion != 'v1'", "is required unless apiVersion is v1"),)
 
 
 class AzureConfig(RuledModel):
@@ -61,9 +60,11 @@ class AzureConfig(RuledModel):
     project_name: ShortString | None = None
     """The project; required for Foundry."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.resource_type == "Foundry" and self.project_name is None:
-            yield Broken(("projectName",), "is required when resourceType is Foundry")
+    cel_rules = (
+        required_where(
+            "projectName", "self.resourceType in ['Foundry', 'TypeB']", "is required when resourceType is Foundry"
+        ),
+    )
 
 
 class VertexAIConfig(Model):
@@ -106,6 +107,9 @@ class ProviderFormatConfig(Model):
     """Path of the provider for it; default is the format's own."""
 
 
+_TARGETS: Final = (("", "Service"), (INFERENCE_GROUP, "InferencePool"))
+
+
 class CustomProvider(RuledModel):
     """A self-hosted or other provider."""
 
@@ -116,17 +120,17 @@ class CustomProvider(RuledModel):
     formats: Annotated[tuple[ProviderFormatConfig, ...], Field(min_length=1, max_length=6)]
     """Formats that it speaks."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        target = self.backend_ref
-        allowed = (("", "Service"), (INFERENCE_GROUP, "InferencePool"))
-        if target is not None and (target.group, target.kind) not in allowed:
-            yield Broken(
-                ("backendRef", "kind"), "must be Service, or InferencePool of group inference.networking.k8s.io"
-            )
+    cel_rules = (
+        Rule(
+            f"!has(self.backendRef) || {OfKinds(_TARGETS).cel.replace('{}', 'self.backendRef')}",
+            f"backendRef.kind must be Service, or InferencePool of group {INFERENCE_GROUP}",
+            path=("backendRef", "kind"),
+            given="backendRef",
+        ),
+    )
 
 
 _KINDS: Final = ("openai", "azureopenai", "azure", "anthropic", "gemini", "vertexai", "bedrock", "custom")
-_WITH_PREFIX: Final = ("openai", "anthropic")
 
 
 class LLMProvider(RuledModel):
@@ -157,16 +161,19 @@ class LLMProvider(RuledModel):
     path_prefix: LongString | None = None
     """What the provider's paths begin with, in place of /v1 for example. For OpenAI and Anthropic only."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, *_KINDS)
-        if self.path is not None and self.path_prefix is not None:
-            yield Broken(("pathPrefix",), "must be absent when path is set")
-        if self.path_prefix is not None and not any(getattr(self, name) for name in _WITH_PREFIX):
-            yield Broken(("pathPrefix",), f"is valid only with {' or '.join(_WITH_PREFIX)}")
-        if self.custom is not None and self.custom.backend_ref is None:
-            for name in ("host", "port"):
-                if getattr(self, name) is None:
-                    yield Broken((name,), "is required for a custom provider without backendRef")
+    cel_rules = (
+        exactly_one(*_KINDS),
+        not_both("path", "pathPrefix"),
+        where_set("pathPrefix", "has(self.openai) || has(self.anthropic)", "is valid only with openai or anthropic"),
+        *(
+            required_where(
+                name,
+                "has(self.custom) && !has(self.custom.backendRef)",
+                "is required for a custom provider without backendRef",
+            )
+            for name in ("host", "port")
+        ),
+    )
 
 
 class NamedLLMProvider(LLMProvider):
@@ -193,12 +200,7 @@ class AIBackend(RuledModel):
     groups: Annotated[tuple[PriorityGroup, ...], Field(min_length=1, max_length=8)] | None = None
     """Groups of providers, that of the highest priority first."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "provider", "groups")
-        names: dict[str, int] = {}
-        for index, group in enumerate(self.groups or ()):
-            for number, provider in enumerate(group.providers):
-                first = names.setdefault(provider.name, index)
-                if first != index or sum(p.name == provider.name for p in group.providers[:number]):
-                    path = ("groups", index, "providers", number, "name")
-                    yield Broken(path, f"must be unique over all groups; group {first} has the same")
+    cel_rules = (
+        exactly_one("provider", "groups"),
+        distinct("groups", "providers", "name"),
+    )

@@ -7,10 +7,9 @@ docs/architecture.md, "Adding a kind", lists what belongs to one; `tests/rules/t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
-from gatewright.api.schema.model import Broken
 from gatewright.api.schema.names import GROUP
 
 
@@ -25,6 +24,8 @@ class Parts(NamedTuple):
     """What has `policies` of its own: the path of it below the kind's field, `[]` for any item."""
     policies: str
     """The model of these: the subset of policies that one takes."""
+    selector: str = ""
+    """Attribute of one by which it is Services that are selected by their labels."""
 
 
 class BackendKind(NamedTuple):
@@ -74,7 +75,7 @@ _ROWS: Final = (
         "mcp/README.md",
         policy="mcp",
         guards=("guardrails", "authentication"),
-        parts=Parts("target", "targets", "targets[].static", "BackendSimple"),
+        parts=Parts("target", "targets", "targets[].static", "BackendSimple", "selector"),
         app_protocols=(f"{GROUP}/mcp", f"{GROUP}/mcp-sse"),
         routes=("HTTPRoute",),
     ),
@@ -100,9 +101,6 @@ OWNED: Final = {row.policy: row for row in _ROWS if row.policy}
 """Policies for connecting to backends of one kind alone, with that kind."""
 
 
-def misplaced(policies: Any, backend: Any, field: Callable[[BackendKind], str]) -> Iterator[Broken]:
-    """Policies of a backend that are for a kind which it is not. Any: models of either form; `field`: the attribute of
-    `backend` that makes it one of a kind."""
-    for policy, row in OWNED.items():
-        if getattr(policies, policy, None) is not None and getattr(backend, field(row)) is None:
-            yield Broken(("policies", policy), f"is valid only for a backend of type {row.name}")
+def misplaced(kind: BackendKind) -> str:
+    """What is wrong with the policy that is for a kind alone, in a backend of another one."""
+    return f"is valid only for a backend of type {kind.name}"

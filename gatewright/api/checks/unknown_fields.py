@@ -10,7 +10,7 @@ from typing import Final, get_origin
 from pydantic import BaseModel
 
 from gatewright.api.checks.field_paths import Path, bare, field_of, model_at, names_of
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.near_names import did_you_mean, near_name
 from gatewright.attach.policies import RULE, TRAFFIC, of
 

@@ -14,8 +14,10 @@ from typing import Any, Final, NamedTuple
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
 from gatewright.api.checks.errors import MISSING, Finding
 from gatewright.api.checks.field_paths import Path
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Model, model_in, to_camel
+from gatewright.api.schema.model import Model, model_in
+from gatewright.api.schema.names import AWAITED
 from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.attach.policies import BACKEND, BY_ATTRIBUTE, BY_FILE, FRONTEND, TCP, TRAFFIC, UDP, Policy, of
 
@@ -113,7 +115,7 @@ after all, "[]" for any item. A kind without a row works wholly. What does not w
 in `gatewright/attach/policies.py`."""
 
 VALUES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
-    ("LocalBackendObjectReference", "kind"): ("InferencePool",),  # endpoints of pools are not asked for
+    ("LocalBackendObjectReference", "kind"): tuple(AWAITED),
 }
 """Name of a model and attribute to the values that do not work, of enums and of kinds that a reference may have.
 Wherever the model stands."""
@@ -166,6 +168,11 @@ def reason(path: Path) -> str:
 def decided(path: str) -> str | None:
     """The row of DECIDED that a setting belongs to: `path` is that of a setting at or below it, with "[]" for items."""
     return next((row for row in DECIDED if f".{row}." in f".{path}."), None)
+
+
+def is_awaited(group: str, kind: str) -> bool:
+    """Whether a reference names a kind of objects that is known and cannot be honoured yet."""
+    return AWAITED.get(kind) == group
 
 
 class Unsupported(NamedTuple):

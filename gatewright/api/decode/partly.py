@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from gatewright.api.checks.errors import Finding, findings
 from gatewright.api.checks.field_paths import Path
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import UnreadRule, to_camel
+from gatewright.api.schema.model import UnreadRule
 from gatewright.api.text.problem import mark_join, path_text
 from gatewright.attach.policies import POLICIES
 

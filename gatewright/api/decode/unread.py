@@ -22,7 +22,7 @@ from gatewright.api.objects.gateway_policy import (
     TargetSelector,
     Unread,
 )
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.near_names import near_name
 from gatewright.api.text.problem import Problem

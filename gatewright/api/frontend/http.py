@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from gatewright.api.schema.byte_size import byte_size
+from gatewright.api.schema.checks import NoneOf
 from gatewright.api.schema.fields import ByteSize, HeaderName, Integer, PositiveDuration
-from gatewright.api.schema.model import Broken, RuledModel
-from gatewright.api.schema.rules import exactly_one
+from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.rules import each, exactly_one, where_set
+from gatewright.api.schema.size_rules import at_least, at_most
 from gatewright.api.schema.targets import NetworkText
 
 FRAME_SIZES: Final = (16_384, 16_777_215)
@@ -119,19 +119,15 @@ class FrontendHTTP(RuledModel):
             return self
         return outer.model_copy(update={name: getattr(self, name) for name in self.model_fields_set})
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.request_id == "KeepFromTrusted" and self.trusted_hops is None:
-            yield Broken(("requestId",), "KeepFromTrusted needs trustedHops: nobody is trusted without them")
-        for index, name in enumerate(self.owned_headers or ()):
-            if name.lower() in NOT_OWNED:
-                yield Broken(("ownedHeaders", index), f"must not be one of {', '.join(NOT_OWNED)}")
-        low, high = FRAME_SIZES
-        if not low <= byte_size(self.http2_frame_size) <= high:
-            yield Broken(("http2FrameSize",), f"must be between {low} and {high} bytes")
-        windows = (
-            ("http2WindowSize", self.http2_window_size),
-            ("http2ConnectionWindowSize", self.http2_connection_window_size),
-        )
-        for name, size in windows:
-            if size is not None and byte_size(size) > MAX_WINDOW:
-                yield Broken((name,), f"must be at most {MAX_WINDOW} bytes")
+    cel_rules = (
+        at_least("http2FrameSize", FRAME_SIZES[0]),
+        at_most("http2FrameSize", FRAME_SIZES[1]),
+        at_most("http2WindowSize", MAX_WINDOW),
+        at_most("http2ConnectionWindowSize", MAX_WINDOW),
+        where_set(
+            "requestId",
+            "self.requestId != 'KeepFromTrusted' || has(self.trustedHops)",
+            "KeepFromTrusted needs trustedHops: nobody is trusted without them",
+        ),
+        each("ownedHeaders", NoneOf(NOT_OWNED), f"must not be one of {', '.join(NOT_OWNED)}"),
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final
 
 from pydantic import Field
 
-from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.schema.fields import ByteSize, Integer, PositiveDuration
-from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.size_rules import at_least
 
 SMALLEST: Final = 1024
 """Bytes: fewer are a mistake, for example a number of kilobytes, or a 0 that is meant as no limit."""
@@ -48,7 +47,4 @@ class FrontendLimits(RuledModel):
     """The same of one client address; an IPv6 network of 64 bits counts as one address. A check above it is answered
     with 503 and Retry-After. Unset: 16. Gatewright extension."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        for name, size in (("maxHeldBytes", self.max_held_bytes), ("maxRequestBytes", self.max_request_bytes)):
-            if size is not None and byte_size(size) < SMALLEST:
-                yield Broken((name,), f"must be at least {SMALLEST} bytes")
+    cel_rules = (at_least("maxHeldBytes", SMALLEST), at_least("maxRequestBytes", SMALLEST))

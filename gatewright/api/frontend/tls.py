@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.fields import PositiveDuration, TinyString
-from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.rules import where_set
 
 TLSVersion = Literal["1.2", "1.3"]
 CipherSuite = Literal[
@@ -43,14 +43,25 @@ class FrontendTLS(RuledModel):
     key_exchange_groups: KeyExchangeGroups | None = None
     """Key exchange groups, the preferred one first."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        low, high = self.min_protocol_version, self.max_protocol_version
-        if low is not None and high is not None and low > high:
-            yield Broken(("minProtocolVersion",), f"must not be newer than maxProtocolVersion ({high})")
-        elif low == "1.3" and self._only_suites_of("1.2"):
-            yield Broken(("minProtocolVersion",), "must be 1.2 where all cipherSuites are of TLS 1.2")
-        elif high == "1.2" and self._only_suites_of("1.3"):
-            yield Broken(("maxProtocolVersion",), "must be 1.3 where all cipherSuites are of TLS 1.3")
+    cel_rules = (
+        where_set(
+            "minProtocolVersion",
+            "!has(self.maxProtocolVersion) || self.minProtocolVersion <= self.maxProtocolVersion",
+            "must not be newer than maxProtocolVersion",
+        ),
+        where_set(
+            "minProtocolVersion",
+            "self.minProtocolVersion != '1.3' || !has(self.cipherSuites) || "
+            "self.cipherSuites.size() == 0 || self.cipherSuites.exists(s, s.startsWith('TLS13_'))",
+            "must be 1.2 where all cipherSuites are of TLS 1.2",
+        ),
+        where_set(
+            "maxProtocolVersion",
+            "self.maxProtocolVersion != '1.2' || !has(self.cipherSuites) || "
+            "self.cipherSuites.size() == 0 || self.cipherSuites.exists(s, !s.startsWith('TLS13_'))",
+            "must be 1.3 where all cipherSuites are of TLS 1.3",
+        ),
+    )
 
     @property
     def oldest(self) -> TLSVersion | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 
 _HEAD: Final = """\
 # Kinds of backends

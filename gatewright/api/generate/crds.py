@@ -1,8 +1,8 @@
 """CustomResourceDefinitions of our kinds, from their models.
 
 Called by `python -m gatewright.api.generate`. What an API server admits by them is what the models call valid, but for
-the rules that `rules.LEFT_OUT` names. Defaults are the models', except where an API server that fills them in would
-change what the user said (`_keeps_defaults`).
+what models say that they check alone (`RuledModel.gateway_only`). Defaults are the models', except where an API server
+that fills them in would change what the user said (`_keeps_defaults`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, Final, TypeAlias
 import yaml
 from pydantic import BaseModel
 
-from gatewright.api.generate import descriptions, rules, sizes, spellings
+from gatewright.api.frontend.tls import FrontendTLS
+from gatewright.api.generate import descriptions, sizes, spellings
 from gatewright.api.generate.shapes import (
     DURATION_LENGTH,
     MAX_SIZE,
@@ -37,10 +38,11 @@ from gatewright.api.generate.shapes import (
 )
 from gatewright.api.objects import gateway_parameters
 from gatewright.api.objects.kinds import KINDS, KindInfo
+from gatewright.api.routes.http_filters import HTTPHeaderFilter
 from gatewright.api.schema.metadata import KubeObject, ObjectMeta
+from gatewright.api.schema.model import RuledModel
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP, OUR_KINDS, VERSION
 from gatewright.api.schema.status import Condition
-from gatewright.api.traffic.conditional import OrConditional
 
 Node: TypeAlias = dict[str, Any]  # a node of a schema: keywords of OpenAPI v3
 
@@ -58,6 +60,12 @@ _LABELS: Final = {
     # GEP-713: how tools find policies, and that this one reaches objects below its target.
     "GatewayPolicy": {f"{GATEWAY_API_GROUP}/policy": "Inherited"},
 }
+BOUNDS: Final[dict[tuple[type[BaseModel], str], int]] = {
+    (HTTPHeaderFilter, "remove"): 256,
+    (FrontendTLS, "cipher_suites"): 64,
+}
+"""Bounds that a model lacks and a rule needs: a rule costs what an API server estimates from the largest object. Most
+characters of each text of a list, most items of other lists. The API server refuses what is longer."""
 MOMENTS: Final = {
     "connection": "on a new connection",
     "request": "with the request",
@@ -213,7 +221,7 @@ def _other_spelling(field: Field) -> Node:
 
 
 def _rules(model: type[BaseModel], within: str, names: list[str]) -> Iterator[Node]:
-    for rule in rules.rules_of(model):
+    for rule in model.cel_rules if issubclass(model, RuledModel) else ():
         yield {"rule": spellings.spelled(rule, within, names), "message": rule.message}
     for rule in spellings.not_both_spellings(within, names):
         yield {"rule": rule.cel, "message": rule.message}
@@ -221,7 +229,7 @@ def _rules(model: type[BaseModel], within: str, names: list[str]) -> Iterator[No
 
 def _field(model: type[BaseModel], field: Field, within: str, description: str) -> Node:
     node = _node(field.shape, within, field.name, description)
-    _bound(node, rules.bound_of(model, field.attribute))
+    _bound(node, next((bound for base in model.__mro__ if (bound := BOUNDS.get((base, field.attribute)))), None))
     if field.default not in (None, []):
         if _keeps_defaults(model):
             node["default"] = field.default
@@ -245,8 +253,10 @@ def _keeps_defaults(model: type[BaseModel]) -> bool:
     Not beside `conditional`, which excludes its siblings: one filled in would count as set. Not in GatewayParameters,
     whose fields win over those of the class and of rawConfig when they are set. Conditions are ours to write.
     """
-    return not (
-        issubclass(model, OrConditional) or model.__module__ == gateway_parameters.__name__ or model is Condition
+    return (
+        getattr(model, "fills_in_defaults", True)
+        and model.__module__ != gateway_parameters.__name__
+        and model is not Condition
     )
 
 

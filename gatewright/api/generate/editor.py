@@ -12,8 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
-from gatewright.api.generate import descriptions, rules, sizes, spellings
+from gatewright.api.generate import descriptions, sizes, spellings
 from gatewright.api.generate.crds import MOMENTS
+from gatewright.api.generate.form_rules import known_rules
 from gatewright.api.generate.shapes import (
     MAX_SIZE,
     Choice,
@@ -134,7 +135,9 @@ class _Writer:
 
 
 def _rules(model: type[BaseModel], within: str, names: list[str]) -> Iterator[Node]:
-    for rule in rules.known_rules(model, names):
+    for rule in known_rules(model, names):
+        if rule.unless:
+            continue
         if rule.one_of:
             yield {"oneOf": [{"required": [name]} for given in rule.one_of for name in _spelled(within, given)]}
         elif rule.apart:

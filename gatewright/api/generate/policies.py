@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 from gatewright.attach.policies import ALL, BACKEND, FRONTEND, GATEWAY, POLICIES, RULE, TRAFFIC, WITH_INLINE, Policy
 from gatewright.wire.v1 import policy_pb2
 
@@ -50,7 +50,7 @@ def rules() -> str:
 def _of_a_rule(row: Policy) -> tuple[str, ...]:
     beside = "both act, the policy first" if row.merge == WITH_INLINE else "the rule's own acts"
     return (
-        f"[`{to_camel(row.rule_attribute)}`](policies/{row.name}.md)",
+        f"[`{to_camel(row.rule_attribute)}`]({row.page})",
         "filter" if row.part == RULE else row.inline,
         "no policy has it" if row.part == RULE else beside,
         "locked: the route is `Overridden`" if row.may_be_locked else "acts",
@@ -72,7 +72,7 @@ _HEAD: Final = (
 
 def _row(row: Policy) -> tuple[str, ...]:
     return (
-        f"[`{to_camel(row.attribute)}`](policies/{row.name}.md)",
+        f"[`{to_camel(row.attribute)}`]({row.page})",
         f"not supported yet: {row.does}" if row.waits_as_a_whole else row.does,
         _WHERE[row.part] + (", early too" if row.early else ""),
         "filter" if row.part == RULE else row.inline,

@@ -15,7 +15,8 @@ from typing import Final
 from pydantic import BaseModel
 
 from gatewright.api.checks.unsupported import STANDALONE, decided
-from gatewright.api.generate import crds, descriptions, editor, rules, spellings, waiting
+from gatewright.api.generate import crds, descriptions, editor, spellings, waiting
+from gatewright.api.generate.form_rules import known_rules
 from gatewright.api.generate.shapes import (
     Choice,
     Field,
@@ -253,18 +254,13 @@ def _pattern(pattern: str | None) -> str:
 
 
 def _rules(section: _Section, names: list[str]) -> Iterator[str]:
-    stated = [rule.message for rule in rules.known_rules(section.model, names)]
+    stated = [rule.message for rule in known_rules(section.model, names)]
     stated += [rule.message for rule in spellings.not_both_spellings(section.within, names)]
     lines = [f"- {message}" for message in dict.fromkeys(stated)]
-    lines += [f"- checked by the gateway only: {reason}" for base, reason in _left_out(section.model)]
+    if reason := getattr(section.model, "gateway_only", ""):
+        lines.append(f"- checked by the gateway only: {reason}")
     if lines:
         yield from ("Rules:", "", *lines, "")
-
-
-def _left_out(model: type[BaseModel]) -> Iterator[tuple[type[BaseModel], str]]:
-    for base in model.__mro__:
-        if base in rules.LEFT_OUT and rules.LEFT_OUT[base] != rules.BASE_ONLY:
-            yield base, rules.LEFT_OUT[base]
 
 
 def _index() -> str:

@@ -20,8 +20,9 @@ from pydantic_core import PydanticUndefined
 
 from gatewright.api.generate import descriptions
 from gatewright.api.schema import byte_size, duration, fields, targets
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.cel_field import Expression
-from gatewright.api.schema.model import Unique, to_camel
+from gatewright.api.schema.model import Unique
 from gatewright.variables.moments import Moment
 
 Default: TypeAlias = str | int | bool | list[str] | None

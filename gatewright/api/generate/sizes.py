@@ -50,30 +50,3 @@ FITS: Final = (
 MOST_RULES: Final = 10_000_000 // (2 * 3 * 2**20 // 10)
 """How often it may stand in an object: an API server older than 1.34 takes the text to be 3 MiB, reading it to cost a
 tenth of that, this rule to read it twice, and lets a rule cost 10,000,000 in all."""
-
-
-def at_least(field: str, minimum: int) -> tuple[str, str]:
-    """Rule and message: the ByteSize, when set, is not smaller."""
-    return _compared(field, f">= {minimum}", minimum, "least")
-
-
-def at_most(field: str, maximum: int) -> tuple[str, str]:
-    """Rule and message: the ByteSize, when set, is not larger."""
-    return _compared(field, f"<= {maximum}", maximum, "most")
-
-
-def _compared(field: str, comparison: str, bound: int, word: str) -> tuple[str, str]:
-    value = f"self.{field}"
-    sign = comparison.split(maxsplit=1)[0]
-    text = f"quantity({_as_quantity(value)}).compareTo(quantity('{bound}')) {sign} 0"
-    rule = f"!has({value}) || (type({value}) == int ? {value} {comparison} : {text})"
-    return rule, f"{field} must be at {word} {bound} bytes"
-
-
-def _as_quantity(value: str) -> str:
-    """A customary spelling in Kubernetes' terms: 16kb is 16Ki."""
-    kubernetes = f"{value}.lowerAscii()"
-    for unit in ("k", "m", "g", "t"):
-        kubernetes += f".replace('{unit}b', '{unit.upper()}i')"
-    kubernetes += ".replace('b', '')"
-    return f"({value}.endsWith('b') || {value}.endsWith('B') ? {kubernetes} : {value})"

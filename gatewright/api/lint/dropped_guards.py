@@ -1,5 +1,5 @@
-"""Guards that nobody means to lose: `ai` and `mcp` are merged as one field each, so a more specific one replaces all of
-it but for the rules of `mcp.authorization`, which add up.
+"""Guards that nobody means to lose: the policy for backends of one kind is merged as one field, so a more specific one
+replaces all of it but for the rules of its `authorization`, which add up.
 
 Called by lint, for the objects of a folder.
 """
@@ -9,26 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gatewright.api.backend.ai import BackendAI
-from gatewright.api.backend.mcp import BackendMCP
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.metadata import ObjectKey
-from gatewright.api.schema.model import model_in, to_camel
+from gatewright.api.schema.model import Model, model_in
 from gatewright.api.text.problem import Advice
 from gatewright.attach.places import Level, PlaceKey, level_of
 
 
 class _Level(NamedTuple):
-    """One `ai` or `mcp` that applies to a backend: how specific it is, and where it stands."""
+    """A policy for one kind of backends that applies to one: how specific it is, and where it stands."""
 
     rank: Level
     owner: ObjectKey
     path: Path
-    setting: BackendAI | BackendMCP
+    setting: Model
 
 
 def dropped_guards(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]:
@@ -95,7 +94,7 @@ def _chains(backend: GatewayBackend, kind: BackendKind, attached: list[_Attached
 
 
 def _parts(backend: GatewayBackend, kind: BackendKind) -> Iterator[tuple[Path, Any]]:
-    """Those that may have a policy of the kind, which is not so of every kind: policies of MCP targets have no `mcp`.
+    """Those that may have a policy of the kind, which is not so of every kind: parts may have none.
     Any: named, with `policies`."""
     for path, part in parts(getattr(backend.spec, kind.name), ("spec", kind.name)):
         field = type(part).model_fields.get("policies")

@@ -21,10 +21,11 @@ Route = HTTPRoute | GRPCRoute
 
 
 def named(reference: Any, namespace: str) -> ObjectKey | None:
-    """The object that a reference of any form names, as seen from a namespace; None for kinds that we do not read."""
+    """The object that a reference of any form names, as seen from a namespace; None for kinds that we do not read, or
+    not yet."""
     kind = reference.kind or "Secret"  # LocalSecretObjectRef: an empty kind is a Secret
     info = KINDS.get(kind)
-    if info is None or info.group != reference.group:
+    if info is None or info.group != reference.group or not info.served:
         return None
     given = getattr(reference, "namespace", None)
     return ObjectKey(kind, (given or namespace) if info.namespaced else "", reference.name)

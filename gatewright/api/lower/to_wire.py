@@ -23,7 +23,7 @@ from gatewright.api.routes.http_filters import (
     HTTPRouteFilter,
 )
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.api.text.places import Path
 from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, RULE, TRAFFIC, Policy, named

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
@@ -10,11 +9,12 @@ from pydantic import Field
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.backend.providers import AIBackend
-from gatewright.api.checks.backend_kinds import KINDS, misplaced
+from gatewright.api.checks.backend_kinds import KINDS, OWNED, misplaced
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.fields import Port, ShortString
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
-from gatewright.api.schema.rules import exactly_one
+from gatewright.api.schema.model import Model, RuledModel
+from gatewright.api.schema.rules import Rule, exactly_one, not_both, required_where
 from gatewright.api.schema.status import ConditionsStatus
 
 
@@ -28,16 +28,12 @@ class StaticBackend(RuledModel):
     unix_path: Annotated[str, Field(min_length=1)] | None = None
     """Path of a Unix domain socket, on a volume that the gateway shares with the target."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.unix_path is not None:
-            if self.host is not None:
-                yield Broken(("host",), "must be absent when unixPath is set")
-            if self.port is not None:
-                yield Broken(("port",), "must be absent when unixPath is set")
-        elif self.host is None and self.port is None:
-            yield Broken((), "host or unixPath must be set")
-        elif self.host is None:
-            yield Broken(("host",), "is required with port")
+    cel_rules = (
+        not_both("unixPath", "host"),
+        not_both("unixPath", "port"),
+        Rule("has(self.unixPath) || has(self.host) || has(self.port)", "host or unixPath must be set"),
+        required_where("host", "has(self.port) && !has(self.unixPath)", "is required with port"),
+    )
 
 
 class A2ABackend(Model):
@@ -91,9 +87,17 @@ class GatewayBackendSpec(RuledModel):
     policies: BackendFull | None = None
     """Policies for connecting to this backend; they win over GatewayPolicies that set the same field."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, *KINDS)
-        yield from misplaced(self.policies, self, lambda kind: kind.name)
+    cel_rules = (
+        exactly_one(*map(to_camel, KINDS)),
+        *(
+            Rule(
+                f"!has(self.policies) || !has(self.policies.{policy}) || has(self.{to_camel(kind.name)})",
+                f"policies.{policy} {misplaced(kind)}",
+                path=("policies", policy),
+            )
+            for policy, kind in OWNED.items()
+        ),
+    )
 
 
 class GatewayBackend(KubeObject):

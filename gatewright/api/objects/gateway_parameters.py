@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.fields import Boolean, Integer, Json
-from gatewright.api.schema.log_level import parse_log_level
+from gatewright.api.schema.log_level import LEVELS, PATTERN
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Broken, Model, RuledModel, unique
-from gatewright.api.schema.rules import Rule, only_with
+from gatewright.api.schema.model import Model, RuledModel, unique
+from gatewright.api.schema.rules import Rule, where_set
 from gatewright.api.schema.status import ConditionsStatus
 
 _Seconds = Annotated[Integer, Field(ge=0, le=31_536_000)]
@@ -25,11 +24,13 @@ class ParametersLogging(RuledModel):
     format: Literal["json", "text"] = "text"
     """Format of the process log and of the access log."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        try:
-            parse_log_level(self.level, None)
-        except ValueError as failure:
-            yield Broken(("level",), str(failure))
+    cel_rules = (
+        where_set(
+            "level",
+            f"self.level.matches('^{PATTERN}$')",
+            f"must be one of {', '.join(LEVELS)}, or module=LEVEL, separated by commas",
+        ),
+    )
 
 
 class Image(Model):
@@ -58,7 +59,7 @@ class EnvVar(RuledModel):
     value_from: dict[str, Json] | None = None
     """Where the value comes from instead, as in a Pod."""
 
-    cel_rules = (only_with("valueFrom", "!has(self.value) || self.value == ''", "must be absent when value is set"),)
+    cel_rules = (where_set("valueFrom", "!has(self.value) || self.value == ''", "must be absent when value is set"),)
 
 
 class ResourceRequirements(Model):

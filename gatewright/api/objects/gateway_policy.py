@@ -9,24 +9,25 @@ from pydantic import Field, PrivateAttr
 
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.frontend.frontend import Frontend
+from gatewright.api.schema.checks import GroupOf, KindOf, Kinds, OfKinds
 from gatewright.api.schema.fields import Group, Kind, ObjectName, SectionName
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP
+from gatewright.api.schema.rules import Rule, When, each, exactly_one
 from gatewright.api.schema.status import PolicyStatus
 from gatewright.api.traffic.traffic import Traffic
+from gatewright.attach.policies import BACKEND, FRONTEND, LEVELS, TRAFFIC, Policy, named, of
 
-ROUTES: Final = tuple((GATEWAY_API_GROUP, kind) for kind in ("HTTPRoute", "GRPCRoute"))
-_STREAM_ROUTES: Final = tuple((GATEWAY_API_GROUP, kind) for kind in ("TCPRoute", "TLSRoute", "UDPRoute"))
-_GATEWAY: Final = (GATEWAY_API_GROUP, "Gateway")
-_LISTENERS: Final = (_GATEWAY, (GATEWAY_API_GROUP, "ListenerSet"))
+_GROUPS: Final = {"Service": "", GATEWAY_BACKEND: GROUP}
+"""Kinds of targets that are not of Gateway API, with their groups."""
 
 TARGETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
-    "frontend": (_GATEWAY,),
-    "traffic": (*_LISTENERS, *ROUTES),
-    "backend": (*_LISTENERS, *ROUTES, *_STREAM_ROUTES, ("", "Service"), (GROUP, GATEWAY_BACKEND)),
+    part: tuple((_GROUPS.get(kind, GATEWAY_API_GROUP), kind) for kind in LEVELS[part])
+    for part in (FRONTEND, TRAFFIC, BACKEND)
 }
 """Section of the spec to (group, kind) of its targets (spec 1, Attachment and merge rules)."""
+ROUTES: Final = tuple(target for target in TARGETS[TRAFFIC] if target[1].endswith("Route"))
 
 
 class TargetReference(Model):
@@ -66,6 +67,48 @@ class PolicyStrategy(Model):
 _TARGETS = Field(min_length=1, max_length=16)
 
 
+def _by_group(kinds: Kinds) -> str:
+    groups: dict[str, list[str]] = {}
+    for group, kind in kinds:
+        groups.setdefault(group, []).append(kind)
+    return "; ".join(f'{", ".join(names)} of group "{group}"' for group, names in groups.items())
+
+
+def _rules_of_targets() -> Iterator[Rule]:
+    """What each target must be, of either list."""
+    for name in ("targetRefs", "targetSelectors"):
+        for section, kinds in TARGETS.items():
+            words = ", ".join(kind for _, kind in kinds)
+            when = When(section)
+            yield each(name, KindOf(kinds), f"{section} policies attach to {words} only", at="kind", when=when)
+            yield each(name, GroupOf(kinds), f"{section} policies attach to {_by_group(kinds)}", at="group", when=when)
+        for when, what, message, at in _OF_SOME:
+            yield each(name, what, message, at=at, when=when)
+
+
+def _not_on(row: Policy, kind: str) -> tuple[When, str, str, str]:
+    """Of a policy that has no meaning on targets of a kind."""
+    other = f"!(item.group == '{_GROUPS.get(kind, GATEWAY_API_GROUP)}' && item.kind == '{kind}')"
+    return When(named(row)), other, f"{named(row)} acts on no {kind}: it acts on {', '.join(row.levels)}", "kind"
+
+
+_OF_SOME: Final = (
+    (
+        When(FRONTEND),
+        "!has(item.sectionName)",
+        "must be absent: frontend policies attach to whole Gateways",
+        "sectionName",
+    ),
+    *(_not_on(row, kind) for row in of(TRAFFIC, BACKEND) for kind in row.not_on),
+    (
+        When("traffic.phase", "PreRouting"),
+        f"!({OfKinds(ROUTES).cel.replace('{}', 'item')})",
+        "PreRouting policies attach to Gateways and listeners only",
+        "kind",
+    ),
+)
+
+
 class GatewayPolicySpec(RuledModel):
     """Policies, and the objects that they attach to."""
 
@@ -82,37 +125,7 @@ class GatewayPolicySpec(RuledModel):
     backend: BackendFull | None = None
     """How to connect to backends. Its target is any of the former, a Service or a GatewayBackend."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "target_refs", "target_selectors")
-        lists: tuple[tuple[str, tuple[TargetReference | TargetSelector, ...]], ...] = (
-            ("targetRefs", self.target_refs or ()),
-            ("targetSelectors", self.target_selectors or ()),
-        )
-        for name, targets in lists:
-            for index, target in enumerate(targets):
-                for field, message in self._target_rules(target):
-                    yield Broken((name, index, field), message)
-
-    def _target_rules(self, target: TargetReference | TargetSelector) -> Iterator[tuple[str, str]]:
-        """What is wrong with one target, by the field to blame."""
-        for section, kinds in TARGETS.items():
-            if getattr(self, section) is not None and (target.group, target.kind) not in kinds:
-                yield _elsewhere(section, target)
-        if self.frontend is not None and target.section_name is not None:
-            yield "sectionName", "must be absent: frontend policies attach to whole Gateways"
-        if self.backend is not None and self.backend.ai is not None and (target.group, target.kind) == ("", "Service"):
-            yield "kind", "backend.ai acts on no Service: it is for the LLM providers of a GatewayBackend"
-        early = self.traffic is not None and self.traffic.phase == "PreRouting"
-        if early and (target.group, target.kind) in ROUTES:
-            yield "kind", "PreRouting policies attach to Gateways and listeners only"
-
-
-def _elsewhere(section: str, target: TargetReference | TargetSelector) -> tuple[str, str]:
-    """What is wrong with a target that no policy of the section attaches to: its group alone, or its kind."""
-    groups = {kind: group for group, kind in TARGETS[section]}
-    if target.kind in groups:
-        return "group", f'{section} policies attach to {target.kind} of group "{groups[target.kind]}"'
-    return "kind", f"{section} policies attach to {', '.join(groups)} only"
+    cel_rules = (exactly_one("targetRefs", "targetSelectors"), *_rules_of_targets())
 
 
 class Unread(NamedTuple):

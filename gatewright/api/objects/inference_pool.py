@@ -9,9 +9,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.fields import Port
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.model import Model, to_camel
+from gatewright.api.schema.model import Model
 
 _TOLERANT = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, hide_input_in_errors=True)
 

@@ -27,11 +27,11 @@ from gatewright.api.routes.grpc_route import GRPCRoute
 from gatewright.api.routes.http_route import HTTPRoute
 from gatewright.api.routes.stream_routes import TCPRoute, TLSRoute, UDPRoute
 from gatewright.api.schema.metadata import KubeObject
-from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP, INFERENCE_GROUP, VERSION
+from gatewright.api.schema.names import AWAITED, GATEWAY_API_GROUP, GROUP, INFERENCE_GROUP, VERSION
 
 
 class KindInfo(NamedTuple):
-    """One kind. `versions` are those whose fields are alike, the preferred one first. `served`: it can be honoured."""
+    """One kind. `versions` are those whose fields are alike, the preferred one first."""
 
     kind: str
     group: str
@@ -39,7 +39,11 @@ class KindInfo(NamedTuple):
     plural: str
     namespaced: bool
     model: type[KubeObject]
-    served: bool = True
+
+    @property
+    def served(self) -> bool:
+        """Whether it can be honoured."""
+        return self.kind not in AWAITED
 
     @property
     def api_versions(self) -> tuple[str, ...]:
@@ -65,7 +69,7 @@ _KINDS: Final = (
         True,
         BackendTLSPolicy,
     ),
-    KindInfo("InferencePool", INFERENCE_GROUP, ("v1",), "inferencepools", True, InferencePool, served=False),
+    KindInfo("InferencePool", INFERENCE_GROUP, ("v1",), "inferencepools", True, InferencePool),
     KindInfo("GatewayBackend", GROUP, (VERSION,), "gatewaybackends", True, GatewayBackend),
     KindInfo("GatewayParameters", GROUP, (VERSION,), "gatewayparameters", True, GatewayParameters),
     KindInfo("GatewayPolicy", GROUP, (VERSION,), "gatewaypolicies", True, GatewayPolicy),

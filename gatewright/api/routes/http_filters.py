@@ -11,9 +11,9 @@ from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field
 
+from gatewright.api.schema.checks import Matching, NoneOf
 from gatewright.api.schema.fields import (
     CORS_ORIGIN_PATTERN,
-    HEADER_NAME_PATTERN,
     PATH_TEXT_PATTERN,
     Boolean,
     HeaderName,
@@ -24,6 +24,7 @@ from gatewright.api.schema.fields import (
 )
 from gatewright.api.schema.model import Broken, Model, RuledModel, unique
 from gatewright.api.schema.references import BackendObjectReference, LocalObjectReference
+from gatewright.api.schema.rules import Rule, alone, each
 
 PathText = Annotated[str, Field(max_length=1024, pattern=PATH_TEXT_PATTERN)]
 _Names = Annotated[tuple[str, ...], Field(max_length=64), unique(lambda name: name, field=None)]
@@ -46,7 +47,6 @@ _Headers = Annotated[tuple[HTTPHeader, ...], Field(max_length=16), unique(lambda
 
 _NEW_PATH = re.compile(r"(?:/(?:[!\"$&->@-\[\]-~]|%(?!00)[0-9A-Fa-f]{2})*)?").fullmatch
 """Printable ASCII but ``?``, ``#``, ``%`` and the backslash; escapes."""
-_HEADER_NAME = re.compile(HEADER_NAME_PATTERN).fullmatch
 CONNECTION_HEADERS: Final = frozenset(
     (
         *("connection", "content-length", "expect", "http2-settings", "keep-alive"),
@@ -54,6 +54,18 @@ CONNECTION_HEADERS: Final = frozenset(
     )
 )
 """They frame the message or belong to one hop (RFC 9110 7.6.1, RFC 9112 6): the gateway's own."""
+
+
+def no_connection_headers(items: str, of: str) -> Rule:
+    """No item of a list names such a header; `of`: the field of an item that is the name, "" the item itself."""
+    return each(
+        items, NoneOf(tuple(sorted(CONNECTION_HEADERS))), "belongs to the connection and cannot be edited", of=of
+    )
+
+
+NO_CONNECTION_HEADERS: Final = tuple(
+    no_connection_headers(items, of) for items, of in (("set", "name"), ("add", "name"), ("remove", ""))
+)
 
 
 class HTTPHeaderFilter(RuledModel):
@@ -66,19 +78,13 @@ class HTTPHeaderFilter(RuledModel):
     remove: Annotated[tuple[str, ...], Field(max_length=16), unique(lambda name: name, field=None)] = ()
     """Names of headers to take away."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        for field, names in (
-            ("set", [header.name for header in self.set]),
-            ("add", [header.name for header in self.add]),
-            ("remove", self.remove),
-        ):
-            for index, name in enumerate(names):
-                if not _HEADER_NAME(name):  # the CRD lets anything be removed
-                    yield Broken((field, index), "must be a header name")
-                elif name.lower() in CONNECTION_HEADERS:
-                    yield Broken((field, index), f"{name} belongs to the connection and cannot be edited")
-                elif name.lower() == "host" and field != "set":
-                    yield Broken((field, index), "host can be set, not added or removed")
+    cel_rules = (
+        *NO_CONNECTION_HEADERS,
+        each("add", NoneOf(("host",)), "host can be set, not added or removed", of="name"),
+        each("remove", NoneOf(("host",)), "host can be set, not added or removed"),
+        # The CRD of routes lets anything be removed.
+        each("remove", Matching("[A-Za-z0-9!#$%&'*+.^_`|~-]+"), "must be a header name"),
+    )
 
 
 class HTTPPathModifier(RuledModel):
@@ -167,14 +173,7 @@ class HTTPCORSFilter(RuledModel):
     max_age: Annotated[Integer, Field(ge=1, le=2**31 - 1)] = 5
     """Seconds for which a browser keeps the answer to a preflight."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        for name, values in (
-            ("allowOrigins", self.allow_origins),
-            ("allowMethods", self.allow_methods),
-            ("allowHeaders", self.allow_headers),
-        ):
-            if "*" in values and len(values) > 1:
-                yield Broken((name,), 'must not contain "*" beside other values')
+    cel_rules = tuple(alone(name, "*") for name in ("allowOrigins", "allowMethods", "allowHeaders"))
 
 
 class GRPCAuthConfig(Model):

@@ -73,6 +73,8 @@ class HTTPHeaderMatch(RuledModel):
     value: HeaderValue
     """The value, or a regular expression in RE2 syntax."""
 
+    gateway_only = "that a text is a regular expression: CEL can use one, not ask whether it is one"
+
     def broken_rules(self) -> Iterator[Broken]:
         if self.type == "RegularExpression":
             yield from regex_rule(self.value, ("value",))

@@ -10,7 +10,7 @@ from typing import Final
 
 from gatewright.api.checks.parts import Path
 from gatewright.api.routes.http_route import HTTPRouteRule
-from gatewright.api.schema.model import to_camel
+from gatewright.api.schema.camel import to_camel
 from gatewright.attach.outcome import Setting
 from gatewright.attach.places import Phase
 from gatewright.attach.policies import POLICIES

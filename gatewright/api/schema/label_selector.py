@@ -5,12 +5,13 @@ Used by Gateways (allowed namespaces) and by our kinds' selectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
-from gatewright.api.schema.model import Broken, Model, RuledModel
+from gatewright.api.schema.model import Model, RuledModel
+from gatewright.api.schema.rules import Rule
 
 
 class LabelSelectorRequirement(RuledModel):
@@ -23,12 +24,18 @@ class LabelSelectorRequirement(RuledModel):
     values: tuple[str, ...] = ()
     """Values for In and NotIn; absent for Exists and DoesNotExist."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        needs_values = self.operator in ("In", "NotIn")
-        if needs_values and not self.values:
-            yield Broken(("values",), f"is required for operator {self.operator}")
-        if not needs_values and self.values:
-            yield Broken(("values",), f"must be absent for operator {self.operator}")
+    cel_rules = (
+        Rule(
+            "!(self.operator in ['In', 'NotIn']) || (has(self.values) && self.values.size() > 0)",
+            "values is required for operators In and NotIn",
+            path=("values",),
+        ),
+        Rule(
+            "self.operator in ['In', 'NotIn'] || !has(self.values) || self.values.size() == 0",
+            "values must be absent for operators Exists and DoesNotExist",
+            path=("values",),
+        ),
+    )
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether labels satisfy this requirement; `NotIn` also holds where the label is absent."""

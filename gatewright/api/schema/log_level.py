@@ -16,6 +16,10 @@ from gatewright.api.schema.near_names import did_you_mean
 LEVELS: Final = ("off", "error", "warn", "info", "debug")
 """From the quietest to the most talkative; `warning` is accepted for `warn`."""
 
+_PART: Final = rf"\\s*([^,=]*=\\s*)?(?i:{'|'.join((*LEVELS, 'warning'))})\\s*"
+PATTERN: Final = f"{_PART}(,{_PART})*"
+"""What `parse_log_level` reads without names of modules, as a regular expression in a CEL text."""
+
 DEFAULT: Final = "info"
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.fields import SUBDOMAIN_PATTERN, Integer, NamespaceName
-from gatewright.api.schema.model import Model, RuledModel, to_camel
+from gatewright.api.schema.model import Model, RuledModel
 
 
 class ObjectKey(NamedTuple):

@@ -14,18 +14,13 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, get_args, ge
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.rules import Rule
 
 MOST_REPEATED = 16
 """Items of one list of which it is said that they are there already."""
 BROKEN_RULES = "broken_rules"
 """Type of the pydantic error that carries Broken values in its context under the same name."""
-
-
-def to_camel(name: str) -> str:
-    """The API's spelling of an attribute: `parent_refs` as `parentRefs` (pydantic's own makes `a2A` of `a2a`)."""
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 class Broken(NamedTuple):
@@ -54,10 +49,15 @@ class RuledModel(Model):
     """A part whose fields must agree with each other."""
 
     cel_rules: ClassVar[tuple[Rule, ...]] = ()
-    """What API servers check as well."""
+    """The rules, which API servers check as well."""
+    gateway_only: ClassVar[str] = ""
+    """Of a part of our kinds that has a rule in `broken_rules`: what the rule says and why CEL cannot."""
+    fills_in_defaults: ClassVar[bool] = True
+    """Whether API servers fill in defaults of fields, which counts as setting them."""
 
     def broken_rules(self) -> Iterator[Broken]:
-        """Every rule between fields that does not hold; called when each field by itself is valid."""
+        """Every rule between fields that does not hold; called when each field by itself is valid. Overridden for what
+        no API server checks by a CRD of ours: other groups' kinds, the standalone file, and `gateway_only`."""
         yield from (Broken(*broken) for rule in self.cel_rules for broken in rule.broken(self))
 
     @model_validator(mode="after")

@@ -5,14 +5,18 @@ Used by routes, Gateways and our kinds. Whether the object exists, and may be re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from gatewright.api.schema.fields import Group, Kind, NamespaceName, ObjectName, Port, SectionName
-from gatewright.api.schema.model import Broken, Model, RuledModel
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP
+from gatewright.api.schema.rules import Rule, is_one_of, required_where
+
+_PORT: Final[tuple[Rule, ...]] = (
+    required_where("port", "self.group == '' && self.kind == 'Service'", "is required for a Service"),
+)
 
 
 class ParentReference(Model):
@@ -46,9 +50,7 @@ class BackendObjectReference(RuledModel):
     port: Port | None = None
     """Port of the target; required for a Service."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.group == "" and self.kind == "Service" and self.port is None:
-            yield Broken(("port",), "is required for a Service")
+    cel_rules = _PORT
 
 
 class SecretObjectReference(Model):
@@ -96,11 +98,12 @@ class LocalSecretObjectRef(RuledModel):
     kind: Annotated[str, Field(max_length=63)] = ""
     """Kind of the credential; empty is Secret."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.group == "" and self.kind not in ("", "Secret"):
-            yield Broken(("kind",), "must be Secret in the core group")
-        if self.group != "" and self.kind == "":
-            yield Broken(("kind",), "is required with group")
+    cel_rules = (
+        Rule(
+            "self.group != '' || self.kind in ['', 'Secret']", "kind must be Secret in the core group", path=("kind",)
+        ),
+        Rule("self.group == '' || self.kind != ''", "kind is required with group", path=("kind",)),
+    )
 
 
 class LocalBackendObjectReference(RuledModel):
@@ -115,9 +118,7 @@ class LocalBackendObjectReference(RuledModel):
     port: Port | None = None
     """Port of the target; required for a Service."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.group == "" and self.kind == "Service" and self.port is None:
-            yield Broken(("port",), "is required for a Service")
+    cel_rules = _PORT
 
 
 class LocalServiceReference(RuledModel):
@@ -130,9 +131,7 @@ class LocalServiceReference(RuledModel):
     name: ObjectName
     """Name of the Service."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.group != "" or self.kind != "Service":
-            yield Broken((), "must be a Service")
+    cel_rules = (is_one_of([("", "Service")], "must be a Service"),)
 
 
 class ConfigMapReference(RuledModel):
@@ -145,15 +144,17 @@ class ConfigMapReference(RuledModel):
     name: ObjectName
     """Name of the ConfigMap."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.group != "" or self.kind != "ConfigMap":
-            yield Broken((), "must be a ConfigMap")
+    cel_rules = (is_one_of([("", "ConfigMap")], "must be a ConfigMap"),)
 
 
 class PolicyBackendReference(BackendObjectReference):
     """The server that a policy calls: a Service, or a GatewayBackend."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from super().broken_rules()
-        if (self.group, self.kind) not in (("", "Service"), (GROUP, GATEWAY_BACKEND)):
-            yield Broken(("kind",), f"must be Service, or {GATEWAY_BACKEND} of group {GROUP}")
+    cel_rules = (
+        *_PORT,
+        is_one_of(
+            [("", "Service"), (GROUP, GATEWAY_BACKEND)],
+            f"kind must be Service, or {GATEWAY_BACKEND} of group {GROUP}",
+            "kind",
+        ),
+    )

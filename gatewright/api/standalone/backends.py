@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.backend.mcp_targets import MCPBackend
 from gatewright.api.backend.providers import AIBackend
-from gatewright.api.checks.backend_kinds import KINDS, misplaced
+from gatewright.api.checks.backend_kinds import KINDS, OWNED, misplaced
 from gatewright.api.objects.gateway_backend import A2ABackend, AwsBackend, DynamicForwardProxyBackend
 from gatewright.api.schema.fields import Integer, SectionName
 from gatewright.api.schema.model import Broken, RuledModel, one_of
@@ -49,12 +49,14 @@ class Destination(RuledModel):
     def broken_rules(self) -> Iterator[Broken]:
         yield from one_of(self, *self.variants)
         if getattr(self, "backend", None) is None:
-            yield from policies_fit(self.policies, self)
+            yield from misplaced_policies(self.policies, self)
 
 
-def policies_fit(policies: BaseModel | None, destination: Destination) -> Iterator[Broken]:
-    """What is wrong with policies of a backend; paths begin at it."""
-    return misplaced(policies, destination, lambda kind: kind.file_field)
+def misplaced_policies(policies: BaseModel | None, destination: Destination) -> Iterator[Broken]:
+    """Policies of a backend that are for a kind which it is not; paths begin at it."""
+    for policy, kind in OWNED.items():
+        if getattr(policies, policy, None) is not None and getattr(destination, kind.file_field) is None:
+            yield Broken(("policies", policy), misplaced(kind))
 
 
 @file_form

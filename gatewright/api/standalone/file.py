@@ -17,11 +17,12 @@ from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.objects.gateway import ListenerTLS
 from gatewright.api.routes.http_filters import HTTPPathModifier, HTTPRequestRedirectFilter, HTTPURLRewriteFilter
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.fields import Hostname, Port, SectionName
-from gatewright.api.schema.model import Broken, RuledModel, model_in, to_camel, unique
+from gatewright.api.schema.model import Broken, RuledModel, model_in, unique
 from gatewright.api.schema.near_names import did_you_mean
 from gatewright.api.schema.targets import AddressText
-from gatewright.api.standalone.backends import FileBackend, FileRouteBackend, policies_fit
+from gatewright.api.standalone.backends import FileBackend, FileRouteBackend, misplaced_policies
 from gatewright.api.standalone.config import Config
 from gatewright.api.standalone.form import file_form
 from gatewright.api.standalone.matches import FileMatch
@@ -276,7 +277,7 @@ class StandaloneFile(RuledModel):
             elif part.static_only and named.host is None:
                 yield Broken((*path, "backend"), f'must be a backend with a host; "{part.backend}" has none')
             elif isinstance(part, FileRouteBackend):
-                for broken in policies_fit(part.policies, named):
+                for broken in misplaced_policies(part.policies, named):
                     yield broken._replace(path=(*path, *broken.path))
 
     def listeners(self) -> Iterator[PlacedListener]:

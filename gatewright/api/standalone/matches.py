@@ -12,7 +12,8 @@ from pydantic import Field
 
 from gatewright.api.routes.grpc_route import GRPCHeaderMatch, GRPCMethodMatch, GRPCRouteMatch
 from gatewright.api.routes.http_route import HTTPRouteMatch
-from gatewright.api.schema.model import Broken, RuledModel, to_camel
+from gatewright.api.schema.camel import to_camel
+from gatewright.api.schema.model import Broken, RuledModel
 
 
 class FileGrpcMatch(GRPCMethodMatch):

@@ -95,6 +95,8 @@ def _http(part: Any) -> AgentExtAuthHTTP | None:  # Any: an _ExtAuthz
 
 
 class _ExtAuthz(Reference):
+    in_file_alone = (*Reference.in_file_alone, "protocol", "metadata")
+
     protocol: ExtAuthzProtocol | None = None
     """How the server is asked."""
     metadata: Annotated[dict[str, ResponseExpression], Field(max_length=64)] | None = None
@@ -107,7 +109,7 @@ class _ExtAuthz(Reference):
 
     def broken_rules(self) -> Iterator[Broken]:
         for rule in super().broken_rules():
-            if not (rule.path in ((), ("http",)) and "grpc" in rule.message):  # http and grpc are in protocol
+            if rule.path not in ((), ("http",), ("grpc",)):  # they are in protocol
                 yield rule
         if self.protocol is None and getattr(self, "conditional", None) is None:
             yield Broken(("protocol",), "is required")
@@ -125,10 +127,6 @@ class _Traffic(RuledModel):
 
     ext_auth: ClassVar[Any] = property(_ext_auth)
     """`extAuthz`, under the CRD's name."""
-
-    def broken_rules(self) -> Iterator[Broken]:
-        # The CRD's rule looks for extAuth among what may run before routing.
-        yield from (rule for rule in super().broken_rules() if rule.path != ("extAuthz",))
 
 
 class _BackendFull(RuledModel):

@@ -13,6 +13,7 @@ from gatewright.api.backend.http import BackendHTTP
 from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.backend.tcp import BackendTCP
 from gatewright.api.backend.tls import BackendTLS
+from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.fields import SectionName
 from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
 from gatewright.api.schema.targets import HostText
@@ -64,11 +65,17 @@ class OptionalReference(NamesBackend):
 class Reference(OptionalReference):
     """The file's form of a required `backendRef`; a conditional policy has its references in its items."""
 
+    in_file_alone: ClassVar[tuple[str, ...]] = ("host", "backend", "policies")
+    """Attributes that the CRD's form lacks."""
+
     def broken_rules(self) -> Iterator[Broken]:
         yield from (rule for rule in super().broken_rules() if rule.path != ("backendRef",))
         if getattr(self, "conditional", None) is None:
             yield from one_of(self, "host", "backend")
             yield from (rule for rule in self.reference_rules() if rule.path != ("backend",))
+            return
+        for name in sorted(self.model_fields_set & {*self.in_file_alone}):
+            yield Broken((to_camel(name),), "must be absent when conditional is set")
 
 
 class StaticReference(Reference):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import Annotated, Final
 
 from pydantic import Field
 
+from gatewright.api.schema.checks import Matching
 from gatewright.api.schema.fields import ShortString
-from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.rules import each
 
-_ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+_ORIGIN: Final = r"[A-Za-z][A-Za-z0-9+.-]*://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?"
 
 
 class CSRF(RuledModel):
@@ -21,7 +21,10 @@ class CSRF(RuledModel):
     additional_origins: Annotated[tuple[ShortString, ...], Field(min_length=1, max_length=16)] | None = None
     """Origins that are allowed beside the destination's own, as SCHEME://HOST or SCHEME://HOST:PORT."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        for index, origin in enumerate(self.additional_origins or ()):
-            if not _ORIGIN.fullmatch(origin):
-                yield Broken(("additionalOrigins", index), "must be an origin such as https://shop.example.com:8443")
+    cel_rules = (
+        each(
+            "additionalOrigins",
+            Matching(_ORIGIN),
+            "must be an origin such as https://shop.example.com:8443",
+        ),
+    )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from gatewright.api.routes.http_filters import CONNECTION_HEADERS
+from gatewright.api.routes.http_filters import no_connection_headers
 from gatewright.api.schema.cel_field import RequestExpression, RequestScalar
 from gatewright.api.schema.fields import HeaderName, Integer
-from gatewright.api.schema.model import Broken, Model, RuledModel
-from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
+from gatewright.api.schema.model import Model, RuledModel
+from gatewright.api.schema.rules import Rule, not_both
+from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional, rules_of_conditional
 
 _Status = Annotated[Integer, Field(ge=200, le=599)]
 
@@ -35,12 +35,10 @@ class _DirectResponseFields(RuledModel):
     headers: Annotated[tuple[DirectResponseHeader, ...], Field(min_length=1, max_length=16)] | None = None
     """Headers of the answer."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.body is not None and self.body_expression is not None:
-            yield Broken(("bodyExpression",), "must be absent when body is set")
-        for index, header in enumerate(self.headers or ()):
-            if header.name.lower() in CONNECTION_HEADERS:
-                yield Broken(("headers", index, "name"), "belongs to the connection and cannot be edited")
+    cel_rules: ClassVar[tuple[Rule, ...]] = (
+        not_both("body", "bodyExpression"),
+        no_connection_headers("headers", "name"),
+    )
 
 
 class DirectResponse(_DirectResponseFields):
@@ -59,7 +57,7 @@ class ConditionalDirectResponse(ConditionalItem):
 class DirectResponseOrConditional(OrConditional, _DirectResponseFields):
     """`traffic.directResponse`."""
 
-    required: ClassVar = ("status",)
-
     conditional: Annotated[tuple[ConditionalDirectResponse, ...], ITEMS] | None = None
     """Answers of which the first whose condition is true is given. Excludes all other fields."""
+
+    cel_rules = rules_of_conditional(_DirectResponseFields, "status")

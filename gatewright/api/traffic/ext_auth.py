@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -15,9 +14,10 @@ from gatewright.api.schema.cel_field import (
     TimeToLive,
 )
 from gatewright.api.schema.fields import ByteSize, FailureMode, Integer, ShortString
-from gatewright.api.schema.model import Broken, Model, RuledModel, one_of
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
-from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
+from gatewright.api.schema.rules import Rule, exactly_one
+from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional, rules_of_conditional
 
 _HeaderList = Annotated[tuple[ShortString, ...], Field(max_length=64)]
 _Expressions = Annotated[dict[str, RequestExpression], Field(max_length=64)]
@@ -83,8 +83,7 @@ class _ExtAuthFields(RuledModel):
     cache: ExtAuthCache | None = None
     """Keep answers."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from one_of(self, "grpc", "http")
+    cel_rules: ClassVar[tuple[Rule, ...]] = (exactly_one("grpc", "http"),)
 
 
 class ExtAuth(_ExtAuthFields):
@@ -103,7 +102,7 @@ class ConditionalExtAuth(ConditionalItem):
 class ExtAuthOrConditional(OrConditional, _ExtAuthFields):
     """`traffic.extAuth`."""
 
-    required: ClassVar = ("backend_ref",)
-
     conditional: Annotated[tuple[ConditionalExtAuth, ...], ITEMS] | None = None
     """Servers of which the first whose condition is true is asked. Excludes all other fields."""
+
+    cel_rules = rules_of_conditional(_ExtAuthFields, "backendRef")

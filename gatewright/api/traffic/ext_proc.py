@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from gatewright.api.schema.cel_field import RequestExpression
 from gatewright.api.schema.fields import Boolean
 from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
-from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
+from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional, rules_of_conditional
 
 BodyMode = Literal["None", "Buffered", "BufferedPartial", "FullDuplexStreamed"]
 SendMode = Literal["Send", "Skip"]
@@ -60,7 +60,7 @@ class ConditionalExtProc(ConditionalItem):
 class ExtProcOrConditional(OrConditional, _ExtProcFields):
     """`traffic.extProc`."""
 
-    required: ClassVar = ("backend_ref",)
-
     conditional: Annotated[tuple[ConditionalExtProc, ...], ITEMS] | None = None
     """Processors of which the first whose condition is true is used. Excludes all other fields."""
+
+    cel_rules = rules_of_conditional(_ExtProcFields, "backendRef")

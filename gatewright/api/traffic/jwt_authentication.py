@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.schema.fields import Json, PositiveDuration, ShortString
-from gatewright.api.schema.model import Broken, Model, RuledModel
+from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import LocalSecretObjectRef, PolicyBackendReference
-from gatewright.api.schema.rules import exactly_one
+from gatewright.api.schema.rules import exactly_one, where_set
 from gatewright.api.traffic.extraction import AuthorizationExtractionLocation
 
 Mode = Literal["Strict", "Optional", "Permissive"]
@@ -95,10 +94,7 @@ class JWTAuthentication(RuledModel):
     mcp: JWTMCPConfig | None = None
     """Serve the metadata by which MCP clients find the authorization server. Needs one provider and mode Strict."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.mcp is None:
-            return
-        if len(self.providers) != 1:
-            yield Broken(("providers",), "must have exactly one item when mcp is set")
-        if self.mode != "Strict":
-            yield Broken(("mode",), "must be Strict when mcp is set")
+    cel_rules = (
+        where_set("mcp", "self.providers.size() == 1", "must have exactly one item when mcp is set", blame="providers"),
+        where_set("mcp", "self.mode == 'Strict'", "must be Strict when mcp is set", blame="mode"),
+    )

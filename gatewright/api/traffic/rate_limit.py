@@ -11,7 +11,7 @@ from gatewright.api.schema.fields import FailureMode, Integer, ShortString, Tiny
 from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
 from gatewright.api.schema.rules import exactly_one, not_both
-from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
+from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional, rules_of_conditional
 
 _ITEMS = Field(min_length=1, max_length=16)
 _Count = Annotated[Integer, Field(ge=1, le=2**31 - 1)]
@@ -104,3 +104,5 @@ class RateLimitsOrConditional(OrConditional, RateLimits):
 
     conditional: Annotated[tuple[ConditionalRateLimits, ...], ITEMS] | None = None
     """Limits of which the first whose condition is true apply. Excludes all other fields."""
+
+    cel_rules = rules_of_conditional(RateLimits)

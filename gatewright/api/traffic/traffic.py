@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from gatewright.api.routes.http_filters import HTTPCORSFilter
-from gatewright.api.schema.model import Broken, RuledModel, to_camel
+from gatewright.api.schema.camel import to_camel
+from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.rules import absent_where
 from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
@@ -24,7 +25,7 @@ from gatewright.api.traffic.retry import Retry
 from gatewright.api.traffic.timeouts import Timeouts
 from gatewright.api.traffic.transformation import TransformationOrConditional
 from gatewright.api.traffic.upgrades import Upgrades
-from gatewright.attach.policies import EARLY, TRAFFIC
+from gatewright.attach.policies import LATE, TRAFFIC
 
 
 class RequestPolicies(RuledModel):
@@ -79,7 +80,4 @@ class Traffic(RequestPolicies):
     """When these policies run. `PreRouting` needs a Gateway or listener as target and is meant to influence routing.
     Policies of the two phases never merge."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        if self.phase == "PreRouting":
-            for name in sorted(self.model_fields_set - EARLY - {"phase"}):
-                yield Broken((to_camel(name),), "must be absent when phase is PreRouting")
+    cel_rules = tuple(absent_where(to_camel(name), "phase", "PreRouting") for name in LATE)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.api.routes.http_filters import CONNECTION_HEADERS
+from gatewright.api.routes.http_filters import NO_CONNECTION_HEADERS
 from gatewright.api.schema.cel_field import RequestExpression, RequestScalar, ResponseExpression, ResponseScalar
 from gatewright.api.schema.fields import PseudoHeaderName
-from gatewright.api.schema.model import Broken, Model, RuledModel
-from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional
+from gatewright.api.schema.model import Model, RuledModel
+from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional, rules_of_conditional
 
 _LIST = Field(min_length=1, max_length=16)
 _Removed = Annotated[tuple[PseudoHeaderName, ...], _LIST]
@@ -50,8 +49,7 @@ class RequestTransform(RuledModel):
     metadata: Annotated[dict[str, RequestExpression], _LIST] | None = None
     """Values for later expressions, which read them as `metadata.NAME`. One that fails is absent."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from _connection_headers(self)
+    cel_rules = NO_CONNECTION_HEADERS
 
 
 class ResponseTransform(RuledModel):
@@ -68,19 +66,7 @@ class ResponseTransform(RuledModel):
     metadata: Annotated[dict[str, ResponseExpression], _LIST] | None = None
     """Values for later expressions, which read them as `metadata.NAME`. One that fails is absent."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        yield from _connection_headers(self)
-
-
-def _connection_headers(transform: RequestTransform | ResponseTransform) -> Iterator[Broken]:
-    """The headers of the connection are the gateway's own (RFC 9110 7.6.1)."""
-    places: list[tuple[tuple[str | int, ...], str]] = []
-    places += [(("set", i, "name"), header.name) for i, header in enumerate(transform.set or ())]
-    places += [(("add", i, "name"), header.name) for i, header in enumerate(transform.add or ())]
-    places += [(("remove", i), name) for i, name in enumerate(transform.remove or ())]
-    for path, name in places:
-        if name.lower() in CONNECTION_HEADERS:
-            yield Broken(path, "belongs to the connection and cannot be edited")
+    cel_rules = NO_CONNECTION_HEADERS
 
 
 class Transformation(RuledModel):
@@ -104,3 +90,5 @@ class TransformationOrConditional(OrConditional, Transformation):
 
     conditional: Annotated[tuple[ConditionalTransformation, ...], ITEMS] | None = None
     """Transformations of which the first whose condition is true runs. Excludes all other fields."""
+
+    cel_rules = rules_of_conditional(Transformation)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Final
 
 from pydantic import Field
 
+from gatewright.api.schema.checks import NoneOf
 from gatewright.api.schema.fields import ProtocolName
-from gatewright.api.schema.model import Broken, RuledModel
+from gatewright.api.schema.model import RuledModel
+from gatewright.api.schema.rules import each
 
 HTTP: Final = ("h2c", "h2", "h3")
 """Protocols that would lead past routes and policies, whatever is configured."""
@@ -21,7 +22,10 @@ class Upgrades(RuledModel):
     protocols: Annotated[tuple[ProtocolName, ...], Field(max_length=16)]
     """Their names, such as websocket; none: requests stay what they are. HTTP itself can never be switched to."""
 
-    def broken_rules(self) -> Iterator[Broken]:
-        for index, name in enumerate(self.protocols):
-            if name.lower() in HTTP:
-                yield Broken(("protocols", index), f"must not be one of {', '.join(HTTP)}: these pass policies by")
+    cel_rules = (
+        each(
+            "protocols",
+            NoneOf(HTTP),
+            f"must not be one of {', '.join(HTTP)}: these pass policies by",
+        ),
+    )

@@ -131,7 +131,7 @@ MCP = shape(
     ),
     *(
         invalid("maxAnswerSize", bad, X + "the largest answer of MCP servers, 1 KiB to 64 MiB")
-        for bad in (1023, "65Mi", "1000")
+        for bad in (1023, 64 * 2**20 + 1, "65Mi", "1000")
     ),
     Nested(
         "targets[0]",

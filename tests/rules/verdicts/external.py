@@ -171,5 +171,8 @@ TRAFFIC_EXT_AUTH = _or_conditional(
     },
 )
 TRAFFIC_EXT_PROC = _or_conditional(
-    {"backendRef": _REF}, _ext_proc, EXT_PROC, {"backendRef": _REF, "processingOptions": {}}
+    {"backendRef": _REF},
+    _ext_proc,
+    EXT_PROC,
+    {"backendRef": _REF, "processingOptions": {}, "requestAttributes": {"a": "request.path"}},
 )

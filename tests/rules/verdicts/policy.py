@@ -88,9 +88,9 @@ _ALL: Final = (*_L7, "TCPRoute", "TLSRoute", "UDPRoute", "Service", "GatewayBack
 
 def _attachment() -> Rows:
     for name in _ALL:
-        yield _attached("frontend", name, name == "Gateway", _FRONTEND)
-        yield _attached("traffic", name, name in _L7, _TRAFFIC)
-        yield _attached("backend", name, True, _BACKEND)
+        yield from _attached("frontend", name, name == "Gateway", _FRONTEND)
+        yield from _attached("traffic", name, name in _L7, _TRAFFIC)
+        yield from _attached("backend", name, True, _BACKEND)
     for section in ("frontend", "traffic", "backend"):
         for wrong in (
             target("Gateway", group=""),
@@ -101,6 +101,8 @@ def _attachment() -> Rows:
         mixed = [target("Gateway"), target("Gateway", kind="Pod", name="u")]
         yield invalid("", {"targetRefs": mixed, section: {}}, R + "Attachment and merge rules:")
         yield invalid("", {"targetSelectors": [_selector("Pod")], section: {}}, R + "Attachment and merge rules:")
+        other = _selector("Gateway", group="")
+        yield invalid("", {"targetSelectors": [other], section: {}}, R + "Attachment and merge rules:")
         yield valid("", {"targetSelectors": [_selector("Gateway")], section: {}}, R + "Attachment and merge rules:")
     listener = target("Gateway", sectionName="http")
     yield invalid("", {"targetRefs": [listener], "frontend": {}}, _FRONTEND)
@@ -119,8 +121,10 @@ def _attachment() -> Rows:
     yield valid("", {"targetRefs": [listener], "traffic": {"phase": "PreRouting"}}, _PHASE)
 
 
-def _attached(section: str, kind_name: str, good: bool, spec: str) -> Any:
-    return (valid if good else invalid)("", {"targetRefs": [target(kind_name)], section: {}}, spec)
+def _attached(section: str, kind_name: str, good: bool, spec: str) -> Rows:
+    for field, made in (("targetRefs", target), ("targetSelectors", _selector)):
+        yield (valid if good else invalid)("", {field: [made(kind_name)], section: {}}, spec)
+        yield invalid("", {field: [made(kind_name, group="x")], section: {}}, spec)
 
 
 def _refs(n: int) -> dict[str, Any]:

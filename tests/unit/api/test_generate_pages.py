@@ -72,8 +72,8 @@ def test_a_field_declared_anew_keeps_its_description() -> None:
     assert descriptions.of_field(ExtAuthOrConditional, "conditional").endswith("Excludes all other fields.")
     assert descriptions.of_class(ExtAuthOrConditional) == "`traffic.extAuth`."
     assert (
-        descriptions.of_field(OrConditional, "required")
-        == "Attributes that must be set unless the policy is conditional."
+        descriptions.of_field(OrConditional, "fills_in_defaults")
+        == "Whether API servers fill in defaults of fields, which counts as setting them."
     )
 
 

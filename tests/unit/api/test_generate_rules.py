@@ -1,4 +1,4 @@
-"""Rules between fields in CEL: every class with rules has some, they name fields that exist, none is for nothing.
+"""Rules between fields in CEL: they stand there alone, they name fields that exist, none is for nothing.
 
 The CRDs are asked for their verdict on every row of the verdict table (`admission`); each rule is broken by a row.
 """
@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.generate import crds, rules, shapes, spellings
+from gatewright.api.generate import crds, shapes, spellings
+from gatewright.api.generate.form_rules import known_rules
 from gatewright.api.objects.kinds import KINDS
-from gatewright.api.schema.model import Broken, Model, RuledModel
+from gatewright.api.schema.model import Broken, RuledModel
 from gatewright.api.schema.names import OUR_KINDS
-from gatewright.api.schema.rules import fields_read
+from gatewright.api.schema.rules import Rule, fields_read
+from gatewright.api.traffic.jwt_authentication import JWKS
 from tests.rules.verdicts.rows import ROWS
 from tests.rules.verdicts.table import Row
 from tests.unit.api.admission import refusals
@@ -23,51 +25,49 @@ BELOW = {kind: list(shapes.models_below(KINDS[kind].model)) for kind in OUR_KIND
 MODELS = {model for models in BELOW.values() for model in models}
 
 
-def test_every_class_with_rules_has_them_in_cel() -> None:
+def test_rules_of_our_kinds_stand_in_cel_alone() -> None:
+    """A rule in Python beside them would be one that API servers do not know, or a second copy."""
     for model in MODELS:
-        if issubclass(model, RuledModel) and model.broken_rules is not RuledModel.broken_rules:
-            assert rules.rules_of(model) or any(base in rules.LEFT_OUT for base in model.__mro__), model
+        in_python = issubclass(model, RuledModel) and model.broken_rules is not RuledModel.broken_rules
+        reason = getattr(model, "gateway_only", "")
+        assert in_python == bool(reason), model
+        assert not (in_python and vars(model).get("cel_rules")), model
 
 
-def test_a_class_without_a_row_is_noticed() -> None:
+def test_a_form_with_rules_of_its_own_has_none_of_the_crd() -> None:
     class Strict(RuledModel):
         def broken_rules(self) -> Iterator[Broken]:
             yield Broken((), "never holds")
 
-    with pytest.raises(LookupError, match="Strict has rules"):
-        rules.rules_of(Strict)
-    assert rules.known_rules(Strict, ()) == ()
+    class Form(Strict, JWKS):
+        pass
+
+    assert known_rules(Form, ["remote", "inline", "discovery"]) == ()
+    assert known_rules(JWKS, ["remote", "inline", "discovery"]) == JWKS.cel_rules
+    assert known_rules(JWKS, ["remote"]) == ()
 
 
-def test_every_row_is_about_a_part_of_our_kinds() -> None:
-    bases = {base for model in MODELS for base in model.__mro__}
-    assert set(rules.RULES) <= bases
-    assert set(rules.LEFT_OUT) <= bases
-    assert not set(rules.RULES) & set(rules.LEFT_OUT)
+AS_DATA = [model for model in MODELS if issubclass(model, RuledModel) and model.cel_rules]
 
 
-AS_DATA = [model for model in MODELS if issubclass(model, RuledModel) and vars(model).get("cel_rules")]
-
-
-@pytest.mark.parametrize(
-    "model", [*rules.RULES, *sorted(AS_DATA, key=lambda model: model.__name__)], ids=lambda model: model.__name__
-)
-def test_rules_ask_for_fields_that_exist(model: type[Model]) -> None:
+@pytest.mark.parametrize("model", sorted(AS_DATA, key=lambda model: model.__name__), ids=lambda model: model.__name__)
+def test_rules_ask_for_fields_that_exist(model: type[RuledModel]) -> None:
     names = {field.name for field in shapes.fields_of(model)}
-    for rule in rules.rules_of(model):
+    for rule in model.cel_rules:
         assert fields_read(rule) <= names, rule
         assert {*rule.one_of, *rule.apart} <= names, rule
 
 
 def test_every_added_bound_is_needed() -> None:
-    for model, attribute in rules.BOUNDS:
-        assert attribute in model.model_fields
-        assert rules.rules_of(model)
+    for model, attribute in crds.BOUNDS:
+        (field,) = (each for each in shapes.fields_of(model) if each.attribute == attribute)
+        assert issubclass(model, RuledModel)
+        assert any(field.name in fields_read(rule) for rule in model.cel_rules)
 
 
 def test_a_rule_may_not_read_what_has_two_spellings() -> None:
     with pytest.raises(ValueError, match="two spellings"):
-        spellings.spelled(rules.Rule("self.openai.model != ''", ""), "provider", ["openai"])
+        spellings.spelled(Rule("self.openai.model != ''", ""), "provider", ["openai"])
 
 
 # The CRDs' verdict.

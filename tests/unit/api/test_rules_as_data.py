@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from gatewright.api.schema.model import Broken, Model, RuledModel
-from gatewright.api.schema.rules import Rule, exactly_one, fields_read, holds, not_both, only_with
+from gatewright.api.schema.rules import Rule, exactly_one, fields_read, holds, not_both, where_set
 
 
 class Inner(Model):
@@ -19,7 +19,7 @@ class Part(RuledModel):
     cel_rules: ClassVar[tuple[Rule, ...]] = (
         exactly_one("oneWay", "otherWay"),
         not_both("oneWay", "extra"),
-        only_with("items", "self.count > 1", "is for counts above 1"),
+        where_set("items", "self.count > 1", "is for counts above 1"),
         Rule("!has(self.items) || self.items.all(i, !has(i.tags) || i.tags.size() < 2)", "one tag is enough"),
     )
 

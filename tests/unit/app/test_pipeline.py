@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,11 +29,26 @@ GATEWAY = "default/quickstart"
 ROUTE = "route/httproute/default/shop/0"
 
 
+class Told(pipeline.Listener):
+    """Does what a test says when there is news."""
+
+    def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
+        self.on_other_owners: Callable[[], None] = lambda: None
+
+    def changed(self) -> None:
+        self.on_change()
+
+    def owners_changed(self) -> None:
+        self.on_other_owners()
+
+
 class World:
     """A pipeline fed from texts of files."""
 
     def __init__(self, origin: str = "") -> None:
-        self.pipeline = pipeline.Pipeline(origin)
+        self.told = Told()
+        self.pipeline = pipeline.Pipeline(origin, listener=self.told)
         self.tree = tree.Tree(decode.decode, decode.with_generation)
         self.published: list[Snapshot] = []
         self.pipeline.snapshots.listen(self.published.append)
@@ -123,7 +138,7 @@ async def test_later_a_source_that_goes_on_reading_keeps_changes_for_a_moment_on
 
 async def test_what_became_of_the_objects_of_a_gateway_is_news_for_whoever_writes_statuses(world: World) -> None:
     told: list[int] = []
-    world.pipeline.changed = lambda: told.append(1)
+    world.told.on_change = lambda: told.append(1)
     await world.pipeline.provisioned({GATEWAY: None})
     assert told == [1]
 
@@ -364,7 +379,7 @@ async def test_a_bug_in_a_transform_is_logged_and_the_rest_goes_on(
 
 async def test_changes_are_told_once_for_many_answers(world: World) -> None:
     told: list[int] = []
-    world.pipeline.changed = lambda: told.append(1)
+    world.told.on_change = lambda: told.append(1)
     for name in "abc":
         proxy = world.pipeline.fleet.connect(f"default/quickstart/{name}", GATEWAY, "")
         world.pipeline.fleet.acknowledge(proxy, 1, "v")
@@ -445,7 +460,7 @@ async def test_news_come_forward_when_all_have_answered_and_nobody_puts_them_off
     await world.load()
     told: list[float] = []
     loop = asyncio.get_running_loop()
-    world.pipeline.changed = lambda: told.append(loop.time())
+    world.told.on_change = lambda: told.append(loop.time())
     fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
     one, two, three = [fleet.connect(f"default/quickstart/{name}", GATEWAY, "") for name in "abc"]
     await asyncio.sleep(2 * ANSWERS)
@@ -471,7 +486,7 @@ async def test_the_last_answer_brings_forward_what_others_wait_for() -> None:
     fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
     one, two = [fleet.connect(f"default/quickstart/{name}", GATEWAY, "") for name in "ab"]
     await asyncio.sleep(2 * ANSWERS)
-    world.pipeline.changed = lambda: told.append(loop.time())
+    world.told.on_change = lambda: told.append(loop.time())
     began = loop.time()
     fleet.acknowledge(one, newest.sequence, newest.version)
     fleet.acknowledge(two, newest.sequence, newest.version)
@@ -485,7 +500,7 @@ async def test_a_pipeline_that_was_closed_has_no_news() -> None:
     await world.load()
     fleet, newest = world.pipeline.fleet, world.pipeline.snapshots.newest(GATEWAY)
     told: list[int] = []
-    world.pipeline.changed = lambda: told.append(1)
+    world.told.on_change = lambda: told.append(1)
     fleet.acknowledge(fleet.connect("default/quickstart/a", GATEWAY, ""), newest.sequence, newest.version)
     world.pipeline.close()
     await asyncio.sleep(2 * ANSWERS)
@@ -503,7 +518,7 @@ async def test_it_says_when_a_gateway_or_a_class_is_another_one_and_is_in_its_ob
         owner: Any = objects[ObjectKey("GatewayClass", "", "gatewright")]
         said.append((gateway.spec.gateway_class_name, owner.spec.controller_name))
 
-    world.pipeline.owners_changed = note
+    world.told.on_other_owners = note
     await world.edit("routes.yaml", "value: /", "value: /shop")
     assert said == []
     await world.edit("gateway.yaml", "controllerName: gatewright.dev/controller", "controllerName: example.com/other")

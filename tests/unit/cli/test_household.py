@@ -36,7 +36,8 @@ class Folder:
     """An `App` whose objects are what the test says."""
 
     def __init__(self) -> None:
-        self.pipeline = SimpleNamespace(changed=lambda: None, objects={})
+        self.pipeline = SimpleNamespace(objects={})
+        self.news = asyncio.Event()
         self.found: list[Any] = [gateway()]
 
     def gateways(self) -> list[Any]:
@@ -44,11 +45,11 @@ class Folder:
 
     def become(self, *gateways: Any) -> None:
         self.found = list(gateways)
-        self.pipeline.changed()
+        self.news.set()
 
     def demand(self, *slices: Any) -> None:
         self.pipeline.objects = dict(enumerate(slices))
-        self.pipeline.changed()
+        self.news.set()
 
 
 class Home:
@@ -186,7 +187,7 @@ async def test_demo_servers_are_told_what_is_wanted_and_come_back() -> None:
         second = home.children.newest("demo")
         assert second is not first
         assert {each.kind for each in demo.parse(second.lines[-1])} == {"sse"}
-        home.folder.pipeline.changed()
+        home.folder.news.set()
         await asyncio.sleep(1)
         assert "the demo servers ended; they are started again" in home.said()
 

@@ -350,7 +350,8 @@ def test_lines_that_are_no_users() -> None:
     [
         (
             '{group: "", kind: Gateway, name: edge}',
-            'spec.targetRefs[0].group: traffic policies attach to Gateway of group "gateway.networking.k8s.io"',
+            "spec.targetRefs[0].group: traffic policies attach to Gateway, ListenerSet, HTTPRoute, GRPCRoute of group"
+            ' "gateway.networking.k8s.io"',
         ),
         (
             '{group: "", kind: Service, name: cart}',

@@ -216,7 +216,7 @@ def test_what_changes_nothing_for_requests_translates_nothing() -> None:
     ran = runs_of(
         made, lambda: made.put(SERVICE.replace("{name: shop,", "{labels: {a: b}, generation: 9, name: shop,"))
     )
-    assert ran == {"services": 1, "MCP services": 1}
+    assert ran == {"services": 1, "services that are servers": 1}
     ran = runs_of(made, lambda: made.put(ROUTE))
     assert ran == {}
     ran = runs_of(made, lambda: made.put(GATEWAY.replace("generation: 1", "generation: 2")))

@@ -1,4 +1,4 @@
-"""Selectors of MCP backends as values, and the groups of Services that they are made of (`derive.selected`)."""
+"""Selectors of GatewayBackends as values, and the groups of Services that they are made of (`derive.selected`)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from controlplane.translate.keys import ObjectKey
 from controlplane.translate.label_rules import Rules, all_of, groups_of, hold, rules_of
 from controlplane.translate.namespaces import Labels, with_name
 from gatewright.api.backend.mcp_targets import McpSelector
+from gatewright.api.checks.backend_kinds import KINDS
 from gatewright.api.objects.gateway_backend import GatewayBackend
 
 
@@ -41,9 +42,13 @@ def selection(namespace: str, selector: McpSelector) -> Selection:
 
 def selections(key: ObjectKey, backend: GatewayBackend) -> Iterator[Selection]:
     """All of a backend."""
-    for target in backend.spec.mcp.targets if backend.spec.mcp is not None else ():
-        if target.selector is not None:
-            yield selection(key.namespace, target.selector)
+    for kind in KINDS.values():
+        value = getattr(backend.spec, kind.name)
+        if value is None or kind.parts is None or not kind.parts.selector:
+            continue
+        for part in getattr(value, kind.parts.path):
+            if (selector := getattr(part, kind.parts.selector)) is not None:
+                yield selection(key.namespace, selector)
 
 
 def groups(service: ObjectKey, labels: Labelled) -> Iterator[Hashable]:

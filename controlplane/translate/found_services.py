@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.mcp_selection import Selection, selection
+from controlplane.translate.service_selection import Selection, selection
 from gatewright.api.backend.mcp_targets import McpSelector
 from gatewright.api.objects.service import Service
 
@@ -34,7 +34,7 @@ _TOO_MANY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class McpPort:
+class FoundPort:
     """A port of a Service that says it is an MCP server."""
 
     number: int
@@ -42,12 +42,12 @@ class McpPort:
 
 
 @dataclass(frozen=True, slots=True)
-class McpService:
+class FoundService:
     """A Service that was selected."""
 
     path: str | None
     """None: that of the protocol."""
-    ports: tuple[McpPort, ...]
+    ports: tuple[FoundPort, ...]
     is_usable: bool = True
     """Whether its path is one. Proxies would refuse the whole backend for it, and whoever writes the Service may be
     somebody else."""
@@ -67,7 +67,7 @@ class Lookups(Protocol):
 
     def service(self, key: ObjectKey) -> Ports | None: ...
 
-    def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, McpService]]:
+    def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, FoundService]]:
         """Services that have MCP ports, by namespace and name: `MOST_FOUND` of them, and one more if there is; all of
         them where grants are needed."""
         ...
@@ -81,17 +81,17 @@ class Lookups(Protocol):
         ...
 
 
-def service_view(service: Service) -> McpService | None:
+def service_view(service: Service) -> FoundService | None:
     """None: it has no MCP port."""
     ports = tuple(
-        McpPort(port.port, PROTOCOLS[protocol])
+        FoundPort(port.port, PROTOCOLS[protocol])
         for port in service.spec.ports
         if port.protocol == "TCP" and (protocol := (port.app_protocol or "").lower()) in PROTOCOLS
     )
     if not ports or service.spec.type == "ExternalName":
         return None
     path = service.metadata.annotations.get(PATH_ANNOTATION) or None
-    return McpService(path, ports, path is None or _PATH.fullmatch(path) is not None)
+    return FoundService(path, ports, path is None or _PATH.fullmatch(path) is not None)
 
 
 class FoundServer(NamedTuple):
@@ -121,14 +121,14 @@ class Finds:
             self._problems.append(f"target {target}: no Service with an MCP port is selected{self._lacking()}")
         return found
 
-    def _ports(self, target: str, wanted: Selection) -> Iterator[tuple[ObjectKey, McpService, McpPort]]:
+    def _ports(self, target: str, wanted: Selection) -> Iterator[tuple[ObjectKey, FoundService, FoundPort]]:
         for service, each in self._services(target, wanted):
             if each.is_usable:
                 yield from ((service, each, port) for port in each.ports)
             else:
                 self._problems.append(f"Service {service}: {_WRONG_PATH}")
 
-    def _services(self, target: str, wanted: Selection) -> Iterator[tuple[ObjectKey, McpService]]:
+    def _services(self, target: str, wanted: Selection) -> Iterator[tuple[ObjectKey, FoundService]]:
         for service, each in self._lookups.selected(wanted):
             if not self._lookups.may_find(wanted.home, service):
                 continue
@@ -140,7 +140,7 @@ class Finds:
             yield service, each
 
     @staticmethod
-    def _named(found: list[tuple[ObjectKey, McpService, McpPort]], taken: Collection[str]) -> list[FoundServer]:
+    def _named(found: list[tuple[ObjectKey, FoundService, FoundPort]], taken: Collection[str]) -> list[FoundServer]:
         """A name that several would have gets the namespace in front of it."""
         names = [f"{service.name}-{port.number}" for service, _, port in found]
         counts = Counter(names)

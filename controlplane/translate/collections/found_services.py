@@ -1,4 +1,4 @@
-"""What targets of MCP backends are found with: Services that say they are MCP servers, and namespaces."""
+"""What parts of GatewayBackends are found with: Services that say they are servers of a kind, and namespaces."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from controlplane.derive import Collection, Context, Graph, Groups, Selecting
-from controlplane.translate import mcp, mcp_selection
+from controlplane.translate import found_services, service_selection
 from controlplane.translate.backends import ServiceView
 from controlplane.translate.collections.inputs import Inputs
+from controlplane.translate.found_services import FoundService
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.mcp import McpService
-from controlplane.translate.mcp_selection import Labelled, Selection
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.references import permitted
+from controlplane.translate.service_selection import Labelled, Selection
 from gatewright.api.objects.grants import Permission
 from gatewright.api.objects.service import Service
 from gatewright.api.schema.names import GATEWAY_BACKEND, GROUP
 
-Found = tuple[tuple[ObjectKey, McpService], ...]
+Found = tuple[tuple[ObjectKey, FoundService], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """A Service with MCP ports, and what it is selected by."""
+    """A Service with such ports, and what it is selected by."""
 
-    service: McpService
+    service: FoundService
     labels: Labelled
 
 
-class McpViews:
-    """Collections for the selectors of MCP backends."""
+class FoundServices:
+    """Collections for the selectors of GatewayBackends."""
 
     def __init__(
         self,
@@ -45,17 +45,20 @@ class McpViews:
         self._labels = graph.map(
             "labels of namespaces", inputs.namespaces, lambda _, __, each: _sorted(each.metadata.labels)
         )
-        servers = graph.map("MCP services", inputs.services, self._server)
-        wanted = graph.groups("MCP selectors", inputs.gateway_backends.index("MCP selectors", mcp_selection.selections))
+        servers = graph.map("services that are servers", inputs.services, self._server)
+        wanted = graph.groups(
+            "selectors of services",
+            inputs.gateway_backends.index("selectors of services", service_selection.selections),
+        )
         self._selected: Collection[Selection, Found] = graph.selected(
-            "MCP selections",
+            "selected services",
             wanted,
             servers,
             Selecting(
-                lambda key, server: mcp_selection.groups(key, server.labels),
+                lambda key, server: service_selection.groups(key, server.labels),
                 lambda _, server: server.service,
-                mcp_selection.select,
-                mcp.MOST_FOUND if granted is None else None,
+                service_selection.select,
+                found_services.MOST_FOUND if granted is None else None,
             ),
         )
 
@@ -63,7 +66,7 @@ class McpViews:
         return _Lookups(context, self._services, self._selected, self._granted)
 
     def _server(self, context: Context, key: ObjectKey, service: Service) -> _Server | None:
-        view = mcp.service_view(service)
+        view = found_services.service_view(service)
         if view is None:
             return None
         of_namespace = context.fetch(self._labels, ObjectKey("", key.namespace))
@@ -72,7 +75,7 @@ class McpViews:
 
 @dataclass(frozen=True, slots=True)
 class _Lookups:
-    """`mcp.Lookups` for one run of a transform."""
+    """`found_services.Lookups` for one run of a transform."""
 
     context: Context
     services: Collection[ObjectKey, ServiceView]
@@ -90,7 +93,7 @@ class _Lookups:
     def service(self, key: ObjectKey) -> ServiceView | None:
         return self.context.fetch(self.services, key)
 
-    def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, McpService]]:
+    def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, FoundService]]:
         return self.context.fetch(self.selections, selector) or ()
 
 
