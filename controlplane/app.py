@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from controlplane import collector, readings, tracing
+from controlplane import collector, readings, spans, tracing
 from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
@@ -67,6 +67,8 @@ class App(Listener):
             selectors_need_grants=settings.mcp.selectors_need_grants,
             listener=self,
         )
+        self.spans = spans.of_environment(os.environ)
+        self.pipeline.spans = self.spans
         self.source: Source
         self.cluster: kube.ClusterSide | None = None
         self.tree: tree.Tree | None = None
@@ -83,6 +85,7 @@ class App(Listener):
                 provisioning=self._provisioning(settings.source.proxies) if knows_proxies else None,
                 age=self.pipeline.age,
             )
+            self.cluster.spans = self.spans
             self.source = self.cluster
         else:
             pieces = Pieces(decode.decode)
@@ -159,6 +162,8 @@ class App(Listener):
     async def close(self) -> None:
         self._is_ending = True
         self.pipeline.close()
+        if self.spans is not spans.NOBODY:
+            await asyncio.to_thread(self.spans.close)
         await self.xds.stop()
         if self.cluster is not None:
             await self.cluster.close()

@@ -12,12 +12,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from controlplane.answers.news import News
 from controlplane.derive import Change
 from controlplane.facts import Fact
 from controlplane.numbers import Numbers
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
+from controlplane.spans import NOBODY
 from controlplane.translate import bugs
 from controlplane.translate.conditions import HOUR
 from controlplane.translate.keys import ResourceKey
@@ -34,6 +36,10 @@ FEW = 20
 """Objects of a batch whose statuses may wait for the proxies to serve it."""
 LONGEST_HOLD = 1.0
 """Seconds that objects wait for a source that goes on reading."""
+
+
+MOST_NAMED: Final = 16
+"""Gateways whose names a span has."""
 
 
 class Listener:
@@ -64,6 +70,8 @@ class Pipeline:
         self.ready = asyncio.Event()
         self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
+        self.spans = NOBODY
+        """Who wants to know of batches and states."""
         self.turns = Turns()
         self.numbers = Numbers()
         self.news = News(self.program, self.snapshots, self.turns, self.numbers, self, origin)
@@ -127,6 +135,8 @@ class Pipeline:
             if key.kind == "Gateway" and is_other_content(self.objects.get(key), fact.acts):
                 yield from self._expect(name_of(key), fact.acts)
         self._translating_since = since
+        span = self.spans.begin("reconcile", objects=len(changes))
+        failures = self.numbers.failures
         try:
             with bugs.logged(self.numbers):
                 for _ in self.program.steps(changes.values()):
@@ -135,6 +145,7 @@ class Pipeline:
                     yield None
         finally:
             self._translating_since = None
+            span.end("TransformFailed" if self.numbers.failures > failures else "")
         for fact in changes.values():
             self._note_fact(fact)
         if any(key.kind in ("Gateway", "GatewayClass") for key in changes):
@@ -221,7 +232,9 @@ class Pipeline:
         """What is due (`early`: all), one Gateway after the other: none of them waits for the resources of a bigger."""
         since = self._unpublished_since
         for changes in self._coalescer.take(early=early):
+            span = self.spans.begin("publish", resources=len(changes))
             published = yield from self.snapshots.steps(changes)
+            span.end(states=len(published), gateways=" ".join(snapshot.gateway for snapshot in published[:MOST_NAMED]))
             if published and since is not None:
                 self.numbers.change_seconds.observe(time.monotonic() - since)
             for snapshot in published:

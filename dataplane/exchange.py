@@ -6,7 +6,7 @@ slotted object: what a request does not need stays None, and nothing is made for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.http.heads import Head
 from dataplane.http.rules import DEFAULT
@@ -65,8 +65,8 @@ class Traced(Protocol):
     def is_recorded(self) -> bool:
         """Its spans are sent to a collector."""
 
-    def try_begins(self, method: bytes, now: float, tries: int) -> bytes:
-        """The header lines that a try sends; `tries`: how many there were before."""
+    def try_begins(self, method: bytes, now: float, tries: int, backend: str) -> bytes:
+        """The header lines that a try sends; `tries`: how many there were before; `backend`: key of who is asked."""
 
     def try_ends(self, now: float, endpoint: str, status: int, failure: str) -> None:
         """The try that is under way has ended, if there is one. `status`: of its answer, 0 for none; `failure`: the
@@ -79,6 +79,9 @@ class Traced(Protocol):
 class TracedCall(Protocol):
     @property
     def context(self) -> SpanContext: ...
+
+    def describe(self, name: str, attributes: tuple[tuple[str, Any], ...]) -> None:
+        """It is about something that a protocol above HTTP names."""
 
     def end(self, now: float, endpoint: str, status: int, failure: str) -> None:
         """As `Traced.try_ends`."""

@@ -30,6 +30,7 @@ from controlplane.kube.spaces import Spaces
 from controlplane.kube.statuses import StatusWriter
 from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
+from controlplane.spans import NOBODY
 from controlplane.translate.class_finalizers import FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.statuses import StatusKey, StatusWrite
@@ -134,6 +135,8 @@ class ClusterSide:
         """Set when what proxies trust is something else."""
         self.deployer: Deployer | None = None
         self.source: ClusterSource | None = None
+        self.spans = NOBODY
+        """Who wants to know of statuses that are written."""
         self.writer: StatusWriter | None = None
         self._finalizer_writer: FinalizerWriter | None = None
         self.leadership: Leadership | None = None
@@ -152,6 +155,7 @@ class ClusterSide:
         clock = asyncio.get_running_loop().time
         self.source = ClusterSource(access, spaces=self._spaces)
         self.writer = StatusWriter(access, self.source.version_of, clock, random.random, self._age)
+        self.writer.spans = self.spans
         self._finalizer_writer = FinalizerWriter(access, self.source.version_of, clock, random.random)
         self.leadership = Leadership(access, access.namespace, self._name, clock)
         log.info("reading %s at %s", self._cluster, access.host)

@@ -17,6 +17,7 @@ from controlplane.kube import paths
 from controlplane.kube.access import JSON_PATCH, ApiError
 from controlplane.kube.pace import Pace
 from controlplane.kube.schedule import Schedule
+from controlplane.spans import NOBODY
 from controlplane.translate.statuses import StatusKey, StatusWrite
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
@@ -81,6 +82,8 @@ class StatusWriter:
         """Writes that succeeded."""
         self.conflicts = 0
         self.failures = 0
+        self.spans = NOBODY
+        """Who wants to know of writes."""
         self._access = access
         self._version_of = version_of
         self._clock = clock
@@ -131,16 +134,20 @@ class StatusWriter:
 
     async def _write(self, lane: _Lane, key: StatusKey, write: StatusWrite) -> None:
         began = self._clock()
+        span, failure = self.spans.begin("write status", object=str(ObjectKey(*key))), ""
         try:
             answer = await self._access.request("PATCH", self._path(key), _patch(write), JSON_PATCH)
         except ApiError as error:
+            failure = str(error.status)
             self._refused(lane.schedule, key, error)
         except (OSError, TimeoutError) as error:
+            failure = type(error).__name__
             self._failed(lane.schedule, key, error)
         else:
             self.count += 1
             version = str((answer.get("metadata") or {}).get("resourceVersion") or "")
             lane.schedule.written(key, write, version, self._clock())
+        span.end(failure)
         now = self._clock()
         lane.answered(now - began, now)
         self._woken.set()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.carriers import Endpoint
-    from dataplane.exchange import Exchange
+    from dataplane.exchange import Exchange, SpanContext
 
 FOR_EVER: Final = float("inf")
 MAX_ANSWER: Final = 1024 * 1024
@@ -46,6 +46,10 @@ class CallRequest:
     authority: bytes = b""
     headers: bytes = field(default=b"", repr=False)
     body: bytes = field(default=b"", repr=False)
+    traced_body: Callable[[bytes, SpanContext], bytes] | None = None
+    """Writes the trace context into the body too, where the protocol has a place for it. None: it has none."""
+    about: tuple[str, tuple[tuple[str, Any], ...]] | None = None
+    """Name and attributes of its span, where a protocol above HTTP has some."""
 
 
 @dataclass(slots=True)

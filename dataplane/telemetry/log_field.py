@@ -23,6 +23,9 @@ HEAD, ROUTE, TRY, RESPONSE, END = "head", "route", "try", "response", "end"
 NUMBER, WORD, TEXT = "number", "word", "text"
 """Values by how they are written: numbers; text that needs no quotes anywhere; other text."""
 
+OWN: Final = "gatewright."
+"""Namespace of attributes for which OpenTelemetry's conventions have no name."""
+
 NO_ATTRIBUTE: Final = "-"
 """As the name of an attribute: OTLP has a field of its own for it."""
 
@@ -62,7 +65,7 @@ class Field:
     @property
     def otlp_name(self) -> str:
         """Names with a namespace keep it; others get that of this product."""
-        return self.attribute or (self.name if "." in self.name else f"gatewright.{self.name}")
+        return self.attribute or (self.name if "." in self.name else f"{OWN}{self.name}")
 
     def text(self, x: Exchange, took: float) -> str:
         """Its part of a text line."""

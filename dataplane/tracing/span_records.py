@@ -13,6 +13,7 @@ from dataplane.telemetry.log_values import json_of
 from dataplane.telemetry.metrics import method_label
 from dataplane.telemetry.resource import SERVICE
 from dataplane.tracing.spans import CLIENT, SERVER, Attributes, Span, Traced
+from dataplane.tracing.trace import NO_TRY
 from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:
@@ -87,9 +88,7 @@ def _resource(x: Exchange, trace: Trace) -> Attributes:
 
 def _part(trace: Trace, part: Part, offset: int, now: float) -> Span:
     """A try or a call. One that has no end yet ends with the exchange."""
-    attributes: Attributes = [("http.request.method", part.method)]
-    if part.name:
-        attributes.append(("gatewright.backend", part.name))
+    attributes: Attributes = [("http.request.method", part.method), ("gatewright.backend", part.backend)]
     host, _, port = part.endpoint.rpartition(":")
     if port.isdigit():
         attributes += [("server.address", host.strip("[]")), ("server.port", int(port))]
@@ -97,16 +96,17 @@ def _part(trace: Trace, part: Part, offset: int, now: float) -> Span:
         attributes.append(("server.address", part.endpoint))
     if part.status:
         attributes.append(("http.response.status_code", part.status))
-    if part.resend:
+    if part.resend > 0:
         attributes.append(("http.request.resend_count", part.resend))
     failure = part.failure or (str(part.status) if part.status >= _CLIENT_ERROR else "")
     if failure:
         attributes.append(("error.type", failure))
-    name = f"{part.method} {part.name}" if part.name else part.method
+    attributes += part.attributes
+    name = part.method if part.resend != NO_TRY else f"{part.method} {part.backend}"
     return Span(
         part.context,
         trace.context.span_id,
-        name,
+        part.name or name,
         CLIENT,
         _at(part.began, offset),
         _at(part.ended or now, offset),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dataplane.telemetry.collector import Collector
     from dataplane.tracing.context import SpanContext
 
+NO_TRY: Final = -1
+
 MOST_SPANS: Final = 128
 """Spans of one exchange; a stream of calls may go on for days. Further ones are counted in an attribute."""
 
@@ -41,17 +43,26 @@ class Wanted(Protocol):
 
 @dataclass(slots=True)
 class Part:
-    """A span below that of the exchange: a try, or a call. `name`: that of the backend for a call, "" for a try."""
+    """A span below that of the exchange: a try, or a call. `backend`: key of who is asked; `resend`: tries before this
+    one, NO_TRY for a call."""
 
     context: SpanContext
-    name: str
+    backend: str
     method: str
     began: float
     ended: float = 0.0
     endpoint: str = ""
     status: int = 0
     failure: str = ""
-    resend: int = 0
+    resend: int = NO_TRY
+    name: str = ""
+    """What it is about, where a protocol above HTTP says so."""
+    attributes: tuple[tuple[str, Any], ...] = ()
+    """By the conventions of that protocol."""
+
+    def describe(self, name: str, attributes: tuple[tuple[str, Any], ...]) -> None:
+        """It is about something that a protocol above HTTP names."""
+        self.name, self.attributes = name, attributes
 
     def end(self, now: float, endpoint: str, status: int, failure: str) -> None:
         """`status`: of the answer, 0 for none; `failure`: the cause, in one word."""
@@ -75,12 +86,12 @@ class Trace:
         self.left_out = 0
         self._new_id = new_id
 
-    def try_begins(self, method: bytes, now: float, tries: int) -> bytes:
-        """The lines that a try sends. `tries`: how many there were before. Asked again by the same try (another
-        connection takes the place of one that was closed) it answers the same."""
+    def try_begins(self, method: bytes, now: float, tries: int, backend: str) -> bytes:
+        """The lines that a try sends. `tries`: how many there were before; `backend`: key of who is asked. Asked again
+        by the same try (another connection takes the place of one that was closed) it answers the same."""
         if self.attempt is not None and self.attempt.resend == tries:
             return self.attempt.context.header_lines()
-        self.attempt = part = self._part("", method, now)
+        self.attempt = part = self._part(backend, method, now)
         part.resend = tries
         return part.context.header_lines()
 
@@ -94,8 +105,8 @@ class Trace:
         """A call made for the sake of the exchange; whoever makes it ends it."""
         return self._part(backend, method, now)
 
-    def _part(self, name: str, method: bytes, now: float) -> Part:
-        part = Part(self.context.child(self._new_id(), True), name, method.decode("latin-1"), now)
+    def _part(self, backend: str, method: bytes, now: float) -> Part:
+        part = Part(self.context.child(self._new_id(), True), backend, method.decode("latin-1"), now)
         if len(self.parts) < MOST_SPANS:
             self.parts.append(part)
         else:
@@ -113,7 +124,7 @@ class Muted:
         self.context = context
         self._lines = context.header_lines()
 
-    def try_begins(self, method: bytes, now: float, tries: int) -> bytes:
+    def try_begins(self, method: bytes, now: float, tries: int, backend: str) -> bytes:
         """As `Trace.try_begins`."""
         return self._lines
 

@@ -9,6 +9,7 @@ import pytest
 from dataplane.tracing.spans import Span, Traced
 from tests.carriers import Carrier, Request
 from tests.carriers.values import Received
+from tests.fakes.mcp_toys import Client, Toy
 from tests.fakes.memory_proxy import MemoryProxy
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -183,3 +184,48 @@ def test_a_path_that_cannot_be_asked_for_is_refused() -> None:
     run = MemoryProxy(file(ALWAYS))
     with pytest.raises(AssertionError, match="is not a path"):
         run.load(file(ALWAYS, "protocol: HTTP", 'path: "/v1 HTTP/1.1\\r\\nx: y"'))
+
+
+MCP = """
+frontendPolicies:
+  tracing:
+    host: 127.0.0.1:4317
+    randomSampling: "true"
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    routes:
+    - name: mcp
+      backends:
+      - mcp: {targets: [{name: one, static: {host: 127.0.0.1, port: 9001}}]}
+"""
+
+
+def test_a_server_of_mcp_gets_the_context_in_the_message_too(carrier: Carrier) -> None:
+    toy = Toy(["add"])
+    client = Client(carrier.proxy(MCP), {"127.0.0.1:9001": toy})
+    client.initialize()
+    forged = {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01", "tracestate": "a=b", "mine": 7}
+    client.result("tools/call", {"name": "add", "_meta": forged})
+    (message,) = [each for each in toy.got if each.get("method") == "tools/call"]
+    meta = message["params"]["_meta"]
+    assert meta["mine"] == 7 and "tracestate" not in meta
+    version, trace, span, flags = meta["traceparent"].split("-")
+    assert (version, flags) == ("00", "01") and trace != "1" * 32 and len(span) == 16
+
+
+def test_a_call_of_a_tool_is_a_span_by_the_conventions_of_mcp() -> None:
+    proxy = MemoryProxy(MCP)
+    client = proxy.connect()
+    takes = b"accept: application/json, text/event-stream\r\ncontent-type: application/json\r\n"
+    hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}'
+    hello += b',"clientInfo":{"name":"t","version":"1"}}}'
+    client.send(b"POST /mcp HTTP/1.1\r\nHost: a\r\n%bcontent-length: %d\r\n\r\n%b" % (takes, len(hello), hello))
+    result = b'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}'
+    result += b',"serverInfo":{"name":"s","version":"1"}}}'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    proxy.upstream.answer(head % len(result) + result)
+    request, *_, call = spans(proxy)
+    assert call.name == "initialize" and value(call, "mcp.method.name") == "initialize"
+    assert call.parent == request.context.span_id and value(request, "mcp.method.name") == "initialize"

@@ -79,7 +79,7 @@ class Passing(Forwarding):
         """For metrics and the log, once."""
         if not self._is_counted:
             self._is_counted = True
-            outcomes.record(self._x, self._route, self._facts, self.calls.clock() - self.started)
+            outcomes.record(self._x, self._route, self._facts, self.calls.clock() - self.started, self.traced)
 
 
 class Reading(Passing):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm import facts as known_facts
 from dataplane.llm.routes import Format
@@ -11,6 +11,7 @@ from dataplane.telemetry.metric_rows.llm import DURATION, FIRST_TOKEN, PER_TOKEN
 if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
     from dataplane.backends.llm.typing import LlmExchange
+    from dataplane.exchange import TracedCall
     from dataplane.llm.routes import RouteType
     from dataplane.telemetry.metric import Extra
 
@@ -55,10 +56,12 @@ def first_token(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) 
     x.context.recorder.observe_for(x, FIRST_TOKEN, seconds, *_labels(route, facts)[:3])
 
 
-def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> None:
-    """A call is over, that many seconds after it began."""
+def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float, traced: TracedCall | None = None) -> None:
+    """A call is over, that many seconds after it began. `traced`: its span."""
     facts["operation"] = operation(route)
     labels = _labels(route, facts)
+    if traced is not None:
+        traced.describe(*_about(labels, facts))
     counts = [(kind, count) for kind, name in TYPES if (count := _known(facts, name))]
     first, tokens = _known(facts, "timeToFirstToken"), _known(facts, "outputTokens")
     each = None
@@ -75,3 +78,13 @@ def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float) -> No
             metrics.observe(metrics.labelled(PER_TOKEN, of_call, extra), each)
 
     x.context.recorder.measure(x, note)
+
+
+def _about(labels: tuple[str, str, str, str], facts: Facts) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    """Name and attributes of the span of the candidate that has answered, by the conventions for generative AI."""
+    names = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model")
+    found: list[tuple[str, Any]] = [(name, value) for name, value in zip(names, labels, strict=True) if value]
+    for name, key in (("gen_ai.usage.input_tokens", "inputTokens"), ("gen_ai.usage.output_tokens", "outputTokens")):
+        if (count := _known(facts, key)) is not None:
+            found.append((name, count))
+    return f"{labels[0]} {labels[2]}".rstrip(), tuple(found)

@@ -4,9 +4,11 @@ it spoken to; one endpoint alone where a session is pinned.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.calls import FOR_EVER, CallRequest
+from dataplane.mcp import trace_context
 from dataplane.upstream import parts
 
 if TYPE_CHECKING:
@@ -24,13 +26,40 @@ def call(
 ) -> Call:
     """Begin a call. `seconds`: until the head of the answer. `is_idempotent`: it may come twice, and does where its
     server had closed the connection that was kept."""
-    return x.context.calls.open(
+    is_traced = x.trace is not None
+    made = x.context.calls.open(
         plan,
-        request,
+        replace(request, traced_body=trace_context.written) if is_traced and request.body else request,
         x=x,  # type: ignore[arg-type]  # it is one
         head_within=seconds,
         idempotent=is_idempotent,
     )
+    if is_traced and made.traced is not None:
+        made.traced.describe(*_about(x))
+    return made
+
+
+def _about(x: McpExchange) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    """Name and attributes of the span of a call, by OpenTelemetry's conventions for MCP: what the message of the client
+    is about."""
+    known: Any = None if x.attributes is None else x.attributes.get("mcp")
+    if not known or not known.get("methodName"):
+        return "", ()
+    method = known["methodName"]
+    found = [("mcp.method.name", method)]
+    name = method
+    for kind, attribute in (
+        ("tool", "gen_ai.tool.name"),
+        ("prompt", "gen_ai.prompt.name"),
+        ("resource", "mcp.resource.uri"),
+    ):
+        item = known.get(kind)
+        if item:
+            found.append((attribute, item["name"]))
+            name = method if kind == "resource" else f"{method} {item['name']}"
+    if "tool" in known:
+        found.append(("gen_ai.operation.name", "execute_tool"))
+    return name, tuple(found)
 
 
 def plan_of(x: McpExchange, target: TargetPlan, pinned: str = "") -> BackendPlan:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 def may_pass(visit: Visit, message: Message) -> bool:
     """Whether a message is a request for the only server, and its answer one that may pass as it comes."""
     plan, policies = visit.plan, visit.policies
+    if visit.x.trace is not None:  # the context is written into the message, and the call is a span
+        return False
     if not message.is_request or plan.several or not visit.takes_json or policies.guardrails is not None:
         return False
     if (plan.stateless and not visit.is_modern) or plan.targets[0].is_sse or message.method == "initialize":

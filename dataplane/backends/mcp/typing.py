@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
-    from dataplane.exchange import Work
+    from dataplane.exchange import Traced, Work
     from dataplane.http.body import Room
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
@@ -78,6 +78,7 @@ class McpExchange(Protocol):
     listener: ListenerPlan
     up: Upstream | None
     measures: object
+    trace: Traced | None
     method: bytes
     target: bytes
     asked_target: bytes

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
-    from dataplane.exchange import Work
+    from dataplane.exchange import Traced, Work
     from dataplane.http.body import Room
     from dataplane.http.messages import ResponseHead
     from dataplane.upstream.calls import HttpCalls
@@ -62,6 +62,7 @@ class Routed(Protocol):
     up: Upstream | None
     endpoint: Any  # kinds of backends know none
     """That was asked last, for its line in the log."""
+    trace: Traced | None
 
     @property
     def never_indexed(self) -> frozenset[bytes]: ...

@@ -15,6 +15,7 @@ from dataplane.chain.replies import made
 from dataplane.http.messages import UNKNOWN
 from dataplane.upstream import connecting
 from dataplane.upstream.calls import Call
+from dataplane.upstream.outgoing import in_trace
 
 if TYPE_CHECKING:
     from dataplane.backends.terminating.contract import Taker
@@ -63,12 +64,16 @@ class Forwarding(Call):
         data, self._is_request_here = out.carry(self)
         self._lines = b""
         """Trailers of the request."""
+        traced = None if x.trace is None else x.trace.call_begins(plan.key, request.method, x.context.calls.clock())
+        if traced is not None:
+            request.headers = in_trace(b"\r\n" + request.headers, traced.context.header_lines())[2:]
         if has_body:
             super().__init__(x.context.calls, plan, request, idempotent)
         else:
             request.body, self._lines = data, out.trailer_lines
             sends_more, length = bool(self._lines) or not self._is_request_here, UNKNOWN if self._lines else x.length
             super().__init__(x.context.calls, plan, request, idempotent, sends_more, length or UNKNOWN)
+        self.traced = traced
         self.upgrade = x.upgrade
         self.takes_trailers = x.takes_trailers
         self.never_indexed = x.never_indexed

@@ -42,11 +42,15 @@ def opened_of(
 ) -> Call:
     """The same with a plan of the backend."""
     lines = _LINES + metadata
+    about = None
+    if x is not None and x.trace is not None:
+        method = path.removeprefix("/")
+        about = method, (("rpc.system.name", "grpc"), ("rpc.method", method))
     if message is None:
-        request = CallRequest(b"POST", path.encode(), b"", lines)
+        request = CallRequest(b"POST", path.encode(), b"", lines, about=about)
         return calls.open(plan, request, x=x, head_within=seconds, sends_more=True)
     headers = lines + b"grpc-timeout: %dm\r\n" % _milliseconds(within(plan, seconds))
-    request = CallRequest(b"POST", path.encode(), b"", headers, message)
+    request = CallRequest(b"POST", path.encode(), b"", headers, message, about=about)
     return calls.open(plan, request, x=x, head_within=seconds, whole_within=seconds)
 
 

@@ -41,7 +41,7 @@ def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:
 
 def lines(x: ActiveExchange, backend: BackendPlan, tries: int = 0) -> bytes:
     """The header lines of a try that begins, for `backend`; `tries`: how many there were before."""
-    trace = b"" if x.trace is None else x.trace.try_begins(x.method, x.context.clock(), tries)
+    trace = b"" if x.trace is None else x.trace.try_begins(x.method, x.context.clock(), tries, backend.key)
     return edited(x.request.block, Edits(authority(x, backend), KEPT, tries, trace))
 
 

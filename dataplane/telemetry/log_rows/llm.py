@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.telemetry.log_field import Field, Group, Value
+from dataplane.telemetry.log_field import OWN, Field, Group, Value
 from dataplane.telemetry.log_values import cut
 
 if TYPE_CHECKING:
@@ -56,23 +56,36 @@ GROUP: Final = Group(
             "of the input, written to a cache",
             _of_call("cacheCreationInputTokens"),
         ),
-        Field("gen_ai.usage.reasoning_tokens", "of the output, spent on reasoning", _of_call("reasoningTokens")),
+        Field(
+            "gen_ai.usage.reasoning_tokens",
+            "of the output, spent on reasoning",
+            _of_call("reasoningTokens"),
+            attribute="gen_ai.usage.reasoning.output_tokens",
+        ),
         Field(
             "llm.time_to_first_token_ms",
             "milliseconds to the first token of a stream",
             _milliseconds("timeToFirstToken"),
+            attribute=f"{OWN}llm.time_to_first_token_ms",
         ),
         Field(
             "llm.time_per_output_token_ms",
             "milliseconds between two tokens of a stream, on average",
             _milliseconds("timePerOutputToken"),
+            attribute=f"{OWN}llm.time_per_output_token_ms",
         ),
         Field(
             "llm.usage_estimated",
             "true: the provider reported no tokens before the call ended, or does not count them; they are estimated",
             _mark("usageEstimated"),
+            attribute=f"{OWN}llm.usage_estimated",
         ),
-        Field("llm.dropped", "fields of the request that the provider's API cannot carry", _of_call("dropped")),
+        Field(
+            "llm.dropped",
+            "fields of the request that the provider's API cannot carry",
+            _of_call("dropped"),
+            attribute=f"{OWN}llm.dropped",
+        ),
     ),
     answers=("llm.completion", "llm.toolCalls"),
 )

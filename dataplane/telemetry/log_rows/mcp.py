@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.telemetry.log_field import Field, Group, Value
+from dataplane.telemetry.log_field import OWN, Field, Group, Value
 from dataplane.telemetry.log_values import cut
 
 if TYPE_CHECKING:
@@ -32,7 +32,12 @@ GROUP: Final = Group(
     (
         Field("mcp.method.name", "method of a message to MCP servers", _of_message("", "methodName")),
         Field("mcp.session.id", "its session, by a name that opens nothing", _of_message("", "sessionId")),
-        Field("mcp.target", "the target that it is for", _of_message("*", "target")),
+        Field(
+            "mcp.target",
+            "the target that it is for",
+            _of_message("*", "target"),
+            attribute=f"{OWN}mcp.target",
+        ),
         Field("gen_ai.tool.name", "the tool that is called", _of_message("tool", "name")),
         Field("gen_ai.prompt.name", "the prompt that is asked for", _of_message("prompt", "name")),
         Field("mcp.resource.uri", "the resource that is asked for", _of_message("resource", "name")),

@@ -73,7 +73,10 @@ class HttpCalls:
         else:
             traced = trace.call_begins(plan.key, request.method, self.clock())
             headers = in_trace(b"\r\n" + request.headers, traced.context.header_lines())[2:]
-            call = Call(self, plan, replace(request, headers=headers), idempotent, sends_more)
+            body = request.body if request.traced_body is None else request.traced_body(request.body, traced.context)
+            call = Call(self, plan, replace(request, headers=headers, body=body), idempotent, sends_more)
+            if request.about is not None:
+                traced.describe(*request.about)
             call.traced = traced
         call.begin(head_within, whole_within, x)
         return call

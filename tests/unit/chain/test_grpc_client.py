@@ -13,7 +13,7 @@ from dataplane.chain.grpc import StatusError, Stream, opened, unary
 from dataplane.http.heads import Head
 
 OK = b"grpc-status: 0\r\n"
-X: Any = object()
+X: Any = SimpleNamespace(trace=None)
 """For whose sake."""
 
 

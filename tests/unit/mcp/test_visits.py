@@ -183,7 +183,7 @@ class Endpoint:
             of_kind={MCP: self.kept}.__getitem__,
             make_future=asyncio.get_running_loop().create_future,
             spawn=self.work,
-            recorder=SimpleNamespace(count=lambda _metric, *each: self.counted.append(each)),
+            recorder=SimpleNamespace(count_for=lambda _x, _metric, *each: self.counted.append(each)),
         )
         self.policies: Any = SimpleNamespace(
             rules=(),
@@ -225,6 +225,7 @@ class Endpoint:
 
     def visit(self, lines: bytes = b"", attributes: Any = None) -> Visit:
         x: Any = SimpleNamespace(
+            trace=None,
             context=self.context,
             attributes=attributes,
             backend_plan=SimpleNamespace(key="default/tools"),
