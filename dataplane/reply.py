@@ -20,5 +20,7 @@ class Reply:
     headers: bytes = b""
     content_type: bytes = b"text/plain"
     close: bool = False
+    hint: str = ""
+    """What a client may be told beside the body, where its API has room for a message of ours."""
     detail: str = field(default="", compare=False)
     """For the log only: never sent to a client."""

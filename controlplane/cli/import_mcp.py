@@ -12,27 +12,40 @@ import yaml
 
 from controlplane.cli import exits
 from gatewright import files
-from gatewright.api.standalone.mcp_clients import Imported, NotAClientsFile, imported
+from gatewright.api.standalone.mcp_clients import PORT, Imported, NotAClientsFile, imported
 
 LARGEST: Final = 1_048_576
-"""Bytes of a client's file."""
+"""Bytes of a file that is carried over."""
+LITELLM: Final = "litellm"
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
+    *kind, file = arguments.file
+    if kind == [LITELLM]:
+        from controlplane.cli import import_litellm  # it stands on this module
+
+        return import_litellm.run(arguments, Path(file))
+    if kind:
+        raise exits.Failure(exits.USAGE, f"{' '.join(kind)}: one file, or {LITELLM} and one file")
+    text, file = read(Path(file)), Path(file)
     try:
-        text = files.read(arguments.file, LARGEST).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise exits.Failure(exits.DEPENDENCY, f"{arguments.file} cannot be read: {why}") from error
-    try:
-        found = imported(text, arguments.port)
+        found = imported(text, arguments.port or PORT)
     except NotAClientsFile as error:
-        raise exits.Failure(exits.CONFIG, f"{arguments.file}: {error}") from error
+        raise exits.Failure(exits.CONFIG, f"{file}: {error}") from error
     if found.document:
-        _write(arguments.output, _text(found, arguments.file))
+        write(arguments.output, _text(found, file))
     print(_report(found, arguments.output), file=sys.stderr)
     return exits.CONFIG if found.left_out or not found.document else exits.OK
+
+
+def read(file: Path) -> str:
+    """Raises Failure."""
+    try:
+        return files.read(file, LARGEST).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise exits.Failure(exits.DEPENDENCY, f"{file} cannot be read: {why}") from error
 
 
 def _text(found: Imported, source: Path) -> str:
@@ -46,7 +59,8 @@ def _text(found: Imported, source: Path) -> str:
     return "\n".join((*lines, yaml.safe_dump(found.document, sort_keys=False)))
 
 
-def _write(output: Path | None, text: str) -> None:
+def write(output: Path | None, text: str) -> None:
+    """To a file that is not there yet; None: to standard output. Raises Failure."""
     if output is None:
         sys.stdout.write(text)
         return

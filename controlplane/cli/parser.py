@@ -113,12 +113,17 @@ def _init(parser: argparse.ArgumentParser) -> None:
 
 
 def _import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="mcp.json", help="the file of a desktop MCP client, with mcpServers")
+    parser.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="the file of a desktop MCP client, with mcpServers; or `litellm` and the configuration of LiteLLM's proxy",
+    )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="where to write it (default: standard output)"
     )
     parser.add_argument(
-        "--port", type=count, default=3000, metavar="PORT", help="port to serve on (default: %(default)s)"
+        "--port", type=count, metavar="PORT", help="port to serve on (default: 3000 for MCP, 4000 as LiteLLM has it)"
     )
 
 
@@ -355,7 +360,7 @@ examples:
     ),
     Command(
         "import",
-        "write a proxy's file for the servers of a desktop MCP client",
+        "write a proxy's file for the servers of a desktop MCP client, or for a configuration of LiteLLM",
         """\
 One endpoint for all servers of the client's file, for this machine. Servers that cannot be carried are named with the
 reason, and the exit code is 1 then. Values of variables are not copied: the file names them, and the proxy reads them
@@ -363,6 +368,7 @@ from its own environment.
 
 examples:
   gatewright import mcp.json -o config.yaml
+  gatewright import litellm config.yaml -o gateway.yaml
   gatewright import ~/.config/client/mcp.json --port 4000""",
         "controlplane.cli.import_mcp",
         _import,

@@ -83,7 +83,9 @@ def _named(row: metric.Metric, key: Key) -> dict[str, str]:
 def _counter(row: metric.Metric, series: dict[Key, list[int]]) -> Metric:
     family = CounterMetricFamily(PREFIX + row.name, row.help)
     for key, (value,) in sorted(series.items()):
-        family.add_sample(f"{family.name}_total", _named(row, key), value)
+        family.add_sample(
+            f"{family.name}_total", _named(row, key), value if row.per_unit == 1 else value / row.per_unit
+        )
     return family
 
 

@@ -112,6 +112,7 @@ REPLIES = _table(
     ("LlmMethodNotAllowed", 405, "method not allowed", False),  # RFC 9110 15.5.6
     ("LlmContentCoding", 415, "request body must not be compressed", False),  # RFC 9110 15.5.16
     ("LlmNotSupported", 501, "not supported yet", False),  # decisions: not supported yet
+    ("LlmProvidersFailed", 503, "no provider could answer", False),  # docs/llm/failover.md: what comes next refused
     ("LlmStreamBroken", 502, "the provider ended the stream before its end", False),  # an event of the stream
     ("InternalError", 500, "internal error", True),
 )

@@ -70,12 +70,13 @@ def _labels(row: Metric, series: Series) -> list[common_pb2.KeyValue]:
 def _sum(target: metrics_pb2.Metric, record: Snapshot, series: Series, numbers: list[int]) -> None:
     target.sum.is_monotonic = True
     target.sum.aggregation_temporality = metrics_pb2.AGGREGATION_TEMPORALITY_CUMULATIVE
-    target.sum.data_points.add(
-        attributes=_labels(series.metric, series),
-        start_time_unix_nano=record.start,
-        time_unix_nano=record.at,
-        as_int=numbers[0],
+    point = target.sum.data_points.add(
+        attributes=_labels(series.metric, series), start_time_unix_nano=record.start, time_unix_nano=record.at
     )
+    if series.metric.per_unit == 1:
+        point.as_int = numbers[0]
+    else:
+        point.as_double = numbers[0] / series.metric.per_unit
 
 
 def _gauge(target: metrics_pb2.Metric, record: Snapshot, series: Series, numbers: list[int]) -> None:

@@ -146,9 +146,10 @@ class Record:
         at = self._found()
         return self._evictions.words[at + _FAILURES] if at is not None else 0
 
-    def failed(self, now: float, rule: Rule, health: float) -> float:
+    def failed(self, now: float, rule: Rule, health: float, asked: float | None = None) -> float:
         """Count an unhealthy response, after which the health of this worker's score is `health`. Answers for how many
-        seconds it is evicted for that; 0: it is not, or was already."""
+        seconds it is evicted for that; 0: it is not, or was already. `asked`: it said itself for how many, in place of
+        the rule's duration."""
         evictions = self._evictions
         hold(evictions.lock, os.getpid())
         try:
@@ -158,7 +159,7 @@ class Record:
             if moments[at + _UNTIL] > now or not _is_due(rule, words[at + _FAILURES], health):
                 return 0.0
             words[at + _EVICTIONS] += 1
-            seconds = min(rule.duration * words[at + _EVICTIONS], MOST)
+            seconds = min(rule.duration * words[at + _EVICTIONS] if asked is None else asked, MOST)
             moments[at + _UNTIL] = now + seconds
             words[0] += 1
             return seconds

@@ -9,13 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dataplane.link.buckets import Buckets, Entry, Rate, hold, release, take_one
 from dataplane.link.tables import Place, Table, Tables, placing
 
 KeyedTake = Callable[[float, Sequence[bytes]], Sequence[float] | None]
 """As `buckets.Take`, with the keys of this request."""
+KeyedSpend = Callable[[float, int, Sequence[bytes], float], None]
+"""As `buckets.Spend`, with the keys that the request had when it took."""
+
+
+class KeyedMeter(NamedTuple):
+    """The buckets of one policy and target, at least one of whose limits has a key."""
+
+    take: KeyedTake
+    spend: KeyedSpend
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,7 @@ class Limit:
     key: int | None = None
 
 
-def take_of(buckets: Buckets, key: str, policy: str, limits: Sequence[Limit]) -> KeyedTake:
+def meter_of(buckets: Buckets, key: str, policy: str, limits: Sequence[Limit]) -> KeyedMeter:
     """What takes from all of these limits, at least one of which has a key, or from none.
 
     `key` as for `Buckets.meter`: those without a key are its buckets. `policy`: what is common to all targets, which
@@ -39,14 +48,15 @@ def take_of(buckets: Buckets, key: str, policy: str, limits: Sequence[Limit]) ->
         None if limit.key is None else Table(tables, f"{policy}|{index}", limit.rate)
         for index, limit in enumerate(limits)
     ]
-    if len(limits) == 1 and found[0] is not None:
-        return _take_one(buckets, found[0], entries[0], buckets.stripe(key), digest)
     commons = [_Common(entry, buckets.stripe(key), entries) for entry in entries]
     parts: list[_Part] = [
         common if table is None or limit.key is None else _Keyed(buckets, common, table, limit.key)
         for limit, table, common in zip(limits, found, commons, strict=True)
     ]
-    return _take_all(buckets, parts, digest)
+    spend = _spend(buckets, parts, digest)
+    if len(limits) == 1 and found[0] is not None:
+        return KeyedMeter(_take_one(buckets, found[0], entries[0], buckets.stripe(key), digest), spend)
+    return KeyedMeter(_take_all(buckets, parts, digest), spend)
 
 
 def _take_one(buckets: Buckets, table: Table, entry: Entry, stripe: int, digest: Callable[[bytes], Place]) -> KeyedTake:
@@ -91,6 +101,9 @@ class _Part(Protocol):
         """Where the moment of that bucket is; the lock is held."""
         ...
 
+    def keep(self, full: float) -> None:
+        """That bucket is full at this moment, and must not be forgotten before."""
+
 
 class _Common:
     """A limit without a key."""
@@ -106,6 +119,9 @@ class _Common:
 
     def find(self, now: float, places: Sequence[Place]) -> tuple[memoryview[float], int]:
         return self.entry.fulls, self.entry.find(now, self._entries) + 1
+
+    def keep(self, full: float) -> None:
+        """It is found by the moment itself."""
 
 
 class _Keyed:
@@ -129,6 +145,10 @@ class _Keyed:
         if not self._is_there:
             return self._common.find(now, places)
         return self._table.moments, self._table.find(places[self._key], now)
+
+    def keep(self, full: float) -> None:
+        if self._is_there:
+            self._table.keep(full)
 
 
 def _take_all(buckets: Buckets, parts: Sequence[_Part], digest: Callable[[bytes], Place]) -> KeyedTake:
@@ -166,3 +186,20 @@ def _taken(parts: Sequence[_Part], places: Sequence[Place], now: float) -> Seque
         full = moments[at]
         moments[at] = (full if full > now else now) + cost
     return None
+
+
+def _spend(buckets: Buckets, parts: Sequence[_Part], digest: Callable[[bytes], Place]) -> KeyedSpend:
+    locks, me = [buckets.lock(number) for number in range(buckets.stripes)], os.getpid()
+
+    def spend(now: float, index: int, keys: Sequence[bytes], tokens: float) -> None:
+        part, places = parts[index], [digest(key) for key in keys]
+        guard = locks[part.stripe(now, places)]
+        hold(guard, me)
+        try:
+            moments, at = part.find(now, places)
+            full = moments[at] = max(moments[at], now) + tokens * part.entry.interval
+            part.keep(full)
+        finally:
+            release(guard)
+
+    return spend

@@ -169,6 +169,12 @@ class Table:
         self.owner = _OWNER + _ROW * number
         self.base = DIRECTORY // 8 + number * self.groups * _GROUP_WORDS
 
+    def keep(self, full: float) -> None:
+        """A bucket of it owes so much that it is full at this moment: the table is not given away before, as if it had
+        been used so much later."""
+        used = full - self._span
+        self.moments[self.owner + 1] = max(self.moments[self.owner + 1], used)
+
     def find(self, place: Place, now: float) -> int:
         """Word with the moment of this key's bucket; the group's lock is held."""
         words, moments = self.words, self.moments

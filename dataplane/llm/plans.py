@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
@@ -57,9 +59,16 @@ class ProviderPlan(Part):
 
 @dataclass(frozen=True, slots=True)
 class AiPlan:
-    """`providers` by group, in the order in which they are written."""
+    """`providers` by group, in the order in which they are written. `groups`: the same, each for itself."""
 
     providers: tuple[ProviderPlan, ...]
+    groups: tuple[tuple[ProviderPlan, ...], ...]
+
+
+def plan(providers: Sequence[ProviderPlan]) -> AiPlan:
+    """Of providers in the order of their groups."""
+    groups = groupby(providers, attrgetter("group"))
+    return AiPlan(tuple(providers), tuple(tuple(members) for _, members in groups))
 
 
 def check(message: wire.AiBackend) -> None:

@@ -40,6 +40,8 @@ class AiPolicy:
     """Models as clients may call them: aliases, in their order."""
     drops: bool = False
     """What a provider's API cannot carry is left out, also where that is not harmless."""
+    first_event_timeout: float | None = None
+    """Seconds until a stream's first content, after which another provider is asked; None: it has time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ from dataplane.table.collection import Pause
 from dataplane.table.kept import Kept
 from dataplane.table.outcome import Outcome
 from dataplane.table.store import ENDPOINT_TYPE, RESOURCE_TYPE, Change, decode
-from dataplane.table.swap import Swap
+from dataplane.table.swap import UNCHANGED, Swap
 from dataplane.table.table import Table
 from dataplane.table.watching import watches
 from dataplane.upstream.health import Watched
@@ -101,7 +101,7 @@ class Applier(Kept):
         yield from policies.merge_listeners(swap)
         yield from listeners.secure(swap)
         yield from listeners.fill(swap)
-        yield from _handle(swap, groups, "route", UNKNOWN)
+        yield from _handle(swap, groups, "route", "prices", UNKNOWN)
         for key, value in routes.rebuilt(swap):
             yield from _judge(swap, routes.change_route, key, value)
         for key in policies.marked_routes(swap):
@@ -141,13 +141,17 @@ class Applier(Kept):
         of_gateway = (
             policies.of_gateway(self.store, self.interns) if swap.merged_places or swap.binds else old.of_gateway
         )
+        costs = old.prices if swap.prices is UNCHANGED else swap.prices
         is_new = swap.backends is not None or of_gateway is not old.of_gateway or not old.version
+        is_new = is_new or costs is not old.prices
         if swap.binds or is_new:
             rules = old.rules + listeners.reads_otherwise(swap.binds, old.binds, binds)
             limits = listeners.limits_of(binds) if swap.binds else old.limits
             of_requests = limits if limits.are_of_requests else None
             keepalives = {key: bind.tcp for key, bind in binds.items() if bind.tcp is not None}
-            made = Table(old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives, of_gateway)
+            made = Table(
+                old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives, of_gateway, costs
+            )
             self.current.offer(made)
         self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
 
@@ -215,6 +219,12 @@ def _change_unknown(swap: Swap, name: str, value: bytes | None) -> None:
         raise Refused("a kind of resource that this proxy does not know")
 
 
+def _change_prices(swap: Swap, name: str, value: bytes | None) -> None:
+    from dataplane.table.prices import change_prices  # few configurations have some
+
+    change_prices(swap, name, value)
+
+
 def _release(swap: Swap) -> Iterator[None]:
     """Give back the endpoints that the old table alone named, and close their connections one by one."""
     for endpoint in swap.released:
@@ -232,6 +242,7 @@ HANDLERS: dict[str, Handler] = {
     "bind": listeners.change_bind,
     "listener": listeners.change_listener,
     "route": routes.change_route,
+    "prices": _change_prices,
     UNKNOWN: _change_unknown,
 }
 """By what a key begins with."""

@@ -42,6 +42,7 @@ KINDS = {
     "backend": "backend/",
     "secret": "secret/",
     "policy": "policy/",
+    "prices": "prices/",
 }
 """Kinds that this proxy applies, with what their keys begin with."""
 
@@ -156,6 +157,8 @@ class Store:
         self.policies: dict[str, PolicyRecord] = {}
         self.policies_at: dict[PlaceKey, dict[str, None]] = {}
         """Keys of policies by place."""
+        self.prices: dict[str, bytes] = {}
+        """Of models."""
         self.secrets: dict[str, SecretRecord] = {}
         self.secret_users = Users()
         """Keys of policies and routes by the Secrets that they read; these need not be there."""

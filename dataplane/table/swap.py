@@ -5,7 +5,8 @@ Made by the applier for each state and dropped with it. What outlives it is in `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.table.draft import RouterDraft
 from dataplane.table.parted import Container
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from dataplane.table.kept import Kept
     from dataplane.upstream.endpoint import Endpoint
     from gatewright.turns import Within
+
+
+class Unchanged(Enum):
+    """What a state says nothing of."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 class Swap:
@@ -31,6 +41,7 @@ class Swap:
         "merged_routes",
         "notes",
         "of",
+        "prices",
         "rebuilt_backends",
         "rebuilt_policies",
         "rebuilt_routes",
@@ -74,6 +85,8 @@ class Swap:
         """Changed copy of the table's; None while it is as it was."""
         self.unblocked: list[str] = []
         """Routes that may be able to enter now."""
+        self.prices: Any = UNCHANGED  # Any: as `Table.prices`
+        """Of models, as they are from now on."""
         self.released: list[Endpoint] = []
         """To be given back once no table names them."""
 

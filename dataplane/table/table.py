@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dataplane.net.keepalive import Keepalive
 from dataplane.table.binds import BindPlan
@@ -29,3 +30,5 @@ class Table:
     """Of sockets, by key of the Bind; those that are otherwise than by default."""
     of_gateway: RoutePolicies = NO_POLICIES
     """What policies of the Gateway say of connections to backends, for calls that no exchange asks for."""
+    prices: Any = None  # Any: `Prices` of a package that few tables need
+    """Of models of LLM providers, over the catalogue; None: nobody has written any."""

@@ -49,6 +49,8 @@ class Metric:
     """How the workers' values become the proxy's."""
     bounds: tuple[float, ...] = BUCKETS
     """Of a histogram's buckets."""
+    per_unit: int = 1
+    """Of a counter: so many of what its slot counts are one of what it reports."""
     per_request: bool = False
     """It is about requests: policies add labels to it."""
     exemplars: bool = False

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from dataplane.upstream import gate, health
 from dataplane.upstream.gate import Gate
-from dataplane.upstream.health import Health, Watch, Watched
+from dataplane.upstream.health import Health, Refused, Watch, Watched
 from dataplane.upstream.limits import Limits, Quota, Tally
 
 if TYPE_CHECKING:
@@ -60,10 +60,12 @@ class Guard:
         """As `health.Watch.has_usable`."""
         return self._watch is None or self._watch.has_usable(endpoints)
 
-    def answered(self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None) -> None:
+    def answered(
+        self, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None, refused: Refused | None = None
+    ) -> None:
         """As `health.Watch.answered`."""
         if self._watch is not None:
-            self._watch.answered(endpoint, head, x)
+            self._watch.answered(endpoint, head, x, refused)
 
     def failed(self, endpoint: Endpoint) -> None:
         """As `health.Watch.failed`."""

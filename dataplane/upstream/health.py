@@ -54,6 +54,12 @@ class Health:
     """None: nobody is evicted."""
 
 
+class Refused(NamedTuple):
+    """An endpoint takes no more requests, for so many seconds; None: it does not say for how long."""
+
+    seconds: float | None = None
+
+
 class Events(Protocol):
     """Who counts (`telemetry/requests.Recorder`)."""
 
@@ -216,17 +222,23 @@ class Watch(Generic[WatchableT]):
         if restore is not None:
             member.judged(endpoint, restore / 100, self.rules)
 
-    def answered(self, endpoint: WatchableT, head: ResponseHead, x: Exchange | None) -> None:
+    def answered(
+        self, endpoint: WatchableT, head: ResponseHead, x: Exchange | None, refused: Refused | None = None
+    ) -> None:
         """A response began with `head`. `x`: the exchange that it is for, whose values the condition may read; None:
-        of a call or a mirror there is none."""
+        of a call or a mirror there is none. `refused`: it took no more requests, which is unhealthy unless the
+        condition says otherwise."""
         condition = self.rules.condition
-        self._count(endpoint, head.status >= 500 if condition is None else _holds(condition, head, x))
+        is_unhealthy = head.status >= 500 or refused is not None
+        if condition is not None:
+            is_unhealthy = _holds(condition, head, x)
+        self._count(endpoint, is_unhealthy, None if refused is None else refused.seconds)
 
     def failed(self, endpoint: WatchableT) -> None:
         """A try brought no response: no connection, a lost one, nothing in time, or what is no HTTP."""
         self._count(endpoint, True)
 
-    def _count(self, endpoint: WatchableT, is_unhealthy: bool) -> None:
+    def _count(self, endpoint: WatchableT, is_unhealthy: bool, asked: float | None = None) -> None:
         member = self.member(endpoint)
         if not is_unhealthy:
             if member.health < 1.0:
@@ -238,7 +250,7 @@ class Watch(Generic[WatchableT]):
         eviction = self.rules.eviction
         if eviction is None:
             return
-        seconds = member.record.failed(self._clock(), eviction, member.health)
+        seconds = member.record.failed(self._clock(), eviction, member.health, asked)
         if seconds:
             self._events.endpoint_evicted(self._backend, endpoint.label, seconds)
             log.info("%s: endpoint %s is evicted for %g s", self._backend, endpoint.label, seconds)

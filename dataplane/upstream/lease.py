@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Endpoint, Pool
     from dataplane.upstream.endpoint import Lease as Lease  # noqa: PLC0414 (given on: kinds of backends know no endpoint)
     from dataplane.upstream.guards import Guard, Guards, Rules
+    from dataplane.upstream.health import Refused
     from dataplane.upstream.opening import Dials, Proxies
     from dataplane.upstream.outgoing import Finisher
     from dataplane.upstream.settings import Transport
@@ -288,11 +289,13 @@ def _other(endpoints: Sequence[Endpoint], tried: list[Endpoint], random: Callabl
     return chosen
 
 
-def answered(plan: BackendPlan, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None) -> None:
+def answered(
+    plan: BackendPlan, endpoint: Endpoint, head: ResponseHead, x: Exchange | None = None, refused: Refused | None = None
+) -> None:
     """`endpoint` of `plan` sent the head of a response: what that says of its health. `x`: the exchange that it is for,
-    if there is one."""
+    if there is one. `refused`: as `health.Watch.answered`."""
     if plan.guard is not None:
-        plan.guard.answered(endpoint, head, x)
+        plan.guard.answered(endpoint, head, x, refused)
     elif head.status >= 500 or endpoint.health != 1.0:
         balance.judge(endpoint, head.status < 500)
 

@@ -135,7 +135,6 @@ class Policy:
 
 
 _CALLS: Final = "gRPC callouts"
-_TOKENS: Final = "nothing counts tokens"
 
 POLICIES: Final[tuple[Policy, ...]] = (
     # Of requests: steps in their order, then settings that the proxy itself carries out.
@@ -190,10 +189,9 @@ POLICIES: Final[tuple[Policy, ...]] = (
     Policy(
         name="rate_limit",
         part=TRAFFIC,
-        does="limits how many requests pass",
+        does="limits how many requests, or tokens of models, pass",
         security=True,
         conditional=True,
-        waits=(Waits("local[].tokens", _TOKENS),),
     ),
     Policy(name="buffer", part=TRAFFIC, does="holds bodies until they are complete"),
     Policy(

@@ -188,6 +188,8 @@ class FakeConnector:
         self.upstreams: list[FakeUpstream] = []
         self.hold = False
         self.refuse = ""
+        self.refused: set[str] = set()
+        """Labels of endpoints to which connections fail."""
         self.proxies: Proxies | None = None
         self.of_clients: dict[Client, list[Pool]] = {}
         self.endpoints: set[Pool] = set()
@@ -282,8 +284,8 @@ class FakeConnector:
     def release(self) -> None:
         waiting, self.waiting = self.waiting, []
         for endpoint, done in waiting:
-            if self.refuse:
-                done(None, self.refuse)
+            if self.refuse or endpoint.label in self.refused:
+                done(None, self.refuse or "refused")
                 continue
             if isinstance(done, partial):
                 done(None, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -160,7 +161,7 @@ class Limited:
         answer = self.filter.request(x)
         assert answer is None or isinstance(answer, Reply)
         if tokens is not None and answer is None:
-            x.leave("llm.totalTokens", tokens)
+            x.leave("llm", {"totalTokens": tokens})
         if self.filter.end is not None:
             self.filter.end(x)
         return answer
@@ -413,11 +414,41 @@ def test_a_limit_of_tokens_beside_one_with_a_key() -> None:
     assert answer is not None and "local[0]" in answer.detail
 
 
+KEYED_TOKENS = traffic_pb2.LocalRateLimit(tokens=60, unit=traffic_pb2.UNIT_MINUTES, burst=40, key="request.path")
+
+
+def test_tokens_of_each_key_are_owed_by_that_key() -> None:
+    limited = Limited(KEYED_TOKENS)
+    assert limited.ask(160, "/a") is None
+    answer = limited.ask(path="/a")
+    assert answer is not None and b"retry-after: 61\r\nx-ratelimit-limit: 100\r\n" in answer.headers
+    assert limited.ask(10, "/b") is None and limited.ask(10, "/b") is None
+    limited.now += 60.9
+    assert limited.ask(path="/a") is not None
+    limited.now += 0.1
+    assert limited.ask(path="/a") is None
+
+
+def test_a_debt_of_a_key_outlives_the_time_in_which_its_bucket_fills() -> None:
+    """Others may take over a table whose buckets are all full: one that owes is not."""
+    limited = Limited(KEYED_TOKENS)
+    assert limited.ask(100 + 6000, "/a") is None  # 6000 seconds' worth more than there was
+    limited.now += 5000
+    for number in range(200):
+        other = Limited(buckets=limited.env.buckets)
+        other.now = limited.now
+        other.env = replace(other.env, origin=Origin(f"p{number}", "rate_limit", "r"))
+        limit = traffic_pb2.LocalRateLimit(tokens=1, unit=traffic_pb2.UNIT_HOURS, key="'x'")
+        other.build(traffic_pb2.RateLimit(local=[limit]))
+        assert other.ask(5) is None
+    assert limited.ask(path="/a") is not None
+
+
 @pytest.mark.parametrize(
     ("limit", "reason"),
     [
-        (traffic_pb2.LocalRateLimit(tokens=1, unit=traffic_pb2.UNIT_HOURS, key="1"), r"local\[1\].key: a key is of"),
         (traffic_pb2.LocalRateLimit(requests=1, unit=traffic_pb2.UNIT_HOURS, key="1 +"), r"local\[1\].key: "),
+        (traffic_pb2.LocalRateLimit(tokens=1, unit=traffic_pb2.UNIT_HOURS, key="nothing"), r"local\[1\].key: "),
     ],
 )
 def test_a_key_that_cannot_be_built_is_refused(limit: traffic_pb2.LocalRateLimit, reason: str) -> None:

@@ -133,9 +133,10 @@ def everything() -> Exchange:
     item = {"target": "t", "name": "n"}
     of_mcp = {"methodName": "tools/call", "sessionId": "5e", "tool": item, "prompt": item, "resource": item}
     exchange.leave("mcp", of_mcp)
-    names = ["operation", "provider", "requestModel", "responseModel", "dropped"]
+    names = ["operation", "provider", "requestModel", "responseModel", "dropped", "candidates"]
     counts = ["inputTokens", "outputTokens", "cachedInputTokens", "cacheCreationInputTokens", "reasoningTokens"]
     others = {"timeToFirstToken": 1_000_000, "timePerOutputToken": 1_000_000, "usageEstimated": True, "dropped": "n"}
+    others["cost"] = {"total": 0.5}
     exchange.leave("llm", {**dict.fromkeys(names, "x"), **dict.fromkeys(counts, 1), **others})
     exchange.asked_host, exchange.asked_target, exchange.peer, exchange.status = b"a.test", b"/a?b=c", "192.0.2.1", 503
     return exchange

@@ -113,6 +113,9 @@ NOT_HERE = (
     Row("*", "source .venv/bin/activate", "for shells of people; made by scripts/env"),
     Row("examples/identity/README.md", "curl -i http://100.100.1.2", "an address of the reader's private network"),
     Row("examples/identity/README.md", "sed", "writes the file that the test of the page writes with its own paths"),
+    Row("examples/telemetry/README.md", "otelcol", "a program of its own, which is not among the tools of the tests"),
+    Row("examples/telemetry/README.md", "prometheus", "its files are read by tests/rules/test_dashboards.py"),
+    Row("examples/telemetry/README.md", "curl", "the answer is the reader's own server's"),
     Row("docs/operations.md", "openssl rand", "makes a random text"),
     Row("docs/architecture.md", "python -m controlplane", "the name of the program, in a table of processes"),
 )
@@ -148,6 +151,7 @@ THEIRS = {
     "/tmp/identity.yaml": "made by the line before",
     "tools.yaml": "docs/mcp: the block of the page",
     "config.yaml": "the reader's file",
+    "gateway.yaml": "docs/llm/litellm.md: written by the command itself",
     "imported.yaml": "docs/mcp/file.md: written by the line before",
     "mcp.json": "the reader's file of a client",
     "request.yaml": "the reader's variables",

@@ -51,6 +51,7 @@ HOMES: Final = {
         (
             "dataplane/llm/*",
             "dataplane/backends/llm/*",
+            "dataplane/table/prices.py",
             "dataplane/filters/settings/backend_ai.py",
             "dataplane/telemetry/*_rows/llm.py",
         ),

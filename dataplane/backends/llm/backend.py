@@ -32,6 +32,8 @@ class Llm(Row):
         "dataplane.llm.translation",
         "dataplane.backends.terminating.terminator",
         "dataplane.backends.terminating.forwarding",
+        "dataplane.llm.candidates",
+        "dataplane.llm.refusals",
         "dataplane.backends.llm.forwarding",
         "dataplane.backends.llm.serving",
     )
@@ -49,7 +51,7 @@ class Llm(Row):
     def plan(self, message: ai_pb2.AiBackend, parts: Sequence[Part], policies: object) -> plans.AiPlan:
         from dataplane.llm import plans
 
-        return plans.AiPlan(tuple(plans.with_policies(parts)))
+        return plans.plan(tuple(plans.with_policies(parts)))
 
     def refusal(self, x: Exchange, reply: Reply) -> Reply:
         """In the shape of the API that the request's path is of, as the route's policies have it."""

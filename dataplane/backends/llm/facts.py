@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.llm import content
 from dataplane.llm.body import Malformed
+from dataplane.llm.prices import cost as of_tokens
+from dataplane.llm.prices import shown
 from dataplane.llm.usage import Usage
 from gatewright.cel.values import Duration
 
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
 
     from dataplane.llm.body import Body
     from dataplane.llm.heard import Heard
+    from dataplane.llm.prices import Prices, Rates
     from dataplane.llm.routes import Format
 
 VARIABLE: Final = "llm"
 PARAMS: Final = "llm.params"
+COST: Final = "llm.cost"
+RATES: Final = "llm.costRates"
 REQUEST: Final = "llmRequest"
 KEPT: Final = 16_384
 """Bytes of a request's body that is kept for `llm.prompt` and `llm.params` while an answer comes; of a larger one they
@@ -136,6 +141,41 @@ def add_estimate(facts: Facts, inputs: Callable[[], int], outputs: int) -> None:
     facts["outputTokens"] = max(outputs, facts.get("outputTokens") or 0)
     facts["totalTokens"] = facts["inputTokens"] + facts["outputTokens"]
     facts["usageEstimated"] = True
+
+
+class Money(dict[str, float]):
+    """`llm.cost` or `llm.costRates`, made when it is first asked for; empty: the model has no price."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[], dict[str, float]]) -> None:
+        super().__init__()
+        self._make: Callable[[], dict[str, float]] | None = make
+
+    def get(self, name: str, default: Any = None) -> Any:  # Any: as of `dict`
+        make, self._make = self._make, None
+        if make is not None:
+            self.update(make())
+        return super().get(name, default)
+
+
+def money(facts: Facts, prices: Prices, models: tuple[str, ...]) -> tuple[Money, Money]:
+    """What the tokens that are known by now cost, and the rates. `models`: as the provider calls it, the surest name
+    first."""
+
+    def rates() -> Rates | None:
+        return prices.rates(facts.get("provider", ""), models, facts.get("serviceTier", ""))
+
+    def cost() -> dict[str, float]:
+        found = rates()
+        parts = None if found is None else of_tokens(found, facts)
+        return {} if parts is None else {name: float(part) for name, part in parts.items()}
+
+    def of_model() -> dict[str, float]:
+        found = rates()
+        return {} if found is None else shown(found)
+
+    return Money(cost), Money(of_model)
 
 
 def add_stream(facts: Facts, heard: Heard) -> None:

@@ -10,24 +10,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm import credentials, facts, outcomes
+from dataplane.backends.llm.held import Try
 from dataplane.backends.terminating.forwarding import Forwarding, reply_of
+from dataplane.chain.calls import FOR_EVER, CallFailed
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN
-from dataplane.llm import content, errors, estimates, routes, usage
+from dataplane.llm import content, errors, estimates, prices, refusals, routes, usage
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.heard import Heard
 from dataplane.llm.providers import BEARER
 from dataplane.llm.routes import Format
 from dataplane.llm.streams import Watch
 from dataplane.telemetry.plan import log_of
+from dataplane.upstream.calls import Call
+from dataplane.upstream.health import Refused
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
     from dataplane.backends.llm.typing import LlmExchange
     from dataplane.backends.terminating.contract import Taker
-    from dataplane.chain.calls import CallFailed, CallRequest
+    from dataplane.chain.calls import CallRequest
     from dataplane.http.messages import ResponseHead
     from dataplane.llm.providers import Place
     from dataplane.llm.routes import RouteType
@@ -35,6 +39,9 @@ if TYPE_CHECKING:
 
 MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
+DRAIN_TIME: Final = 1.0
+"""Seconds that the rest of an answer is read that makes place for another candidate, so that its connection can be used
+again."""
 MAX_ASKED: Final = 262_144
 """Bytes of a request that passes as it is, of which a copy is read."""
 ESTIMATED: Final = 1_000
@@ -62,6 +69,12 @@ class Passing(Forwarding):
         credentials.placed(out, self._place)
         super()._finished(out)
 
+    def refused(self, head: ResponseHead) -> Refused | None:
+        """429 says that it takes no more, and may say until when."""
+        if head.status != refusals.TOO_MANY:
+            return None
+        return Refused(refusals.seconds(Head(head.block, head.low), self._x.context.wall_clock()))
+
     def broke(self, error: CallFailed) -> None:
         if self._is_passing:
             self.out.lost()
@@ -86,8 +99,8 @@ class Reading(Passing):
     """What the answer says is read: its usage, its model, when the first token came."""
 
     __slots__ = (
-        *("_form", "_has_token", "_heard", "_hides", "_inputs", "_is_left"),
-        *("_kept", "_kept_head", "_kept_size", "_watch"),
+        *("_event_by", "_form", "_has_token", "_heard", "_hides", "_inputs", "_is_left"),
+        *("_kept", "_kept_head", "_kept_size", "_try", "_watch"),
     )
     adds_events = True
     """A stream that breaks off gets an event which says so."""
@@ -104,6 +117,10 @@ class Reading(Passing):
         hides_usage: bool = False,
     ) -> None:
         super().__init__(out, plan, request, route, known, place)
+        self._try = out if isinstance(out, Try) else None
+        """None: there is nobody else to ask."""
+        self._event_by = FOR_EVER
+        """When the first content has to be there, if anybody else can be asked."""
         self._form = form
         self._hides = hides_usage
         self._watch: Watch | None = None
@@ -119,7 +136,66 @@ class Reading(Passing):
         self._kept: list[bytes] = []
         self._kept_size = 0
 
+    def go(self, head_within: float = FOR_EVER) -> None:
+        super().go(head_within)
+        seconds = self._x.policies.timeouts.backend_request
+        if seconds is not None:  # beside the backend's own, whichever is shorter
+            self.head_by = min(self.head_by, self.started + seconds)
+            self.calls.wake_at(self.head_by, self)
+
+    def within(self, seconds: float | None) -> None:
+        """The first content of a stream has to be there by then, where another candidate can be asked. None: it has
+        time."""
+        if seconds is not None and self._try is not None and not self.is_over:
+            self._event_by = self.started + seconds
+            self.calls.wake_at(self._event_by, self)
+
+    def wake(self, now: float) -> None:
+        super().wake(now)
+        if now >= self._event_by and not self.is_over and not self._has_token and self._try is not None:
+            self._event_by = FOR_EVER
+            if self._try.may_give_way():
+                self.calls.leases.failed(self.plan, self.endpoint)
+                self.fail(CallFailed("timeout", f"{self.where()} sent no content in time"))
+
     def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        if self._try is not None and self._try.gives_way(str(head.status), head.status, head):
+            self._leave()
+        else:
+            self.accepted(head, first, end)
+
+    def _leave(self) -> None:
+        """Another candidate takes the place of this answer, which goes on for nobody for a moment."""
+        assert self._try is not None  # it gives way
+        up, self.up = self.up, None
+        self._let_go_of_stream()
+        self._end()
+        sleeper = None if up is None else up.discard()
+        if sleeper is not None:
+            self.calls.wake_at(self.calls.clock() + DRAIN_TIME, sleeper)
+        self._try.proceed()
+
+    def _let_go_of_stream(self) -> None:
+        """It is counted among the tries that failed, and nothing of it is kept."""
+        self._is_counted = True
+        if self._heard is not None:
+            self._x.context.room.free(self._heard.beyond_sample)
+
+    def over(self) -> None:
+        super().over()
+        if self._try is not None:
+            head = self.head_of_answer
+            outcome = self.failure or ("" if head is None else str(head.status))
+            self._try.tries.note(self._try.name, outcome, self.calls.clock() - self.started)
+            self._facts["candidates"] = self._try.tries.text
+
+    def streams(self) -> None:
+        """The answer is a stream, nothing of which is content yet."""
+        if self._try is not None:
+            self._try.holds = self._try.may_give_way()
+
+    def accepted(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        """The answer with this head is the one that the client gets, or the beginning of a stream that may be."""
         self._forget()
         if head.status >= ERROR:
             super().answered(head, first, end)
@@ -128,10 +204,11 @@ class Reading(Passing):
         if lines.get(b"content-encoding") is not None:
             super().answered(head, first, end)  # it was not asked for, and cannot be read
         elif is_stream(lines):
+            self.streams()
             self._watch = Watch(self._form, self._hides)
             self._hear(self._form)
             super().answered(_without_length(head) if self.adds_events else head, self._watched(first), False)
-            if end:
+            if not self._watched_fails(False) and end:
                 self.upstream_content(b"", True)
         elif head.length <= MAX_ANSWER:
             self._kept_head = head
@@ -146,9 +223,27 @@ class Reading(Passing):
             super().upstream_content(data, end)
         else:
             data = self._watched(data)
+            if self._watched_fails(end):
+                return
             if end:
                 data += self._watch.end() + self._ending(self._watch)
             super().upstream_content(data, end)
+
+    def _watched_fails(self, end: bool) -> bool:
+        watch = self._watch
+        assert watch is not None
+        if end:
+            self.up = None
+        why = watch.failed or ("the stream ended before its first content" if end and not watch.is_complete else "")
+        return self.fails_early(why)
+
+    def fails_early(self, why: str) -> bool:
+        """Whether a stream makes place for another candidate, which failed before its first content; "": it did not.
+        If so, it does not go on."""
+        if not why or self._try is None or self._has_token or self.is_over or not self._try.may_give_way():
+            return False
+        self.fail(CallFailed("lost", f"{self.where()}: {why}"))
+        return True
 
     def upstream_trailers(self, lines: bytes) -> None:
         if self._kept_head is not None:
@@ -173,6 +268,7 @@ class Reading(Passing):
         data = b"".join(self._kept)
         self._let_go()
         if end:
+            self.up = None
             self._kept_whole(head, data)
         else:
             self._kept_part(head, data)
@@ -198,6 +294,7 @@ class Reading(Passing):
         report = usage.of_answer(self._form, answer)
         self._note(report.usage, report.model, report.tier)
         self._said(self._form, answer)
+        self._price()
 
     def _said(self, form: Format, answer: Any) -> None:  # Any: JSON of a provider
         """For who asks what the answer says. Where guards judge it, they leave what is left of it."""
@@ -244,7 +341,16 @@ class Reading(Passing):
             if not self.out.is_judged:  # as `_said`
                 facts.add_stream(self._facts, self._heard)
             self._x.context.room.free(self._heard.beyond_sample)
+        self._price()
         super()._count()
+
+    def _price(self) -> None:
+        """What is known of the tokens by now has a cost."""
+        models = tuple(filter(None, (self._facts.get("responseModel"), self._facts.get("sentModel"))))
+        cost, rates = facts.money(self._facts, self._x.table.prices or prices.catalogue(), models)
+        self._facts["cost"] = cost
+        self._x.leave(facts.COST, cost)
+        self._x.leave(facts.RATES, rates)
 
     def _has_usage(self) -> bool:
         """The provider has reported all that it will."""
@@ -268,6 +374,8 @@ class Reading(Passing):
             seconds = self.calls.clock() - self.started
             self._facts["timeToFirstToken"] = facts.seconds(seconds)
             outcomes.first_token(self._x, self._route, self._facts, seconds)
+            if self._try is not None:
+                self._try.open()
 
     def _ending(self, watch: Watch) -> bytes:
         """What the client gets behind a stream that ended before its format's end."""
@@ -296,6 +404,13 @@ class Reading(Passing):
             self.out.lost()
 
     def fail(self, error: CallFailed) -> None:
+        if not self.is_over and self._try is not None and self._try.gives_way(error.cause):
+            self._kept_head = None
+            self._let_go()
+            self._let_go_of_stream()
+            Call.fail(self, error)
+            self._try.proceed()
+            return
         is_held, self._kept_head = self._kept_head is not None, None
         self._let_go()
         super().fail(error)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm import facts as known_facts
 from dataplane.llm.routes import Format
-from dataplane.telemetry.metric_rows.llm import DURATION, FIRST_TOKEN, PER_TOKEN, TOKENS
+from dataplane.telemetry.metric_rows.llm import COST, DURATION, FIRST_TOKEN, NANO, PER_TOKEN, TOKENS, UNPRICED
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
@@ -32,6 +32,10 @@ TYPES: Final = (
     ("reasoning", "reasoningTokens"),
 )
 """Kinds of tokens, and the variables that count them. The last three are parts of the others."""
+
+
+MOST_USD: Final = 10_000
+"""Of one call that are counted: a number of tokens is whatever a provider says."""
 
 
 def operation(route: RouteType) -> str:
@@ -78,6 +82,7 @@ def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float, trace
             metrics.observe(metrics.labelled(PER_TOKEN, of_call, extra), each)
 
     x.context.recorder.measure(x, note)
+    _record_cost(x, facts, labels)
 
 
 def _about(labels: tuple[str, str, str, str], facts: Facts) -> tuple[str, tuple[tuple[str, Any], ...]]:
@@ -88,3 +93,13 @@ def _about(labels: tuple[str, str, str, str], facts: Facts) -> tuple[str, tuple[
         if (count := _known(facts, key)) is not None:
             found.append((name, count))
     return f"{labels[0]} {labels[2]}".rstrip(), tuple(found)
+
+
+def _record_cost(x: LlmExchange, facts: Facts, labels: tuple[str, str, str, str]) -> None:
+    cost = facts.get("cost")
+    total = None if cost is None else cost.get("total")
+    if total is not None:
+        x.context.recorder.add_for(x, COST, round(min(total, MOST_USD) * NANO), *labels)
+    elif facts.get("totalTokens"):
+        _, provider, asked, answered = labels
+        x.context.recorder.count(UNPRICED, provider, answered or asked)

@@ -1,7 +1,7 @@
 """A request to LLM providers: which API it calls, whom it goes to, what becomes of its body.
 
-The provider is chosen when the head is here, since its policies say what the request is. A request that is read is
-taken whole; one that passes as it is goes on as it comes.
+The first candidate is chosen when the head is here, since its policies say what the request is. A request that is read
+is taken whole, and is read anew for each candidate (`trying`); one that passes as it is goes on as it comes, to one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from dataplane.backends.llm import facts, guarding, heads, models, outcomes
+from dataplane.backends.llm import facts, guarding, heads, held, models, outcomes
 from dataplane.backends.llm.forwarding import Detecting, Passing, Reading
 from dataplane.backends.llm.translating import Translating
-from dataplane.backends.llm.visit import Visit, of_route
+from dataplane.backends.llm.trying import Tries
 from dataplane.backends.terminating.terminator import Terminator
-from dataplane.chain.calls import CallFailed, CallRequest
+from dataplane.chain.calls import CallRequest
 from dataplane.chain.expressions import body_value
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
@@ -29,15 +29,14 @@ from dataplane.llm.chat import Asked
 from dataplane.llm.routes import Format, RouteType, Way
 from dataplane.llm.shaping import MODEL, Given, shape
 from dataplane.llm.texts import FIELDS
-from dataplane.upstream.parts import plan_of
 from gatewright.cel.errors import CelError
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.typing import LlmExchange
+    from dataplane.backends.llm.visit import Visit
     from dataplane.backends.terminating.contract import Served
     from dataplane.chain.reply import Reply
-    from dataplane.llm.plans import AiPlan, ProviderPlan
-    from dataplane.table.plans import BackendPlan
+    from dataplane.llm.plans import AiPlan
     from gatewright.cel.program import Program
 
 STREAM_OPTIONS: Final = "stream_options"
@@ -47,53 +46,23 @@ _READ: Final = ("model", "stream")
 
 
 def begun(x: LlmExchange, providers: AiPlan) -> Terminator:
-    part, plan, failed = _chosen(x, providers)
-    policies = part.policies.over(of_route(x))
-    visit = Visit(x, providers, part, plan, failed, policies, policies.policy.routes.of(x.path))
-
-    def serve(out: Terminator) -> Served:
-        if policies.refused:
-            return replace(visit.refused("PolicyUnusable"), detail=policies.refused)
-        if visit.route not in FIELDS:
-            guarding.pass_unjudged(visit)
-        try:
-            return WAYS[visit.route](visit, out)
-        except Malformed as error:
-            return visit.refused("LlmBadRequest", str(error), error.field)
-
-    return Terminator(x, serve, takes_whole=isinstance(visit.route, Format))
+    tries = Tries(x, providers, _serve)
+    takes_whole = isinstance(tries.visit.route, Format)
+    if takes_whole:
+        tries.take_over()
+    return Terminator(x, tries.begin, takes_whole=takes_whole)
 
 
-def _chosen(x: LlmExchange, providers: AiPlan) -> tuple[ProviderPlan, BackendPlan | None, str]:
-    """The first provider, by priority, that is healthy; else the first to which anything may be sent; else the first
-    one, with why nothing may."""
-    fallback, problems = None, []
-    for part in providers.providers:
-        try:
-            plan: BackendPlan = plan_of(x.table, part, x.policies, x.context.calls.leases)
-        except CallFailed as error:
-            problems.append(str(error))
-            continue
-        if plan.refused or not (plan.host or plan.endpoints):
-            problems.append(f"{plan.key}: {plan.refused or 'it has no endpoints'}")
-        elif _is_healthy(x, plan):
-            return part, plan, ""
-        else:
-            fallback = fallback or (part, plan, "")
-    return fallback or (providers.providers[0], None, "; ".join(problems))
-
-
-def _is_healthy(x: LlmExchange, plan: BackendPlan) -> bool:
-    """Whether an endpoint of it is not evicted, as far as its endpoints are known."""
-    if plan.rules is None:
-        return True
-    leases = x.context.calls.leases
-    found = plan.endpoints or leases.resolve(plan, _nothing) or ()
-    return not found or leases.guard(plan, plan.rules).has_usable(found)
-
-
-def _nothing() -> None:
-    """Nobody waits for the name here: the call resolves it."""
+def _serve(visit: Visit, out: Terminator) -> Served:
+    """One candidate. None: it is asked."""
+    if visit.policies.refused:
+        return replace(visit.refused("PolicyUnusable"), detail=visit.policies.refused)
+    if visit.route not in FIELDS:
+        guarding.pass_unjudged(visit)
+    try:
+        return WAYS[visit.route](visit, out)
+    except Malformed as error:
+        return visit.refused("LlmBadRequest", str(error), error.field)
 
 
 # --- what is read
@@ -106,11 +75,13 @@ def _read(visit: Visit, out: Terminator) -> Served:
     refused = _unfit(visit, out, form)
     if refused is not None:
         return refused
-    body = Body(out.whole_body or b"")
+    body = Body(visit.tries.body)
     for name in _READ:
         _require_once(body, name)
     provider = visit.part.provider
     known, params = facts.of_request(form, body, provider.row.system)
+    if visit.tries.text:
+        known["candidates"] = visit.tries.text
     x.leave(facts.VARIABLE, known)
     x.leave(facts.PARAMS, params)
     policy = visit.policies.policy
@@ -123,6 +94,7 @@ def _read(visit: Visit, out: Terminator) -> Served:
     if not model and form is not Format.RERANK:
         return visit.refused("LlmBadRequest", "model: must be set", MODEL)
     known.setdefault("requestModel", model or "")
+    known["sentModel"] = model or ""
     sent = partial(_sent, visit, out, form, body, model or "", known)
     guards = guarding.of_form(policy.guards.request, form)
     if guards:
@@ -145,7 +117,7 @@ def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, k
     target = provider.paths[form].of(model, x.query)
     head = heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers))
     call = Reading(
-        guarding.taker(visit, out, form, known),
+        held.taker(guarding.taker(visit, out, form, known), visit.tries),
         visit.plan,
         CallRequest(x.method, target, headers=head),
         visit.route,
@@ -154,8 +126,14 @@ def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, k
         form,
         hides_usage,
     )
-    call.go()
+    _asked(visit, call, known)
     return None
+
+
+def _asked(visit: Visit, call: Reading, known: facts.Facts) -> None:
+    call.go()
+    if known["streaming"]:
+        call.within(visit.policies.policy.first_event_timeout)
 
 
 def _translated(visit: Visit, out: Terminator, form: Format, body: bytes, known: facts.Facts) -> Reply | None:
@@ -171,8 +149,8 @@ def _translated(visit: Visit, out: Terminator, form: Format, body: bytes, known:
     head = heads.lines(Head(out.block), provider.family(made.target), made.target, bool(visit.plan.finishers))
     asked = Asked(made.talk, f"{_PREFIXES[form]}{token_hex(12)}", int(x.context.wall_clock()))
     request = CallRequest(x.method, target, headers=head)
-    taker = guarding.taker(visit, out, form, known)
-    Translating(taker, visit.plan, request, made, known, provider.place(made.target), asked).go()
+    taker = held.taker(guarding.taker(visit, out, form, known), visit.tries)
+    _asked(visit, Translating(taker, visit.plan, request, made, known, provider.place(made.target), asked), known)
     return None
 
 

@@ -33,7 +33,7 @@ _NO_TOKEN: Final = (Began, PartEnded, Stopped, Failed)
 class Translating(Reading):
     """The answer is read whole; a stream as it comes."""
 
-    __slots__ = ("_asked", "_is_settled", "_made", "_stream", "_usage")
+    __slots__ = ("_asked", "_failed", "_is_settled", "_made", "_stream", "_usage")
 
     def __init__(
         self,
@@ -52,13 +52,16 @@ class Translating(Reading):
         self._stream: Stream | None = None
         self._usage = usage.NO_USAGE
         self._is_settled = False
+        self._failed = ""
+        """What the stream failed with."""
 
-    def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
+    def accepted(self, head: ResponseHead, first: bytes, end: bool) -> None:
         self._forget()
         lines = Head(head.block, head.low)
         if lines.get(b"content-encoding") is not None:
             self._unusable(head, "the answer is compressed, which was not asked for")
         elif head.status < ERROR and is_stream(lines):
+            self.streams()
             self._stream = translation.Stream(self._made, self._asked)
             self._hear(self._made.source)
             Forwarding.answered(self, _head(head, EVENTS, UNKNOWN), b"", False)
@@ -80,6 +83,7 @@ class Translating(Reading):
                 return
             self._note(found.usage, found.model, found.tier)
             self._said(self._made.source, usage.parsed(body))
+            self._price()
         Forwarding.answered(self, _head(head, errors.JSON, len(body)), body, True)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:
@@ -97,7 +101,10 @@ class Translating(Reading):
             return
         given = self._given(*self._stream.feed(data)) if data else b""
         if end:
+            self.up = None
             given += self._given(*self._stream.end())
+        if self.fails_early(self._failed):
+            return
         if given or end:
             Forwarding.upstream_content(self, given, end)
 
@@ -118,7 +125,7 @@ class Translating(Reading):
                 self._is_settled = True
                 self._note(each.usage.over(self._usage), "", each.tier)
             elif isinstance(each, Failed):
-                self._x.detail = each.failure.message
+                self._x.detail = self._failed = each.failure.message
         self._listen(data, self._has_token)
         return data
 

@@ -9,6 +9,7 @@ from dataplane.backends.terminating.contract import Routed, Services
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dataplane.http.heads import Head
     from dataplane.table.plans import BackendPlan, RoutePolicies
     from dataplane.table.table import Table
     from dataplane.telemetry.requests import Recorder
@@ -20,7 +21,14 @@ class LlmServices(Services, Protocol):
 
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
+    random: Callable[[], float]
     recorder: Recorder
+
+
+class Keeps(Protocol):
+    """The content of a request, for another try (`proxy/attempt/replay.BodyCopy`)."""
+
+    def no_more_tries(self) -> None: ...
 
 
 class LlmExchange(Routed, Protocol):
@@ -41,6 +49,11 @@ class LlmExchange(Routed, Protocol):
     reason: str
     detail: str
     measures: object
+    status: int
+    response: Head | None
+    retries: object | None
+    body_copy: Keeps | None
+    attempt_deadline: float
     attributes: dict[str, object] | None
 
     def leave(self, path: str, value: object) -> None: ...

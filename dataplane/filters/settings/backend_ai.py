@@ -53,6 +53,7 @@ def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
         _guards(config),
         tuple(sorted(config.model_aliases)),
         drops=config.unsupported_fields == ai_pb2.AI_UNSUPPORTED_FIELDS_DROP,
+        first_event_timeout=config.first_event_timeout_ms / 1000 if config.HasField("first_event_timeout_ms") else None,
     )
 
 

@@ -24,6 +24,13 @@ def _of_call(name: str) -> Value:
     return value
 
 
+def _cost(x: Exchange, took: float) -> str | None:
+    values: Any = None if x.attributes is None else x.attributes.get("llm")  # as above
+    cost = None if values is None else values.get("cost")
+    total = None if cost is None else cost.get("total")
+    return None if total is None else f"{total:.9f}".rstrip("0").rstrip(".")
+
+
 def _milliseconds(name: str) -> Value:
     def value(x: Exchange, took: float) -> int | None:
         found = _of_call(name)(x, took)
@@ -85,6 +92,18 @@ GROUP: Final = Group(
             "fields of the request that the provider's API cannot carry",
             _of_call("dropped"),
             attribute=f"{OWN}llm.dropped",
+        ),
+        Field(
+            "llm.cost_usd",
+            "what the call cost; absent where its model has no price",
+            _cost,
+            attribute=f"{OWN}llm.cost_usd",
+        ),
+        Field(
+            "llm.candidates",
+            "providers that were asked, each with what came of it and milliseconds",
+            _of_call("candidates"),
+            attribute=f"{OWN}llm.candidates",
         ),
     ),
     answers=("llm.completion", "llm.toolCalls"),

@@ -13,6 +13,10 @@ FIRST_TOKEN: Final = "gen_ai_server_time_to_first_token_seconds"
 PER_TOKEN: Final = "gen_ai_server_time_per_output_token_seconds"
 GUARDS: Final = "llm_guard_checks_total"
 UNGUARDED: Final = "llm_unguarded_requests_total"
+FAILED_TRIES: Final = "llm_failed_tries_total"
+COST: Final = "llm_cost_usd_total"
+UNPRICED: Final = "llm_unpriced_requests_total"
+NANO: Final = 1_000_000_000
 _LABELS: Final = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 
 ROWS: Final = (
@@ -52,5 +56,28 @@ ROWS: Final = (
         "Requests that no guard has judged on routes with guards, by route type",
         ("route_type",),
         16,
+    ),
+    Metric(
+        COST,
+        "counter",
+        "What calls of LLMs cost, in USD, by prices of the configuration and of the proxy's catalogue",
+        (*_LABELS, "gen_ai_response_model"),
+        256,
+        per_unit=NANO,
+        per_request=True,
+    ),
+    Metric(
+        UNPRICED,
+        "counter",
+        "Calls of LLMs with tokens and without a cost: their model has no price",
+        ("gen_ai_provider_name", "gen_ai_response_model"),
+        64,
+    ),
+    Metric(
+        FAILED_TRIES,
+        "counter",
+        "Tries at LLM providers that failed, after which another one was asked, by what they came to",
+        ("provider", "outcome"),
+        128,
     ),
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dataplane.http.messages import Peer, ResponseHead
     from dataplane.upstream.calls.stepped import Answering
     from dataplane.upstream.endpoint import Endpoint
+    from dataplane.upstream.health import Refused
     from dataplane.upstream.limits import Tally
     from dataplane.variables import Services
 
@@ -252,7 +253,7 @@ class Sending(ABC):
             self.up = None
         assert self.endpoint is not None  # it was sent there
         balance.observe(self.endpoint, self.calls.clock() - self.started)
-        lease.answered(self.plan, self.endpoint, head)
+        lease.answered(self.plan, self.endpoint, head, None, self.refused(head))
         if head.status == SWITCHING:
             self.switched(head, first, end)
             return
@@ -260,6 +261,10 @@ class Sending(ABC):
         if self.whole_by != _NEVER and self.whole_by > self.head_by:
             self.calls.wake_at(self.whole_by, self)
         self.answered(head, first, end)
+
+    def refused(self, head: ResponseHead) -> Refused | None:
+        """Whether the endpoint takes no more requests, by this answer, for who knows what it means."""
+        return None
 
     def switched(self, head: ResponseHead, first: bytes, end: bool) -> None:
         """A 101, which is an answer for who asks for one alone."""

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatewright.api.backend.prompt_guard import AIPromptGuard
 from gatewright.api.schema.cel_field import RequestExpression
-from gatewright.api.schema.fields import Boolean, Integer, Json, ShortString
+from gatewright.api.schema.fields import Boolean, Integer, Json, PositiveDuration, ShortString
 from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.traffic.authorization import Authorization
 
@@ -108,3 +108,6 @@ class BackendAI(RuledModel):
     unsupported_fields: Literal["Reject", "Drop"] | None = None
     """Whether fields of a request that the provider's API cannot carry are refused with 400, or left out. What is
     harmless is left out by both. Default is Reject. Gatewright extension."""
+    first_event_timeout: PositiveDuration | None = None
+    """How long a provider has until the first content of a stream, when another one can be asked. Default is no
+    limit. Gatewright extension."""

@@ -22,6 +22,7 @@ from gatewright.api.generate.shapes import (
     Flag,
     Free,
     Items,
+    Money,
     Part,
     Quantity,
     Shape,
@@ -32,6 +33,7 @@ from gatewright.api.generate.shapes import (
     fields_of,
 )
 from gatewright.api.objects.kinds import KINDS
+from gatewright.api.schema.fields import PRICE_PATTERN
 from gatewright.api.schema.metadata import KubeObject, ObjectMeta
 from gatewright.api.schema.names import API_VERSION, OUR_KINDS, VERSION
 from gatewright.api.standalone.file import StandaloneFile
@@ -170,6 +172,8 @@ def _scalar(shape: Shape) -> Node:
                 "maxLength": sizes.MAX_LENGTH,
                 "pattern": sizes.PATTERN,
             }
+        case Money():
+            return {"type": ["number", "string"], "minimum": 0, "pattern": f"^{PRICE_PATTERN}$"}
         case Quantity():
             return {"type": ["integer", "string"]}
         case Free():

@@ -23,6 +23,7 @@ from gatewright.api.generate.shapes import (
     Flag,
     Free,
     Items,
+    Money,
     Part,
     Quantity,
     Shape,
@@ -198,6 +199,7 @@ _SCALARS: Final[dict[type, str]] = {
     Whole: "integer",
     Flag: "boolean",
     Size: "size",
+    Money: "price",
     Quantity: "quantity",
     Free: "any JSON",
 }

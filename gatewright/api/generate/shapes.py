@@ -65,6 +65,11 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
+class Money:
+    """A price."""
+
+
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """A Kubernetes quantity, as in a Pod's resources."""
 
@@ -100,7 +105,7 @@ class Part:
     model: type[BaseModel]
 
 
-Shape: TypeAlias = Text | Whole | Flag | Choice | Size | Quantity | Free | Items | Table | Part
+Shape: TypeAlias = Text | Whole | Flag | Choice | Size | Money | Quantity | Free | Items | Table | Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,7 @@ def _union(options: list[Any]) -> Shape:
 _VALIDATORS: Final[dict[Callable[..., Any], Callable[[Any], Shape]]] = {
     fields._at_least_a_millisecond: lambda shape: _with(shape, positive=True),
     fields._is_byte_size: lambda _: Size(),
+    fields._is_price: lambda _: Money(),
 }
 
 

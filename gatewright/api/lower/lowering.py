@@ -324,6 +324,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("ExtAuth", "failure_mode"): lambda auth: None if getattr(auth, CONDITIONAL, None) else auth.failure_mode,
     ("ExtAuthBody", "max_size"): _bytes("max_size"),
     ("ExtAuthCache", "max_entries"): _count("max_entries"),
+    ("BackendAi", "first_event_timeout_ms"): _milliseconds("first_event_timeout"),
     ("RemoteJwks", "backend"): _nothing,
     ("RemoteJwks", "cache_duration_ms"): _milliseconds("cache_duration"),
     ("BackendTcp", "connect_timeout_ms"): _milliseconds("connect_timeout"),

@@ -5,6 +5,9 @@ Used by all models. Numbers and booleans are strict: the API server takes no "80
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+from math import isfinite
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, Strict
@@ -71,6 +74,20 @@ def _is_byte_size(value: Any) -> int | str:
     raise PydanticCustomError("byte_size", "must be a size of at most 4294967295 bytes such as 16384, 16Ki, 2M or 2mb")
 
 
+def _is_price(value: Any) -> str:
+    """As decimal text: what was written without quotes is a float by now."""
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        text = format(Decimal(repr(value)), "f") if isinstance(value, float) and isfinite(value) else str(value)
+        if re.fullmatch(PRICE_PATTERN, text):
+            return text
+    raise PydanticCustomError(
+        "price", "must be a price such as 2.50: at least 0, up to 9 digits before the point and 12 behind it"
+    )
+
+
+PRICE_PATTERN: Final = r"[0-9]{1,9}(\.[0-9]{1,12})?"
+Price = Annotated[str, PlainValidator(_is_price)]
+"""USD, decimal, as a number or a text."""
 Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
 Group = Annotated[str, Field(max_length=253, pattern=GROUP_PATTERN)]
 Kind = Annotated[str, Field(min_length=1, max_length=63, pattern=KIND_PATTERN)]

@@ -12,6 +12,7 @@ from pydantic import Field, StringConstraints
 from gatewright.api.schema.fields import GATEWAY_NAME_PATTERN, SESSION_KEY_PATTERN, Integer
 from gatewright.api.schema.model import Model, unique
 from gatewright.api.schema.targets import HostText, NetworkText, PageText
+from gatewright.api.standalone.prices import Prices
 
 
 class Logging(Model):
@@ -65,3 +66,5 @@ class Config(Model):
     """The control plane beside the file."""
     dynamic_forward_proxy: DynamicForwardProxy | None = None
     """Where dynamic forward proxies may lead."""
+    prices: Prices | None = None
+    """What models of LLM providers cost. Unlike the others it is read again when it changes. Gatewright extension."""

@@ -16,6 +16,7 @@ from gatewright.api.checks.certificates import CERTIFICATE, KEY, authorities_pro
 from gatewright.api.frontend.http import FrontendHTTP
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway import ListenerTLS
+from gatewright.api.standalone import prices
 from gatewright.api.standalone.backend_resources import NAMESPACE, FileBackends, StdioServer
 from gatewright.api.standalone.contents import CONTENTS
 from gatewright.api.standalone.file import FileTcpRoute, PlacedListener, PlacedRoute, PlacedStreamRoute, StandaloneFile
@@ -53,6 +54,7 @@ _MODES: Final = {
 Resolve = Callable[[Content], bytes]
 """The text of a content. Raises `Unreadable`."""
 
+_PRICES_KEY: Final = "prices/config"
 _GATEWAY_KEY: Final = f"gateway/{NAMESPACE}/{GATEWAY}"
 _GATEWAY_REF: Final = policy_pb2.ObjectRef(kind="Gateway", namespace=NAMESPACE, name=GATEWAY)
 
@@ -98,7 +100,27 @@ class Resources:
             *(resource(key, secret=message) for key, message in self._secrets.items()),
             *policies,
             *routes,
+            *self._prices(),
         ]
+
+    def _prices(self) -> Iterator[resource_pb2.Resource]:
+        wanted = self._content.config.prices
+        if wanted is None:
+            return
+        found = dict(self._prices_of_file(wanted)) | dict(wanted.models or {})
+        self.places[_PRICES_KEY] = ("config", "prices")
+        yield resource(_PRICES_KEY, prices=prices.message(found))
+
+    def _prices_of_file(self, wanted: prices.Prices) -> Mapping[str, prices.ModelPrices]:
+        content = wanted.content
+        if content is None or self._resolve is None:
+            return {}
+        try:
+            return prices.read(self._resolve(content).decode())
+        except (Unreadable, ValueError) as error:
+            why = str(error) if isinstance(error, Unreadable) else f'"{wanted.file}": {error}'
+            self.problems.append((("config", "prices", "file"), why))
+            return {}
 
     def _places(self) -> Iterator[resource_pb2.Resource]:
         yield resource(_GATEWAY_KEY, gateway=gateway_pb2.Gateway(namespace=NAMESPACE, name=GATEWAY))

@@ -10,7 +10,7 @@ from gatewright.api.schema.cel_field import Cost, RequestKey, RequestNumber, Req
 from gatewright.api.schema.fields import FailureMode, Integer, ShortString, TinyString
 from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.references import PolicyBackendReference
-from gatewright.api.schema.rules import exactly_one, not_both
+from gatewright.api.schema.rules import exactly_one
 from gatewright.api.traffic.conditional import ITEMS, ConditionalItem, OrConditional, rules_of_conditional
 
 _ITEMS = Field(min_length=1, max_length=16)
@@ -30,12 +30,9 @@ class LocalRateLimit(RuledModel):
     """How much more than the rate may be used within a short time."""
     key: RequestKey | None = None
     """Gatewright extension. An expression: each of its values has this limit for itself, for example source.address.
-    Requests for which it has no value share one. Of `requests` alone."""
+    Requests for which it has no value share one."""
 
-    cel_rules = (
-        exactly_one("requests", "tokens"),
-        not_both("tokens", "key", "key must be absent when tokens is set: a key is of requests alone"),
-    )
+    cel_rules = (exactly_one("requests", "tokens"),)
 
 
 class RateLimitEntry(Model):

@@ -116,7 +116,7 @@ AI_PROVIDER_KIND_AZURE_FOUNDRY: AiProviderKind
 AI_PROVIDER_KIND_CUSTOM: AiProviderKind
 
 class BackendAi(_message.Message):
-    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields", "prompt_guard")
+    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields", "first_event_timeout_ms", "prompt_guard")
     class ModelAliasesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -139,6 +139,7 @@ class BackendAi(_message.Message):
     ROUTES_FIELD_NUMBER: _ClassVar[int]
     AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
     UNSUPPORTED_FIELDS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_EVENT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_GUARD_FIELD_NUMBER: _ClassVar[int]
     prompt: AiPrompt
     defaults: _containers.RepeatedCompositeFieldContainer[AiField]
@@ -148,8 +149,9 @@ class BackendAi(_message.Message):
     routes: _containers.ScalarMap[str, AiRouteType]
     authorization: _traffic_pb2.Authorization
     unsupported_fields: AiUnsupportedFields
+    first_event_timeout_ms: int
     prompt_guard: AiPromptGuard
-    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ..., prompt_guard: _Optional[_Union[AiPromptGuard, _Mapping]] = ...) -> None: ...
+    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ..., first_event_timeout_ms: _Optional[int] = ..., prompt_guard: _Optional[_Union[AiPromptGuard, _Mapping]] = ...) -> None: ...
 
 class AiPromptGuard(_message.Message):
     __slots__ = ("request", "response", "hold_back")
@@ -284,6 +286,47 @@ class AiTransformation(_message.Message):
     field: str
     expression: str
     def __init__(self, field: _Optional[str] = ..., expression: _Optional[str] = ...) -> None: ...
+
+class Prices(_message.Message):
+    __slots__ = ("models",)
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    models: _containers.RepeatedCompositeFieldContainer[ModelPrices]
+    def __init__(self, models: _Optional[_Iterable[_Union[ModelPrices, _Mapping]]] = ...) -> None: ...
+
+class ModelPrices(_message.Message):
+    __slots__ = ("model", "prices", "tiers")
+    class TiersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: TokenPrices
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TokenPrices, _Mapping]] = ...) -> None: ...
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
+    TIERS_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    prices: TokenPrices
+    tiers: _containers.MessageMap[str, TokenPrices]
+    def __init__(self, model: _Optional[str] = ..., prices: _Optional[_Union[TokenPrices, _Mapping]] = ..., tiers: _Optional[_Mapping[str, TokenPrices]] = ...) -> None: ...
+
+class TokenPrices(_message.Message):
+    __slots__ = ("input", "output", "cache_read", "cache_write", "reasoning", "input_audio", "output_audio")
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    CACHE_READ_FIELD_NUMBER: _ClassVar[int]
+    CACHE_WRITE_FIELD_NUMBER: _ClassVar[int]
+    REASONING_FIELD_NUMBER: _ClassVar[int]
+    INPUT_AUDIO_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_AUDIO_FIELD_NUMBER: _ClassVar[int]
+    input: str
+    output: str
+    cache_read: str
+    cache_write: str
+    reasoning: str
+    input_audio: str
+    output_audio: str
+    def __init__(self, input: _Optional[str] = ..., output: _Optional[str] = ..., cache_read: _Optional[str] = ..., cache_write: _Optional[str] = ..., reasoning: _Optional[str] = ..., input_audio: _Optional[str] = ..., output_audio: _Optional[str] = ...) -> None: ...
 
 class AiBackend(_message.Message):
     __slots__ = ("groups",)

@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from gatewright.wire.v1 import ai_pb2 as gatewright_dot_wire_dot_v1_dot_ai__pb2
 from gatewright.wire.v1 import backend_pb2 as gatewright_dot_wire_dot_v1_dot_backend__pb2
 from gatewright.wire.v1 import bind_pb2 as gatewright_dot_wire_dot_v1_dot_bind__pb2
 from gatewright.wire.v1 import gateway_pb2 as gatewright_dot_wire_dot_v1_dot_gateway__pb2
@@ -31,13 +32,13 @@ from gatewright.wire.v1 import route_pb2 as gatewright_dot_wire_dot_v1_dot_route
 from gatewright.wire.v1 import secret_pb2 as gatewright_dot_wire_dot_v1_dot_secret__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gatewright/wire/v1/resource.proto\x12\x12gatewright.wire.v1\x1a gatewright/wire/v1/backend.proto\x1a\x1dgatewright/wire/v1/bind.proto\x1a gatewright/wire/v1/gateway.proto\x1a!gatewright/wire/v1/listener.proto\x1a\x1fgatewright/wire/v1/policy.proto\x1a\x1egatewright/wire/v1/route.proto\x1a\x1fgatewright/wire/v1/secret.proto\"\xdf\x03\n\x08Resource\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0cmin_revision\x18\x02 \x01(\r\x12.\n\x07gateway\x18\n \x01(\x0b\x32\x1b.gatewright.wire.v1.GatewayH\x00\x12(\n\x04\x62ind\x18\x0b \x01(\x0b\x32\x18.gatewright.wire.v1.BindH\x00\x12\x30\n\x08listener\x18\x0c \x01(\x0b\x32\x1c.gatewright.wire.v1.ListenerH\x00\x12*\n\x05route\x18\r \x01(\x0b\x32\x19.gatewright.wire.v1.RouteH\x00\x12\x31\n\ttcp_route\x18\x0e \x01(\x0b\x32\x1c.gatewright.wire.v1.TcpRouteH\x00\x12\x31\n\tudp_route\x18\x0f \x01(\x0b\x32\x1c.gatewright.wire.v1.UdpRouteH\x00\x12.\n\x07\x62\x61\x63kend\x18\x10 \x01(\x0b\x32\x1b.gatewright.wire.v1.BackendH\x00\x12,\n\x06secret\x18\x11 \x01(\x0b\x32\x1a.gatewright.wire.v1.SecretH\x00\x12,\n\x06policy\x18\x12 \x01(\x0b\x32\x1a.gatewright.wire.v1.PolicyH\x00\x42\x06\n\x04kindb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gatewright/wire/v1/resource.proto\x12\x12gatewright.wire.v1\x1a\x1bgatewright/wire/v1/ai.proto\x1a gatewright/wire/v1/backend.proto\x1a\x1dgatewright/wire/v1/bind.proto\x1a gatewright/wire/v1/gateway.proto\x1a!gatewright/wire/v1/listener.proto\x1a\x1fgatewright/wire/v1/policy.proto\x1a\x1egatewright/wire/v1/route.proto\x1a\x1fgatewright/wire/v1/secret.proto\"\x8d\x04\n\x08Resource\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0cmin_revision\x18\x02 \x01(\r\x12.\n\x07gateway\x18\n \x01(\x0b\x32\x1b.gatewright.wire.v1.GatewayH\x00\x12(\n\x04\x62ind\x18\x0b \x01(\x0b\x32\x18.gatewright.wire.v1.BindH\x00\x12\x30\n\x08listener\x18\x0c \x01(\x0b\x32\x1c.gatewright.wire.v1.ListenerH\x00\x12*\n\x05route\x18\r \x01(\x0b\x32\x19.gatewright.wire.v1.RouteH\x00\x12\x31\n\ttcp_route\x18\x0e \x01(\x0b\x32\x1c.gatewright.wire.v1.TcpRouteH\x00\x12\x31\n\tudp_route\x18\x0f \x01(\x0b\x32\x1c.gatewright.wire.v1.UdpRouteH\x00\x12.\n\x07\x62\x61\x63kend\x18\x10 \x01(\x0b\x32\x1b.gatewright.wire.v1.BackendH\x00\x12,\n\x06secret\x18\x11 \x01(\x0b\x32\x1a.gatewright.wire.v1.SecretH\x00\x12,\n\x06policy\x18\x12 \x01(\x0b\x32\x1a.gatewright.wire.v1.PolicyH\x00\x12,\n\x06prices\x18\x13 \x01(\x0b\x32\x1a.gatewright.wire.v1.PricesH\x00\x42\x06\n\x04kindb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.resource_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RESOURCE']._serialized_start=290
-  _globals['_RESOURCE']._serialized_end=769
+  _globals['_RESOURCE']._serialized_start=319
+  _globals['_RESOURCE']._serialized_end=844
 # @@protoc_insertion_point(module_scope)

@@ -1,3 +1,4 @@
+from gatewright.wire.v1 import ai_pb2 as _ai_pb2
 from gatewright.wire.v1 import backend_pb2 as _backend_pb2
 from gatewright.wire.v1 import bind_pb2 as _bind_pb2
 from gatewright.wire.v1 import gateway_pb2 as _gateway_pb2
@@ -13,7 +14,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Resource(_message.Message):
-    __slots__ = ("key", "min_revision", "gateway", "bind", "listener", "route", "tcp_route", "udp_route", "backend", "secret", "policy")
+    __slots__ = ("key", "min_revision", "gateway", "bind", "listener", "route", "tcp_route", "udp_route", "backend", "secret", "policy", "prices")
     KEY_FIELD_NUMBER: _ClassVar[int]
     MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
     GATEWAY_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +26,7 @@ class Resource(_message.Message):
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     SECRET_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
+    PRICES_FIELD_NUMBER: _ClassVar[int]
     key: str
     min_revision: int
     gateway: _gateway_pb2.Gateway
@@ -36,4 +38,5 @@ class Resource(_message.Message):
     backend: _backend_pb2.Backend
     secret: _secret_pb2.Secret
     policy: _policy_pb2.Policy
-    def __init__(self, key: _Optional[str] = ..., min_revision: _Optional[int] = ..., gateway: _Optional[_Union[_gateway_pb2.Gateway, _Mapping]] = ..., bind: _Optional[_Union[_bind_pb2.Bind, _Mapping]] = ..., listener: _Optional[_Union[_listener_pb2.Listener, _Mapping]] = ..., route: _Optional[_Union[_route_pb2.Route, _Mapping]] = ..., tcp_route: _Optional[_Union[_route_pb2.TcpRoute, _Mapping]] = ..., udp_route: _Optional[_Union[_route_pb2.UdpRoute, _Mapping]] = ..., backend: _Optional[_Union[_backend_pb2.Backend, _Mapping]] = ..., secret: _Optional[_Union[_secret_pb2.Secret, _Mapping]] = ..., policy: _Optional[_Union[_policy_pb2.Policy, _Mapping]] = ...) -> None: ...
+    prices: _ai_pb2.Prices
+    def __init__(self, key: _Optional[str] = ..., min_revision: _Optional[int] = ..., gateway: _Optional[_Union[_gateway_pb2.Gateway, _Mapping]] = ..., bind: _Optional[_Union[_bind_pb2.Bind, _Mapping]] = ..., listener: _Optional[_Union[_listener_pb2.Listener, _Mapping]] = ..., route: _Optional[_Union[_route_pb2.Route, _Mapping]] = ..., tcp_route: _Optional[_Union[_route_pb2.TcpRoute, _Mapping]] = ..., udp_route: _Optional[_Union[_route_pb2.UdpRoute, _Mapping]] = ..., backend: _Optional[_Union[_backend_pb2.Backend, _Mapping]] = ..., secret: _Optional[_Union[_secret_pb2.Secret, _Mapping]] = ..., policy: _Optional[_Union[_policy_pb2.Policy, _Mapping]] = ..., prices: _Optional[_Union[_ai_pb2.Prices, _Mapping]] = ...) -> None: ...

@@ -14,6 +14,7 @@ from tests.rules.verdicts.table import Nested, Rows, Shape, shape
 from tests.rules.verdicts.words import (
     alone,
     boolean,
+    duration,
     entries,
     enum,
     exactly_one,
@@ -230,5 +231,6 @@ AI = shape(
     unknown("models", [], _ROUTES),
     nested("authorization", AUTHORIZATION, X + "who may use which model"),
     enum("unsupportedFields", ("Reject", "Drop"), X + "what a provider's API cannot carry"),
+    duration("firstEventTimeout", X + "until the first content of a stream"),
 )
 """BackendAI."""

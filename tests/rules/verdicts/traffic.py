@@ -66,7 +66,7 @@ LOCAL = shape(
     integer("burst", 0, INT32, _LOCAL),
     expression("key", _KEY, "source.address"),
     invalid("key", "request.headers", _KEY, cel=False),
-    given({"tokens": 1, "unit": "Hours"}, invalid("key", "source.address", _KEY)),
+    given({"tokens": 1, "unit": "Hours"}, valid("key", "source.address", _KEY)),
 )
 _ENTRY = {"name": "n", "expression": "source.address"}
 ENTRY = shape(

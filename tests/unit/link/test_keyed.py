@@ -32,7 +32,7 @@ def small(groups: int = 1) -> Buckets:
 
 
 def asker(buckets: Buckets, rate: Rate, target: str = "r", policy: str = "p") -> Ask:
-    take = keyed.take_of(buckets, target, policy, [Limit(rate, 0)])
+    take = keyed.meter_of(buckets, target, policy, [Limit(rate, 0)]).take
     return lambda now, key: take(now, [key.encode()]) is None
 
 
@@ -62,7 +62,7 @@ def test_each_key_has_a_bucket_that_fills_all_the_time(either: Buckets) -> None:
 
 def test_a_refusal_says_when_each_is_full(either: Buckets) -> None:
     limits = [Limit(Rate(2.0, 1), 0), Limit(Rate(1.0, 5)), Limit(Rate(3.0, 2), 1)]
-    take = keyed.take_of(either, "r", "p", limits)
+    take = keyed.meter_of(either, "r", "p", limits).take
     assert take(10.0, [b"a", b"b"]) is None
     assert take(10.5, [b"a", b"b"]) == pytest.approx([1.5, 0.5, 2.5])
     assert take(10.5, [b"c", b"b"]) is None
@@ -272,7 +272,7 @@ def test_the_last_moment_at_which_a_key_has_a_token(beside: list[Limit]) -> None
     rate = Rate(1.0, 1)
     for is_taken in (True, False):
         buckets = small()
-        take = keyed.take_of(buckets, "r", "p", [Limit(rate, 0), *beside])
+        take = keyed.meter_of(buckets, "r", "p", [Limit(rate, 0), *beside]).take
         assert take(0.0, [b"a"]) is None
         moments = buckets.tables().cast("d")
         (at,) = [at for at in range(DIRECTORY // 8, len(moments)) if moments[at] == 1.0]
@@ -288,7 +288,7 @@ def test_more_policies_than_tables_count_keys_together(caplog: pytest.LogCapture
     assert "more than 128 policies" in caplog.text
     assert got(asks[-1], 1000.0, "b", 3) == 0
     limits = [Limit(rate, 0), Limit(rate)]
-    take = keyed.take_of(buckets, "last", "last", limits)
+    take = keyed.meter_of(buckets, "last", "last", limits).take
     assert [take(1000.0, [key]) is None for key in (b"a", b"b", b"c")] == [True, True, False]
     assert [got(ask, 1000.0, "a", 3) for ask in asks] == [0] * (TABLES + 1)
 
@@ -353,7 +353,7 @@ def test_whatever_touches_a_bucket_holds_its_lock(limits: list[Limit], count: in
     guards = Guards(count)
     keyed_section = memoryview(bytearray(DIRECTORY + TABLES * 2 * count * WAYS * 16))
     buckets = Buckets(memoryview(bytearray(GROUP * 16)), cast(locks.Locks, guards), keyed_section)
-    take = keyed.take_of(buckets, "r", "p", limits)
+    take = keyed.meter_of(buckets, "r", "p", limits).take
     groups, size = 2 * count, WAYS * 16
     places = [keyed_section[at : at + size] for at in range(DIRECTORY, DIRECTORY + 2 * groups * size, size)]
     for number in range(50 * count):
@@ -374,7 +374,7 @@ me, keys, capacity = int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 limits = [keyed.Limit(Rate(1e9, capacity), 0)]
 if int(sys.argv[5]):
     limits += [keyed.Limit(Rate(1e9, 1_000_000)), keyed.Limit(Rate(1e9, capacity * keys), 1)]
-take = keyed.take_of(buckets, "r", "p", limits)
+take = keyed.meter_of(buckets, "r", "p", limits).take
 print("ready", flush=True)
 while counts[15] == 0:
     time.sleep(0.0005)

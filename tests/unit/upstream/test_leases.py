@@ -373,7 +373,7 @@ def test_a_guard_judges_in_the_place_of_all() -> None:
     answered(plan(guard=guard), endpoint, head, exchange)
     world = World()
     world.leases.failed(plan(guard=guard), endpoint)
-    assert said == [(endpoint, head, exchange), (endpoint,)] and endpoint.health == 1.0
+    assert said == [(endpoint, head, exchange, None), (endpoint,)] and endpoint.health == 1.0
     assert world.guards.heard == [("failed", "backend/a", "192.0.2.1:80")]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import expressions
 from dataplane.chain.filter import Refused
+from dataplane.filters.steps.rate_limit.local import tokens_used
 from gatewright.cel.errors import CelError
 from gatewright.cel.values import NONE, Optional, Redacted
 from gatewright.wire.external import rate_limit_pb2 as pb
@@ -89,14 +90,7 @@ class Descriptor:
 
     def cost(self, x: Exchange) -> int:
         """What the request came to, at its end: the tokens, or the value of the expression. Raises `Dropped`."""
-        return tokens(x) if self._cost is None else _hits(_number(self._cost, x))
-
-
-def tokens(x: Exchange) -> int:
-    """That a model has used for a request; 0 where none has answered."""
-    llm: Any = None if x.attributes is None else x.attributes.get("llm")
-    found = None if llm is None else llm.get("totalTokens")
-    return found if isinstance(found, int) and found > 0 else 0
+        return tokens_used(x) if self._cost is None else _hits(_number(self._cost, x))
 
 
 def _value(program: Program, x: Exchange) -> Any:  # Any: a value of the language

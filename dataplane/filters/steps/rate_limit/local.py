@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dataplane.chain import expressions
 from dataplane.chain.buffering import buffering
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
 NAME = "rate_limit"
 
-TOKENS: Final = "llm.totalTokens"
-"""Where the model's backend leaves what a request came to."""
-
 _SECONDS = {
     traffic_pb2.UNIT_SECONDS: 1,
     traffic_pb2.UNIT_MINUTES: 60,
@@ -50,22 +48,37 @@ def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
     if env.buckets is None:
         raise Refused("there is nothing to count in")
     rates = tuple(_rate(limit, f"local[{index}]") for index, limit in enumerate(config.local))
-    meter = env.buckets.meter(env.origin.key, rates)
-    names = tuple(f"{env.origin} local[{index}]" for index in range(len(rates)))
+    names = tuple(
+        Name(f"{env.origin} local[{index}]", _told(limit, rate))
+        for index, (limit, rate) in enumerate(zip(config.local, rates, strict=True))
+    )
     settled = tuple(index for index, rate in enumerate(rates) if not rate.is_charged)
 
     def refuse(levels: Sequence[float]) -> Reply:
         return _refusal(rates, names, levels)
 
     programs = _programs(config)
+    if programs:
+        return _keyed(config, env, rates, programs, refuse, settled)
+    meter = env.buckets.meter(env.origin.key, rates)
     return Filter(
         NAME,
-        request=_keyed_hook(config, env, rates, programs, refuse)
-        if programs
-        else _request_hook(meter, env.clock, refuse),
+        request=_request_hook(meter, env.clock, refuse),
         end=_end_hook(meter, env.clock, settled) if settled else None,
-        writes=expressions.headers_read(programs.values()),
     )
+
+
+class Name(NamedTuple):
+    """Of a limit: for the log, and for the client that it refuses."""
+
+    full: str
+    told: str
+
+
+def _told(limit: traffic_pb2.LocalRateLimit, rate: Rate) -> str:
+    what, unit = limit.WhichOneof("amount"), traffic_pb2.Unit.Name(limit.unit).removeprefix("UNIT_").lower()
+    extra = f", {limit.burst} more at once" if limit.burst else ""
+    return f"{getattr(limit, what)} {what} per {unit.removesuffix('s')}{extra}"
 
 
 def _rate(limit: traffic_pb2.LocalRateLimit, where: str) -> Rate:
@@ -76,8 +89,6 @@ def _rate(limit: traffic_pb2.LocalRateLimit, where: str) -> Rate:
         raise Refused(f"{where}: requests or tokens must be at least 1")
     if seconds is None:
         raise Refused(f"{where}.unit: {limit.unit} is not known to this proxy")
-    if limit.key and amount != "requests":
-        raise Refused(f"{where}.key: a key is of requests alone")
     return Rate(seconds / count, count + limit.burst, is_charged=amount == "requests")
 
 
@@ -97,14 +108,16 @@ def _programs(config: traffic_pb2.RateLimit) -> dict[str, Program]:
     return {text: expressions.compiled(text, "request", _where(config, text)) for text in texts}
 
 
-def _keyed_hook(
+def _keyed(
     config: traffic_pb2.RateLimit,
     env: Env,
     rates: Sequence[Rate],
     programs: Mapping[str, Program],
     refuse: Callable[[Sequence[float]], Reply],
-) -> RequestHook:
-    """Where a limit has a key. Limits with the same one ask for its value once."""
+    settled: Sequence[int],
+) -> Filter:
+    """Where a limit has a key. Limits with the same one ask for its value once, when the request is let through: what
+    it comes to is taken from the buckets of the same values."""
     assert env.buckets is not None
     texts = list(programs)
     limits = [
@@ -113,17 +126,34 @@ def _keyed_hook(
     ]
     origin, clock = env.origin, env.clock
     policy = f"{origin.policy}|{origin.field}|{origin.digest}|{origin.item}"
-    take = keyed.take_of(env.buckets, origin.key, policy, limits)
+    take, spend = keyed.meter_of(env.buckets, origin.key, policy, limits)
     keys = tuple(map(_key_of, programs.values()))
+    state = f"rateLimit.keys|{origin.key}"
 
     def limit(x: Exchange) -> Reply | None:
-        levels = take(clock(), [key(x) for key in keys])
-        return None if levels is None else refuse(levels)
+        values = [key(x) for key in keys]
+        levels = take(clock(), values)
+        if levels is not None:
+            return refuse(levels)
+        if settled:
+            x.leave(state, values)
+        return None
+
+    def settle(x: Exchange) -> None:
+        values: Any = None if x.attributes is None else x.attributes.get(state)
+        used = tokens_used(x)
+        if values is not None and used:
+            now = clock()
+            for index in settled:
+                spend(now, index, values, used)
 
     whose = expressions.reads_request_body(programs.values())
-    if whose:
-        return buffering(limit, env.buffer_limit, made("BodyTooLarge", str(origin)), whose)
-    return limit
+    return Filter(
+        NAME,
+        request=buffering(limit, env.buffer_limit, made("BodyTooLarge", str(origin)), whose) if whose else limit,
+        end=settle if settled else None,
+        writes=expressions.headers_read(programs.values()),
+    )
 
 
 def _where(config: traffic_pb2.RateLimit, text: str) -> str:
@@ -171,16 +201,23 @@ def _end_hook(meter: Meter, clock: Callable[[], float], limits: Sequence[int]) -
     spend = meter.spend
 
     def settle(x: Exchange) -> None:
-        tokens: Any = None if x.attributes is None else x.attributes.get(TOKENS)
-        if isinstance(tokens, int) and tokens > 0:
+        used = tokens_used(x)
+        if used:
             now = clock()
             for index in limits:
-                spend(now, index, tokens)
+                spend(now, index, used)
 
     return settle
 
 
-def _refusal(rates: Sequence[Rate], names: Sequence[str], levels: Sequence[float]) -> Reply:
+def tokens_used(x: Exchange) -> int:
+    """By a model for a request, input and output; 0 where none has answered."""
+    llm: Any = None if x.attributes is None else x.attributes.get("llm")
+    found = None if llm is None else llm.get("totalTokens")
+    return found if isinstance(found, int) and found > 0 else 0
+
+
+def _refusal(rates: Sequence[Rate], names: Sequence[Name], levels: Sequence[float]) -> Reply:
     """Of the limit that makes one wait longest; `levels` as `buckets.Take` answers."""
     waits = [level - rate.room for rate, level in zip(rates, levels, strict=True)]
     wait = max(waits)
@@ -191,7 +228,8 @@ def _refusal(rates: Sequence[Rate], names: Sequence[str], levels: Sequence[float
 
 
 @lru_cache(256)
-def _reply(name: str, limit: int, remaining: int, reset: int, retry_after: int) -> Reply:
+def _reply(name: Name, limit: int, remaining: int, reset: int, retry_after: int) -> Reply:
     """`reset`: seconds until the bucket is full; `retry_after`: until it has a token (RFC 9110 10.2.3)."""
     headers = b"retry-after: %d\r\nx-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n"
-    return made("RateLimited", name, headers % (retry_after, limit, remaining, reset))
+    reply = made("RateLimited", name.full, headers % (retry_after, limit, remaining, reset))
+    return replace(reply, hint=f"limit of {name.told}; try again in {retry_after} s")

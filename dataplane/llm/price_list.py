@@ -1,0 +1,39 @@
+"""The catalogue of prices: models that many call, at the list prices that their providers have published.
+
+Name, then USD of a million tokens: input, output, cached input that is read, cached input that is written; and the
+tiers of service that cost half of it. Prices change: a user's own stand over these (docs/llm/prices.md).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_OPENAI: Final = ("batch", "flex")
+_ANTHROPIC: Final = ("batch",)
+
+ROWS: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
+    ("gpt-4o", "2.50 10 1.25", ("batch",)),
+    ("gpt-4o-mini", "0.15 0.60 0.075", ("batch",)),
+    ("gpt-4.1", "2 8 0.50", ("batch",)),
+    ("gpt-4.1-mini", "0.40 1.60 0.10", ("batch",)),
+    ("gpt-4.1-nano", "0.10 0.40 0.025", ("batch",)),
+    ("gpt-5", "1.25 10 0.125", _OPENAI),
+    ("gpt-5-mini", "0.25 2 0.025", _OPENAI),
+    ("gpt-5-nano", "0.05 0.40 0.005", _OPENAI),
+    ("o1", "15 60 7.50", ("batch",)),
+    ("o3", "2 8 0.50", _OPENAI),
+    ("o3-mini", "1.10 4.40 0.55", ("batch",)),
+    ("o4-mini", "1.10 4.40 0.275", _OPENAI),
+    ("text-embedding-3-small", "0.02", ("batch",)),
+    ("text-embedding-3-large", "0.13", ("batch",)),
+    ("claude-opus-4-1", "15 75 1.50 18.75", _ANTHROPIC),
+    ("claude-opus-4-5", "5 25 0.50 6.25", _ANTHROPIC),
+    ("claude-sonnet-4", "3 15 0.30 3.75", _ANTHROPIC),
+    ("claude-sonnet-4-5", "3 15 0.30 3.75", _ANTHROPIC),
+    ("claude-haiku-4-5", "1 5 0.10 1.25", _ANTHROPIC),
+    ("claude-3-5-haiku", "0.80 4 0.08 1", _ANTHROPIC),
+    ("claude-3-7-sonnet", "3 15 0.30 3.75", _ANTHROPIC),
+    ("gemini-2.5-flash", "0.30 2.50", ()),
+    ("gemini-2.5-flash-lite", "0.10 0.40", ()),
+    ("gemini-2.0-flash", "0.10 0.40", ()),
+)

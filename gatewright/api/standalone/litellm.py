@@ -1,0 +1,432 @@
+"""The configuration of LiteLLM's proxy as a file of a proxy alone: a route for each name of a model, equal deployments
+in one group, fallbacks in the groups behind it.
+
+Pure: text in, values out. What could not be carried is listed by its path in LiteLLM's file, with the reason, and so is
+every key that is not known: nothing is left out silently.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from gatewright.api.text import yaml_text
+
+PORT: Final = 4000
+HEADER: Final = "x-gatewright-model"
+"""Where the model of a body stands for the choice of a route; the provider does not get it."""
+MOST_GROUPS: Final = 8
+MOST_PROVIDERS: Final = 16
+_MILLION: Final = 1_000_000
+_COOLDOWN: Final = 5
+"""Seconds, as LiteLLM has it."""
+_LISTS: Final = ("/v1/models", "/models")
+ROUTES: Final = {
+    "/chat/completions": "Completions",
+    "/responses": "Responses",
+    "/messages": "Messages",
+    "/embeddings": "Embeddings",
+    "/rerank": "Rerank",
+}
+
+HOSTS: Final = {
+    "mistral": "https://api.mistral.ai/v1",
+    "groq": "https://api.groq.com/openai/v1",
+    "deepseek": "https://api.deepseek.com/v1",
+    "together_ai": "https://api.together.xyz/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "xai": "https://api.x.ai/v1",
+    "fireworks_ai": "https://api.fireworks.ai/inference/v1",
+}
+"""Providers with OpenAI's API, by LiteLLM's name."""
+_WITH_BASE: Final = ("hosted_vllm", "openai_like", "lm_studio", "llamafile", "ollama", "ollama_chat", "litellm_proxy")
+"""Servers with OpenAI's API, which need `api_base`."""
+_OURS: Final = {"openai": "openai", "text-completion-openai": "openai", "anthropic": "anthropic", "gemini": "gemini"}
+_BODY: Final = frozenset(
+    ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "presence_penalty", "user",
+     "frequency_penalty", "reasoning_effort", "n", "response_format", "logit_bias", "parallel_tool_calls")
+)  # fmt: skip
+"""Parameters that are fields of the body: defaults, as LiteLLM has them."""
+_READ: Final = frozenset(
+    ("model", "api_key", "api_base", "base_url", "api_version", "timeout", "request_timeout", "input_cost_per_token",
+     "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost")
+)  # fmt: skip
+_COSTS: Final = {
+    "input_cost_per_token": "input",
+    "output_cost_per_token": "output",
+    "cache_read_input_token_cost": "cacheRead",
+    "cache_creation_input_token_cost": "cacheWrite",
+}
+_variable = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)").fullmatch
+
+Json = dict[str, Any]  # Any: of a user's YAML
+
+
+class NotLitellms(ValueError):
+    """The text is no such configuration; the message says what it should be."""
+
+
+@dataclass(slots=True)
+class Imported:
+    """`document`: the file; empty when nothing could be carried. `left_out`: by path, with the reason."""
+
+    document: Json = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    variables: list[str] = field(default_factory=list)
+    """Variables that the proxy's environment has to have."""
+    models: list[str] = field(default_factory=list)
+    """Names that clients may call."""
+
+
+class Deployment(NamedTuple):
+    path: str
+    name: str
+    """Of the model, as clients call it."""
+    provider: Json
+    """An item of `providers`, without its name."""
+
+
+class _Left(Exception):
+    """It cannot be carried; the text is the reason."""
+
+
+def imported(text: str, port: int = PORT) -> Imported:
+    """Raises `NotLitellms`."""
+    try:
+        value = yaml_text.load(text)
+    except yaml_text.TextError as error:
+        raise NotLitellms(f"line {error.line}: {error.message}") from None
+    if not isinstance(value, dict) or not isinstance(value.get("model_list"), list):
+        raise NotLitellms("must be a configuration of LiteLLM's proxy, with model_list")
+    return _Import(value, port).made()
+
+
+class _Import:
+    def __init__(self, config: Json, port: int) -> None:
+        self._config, self._port = config, port
+        self._found = Imported()
+        self._prices: Json = {}
+
+    def made(self) -> Imported:
+        found, config = self._found, self._config
+        settings = {
+            name: _section(config, name) for name in ("litellm_settings", "router_settings", "general_settings")
+        }
+        for name in config:
+            if name not in (*settings, "model_list"):
+                self._left(name, "not carried: set it for the proxy's environment" if "env" in name else _UNKNOWN)
+        deployments = list(self._deployments())
+        by_name: dict[str, list[Deployment]] = {}
+        for each in deployments:
+            by_name.setdefault(each.name, []).append(each)
+        both = {**settings["litellm_settings"], **settings["router_settings"]}
+        fallbacks = self._fallbacks(settings)
+        aliases = self._aliases(settings["router_settings"], by_name)
+        self._rest(settings)
+        if not by_name:
+            return found
+        found.models = [*by_name, *aliases]
+        routes = [self._models_route(found.models)]
+        for name in by_name:
+            names = [name, *(alias for alias, meant in aliases.items() if meant == name)]
+            routes.append(self._route(names, self._groups(name, by_name, fallbacks), both))
+        listener = {"name": "llm", "policies": self._entry(settings["general_settings"]), "routes": routes}
+        found.document = {"binds": [{"port": self._port, "listeners": [listener]}]}
+        if self._prices:
+            found.document = {"config": {"prices": {"models": self._prices}}, **found.document}
+        return found
+
+    def _left(self, path: str, why: str) -> None:
+        self._found.left_out[path] = why
+
+    # --- deployments
+
+    def _deployments(self) -> Iterator[Deployment]:
+        for index, item in enumerate(self._config["model_list"]):
+            path = f"model_list[{index}]"
+            try:
+                yield self._deployment(path, item)
+            except _Left as error:
+                self._left(path, str(error))
+
+    def _deployment(self, path: str, item: Any) -> Deployment:
+        params = item.get("litellm_params") if isinstance(item, dict) else None
+        name = item.get("model_name") if isinstance(item, dict) else None
+        if not isinstance(params, dict) or not isinstance(name, str) or not isinstance(params.get("model"), str):
+            raise _Left("model_name and litellm_params.model must be set")
+        if "*" in name:
+            raise _Left(f"{name}: models by a pattern have no route; write each out")
+        provider = _provider(params)
+        for key in item.keys() - {"model_name", "litellm_params", "model_info"}:
+            self._left(f"{path}.{key}", _UNKNOWN)
+        info = item.get("model_info")
+        for key in info if isinstance(info, dict) else ():
+            if key not in _COSTS:
+                self._left(f"{path}.model_info.{key}", "information for LiteLLM alone")
+        for key in params:
+            if key not in _READ and key not in _BODY:
+                self._left(f"{path}.litellm_params.{key}", _REASONS.get(key, _UNKNOWN))
+        self._price(path, params, info if isinstance(info, dict) else {}, provider)
+        policies = self._policies(path, params)
+        return Deployment(path, name, {**provider, "policies": policies} if policies else provider)
+
+    def _policies(self, path: str, params: Json) -> Json:
+        found: Json = {}
+        key = params.get("api_key")
+        if isinstance(key, str) and key:
+            number = path.partition("[")[2].partition("]")[0]
+            found["auth"] = {
+                "secretRef": self._content(f"{path}.litellm_params.api_key", key, f"MODEL_{number}_API_KEY")
+            }
+        seconds = params.get("timeout", params.get("request_timeout"))
+        if isinstance(seconds, int | float) and seconds > 0:
+            found["http"] = {"requestTimeout": _duration(seconds)}
+        defaults = [{"field": name, "value": value} for name, value in params.items() if name in _BODY]
+        if defaults:
+            found["ai"] = {"routes": ROUTES, "defaults": defaults}
+        return found
+
+    def _content(self, path: str, text: str, name: str) -> Json:
+        """A secret, by the variable that has it: one that is written out is not copied."""
+        variable = _variable(text)
+        if variable is None:
+            self._left(path, f"a secret is not copied: the proxy reads it from the variable {name}")
+        else:
+            name = variable[1]
+        if name not in self._found.variables:
+            self._found.variables.append(name)
+        return {"env": name}
+
+    def _price(self, path: str, params: Json, info: Json, provider: Json) -> None:
+        found = {}
+        for key, name in _COSTS.items():
+            value = params.get(key, info.get(key))
+            if value is not None:
+                try:
+                    found[name] = format((Decimal(str(value)) * _MILLION).normalize(), "f")
+                except InvalidOperation:
+                    self._left(f"{path}.litellm_params.{key}", "is no number")
+        if "input" in found:
+            self._prices[_model(provider)] = found
+        elif found:
+            self._left(f"{path}.litellm_params", "a price needs input_cost_per_token")
+
+    # --- routes
+
+    def _groups(
+        self, name: str, by_name: Mapping[str, list[Deployment]], fallbacks: Mapping[str, list[str]]
+    ) -> list[Json]:
+        groups: list[Json] = []
+        for each in dict.fromkeys((name, *fallbacks.get(name, ()))):
+            members = by_name.get(each, [])
+            for extra in members[MOST_PROVIDERS:]:
+                self._left(extra.path, f"a group has at most {MOST_PROVIDERS} providers")
+            number = len(groups) + 1
+            providers = [
+                {"name": f"g{number}-{at}", **member.provider} for at, member in enumerate(members[:MOST_PROVIDERS], 1)
+            ]
+            if providers:
+                groups.append({"providers": providers})
+        return groups[:MOST_GROUPS]
+
+    def _route(self, names: list[str], groups: list[Json], settings: Json) -> Json:
+        policies: Json = {"headerModifiers": {"request": {"remove": [HEADER]}}}
+        retries = settings.get("num_retries")
+        if isinstance(retries, int) and not isinstance(retries, bool) and retries >= 0:
+            policies["retry"] = {"attempts": min(retries, 64), "codes": [429, 500, 502, 503, 504]}
+        seconds = settings.get("request_timeout", settings.get("timeout"))
+        if isinstance(seconds, int | float) and seconds > 0:
+            policies["timeouts"] = {"request": _duration(seconds)}
+        of_backend: Json = {"ai": {"routes": ROUTES}}
+        fails, cooldown = settings.get("allowed_fails"), settings.get("cooldown_time")
+        if isinstance(fails, int) or isinstance(cooldown, int | float):
+            eviction: Json = {"duration": _duration(cooldown if isinstance(cooldown, int | float) else _COOLDOWN)}
+            if isinstance(fails, int):
+                eviction["consecutiveFailures"] = fails + 1
+            of_backend["health"] = {"eviction": eviction}
+        matches = [{"headers": [{"name": HEADER, "value": name}]} for name in names]
+        backend = {"ai": {"groups": groups}, "policies": of_backend}
+        return {"matches": matches, "policies": policies, "backends": [backend]}
+
+    def _models_route(self, names: list[str]) -> Json:
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "openai"} for name in names]
+        body = json.dumps({"object": "list", "data": listed})
+        return {
+            "matches": [
+                {"path": {"type": "Exact", "value": path}, "method": "GET"} for path in ("/v1/models", "/models")
+            ],
+            "policies": {
+                "directResponse": {
+                    "status": 200,
+                    "body": body,
+                    "headers": [{"name": "content-type", "value": "'application/json'"}],
+                }
+            },
+        }
+
+    def _entry(self, general: Json) -> Json:
+        policies: Json = {"phase": "PreRouting"}
+        key = general.get("master_key")
+        if isinstance(key, str) and key:
+            policies["apiKeyAuthentication"] = {
+                "secretRef": {"master": self._content("general_settings.master_key", key, "MASTER_KEY")}
+            }
+        model = {"name": HEADER, "value": "json(request.body).model"}
+        policies["transformation"] = {"request": {"set": [model]}}
+        return policies
+
+    # --- settings
+
+    def _fallbacks(self, settings: Mapping[str, Json]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for section in ("litellm_settings", "router_settings"):
+            for each in _list(settings[section].get("fallbacks")):
+                for name, names in each.items() if isinstance(each, dict) else ():
+                    found.setdefault(name, []).extend(map(str, _list(names)))
+            default = settings[section].get("default_fallbacks")
+            if default is not None:
+                self._left(f"{section}.default_fallbacks", "write fallbacks for each model")
+        return found
+
+    def _aliases(self, router: Json, by_name: Mapping[str, object]) -> dict[str, str]:
+        found = {}
+        aliases = router.get("model_group_alias")
+        for alias, meant in aliases.items() if isinstance(aliases, dict) else ():
+            name = meant.get("model") if isinstance(meant, dict) else meant
+            if isinstance(name, str) and name in by_name and alias not in by_name:
+                found[alias] = name
+            else:
+                self._left(
+                    f"router_settings.model_group_alias.{alias}", "names no model that was carried, or one itself"
+                )
+        return found
+
+    def _rest(self, settings: Mapping[str, Json]) -> None:
+        for section, values in settings.items():
+            for key, value in values.items():
+                if key in _CARRIED[section]:
+                    continue
+                if key == "routing_strategy" and value == "simple-shuffle":
+                    continue
+                self._left(f"{section}.{key}", _REASONS.get(key, _UNKNOWN))
+
+
+_UNKNOWN: Final = "not known here: not carried"
+_CARRIED: Final = {
+    "litellm_settings": frozenset(
+        ("fallbacks", "default_fallbacks", "num_retries", "request_timeout", "allowed_fails", "cooldown_time")
+    ),
+    "router_settings": frozenset(
+        (
+            "fallbacks",
+            "default_fallbacks",
+            "num_retries",
+            "timeout",
+            "allowed_fails",
+            "cooldown_time",
+            "model_group_alias",
+        )
+    ),
+    "general_settings": frozenset(("master_key",)),
+}
+_REASONS: Final = {
+    "rpm": "limits of one deployment: see backend.limits and rateLimit",
+    "tpm": "limits of one deployment: see rateLimit.local[].tokens",
+    "weight": "providers of one group are equal: see their health",
+    "order": "use groups: the first is asked first",
+    "stream_timeout": "see backend.ai.firstEventTimeout",
+    "database_url": "keys are Secrets here: see docs/llm/keys.md",
+    "drop_params": "see backend.ai.unsupportedFields",
+    "routing_strategy": "equal providers are chosen by latency, requests in flight and health",
+    "callbacks": "see frontend.accessLog and frontend.tracing",
+    "success_callback": "see frontend.accessLog and frontend.tracing",
+    "failure_callback": "see frontend.accessLog and frontend.tracing",
+    "guardrails": "see backend.ai.promptGuard",
+    "cache": "answers are not cached",
+    "cache_params": "answers are not cached",
+    "redis_host": "counters of one proxy are its own; see gatewright ratelimit",
+    "redis_port": "counters of one proxy are its own; see gatewright ratelimit",
+    "redis_password": "counters of one proxy are its own; see gatewright ratelimit",
+    "context_window_fallbacks": "an answer that blames the request passes: there is no other provider then",
+    "content_policy_fallbacks": "an answer that blames the request passes: there is no other provider then",
+}
+
+
+def _section(config: Json, name: str) -> Json:
+    found = config.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(1, round(seconds * 1000))}ms"
+
+
+# --- providers
+
+
+def _provider(params: Json) -> Json:
+    """An item of `providers`. Raises `_Left`."""
+    kind, slash, model = str(params["model"]).partition("/")
+    if not slash:
+        kind, model = ("anthropic" if kind.startswith("claude") else "openai"), kind
+    base = params.get("api_base", params.get("base_url"))
+    if isinstance(base, str) and _variable(base):
+        raise _Left("api_base is a variable: write the address out")
+    base = base if isinstance(base, str) else ""
+    if kind == "azure":
+        return _azure(model, base, params)
+    if kind in HOSTS or kind in _WITH_BASE:
+        return _compatible(kind, model, base or HOSTS.get(kind, ""))
+    if kind not in _OURS:
+        raise _Left(f"{kind}: this provider is not carried")
+    made: Json = {_OURS[kind]: {"model": model}}
+    return {**made, **_place(base, _OURS[kind])} if base else made
+
+
+def _azure(model: str, base: str, params: Json) -> Json:
+    host = urlsplit(base).hostname
+    if not host:
+        raise _Left("azure: api_base must be set")
+    version = params.get("api_version")
+    made: Json = {"endpoint": host, "deploymentName": model}
+    return {"azureopenai": {**made, "apiVersion": version} if isinstance(version, str) else made}
+
+
+def _compatible(kind: str, model: str, base: str) -> Json:
+    if not base:
+        raise _Left(f"{kind}: api_base must be set")
+    if kind.startswith("ollama") and not urlsplit(base).path.strip("/"):
+        base = base.rstrip("/") + "/v1"  # where it has OpenAI's API
+    return {"openai": {"model": model}, **_place(base, "openai")}
+
+
+def _place(base: str, kind: str) -> Json:
+    try:
+        parts = urlsplit(base if "://" in base else f"https://{base}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+        parts = urlsplit("")
+    if not host:
+        raise _Left("api_base is no URL")
+    found: Json = {"host": host, "port": port or (80 if parts.scheme == "http" else 443)}
+    path = parts.path.rstrip("/")
+    if path and kind in ("openai", "anthropic") and path != "/v1":
+        found["pathPrefix"] = path
+    if parts.scheme == "https" and found["port"] != 443:
+        raise _Left("api_base: TLS on another port than 443: write the provider with policies.tls")
+    return found
+
+
+def _model(provider: Json) -> str:
+    config = next(value for value in provider.values() if isinstance(value, dict))
+    return str(config.get("model") or config.get("deploymentName"))
