@@ -18,6 +18,9 @@ from controlplane.cli.options import ADMIN, RATE_LIMIT_ADMIN, address, page
 MOMENTS = ("connection", "request", "response", "end")
 """As in gatewright.variables.moments; a test compares them."""
 
+SCOPES = ("SystemPrompt", "Messages", "ToolInput", "ToolOutput")
+"""As in gatewright.api.backend.prompt_guard; a test compares them."""
+
 LINT_FORMS = ("text", "json", "sarif", "github")
 """As in controlplane.cli.lint."""
 
@@ -180,6 +183,21 @@ def _cel(parser: argparse.ArgumentParser) -> None:
         "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
     )
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as -o json")
+
+
+def _guard(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy",
+        metavar="FILE",
+        required=True,
+        help="YAML with promptGuard: a GatewayPolicy, a GatewayBackend, or the file of a proxy",
+    )
+    parser.add_argument(
+        "--scope", choices=SCOPES, default="Messages", help="what the text on standard input is (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
+    )
 
 
 def _status(parser: argparse.ArgumentParser) -> None:
@@ -414,6 +432,19 @@ examples:
   gatewright cel -f rule.cel --moment request --json""",
         "controlplane.cli.cel",
         _cel,
+    ),
+    Command(
+        "guard",
+        "try guards of prompts on a text: what they mask, what they reject, what waits on a stream",
+        """\
+The guards are those of the proxies; servers that judge are not asked (NotAsked). Exit code 0, also where the text is
+rejected; 1: the file has mistakes or no promptGuard. docs/llm/guards.md has more.
+
+examples:
+  gatewright guard --policy guards.yaml < prompt.txt
+  gatewright guard --policy guards.yaml --scope ToolOutput -o json < answer.txt""",
+        "controlplane.cli.guard",
+        _guard,
     ),
     Command(
         "status",

@@ -90,6 +90,9 @@ _NEXT_TURN: Final = _NextTurn()
 
 
 class _Stage(Protocol):
+    @property
+    def held(self) -> int: ...
+
     async def feed(self, data: bytes, is_end: bool) -> bytes: ...
 
 
@@ -105,6 +108,11 @@ class Track:
             if guard.judges(kind.scope)
         ]
         self.is_over = False
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait until they are judged."""
+        return sum(stage.held for stage in self._stages)
 
     async def feed(self, text: str, is_end: bool = False) -> str:
         """Raises `Rejected`."""
@@ -124,6 +132,10 @@ class _Masking:
         self._judge, self._guard = judge, guard
         self._masker = Masker(guard.patterns, judge.guards.bound)
 
+    @property
+    def held(self) -> int:
+        return self._masker.held
+
     async def feed(self, data: bytes, is_end: bool) -> bytes:
         given = await paced(self._masker.feed(data, is_end))
         if is_end:
@@ -138,6 +150,10 @@ class _Asking:
     def __init__(self, judge: Judge, guard: Guard, kind: Text) -> None:
         self._judge, self._guard, self._kind = judge, guard, kind
         self._windows = Windows(judge.guards.bound)
+
+    @property
+    def held(self) -> int:
+        return self._windows.held
 
     async def feed(self, data: bytes, is_end: bool) -> bytes:
         given = []

@@ -142,7 +142,7 @@ class _Seen:
 
     def read(self, number: int, document: Document, log_modules: Collection[str] | None) -> None:
         self.files += 1
-        if _is_standalone(document.text):
+        if is_standalone(document.text):
             self.objects += 1
             self._problems += ((number, problem) for problem in _standalone(document, log_modules))
             return
@@ -212,7 +212,8 @@ def _standalone(document: Document, log_modules: Collection[str] | None) -> Iter
         yield from _advised(subject, links.open_forwards_of_file(loaded.content), "open-forward")
 
 
-def _is_standalone(text: str) -> bool:
+def is_standalone(text: str) -> bool:
+    """Whether a text is the file of a proxy, not objects of Kubernetes."""
     documents = split_documents(text)
     if not documents:
         return False

@@ -45,6 +45,7 @@ CEL = {"file": None, "variables": None, "moment": "end", "plan": True, "output":
         (["lint", "a", "b"], {"paths": ["a", "b"], "output": "text", "strict": False, "elsewhere": []}),
         (["cel", "x"], {"expression": "x", **CEL}),
         (["cel", "--no-plan", "--json"], {"expression": None, **CEL, "plan": False, "output": "json"}),
+        (["guard", "--policy", "p"], {"policy": "p", "scope": "Messages", "output": "text"}),
         (["status"], {"objects": [], "output": "text", "watch": False, "exit_code": False, **CLIENT}),
         (["trace-change", "a/b"], {"objects": ["a/b"], "output": "text", **CLIENT}),
         (["wait", "a"], {"objects": ["a"], "condition": None, "timeout": 30.0, **CLIENT}),
