@@ -366,6 +366,49 @@ def test_what_is_held_at_the_end_is_given(path: str, carrier: Carrier) -> None:
     assert events[-1] == json.loads(pieces[-1 if path != "chat" else -2].partition(b"data: ")[2]) or path == "responses"
 
 
+@pytest.mark.parametrize("size", [1, 7, 64, 100_000])
+def test_a_translated_stream_is_masked_however_it_is_split(size: int, carrier: Carrier) -> None:
+    """A client of Messages, a provider of Completions."""
+    config = text("openai: {}, host: 127.0.0.1, port: 9001", f"promptGuard: {{response: [{MASK}]}}")
+    usage = {"id": "1", "model": "m", "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}
+    *made, done = completions("my number is 53", "6-2", "2-87", "65", ", ok")
+    whole = b"".join([*made, event(usage), done])
+    pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
+    body = {"model": "m", "stream": True, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    answer = carrier.proxy(config).carry(post(PATHS["messages"], body), Response(headers=EVENTS, body=pieces)).answer
+    events = parsed(answer)
+    assert said("messages", events) == MASKED and b"8765" not in answer.body
+    assert [each["type"] for each in events if each["type"] not in ("content_block_delta", "ping")] == [
+        "message_start",
+        "content_block_start",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert events[-2]["usage"]["output_tokens"] == 4
+
+
+def test_a_translated_prompt_is_masked_in_both_apis(carrier: Carrier) -> None:
+    config = text("openai: {}, host: 127.0.0.1, port: 9001", f"promptGuard: {{request: [{MASK}]}}")
+    body = {"model": "m", "max_tokens": 9, "system": SAID, "messages": [{"role": "user", "content": SAID}]}
+    received = sent(carrier.proxy(config).carry(post(PATHS["messages"], body), as_json(CHATTED)))
+    assert [each["content"] for each in received["messages"]] == [MASKED, MASKED]
+
+
+def test_requests_that_no_guard_judges_are_counted(carrier: Carrier) -> None:
+    run = carrier.proxy(guarded(MASK))
+    run.carry(post("/v1/other", {"input": SAID}), as_json({}))
+    run.carry(post("/detect" + PATHS["chat"], asked(SAID)["content"][1]), as_json(CHATTED))
+    run.carry(post(PATHS["chat"], asked(SAID)["content"][1]), as_json(CHATTED))
+    assert run.counted("llm_unguarded_requests_total") == {"Passthrough": 1, "Detect": 1}
+
+
+def test_without_guards_nothing_is_counted_as_unguarded(carrier: Carrier) -> None:
+    run = carrier.proxy(text())
+    run.carry(post("/v1/other", {"input": SAID}), as_json({}))
+    assert not any(run.counted("llm_unguarded_requests_total").values())
+
+
 LOGS = "frontendPolicies: {accessLog: {add: {asked: 'llm.prompt', said: 'llm.completion', called: 'llm.toolCalls'}}}\n"
 
 

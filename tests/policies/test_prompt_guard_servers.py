@@ -167,3 +167,15 @@ def test_backends_that_guards_bring_have_their_address_and_policies() -> None:
     assert policies["googleModelArmor"]["backend_http"].backend_http.request_timeout_ms == 3000
     secret = policies["openAIModeration"]["backend_auth"].backend_auth.secret
     assert [each.key for each in loaded.resources if each.HasField("secret")] == [secret]
+
+
+def _no_secrets(texts: list[str]) -> Any:
+    return {"body": "no", "status_code": 409} if "secret" in texts[0] else {}
+
+
+def test_usage_after_a_rejection_inside_a_stream_counts(carrier: Carrier) -> None:
+    pieces = ["fine words " * 8, "a secret plan ", "more " * 40]
+    found, _ = carried(carrier, guarded("", HOOK % "", "holdBack: 64"), _no_secrets, streamed(*pieces))
+    assert found.answer.status == 200 and b"AnswerRejected" in found.answer.body
+    assert b"more" not in found.answer.body
+    assert "gen_ai.usage.input_tokens=9" in found.line and "gen_ai.usage.output_tokens=4" in found.line

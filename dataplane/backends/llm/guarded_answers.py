@@ -77,6 +77,8 @@ class GuardedTaker:
         self._reader: Future | None = None
         self._is_passing = False
         """The answer is not judged."""
+        self._is_rejected = False
+        """The client gets nothing more of the answer, whatever still comes."""
         self._is_finished = False
         """What brings the answer has nothing more to do."""
 
@@ -121,6 +123,8 @@ class GuardedTaker:
         self._out.run(self._serve(head))
 
     def give(self, data: bytes) -> None:
+        if self._is_rejected:
+            return
         if self._is_passing:
             self._out.give(data)
             return
@@ -131,18 +135,18 @@ class GuardedTaker:
         self._wake()
 
     def end(self, trailers: bytes = b"") -> None:
-        if self._is_passing:
-            self._out.end(trailers)
-        else:
+        if not self._is_passing:
             self._is_over = True
             self._wake()
+        elif not self._is_rejected:
+            self._out.end(trailers)
 
     def lost(self, cause: str = "reset") -> None:
-        if self._is_passing or self._head is None:
-            self._out.lost(cause)
-        else:
+        if not self._is_passing and self._head is not None:
             self._is_over, self._lost = True, cause
             self._wake()
+        elif not self._is_rejected:
+            self._out.lost(cause)
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
@@ -175,6 +179,7 @@ class GuardedTaker:
             else:
                 await self._whole(head)
         except Rejected as rejected:
+            self._is_rejected = True
             if self._call is not None:
                 self._call.cancel()
             return rejections.refused(self._form, Phase.RESPONSE, rejected)
@@ -237,6 +242,7 @@ class GuardedTaker:
         except Rejected as rejected:
             if not self._out.has_begun:
                 raise
+            self._is_rejected = True
             x: LlmExchange = self.x  # type: ignore[assignment]  # the exchange, of which both are a part
             x.reason, x.detail = rejections.reason(rejected), rejected.detail
             self._out.give(rejections.event(self._form, rejected, events.next_number))
