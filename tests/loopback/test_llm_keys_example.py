@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from tests.fakes.up_process import LISTENER, Up, copy_example, running
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import wait_until
 
+WITHIN = 1.0
+"""Seconds after which a change of a Secret counts in all proxies, as the example's page says."""
+TRIES = 5
 BODY = json.dumps({"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hello"}]})
 
 
@@ -81,3 +86,28 @@ def test_keys_with_budgets(up: Up) -> None:
     keys.write_text("\n".join([*lines, """  eve: '{"key": "sk-eve", "metadata": {"name": "eve"}}'""", ""]))
     wait_until(lambda: [status(up, "sk-ann", proxy) for proxy in (0, 1)] == [401, 401], "the key is revoked")
     wait_until(lambda: status(up, "sk-eve") == 200, "the new key counts: without amounts it has no limit")
+
+
+def replace(path: Path, text: str) -> float:
+    """Write it in one move, so that no half of it is ever read: when that was."""
+    path.with_suffix(".new").write_text(text)
+    os.replace(path.with_suffix(".new"), path)
+    return time.monotonic()
+
+
+def test_a_key_is_revoked_within_a_second(up: Up) -> None:
+    """Wall time is judged here, since the page promises it: the best of some tries, each 20 ms on a quiet machine. A
+    machine that is busy for a while does not fail it; a pause of a second in what we do fails every try."""
+    keys = up.folder / "keys.yaml"
+    given = keys.read_text()
+    revoked = "".join(line for line in given.splitlines(keepends=True) if "sk-ann" not in line)
+    tries: list[float] = []
+    while not tries or min(tries) > WITHIN:
+        assert len(tries) < TRIES, f"seconds until both proxies refused the key: {tries}"
+        wait_until(lambda: [status(up, "sk-ann", proxy) for proxy in (0, 1)] == [200, 200], "the key counts")
+        written = replace(keys, revoked)
+        for proxy in (0, 1):
+            wait_until(lambda proxy=proxy: status(up, "sk-ann", proxy) == 401, "the key is revoked")
+        tries.append(time.monotonic() - written)
+        assert status(up, "sk-bob") != 401, "others stay"
+        replace(keys, given)

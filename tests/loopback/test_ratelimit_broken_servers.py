@@ -14,6 +14,7 @@ from controlplane.ratelimit import service
 from gatewright.wire.external.rate_limit_pb2 import RateLimitRequest, RateLimitResponse
 from tests.fakes.rate_limits import BY_USER, PAID, asking
 from tests.fakes.socket_proxy import SocketProxy
+from tests.harness.leaving import reset
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
 
@@ -121,7 +122,7 @@ async def test_one_that_hangs_or_drips_has_two_seconds(drips: bool, mode: str, e
         assert await request == expected
 
 
-async def test_a_client_that_leaves_gives_the_call_up() -> None:
+async def test_a_client_that_leaves_gives_the_call_up(caplog: pytest.LogCaptureFixture) -> None:
     asked, cancelled, never = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def hangs(_: bytes, __: Any) -> bytes:
@@ -138,9 +139,10 @@ async def test_a_client_that_leaves_gives_the_call_up() -> None:
         writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nX-User: ann\r\n\r\n")
         async with asyncio.timeout(PATIENCE):
             await asked.wait()
-            writer.transport.abort()
+            reset(writer)
             await cancelled.wait()
         await until(lambda: proxy.waiting() == 0)
+    assert not caplog.records, "it was not the end of its time"
 
 
 async def test_a_report_that_is_refused_is_not_sent_again() -> None:

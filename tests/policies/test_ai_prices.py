@@ -3,17 +3,29 @@ configuration over the catalogue; a model without a price has no cost."""
 
 from __future__ import annotations
 
+import json
 import re
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dataplane.chain.calls import CallAnswer
+from dataplane.http.heads import Head
+from gatewright.wire.external.rate_limit_pb2 import RateLimitRequest, RateLimitResponse
 from tests.carriers import Carrier, Response, Run
+from tests.fakes.calls import FakeCalls
 from tests.fakes.llm_toys import CHAT, CUSTOM, DONE, EVENTS, LAST, TOKEN, USAGE, as_json, chat, post, text
+from tests.harness.yamls import load_all
 
+EXAMPLE = Path(__file__).parents[2] / "examples/llm-keys"
 PATH = "/v1/chat/completions"
 STEPS = "{transformation: {response: {set: [{name: x-cost, value: 'string(llm.cost.total)'}]}}}"
 GIVEN = "{input: 3, output: '15.00', cacheRead: 0.30, reasoning: 20, tiers: {batch: {input: 1.5, output: 7.5}}}"
+
+_OK = RateLimitResponse(overall_code=RateLimitResponse.OK).SerializeToString()
+ALLOWED = CallAnswer(200, Head(b"\r\ngrpc-status: 0\r\n"), b"\0" + len(_OK).to_bytes(4, "big") + _OK)
 
 
 def config(prices: str = f"models: {{own-model: {GIVEN}}}", policies: str = STEPS) -> str:
@@ -126,3 +138,35 @@ def test_an_error_costs_nothing(carrier: Carrier) -> None:
 def test_what_is_no_price_is_refused_by_name(prices: str, why: str, carrier: Carrier) -> None:
     with pytest.raises(Exception, match=re.escape(why)):
         carrier.proxy(config(prices))
+
+
+def example() -> dict[str, Any]:
+    """What examples/llm-keys has for a Gateway, as policies of a file with one of its keys."""
+    (policy,) = load_all((EXAMPLE / "policy.yaml").read_text())
+    limits = policy["spec"]["traffic"]["rateLimit"]["global"]
+    (keys,) = load_all((EXAMPLE / "keys.yaml").read_text())
+    return {
+        "apiKeyAuthentication": {"secretRef": {"ann": {"value": keys["stringData"]["ann"]}}},
+        "rateLimit": {"global": {"host": "127.0.0.1:9002"} | {k: v for k, v in limits.items() if k != "backendRef"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "micro_dollars"),
+    [
+        ("gpt-4o", 3500),  # of the catalogue: 1000 x 2.50 + 100 x 10
+        ("own-model", 4500),  # of the configuration
+        ("unheard-of", 210),  # of the example's expression: 1000 x 0.15 + 100 x 0.60
+    ],
+)
+def test_what_a_call_costs_is_counted_in_the_budgets_of_its_key(
+    model: str, micro_dollars: int, carrier: Carrier
+) -> None:
+    calls = FakeCalls(otherwise=ALLOWED)
+    run = carrier.proxy(config(policies=json.dumps(example())), calls)
+    carried = run.carry(post(PATH, CHAT, ("authorization", "Bearer sk-ann")), answer(model))
+    assert carried.answer.status == 200
+    asked = [RateLimitRequest.FromString(each.request.body[5:]).descriptors for each in calls.received]
+    counted = [(each.limit.requests_per_unit, each.hits_addend.value) for each in chain.from_iterable(asked)]
+    day, month = 1_500_000, 20_000_000
+    assert counted == [(day, 0), (month, 0), (day, micro_dollars), (month, micro_dollars)]
