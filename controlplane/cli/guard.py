@@ -18,12 +18,12 @@ from pydantic import BaseModel
 
 from controlplane.cli import children, exits
 from gatewright import files
+from gatewright.api.checks.parts import parts
 from gatewright.api.decode.documents import decode
 from gatewright.api.lint.lint import is_standalone
 from gatewright.api.lower.lowering import lower
 from gatewright.api.schema.camel import to_camel
 from gatewright.api.standalone import standalone
-from gatewright.api.text import places
 from gatewright.api.text.problem import Problem, path_text
 from gatewright.wire.v1 import ai_pb2
 
@@ -82,14 +82,14 @@ def _of_file(content: str, name: str) -> Iterator[Found]:
     loaded = standalone.load(content, name)
     _refuse(loaded.problems)
     if loaded.content is not None:
-        yield from _below(loaded.content, (), "")
+        yield from _in(loaded.content, "")
 
 
 def _of_objects(content: str, name: str) -> Iterator[Found]:
     for decoded in decode(content, name):
         _refuse(decoded.problems)
         if decoded.item is not None:
-            yield from _below(decoded.item, (), f"{decoded.key} ")
+            yield from _in(decoded.item, f"{decoded.key} ")
 
 
 def _refuse(problems: Iterable[Problem]) -> None:
@@ -98,18 +98,12 @@ def _refuse(problems: Iterable[Problem]) -> None:
         raise exits.Failure(exits.CONFIG, "the file has mistakes:\n" + "\n".join(f"  {line}" for line in errors))
 
 
-def _below(value: object, path: places.Path, owner: str) -> Iterator[Found]:
+def _in(value: BaseModel, owner: str) -> Iterator[Found]:
     """Guards wherever they stand: in policies, in backends, in the file of a proxy."""
-    if isinstance(value, BaseModel):
-        for field, part in value:
-            here = (*path, to_camel(field))
-            if field == FIELD and part is not None:
-                yield owner + path_text(here), lower(part, ai_pb2.AiPromptGuard())
-            else:
-                yield from _below(part, here, owner)
-    elif isinstance(value, list | tuple):
-        for index, part in enumerate(value):
-            yield from _below(part, (*path, index), owner)
+    for path, part in parts(value):
+        guards = getattr(part, FIELD, None)
+        if guards is not None:
+            yield owner + path_text((*path, to_camel(FIELD))), lower(guards, ai_pb2.AiPromptGuard())
 
 
 def _lines(answers: dict[str, dict[str, Any]]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.found_services import Lookups
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.tls_references import Known
+from gatewright.api.advice.effects import unjudged
 from gatewright.api.lower.kinds import registry
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.schema.metadata import KubeObject
@@ -56,7 +57,7 @@ def backend_view(
         secrets=references.secrets,
         written=references.written,
         unresolved=references.unresolved,
-        warning=made.warning,
+        warning=joined([*filter(None, [made.warning]), *unjudged(backend)]),
     )
 
 

@@ -17,7 +17,7 @@ from controlplane.derive import Context
 from controlplane.translate import backend_auth, secrets, support, tls_references, wire
 from controlplane.translate.backend_auth import AuthSecret
 from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
-from controlplane.translate.conditions import UNTRANSLATED, Condition
+from controlplane.translate.conditions import UNTRANSLATED, Condition, joined
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import (
     BackendKey,
@@ -31,6 +31,7 @@ from controlplane.translate.keys import (
 )
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.tls_references import AUTHORITIES_NOT_FOUND, Known
+from gatewright.api.advice.effects import unjudged
 from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire
@@ -83,6 +84,8 @@ class PolicyTranslation:
     """`Accepted` True, but fields refuse what they cover."""
     refusing: frozenset[str]
     """Names of these fields."""
+    warning: str = ""
+    """What it leaves uncovered, for its status."""
     unresolved: Condition | None = None
     unfinished: bool = False
     """Whether a backend or Secret is not there: perhaps it is still being written."""
@@ -342,6 +345,7 @@ class _Translator:
             written=tuple(sorted(found.written.items())),
             invalid=partially_valid(invalid),
             refusing=frozenset(invalid),
+            warning=_warning(self._policy),
             unresolved=_summary(found.unresolved),
             unfinished=any(condition.reason in _NOT_THERE for condition in found.unresolved),
         )
@@ -357,6 +361,10 @@ class _Translator:
         if self._policy.spec.backend is not None:
             for message in to_wire.backend_policies(self._policy.spec.backend, self._references.all()):
                 yield Phase.BACKEND, message
+
+
+def _warning(policy: GatewayPolicy) -> str:
+    return joined(unjudged(policy)) if policy.spec.backend is not None else ""
 
 
 def partially_valid(invalid: Mapping[str, str]) -> Condition | None:

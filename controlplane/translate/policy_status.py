@@ -73,7 +73,7 @@ class PolicyReport:
 
     def _general(self) -> list[Condition]:
         """What holds wherever the policy attaches; a target that is missing everywhere is missed here alone."""
-        return self._verdicts([each.message for each in self._attachment.missing])
+        return self._warned(self._verdicts([each.message for each in self._attachment.missing]))
 
     def _conditions(self, gateway: ObjectKey) -> list[Condition]:
         missing = [each.message for each in self._attachment.missing if gateway in each.gateways]
@@ -84,13 +84,20 @@ class PolicyReport:
                 _also(each, _OF_CLOSED[each.type](closed)) if each.type in _OF_CLOSED else each for each in verdicts
             ]
         losses = (self._conflicted(gateway), self._overridden(gateway), self._rejected(gateway))
-        return [*verdicts, *(each for each in losses if each is not None)]
+        return [*self._warned(verdicts), *(each for each in losses if each is not None)]
 
     def _verdicts(self, missing: Sequence[str]) -> list[Condition]:
         made = self._translation
         if made.refused is not None:
             return [made.refused, _attached(missing), NOT_EXAMINED]
         return [made.invalid or ACCEPTED, _attached(missing), made.unresolved or RESOLVED]
+
+    def _warned(self, verdicts: list[Condition]) -> list[Condition]:
+        """`Accepted` comes first, and says too what the policy leaves uncovered."""
+        warning = self._translation.warning
+        if not warning:
+            return verdicts
+        return [_also(verdicts[0], replace(ACCEPTED, message=warning)), *verdicts[1:]]
 
     def _conflicted(self, gateway: ObjectKey) -> Condition | None:
         """Present only when True."""

@@ -17,10 +17,11 @@ from gatewright.api.backend.prompt_guard import AIPromptGuard
 from gatewright.api.backend.providers import LLMProvider, ProviderFormatConfig
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.checks.expressions import is_constant
+from gatewright.api.checks.parts import parts
 from gatewright.api.frontend.telemetry import OtlpAccessLog, OtlpMetrics, Tracing
 from gatewright.api.objects.gateway_policy import GatewayPolicySpec
 from gatewright.api.schema.camel import to_camel
-from gatewright.api.text.problem import Advice
+from gatewright.api.text.problem import Advice, path_text
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.buffer import Buffer
 from gatewright.api.traffic.rate_limit import LocalRateLimit, RateLimits
@@ -44,6 +45,16 @@ def _routes_without_guards(ai: BackendAI) -> Iterator[Advice]:
         if guards and kind in _UNJUDGED:
             message = f"{kind} passes as it is: not judged by {', '.join(guards)}"
             yield Advice(("routes", end), message)
+
+
+def unjudged(value: BaseModel) -> list[str]:
+    """Which routes of LLMs of an object its guards leave as they are, for its status."""
+    return [
+        f"{path_text((*path, *each.path))}: {each.message}"
+        for path, part in parts(value)
+        if isinstance(part, BackendAI)
+        for each in _routes_without_guards(part)
+    ]
 
 
 def _guards(prompt_guard: AIPromptGuard) -> Iterator[str]:

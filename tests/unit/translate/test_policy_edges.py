@@ -403,3 +403,36 @@ def test_each_selector_selects_by_all_of_its_labels_whatever_the_others_do() -> 
         "Attached=False TargetNotFound (1): no ListenerSet with labels a=b in namespace default; "
         "no HTTPRoute with labels edge=yes, zone=two in namespace default"
     )
+
+
+GUARDS = "promptGuard: {request: [{regex: {builtins: [Ssn]}}]}"
+AS_IS = "ai: {routes: {/v1/chat/completions: Completions, '*': Passthrough}, %s}"
+MODELS = """
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: models, namespace: default, generation: 1}
+spec:
+  ai: {provider: {openai: {}}}
+  policies: {%s}
+---
+"""
+PASSES = "Passthrough passes as it is: not judged by promptGuard.request[0].regex"
+
+
+def message(made: World, kind: str, name: str) -> str:
+    body = made.program.status(kind, "default", name)
+    assert body is not None
+    (found,) = (
+        each["message"] for each in body["conditions"] if each["type"] == "Accepted" and each["status"] == "True"
+    )
+    return str(found)
+
+
+@pytest.mark.parametrize(("guards", "expected"), [(GUARDS, PASSES), ("modelAliases: {a: b}", "")])
+def test_routes_that_guards_leave_uncovered_are_named(guards: str, expected: str) -> None:
+    ai = AS_IS % guards
+    on_gateway = BACKEND_POLICY.replace("http: {requestTimeout: 5s}", ai) % ON_GATEWAY
+    made = world(CLASS + GATEWAY + MODELS % ai + on_gateway)
+    for kind, name in (("GatewayPolicy", "a"), ("GatewayBackend", "models")):
+        assert message(made, kind, name).endswith(expected) and bool(message(made, kind, name)) == bool(expected)
+    assert (f'spec.backend.ai.routes["*"]: {PASSES}' in message(made, "GatewayPolicy", "a")) == bool(expected)
