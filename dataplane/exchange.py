@@ -347,7 +347,7 @@ class Exchange(Variables):
         ) = None
         self.buffer = self.body = self.response = self.response_body = self.attributes = self.delayed_response = None
         self.bounds = self.counted = self.measures = self.trace = None
-        self.has_body = self.host_set = self.leased = self.replied = self.ended = False
+        self.noted = self.has_body = self.host_set = self.leased = self.replied = self.ended = False
         self.response_body_changed = self.response_body_too_large = self.takes_trailers = False
         self.request_done = True
         self.attempt = self.status = self.stage = self.body_bytes = self.response_bytes = self.length = 0

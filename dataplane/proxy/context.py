@@ -166,7 +166,9 @@ class Context:
     _exporters: Exporters | None = None
     _spans: SpanObserver | None = None
     observers: tuple[Observer, ...] = field(init=False)
-    """Told of each exchange that has ended, in this order."""
+    """They see each exchange that has ended, in this order."""
+    more_observers: tuple[Observer, ...] = field(init=False)
+    """The same, and who sees only exchanges of which something was noted: others cost them nothing."""
     connections: Crowd[Any] = field(init=False)
     """Of clients."""
     admitted: int = 0
@@ -313,7 +315,8 @@ class Context:
     def __post_init__(self) -> None:
         self.current.heads_changed = self._forget_heads
         own = [make(self.recorder) for make in self.observer_rows]
-        self.observers = (self.recorder.ended, *own, self._observe_spans, self.access_log.record)
+        self.observers = (self.recorder.ended, self.access_log.record)
+        self.more_observers = (self.recorder.ended, *own, self._observe_spans, self.access_log.record)
         self.access_log.exports = _LogExports(self)
         self.leases.through(Proxies(lambda: self.current.table, self.leases, self.recorder.upstream_closed))
         self.connections = Crowd(self.loads)

@@ -147,7 +147,7 @@ def finish(x: ActiveExchange, context: Context) -> float:
     seconds = now - x.started
     if x.stopped >= 0:
         context.recorder.decided(x, response_steps.decided_by(x))
-    for observer in context.observers:
+    for observer in context.more_observers if x.noted else context.observers:
         try:
             observer(x, seconds)
         except Exception as error:  # a bug of one must not keep the others from it, nor the exchange from its end

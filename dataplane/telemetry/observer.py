@@ -1,4 +1,5 @@
-"""Who gets each exchange that has ended (`Context.observers`): at its end, before the log lets go of it."""
+"""Who gets exchanges that have ended, at their end, before the log lets go of them: all of them (`Context.observers`),
+or those of which something was noted (`Exchange.noted`, `Context.more_observers`)."""
 
 from __future__ import annotations
 

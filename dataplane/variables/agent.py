@@ -26,7 +26,7 @@ class AgentVariables(RequestVariables):
         known = getattr(self, "known_agent_call", None)
         if known is None or known[0] is not self.path or known[1] is not body:
             known = self.known_agent_call = self.path, body, self._read_agent_call(body)
-        self.agent_call = known[2]
+        self.agent_call, self.noted = known[2], True
         return known[2]
 
     def _read_agent_call(self, body: bytes | None) -> AgentCall:

@@ -49,6 +49,7 @@ class ExchangeFacts:
         "known_query",
         "known_request",
         "known_response",
+        "noted",
         "response_body",
     )
 
@@ -59,6 +60,8 @@ class ExchangeFacts:
     """The query that was read last, and its parameters; unset until somebody asks."""
     known_agent_call: tuple[bytes, bytes | None, AgentCall]
     """The path and the body that were read last as a call of an agent, and that call; unset until somebody asks."""
+    noted: bool
+    """Something was noted of it that few exchanges have, for observers of such (`Context.more_observers`)."""
     known_request: json_text.Read
     known_response: json_text.Read
     """The same of bodies as JSON."""

@@ -123,7 +123,8 @@ class Rig:
         self.proxy.context.access_log.close()
         self.log = _Log()
         self.proxy.context.access_log = self.log  # type: ignore[assignment]
-        self.proxy.context.observers = (self.proxy.context.recorder.ended, self.log.record)
+        context = self.proxy.context
+        context.observers = context.more_observers = (context.recorder.ended, self.log.record)
         self.proxy.context.request_id = lambda: ID
         self.complaints = _Complaints()
         self._loggers = [logging.getLogger(name) for name in ("dataplane.server", "dataplane.proxy")]

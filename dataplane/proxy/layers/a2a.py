@@ -112,6 +112,7 @@ class AgentCall(Layer):
     def _understood(self, call: Call) -> None:
         call.state = call.error = None  # what came of an earlier try says nothing of this one
         self._call = self._x.agent_call = call
+        self._x.noted = True
         if call.method == methods.CARD and call.binding == REST:
             self._rewrite = cards.rewritten
         elif call.method == methods.EXTENDED_CARD and call.binding != GRPC:

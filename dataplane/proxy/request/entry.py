@@ -52,7 +52,7 @@ def start(x: ActiveExchange) -> None:
             return
         x.listener = listener
         if listener.telemetry is not None and listener.telemetry.tracing is not None:
-            x.trace = listener.telemetry.tracing.begin(x)
+            x.trace, x.noted = listener.telemetry.tracing.begin(x), True
         limits = table.request_limits
         if limits is not None and admission.refuses(x, limits):
             return

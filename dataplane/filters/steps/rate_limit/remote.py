@@ -175,3 +175,4 @@ class _Blamed(Exception):
 def _count(x: Exchange) -> None:
     known: Any = None if x.attributes is None else x.attributes.get(DROPPED)
     x.leave(DROPPED, (known or 0) + 1)
+    x.noted = True
