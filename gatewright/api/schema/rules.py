@@ -59,6 +59,16 @@ class OneOf(Rule):
             yield (name,), f"{self.message}; {chosen[0]} is set already"
 
 
+class Present(Rule):
+    """The field of `path` is set."""
+
+    __slots__ = ()
+
+    def _broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
+        if not is_set(part, str(self.path[0])):
+            yield self.path, self.message.removeprefix(f"{self.path[0]} ")
+
+
 class Apart(Rule):
     """Two fields are not set together; the second is to blame."""
 

@@ -13,7 +13,7 @@ from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.cel_field import RequestCondition
 from gatewright.api.schema.model import RuledModel
 from gatewright.api.schema.part_values import Path
-from gatewright.api.schema.rules import Rule, not_both, unless
+from gatewright.api.schema.rules import Present, Rule, not_both, unless
 
 ITEMS = Field(min_length=1, max_length=16)
 """Bounds of every `conditional` list."""
@@ -45,7 +45,7 @@ class _OnlyTheLast(Rule):
 
 
 def _required(name: str) -> Rule:
-    return Rule(f"has(self.{name})", f"{name} is required, or conditional", path=(name,))
+    return Present(f"has(self.{name})", f"{name} is required, or conditional", path=(name,))
 
 
 def rules_of_conditional(policy: type[RuledModel], *required: str) -> tuple[Rule, ...]:
