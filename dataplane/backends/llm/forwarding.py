@@ -178,6 +178,8 @@ class Reading(Passing):
     def _let_go_of_stream(self) -> None:
         """It is counted among the tries that failed, and nothing of it is kept."""
         self._is_counted = True
+        if self.traced is not None:
+            outcomes.describe(self.traced, self._route, self._facts)
         if self._heard is not None:
             self._x.context.room.free(self._heard.beyond_sample)
 

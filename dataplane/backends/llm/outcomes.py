@@ -65,7 +65,7 @@ def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float, trace
     facts["operation"] = operation(route)
     labels = _labels(route, facts)
     if traced is not None:
-        traced.describe(*_about(labels, facts))
+        describe(traced, route, facts)
     counts = [(kind, count) for kind, name in TYPES if (count := _known(facts, name))]
     first, tokens = _known(facts, "timeToFirstToken"), _known(facts, "outputTokens")
     each = None
@@ -85,8 +85,13 @@ def record(x: LlmExchange, route: RouteType, facts: Facts, seconds: float, trace
     _record_cost(x, facts, labels)
 
 
+def describe(traced: TracedCall, route: RouteType, facts: Facts) -> None:
+    """Say of the span of a candidate what was asked and what is known of its answer."""
+    traced.describe(*_about(_labels(route, facts), facts))
+
+
 def _about(labels: tuple[str, str, str, str], facts: Facts) -> tuple[str, tuple[tuple[str, Any], ...]]:
-    """Name and attributes of the span of the candidate that has answered, by the conventions for generative AI."""
+    """Name and attributes of the span of a candidate, by the conventions for generative AI."""
     names = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model")
     found: list[tuple[str, Any]] = [(name, value) for name, value in zip(names, labels, strict=True) if value]
     for name, key in (("gen_ai.usage.input_tokens", "inputTokens"), ("gen_ai.usage.output_tokens", "outputTokens")):

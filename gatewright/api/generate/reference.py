@@ -102,6 +102,9 @@ def _below(shape: Shape) -> tuple[str, Shape]:
     if isinstance(shape, Items):
         below, inner = _below(shape.item)
         return f"[]{below}", inner
+    if isinstance(shape, Table):
+        below, inner = _below(shape.value)
+        return f".NAME{below}", inner
     return "", shape
 
 

@@ -153,10 +153,3 @@ def test_what_is_told(kind: str, text: str, beginning: str) -> None:
         assert one.startswith(beginning)
     else:
         assert found == []
-
-
-def test_what_counts_tokens_does_not_work_yet() -> None:
-    text = POLICY % "traffic: {rateLimit: {local: [{tokens: 5, unit: Hours}]}}"
-    decoded = decode_object({"kind": "GatewayPolicy", **OBJECTS["GatewayPolicy"], **yamls.load(text)}, "")
-    assert decoded.verdict == "unsupported"
-    assert "tokens" in str(decoded.problems[0])

@@ -273,9 +273,9 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
         ("timeouts:", "timeout:", [f'{ROUTE.format(22)}policies.timeout: unknown field; did you mean "timeouts"?']),
         (
             "retry: {attempts: 2, codes: [503]}",
-            "rateLimit: {local: [{tokens: 1, unit: Hours}]}",
+            "ai: {promptCaching: {}}",
             [
-                f"{ROUTE.format(23)}policies.rateLimit.local[0].tokens: not supported yet: remove tokens to have the"
+                f"{ROUTE.format(23)}policies.ai.promptCaching: not supported yet: remove promptCaching to have the"
                 " rest accepted"
             ],
         ),

@@ -261,7 +261,9 @@ class Up:
 
 def call() -> tuple[Call, Up]:
     """One whose answer has begun."""
-    services: Any = SimpleNamespace(clock=lambda: 0.0, make_future=asyncio.get_running_loop().create_future)
+    services: Any = SimpleNamespace(
+        clock=lambda: 0.0, called=lambda *_: None, make_future=asyncio.get_running_loop().create_future
+    )
     plan: Any = SimpleNamespace(key="b", authority=b"server")
     made = Call(services, plan, CallRequest(b"GET", b"/"))
     up: Any = Up()

@@ -25,7 +25,6 @@ from dataplane.filters.steps import (
 )
 from dataplane.filters.steps.ext_auth.answer import KEEPABLE, Answered
 from dataplane.filters.steps.jwt_authentication import PAUSES
-from dataplane.filters.steps.rate_limit import local
 from dataplane.http.connection_rules import FRAME_SIZES
 from dataplane.http.heads import Head
 from dataplane.http.rules import HttpRules
@@ -171,7 +170,7 @@ def test_one_token_costs_one(used: object, is_refused: bool) -> None:
     x = exchange()
     assert ask(step, x) is None
     if used is not None:
-        x.leave(local.TOKENS, used)
+        x.leave("llm", {"totalTokens": used})
     step.end(x)
     assert (ask(step, exchange()) is not None) == is_refused
 

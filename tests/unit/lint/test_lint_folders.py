@@ -17,7 +17,8 @@ kind: GatewayPolicy
 metadata: {name: p}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: edge}]
-  traffic: {rateLimit: {local: [{tokens: 1, unit: Hours}]}}
+  traffic: {timeouts: {request: 1s}}
+  backend: {ai: {promptCaching: {}}}
 """
 
 
@@ -43,8 +44,8 @@ def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
         "deep/c.json:1: binds[0].listeners: is required",
         "deep/p.yaml:5: GatewayPolicy default/p: spec.targetRefs[0]: warning: target not found:"
         " no Gateway default/edge in these files",
-        "deep/p.yaml:6: GatewayPolicy default/p: spec.traffic.rateLimit.local[0].tokens: not supported yet:"
-        " remove tokens to have the rest accepted",
+        "deep/p.yaml:7: GatewayPolicy default/p: spec.backend.ai.promptCaching: not supported yet:"
+        " remove promptCaching to have the rest accepted",
         "5 objects in 4 files, 3 errors, 1 warning, 1 not supported yet",
     ]
     assert len(report.errors) == 3
@@ -110,13 +111,12 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_a_setting_that_is_not_supported_is_reported_by_name() -> None:
-    removed = "not supported yet: remove tokens to have the rest accepted"
-    policy = POLICY.rpartition("  traffic")[0] + "  traffic: {rateLimit: {local: [{tokens: 1, unit: Hours}]}}\n"
-    first, *_ = lint([Document("a.yaml", policy)])
-    assert str(first) == "a.yaml:6: GatewayPolicy default/p: spec.traffic.rateLimit.local[0].tokens: " + removed
-    file = "binds: [{port: 80, listeners: [{routes: [{policies: {rateLimit: {local: [{tokens: 1, unit: Hours}]}}}]}]}]"
+    removed = "not supported yet: remove promptCaching to have the rest accepted"
+    first, *_ = lint([Document("a.yaml", POLICY)])
+    assert str(first) == "a.yaml:7: GatewayPolicy default/p: spec.backend.ai.promptCaching: " + removed
+    file = "binds: [{port: 80, listeners: [{routes: [{policies: {ai: {promptCaching: {}}}}]}]}]"
     (problem,) = lint([Document("gw.yaml", file)])
-    assert str(problem) == "gw.yaml:1: binds[0].listeners[0].routes[0].policies.rateLimit.local[0].tokens: " + removed
+    assert str(problem) == "gw.yaml:1: binds[0].listeners[0].routes[0].policies.ai.promptCaching: " + removed
 
 
 def test_an_object_may_stand_in_one_place_only() -> None:

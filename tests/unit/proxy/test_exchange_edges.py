@@ -888,7 +888,7 @@ def test_who_watches_a_backend_sees_each_answer(status: int) -> None:
     x.leased, x.endpoint, x.backend_plan, x.attempt_deadline = True, endpoint, plan, 5.0
     head = response(status)
     x.upstream_head(head, b"", True)
-    assert seen == [(endpoint, head, x)]
+    assert seen == [(endpoint, head, x, None)]
     assert (endpoint.pending, x.leased, x.attempt_deadline, endpoint.health) == (0, False, NEVER, 1.0)
 
 

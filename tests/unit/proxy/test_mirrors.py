@@ -287,7 +287,7 @@ def test_what_a_mirror_answers_counts_for_its_health() -> None:
     guard = SimpleNamespace(answered=lambda *given: seen.append(given))
     copy = World().copy(backends={"b": Backend(guard=guard)})
     answered(copy)
-    assert seen == [(copy.endpoint, OK, None)]
+    assert seen == [(copy.endpoint, OK, None, None)]
     copy.upstream_content(b"", True)
 
 

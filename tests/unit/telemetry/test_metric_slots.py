@@ -170,6 +170,8 @@ MOST_SERIES = {
     "mcp_requests_total": 1024,
     "gen_ai_client_token_usage": 512,
     "gen_ai_client_operation_duration_seconds": 64,
+    "llm_guard_checks_total": 64,
+    "llm_unguarded_requests_total": 16,
     "llm_cost_usd_total": 256,
     "llm_unpriced_requests_total": 64,
     "llm_failed_tries_total": 128,

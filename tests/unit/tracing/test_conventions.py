@@ -73,7 +73,10 @@ def test_of_candidates_of_a_model(is_well: bool) -> None:
     sent = proxy.upstream.received
     answer = json.dumps(CHATTED).encode()
     lines = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-    proxy.upstream.answer(lines % len(answer) + answer if is_well else BUSY)
+    well = lines % len(answer) + answer
+    proxy.upstream.answer(well if is_well else BUSY)
+    if not is_well:
+        proxy.connector.upstreams[-1].answer(well)  # the next provider is asked
     candidate = next(span for span in spans(proxy) if span.name == "chat gpt")
     found = dict(candidate.attributes)
     assert found["gatewright.backend"].endswith("/one") and found["gen_ai.provider.name"] == "openai"

@@ -340,20 +340,22 @@ def test_a_grant_of_guardrails_that_goes() -> None:
 def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> None:
     """As docs/conditions.md tells, Policies."""
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, "buffer: {}, timeouts: {request: 1s}"))
-    waits = "backend: {transformation: {}}"
+    waits = "backend: {ai: {promptCaching: {}}}"
     later = policy("a", ON_GATEWAY, "timeouts: {request: 1s}").replace("  traffic:", f"  {waits}\n  traffic:")
     made.put(later.replace("generation: 1", "generation: 2"))
-    assert told(made) == ["policy/default/a/buffer", "policy/default/a/timeouts"]
+    assert told(made) == ["policy/default/a/backend_ai", "policy/default/a/buffer", "policy/default/a/timeouts"]
     assert not owners(made, "policy/default/a/buffer") | owners(made, "policy/default/a/timeouts")
     assert made.conditions("GatewayPolicy", "a") == [
-        "Accepted=False Invalid (2): not supported yet: spec.backend.transformation",
+        "Accepted=False Invalid (2): not supported yet: spec.backend.ai.promptCaching; what backend.ai would guard is"
+        " refused",
         "Attached=True Attached (2)",
         "ResolvedRefs=Unknown Pending (2): not examined, because the policy is not accepted",
     ]
 
 
 def test_what_is_withdrawn_takes_no_field_from_others() -> None:
-    old = policy("a", ON_GATEWAY, "timeouts: {request: 1s}, rateLimit: {local: [{tokens: 1, unit: Hours}]}")
+    old = policy("a", ON_GATEWAY, "timeouts: {request: 1s}")
+    old = old.replace("  traffic:", "  backend: {ai: {promptCaching: {}}}\n  traffic:")
     made = world(CLASS, GATEWAY, old, policy("b", ON_GATEWAY, "timeouts: {request: 2s}"))
     assert made.conditions("GatewayPolicy", "b") == FINE
 

@@ -16,7 +16,11 @@ from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, ROUTE, SERVICE, policy, world
 
-NOT_SUPPORTED = "csrf: {}, timeouts: {request: 9s}, rateLimit: {local: [{tokens: 1, unit: Hours}]}"
+CACHING = "backend: {ai: {promptCaching: {}}}"
+"""A setting that does not work yet, of what guards."""
+NOT_SUPPORTED = policy("a", ON_GATEWAY, "csrf: {}, timeouts: {request: 9s}").replace(
+    "  traffic:", f"  {CACHING}\n  traffic:"
+)
 FINE = ["Accepted=True Accepted (1)", "Attached=True Attached (1)", "ResolvedRefs=True ResolvedRefs (1)"]
 
 
@@ -41,13 +45,13 @@ def read(*texts: str) -> World:
 
 
 def test_guards_of_a_policy_with_a_setting_that_is_not_supported() -> None:
-    made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, NOT_SUPPORTED))
-    assert sent(made).keys() == {"csrf", "rate_limit"}
-    why = "not supported yet: spec.traffic.rateLimit.local[0].tokens"
+    made = world(CLASS, GATEWAY, NOT_SUPPORTED)
+    assert sent(made).keys() == {"csrf", "backend_ai"}
+    why = "not supported yet: spec.backend.ai.promptCaching"
     for guard in sent(made).values():
         assert guard.places and guard.order and guard.invalid == why
     assert made.conditions("GatewayPolicy", "a") == [
-        f"Accepted=False Invalid (1): {why}; what csrf, rateLimit would guard is refused",
+        f"Accepted=False Invalid (1): {why}; what csrf, backend.ai would guard is refused",
         "Attached=True Attached (1)",
         "ResolvedRefs=Unknown Pending (1): not examined, because the policy is not accepted",
     ]
@@ -61,10 +65,6 @@ FRONTEND = {
     "networkAuthorization": ("network_authorization", "{policy: {matchExpressions: ['true']}}", "{policy: 1}"),
 }
 """Guards of `frontend` to their name on the wire, a value, and one that nobody knows."""
-
-
-TOKENS = "traffic: {rateLimit: {local: [{tokens: 1, unit: Hours}]}}"
-"""Settings that do not work yet: one that guards nothing, and a guard."""
 
 
 def frontend(settings: str, more: str = "") -> str:
@@ -87,7 +87,7 @@ def test_a_guard_of_frontend_that_cannot_be_read_is_sent_as_impossible(name: str
 
 
 @pytest.mark.parametrize("name", FRONTEND)
-@pytest.mark.parametrize(("lacking", "closed"), [(TOKENS, {"rate_limit"})])
+@pytest.mark.parametrize(("lacking", "closed"), [(CACHING, {"backend_ai"})])
 def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
     name: str, lacking: str, closed: set[str]
 ) -> None:
@@ -101,7 +101,7 @@ def test_a_setting_that_is_not_supported_elsewhere_does_not_close_a_gateway(
 
 
 def test_they_take_their_field_from_others_who_are_told() -> None:
-    made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, NOT_SUPPORTED), policy("b", ON_GATEWAY, "csrf: {}"))
+    made = world(CLASS, GATEWAY, NOT_SUPPORTED, policy("b", ON_GATEWAY, "csrf: {}"))
     conflict = "Conflicted=True Conflicted (1): traffic.csrf of GatewayPolicy default/a counts on Gateway default/gw"
     assert made.conditions("GatewayPolicy", "b") == [*FINE, conflict]
 

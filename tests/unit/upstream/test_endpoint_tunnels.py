@@ -48,7 +48,14 @@ class World:
             consumer, self.opener, leases, self._closed, lambda *asked: self.wakes.append(asked), Peer("198.51.100.7")
         )
         plan: Any = SimpleNamespace(
-            key="a", refused="", host=b"", port=0, rules=None, endpoints=(self.endpoint,), transport=None
+            key="a",
+            refused="",
+            refused_as_bytes="",
+            host=b"",
+            port=0,
+            rules=None,
+            endpoints=(self.endpoint,),
+            transport=None,
         )
         self.tunnel.open(plan)
         self.end: Any = self.opens.dialled[0]

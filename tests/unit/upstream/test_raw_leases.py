@@ -60,6 +60,7 @@ class World:
         )
         self.transport = None if quota is None else Transport(PLAIN_TCP, None, "", quota)
         fields = {"key": "backend/a", "refused": "", "host": b"", "port": 0, "rules": None, **plan}
+        fields["refused_as_bytes"] = fields["refused"]
         self.plan: Any = SimpleNamespace(endpoints=self.endpoints, transport=self.transport, **fields)
 
     def _resolve(self, plan: Any, ready: Any) -> Any:
