@@ -139,7 +139,7 @@ class Run:
             for limit in limits:
                 require(limit.level >= 1 - limit.slack, f"granted with {float(limit.level)} tokens")
                 limit.level -= limit.charged
-            x.leave("llm.totalTokens", tokens)
+            x.leave("llm", {"totalTokens": tokens})
         else:
             require(any(limit.level < 1 + limit.slack for limit in limits), "refused although all have a token")
             self.judge(answer, limits)
