@@ -151,6 +151,8 @@ THEIRS = {
     "/tmp/identity.yaml": "made by the line before",
     "tools.yaml": "docs/mcp: the block of the page",
     "config.yaml": "the reader's file",
+    "guards.yaml": "docs/llm/guards.md: the block of the page",
+    "prompt.txt": "a text of the reader",
     "gateway.yaml": "docs/llm/litellm.md: written by the command itself",
     "imported.yaml": "docs/mcp/file.md: written by the line before",
     "mcp.json": "the reader's file of a client",
@@ -165,7 +167,7 @@ def find(rows: tuple[Row, ...], page: str, text: str) -> Row | None:
 
 def product(words: list[str]) -> None:
     """Reads a command of ours as its program would. Raises SystemExit for what it would not take."""
-    program, *rest = words
+    program, *rest = words[: words.index("<")] if "<" in words else words
     if program == "gatewright-proxy" or rest[:1] == ["proxy"]:
         proxy = rest[1:] if program == "gatewright" else rest
         if forward.wanted(proxy):
