@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.telemetry.log_values import bare, quoted
 
@@ -61,6 +61,8 @@ class Field:
     moment: str = END
     source: Source | None = None
     """How the default line has it; None: few requests have it, and it is asked for where there may be some."""
+    fact: str = ""
+    """Of a field of a group with `facts`: which one it is asked of; it has no value where that is not known."""
 
     @property
     def otlp_name(self) -> str:
@@ -90,11 +92,20 @@ class Group:
 
     applies: Callable[[Exchange], bool]
     fields: tuple[Field, ...]
+    facts: str = ""
+    """The attribute of an exchange that has what is known, by the fields' `fact`; "": each field is asked."""
     answers: tuple[str, ...] = ()
     """Variables of what a stream said: it is kept until the end where an expression reads one."""
 
     def text(self, x: Exchange) -> str:
-        return "".join([field.text(x, 0.0) for field in self.fields])
+        return "".join([field.text(x, 0.0) for field in self._known(x)])
 
     def json(self, x: Exchange) -> str:
-        return "".join([field.json(x, 0.0) for field in self.fields])
+        return "".join([field.json(x, 0.0) for field in self._known(x)])
+
+    def _known(self, x: Exchange) -> Iterable[Field]:
+        """Fields that may have a value: most calls have few of many."""
+        if not self.facts:
+            return self.fields
+        known: Any = (x.attributes or {}).get(self.facts, ())  # Any: a mapping by names
+        return [field for field in self.fields if field.fact in known]
