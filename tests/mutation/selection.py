@@ -63,6 +63,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "controlplane.derive": ("derive", "translate", "app"),
     "controlplane.kube": ("kube", "app", "cli", WATCHES),
     "controlplane.lint": ("lint", "cli", "app", LINT_CODES, "tests/rules/test_attachment_page.py", "tests/outside"),
+    "controlplane.ratelimit": ("ratelimit",),
     "controlplane.snapshot": ("snapshot", "xds", "translate", "admin"),
     "controlplane.sources": ("sources", "app", "api"),
     "controlplane.translate": ("translate", "attach", "app", "lint", MERGES, HISTORIES),
@@ -118,6 +119,8 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
         MERGES,
         HISTORIES,
     ),
+    "dataplane.export": ("export", "tracing", POLICIES),
+    "dataplane.guards": ("guards", POLICIES),
     "dataplane.tracing": ("tracing", POLICIES),
     "dataplane.telemetry": ("telemetry", "server", "agent", "filters", "upstream", POLICIES, OPERATIONS),
     "dataplane.upstream": (
