@@ -192,7 +192,7 @@ class AccessLog:
                     second = now // 1000
                     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
                 when = f"{stamp}.{now % 1000:03d}Z"
-            plan = log_of(x)
+            plan = None if x.listener is None or x.listener.telemetry is None else log_of(x)
             if plan is None:
                 lines.append(line(when, x, seconds, groups))
                 continue

@@ -29,7 +29,7 @@ from dataplane.telemetry.log_field import (
     Write,
 )
 from dataplane.telemetry.log_rows.registry import GROUPS
-from dataplane.telemetry.log_values import MAX_FIELD, bare, cut
+from dataplane.telemetry.log_values import cut
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -75,12 +75,11 @@ def compiled_value(source: Source) -> Value:
     return made
 
 
-def _bare_target(x: Exchange) -> str:
-    """As `bare(target_of(x))`: a target has no spaces and no control characters, so few have to be looked through."""
-    target = x.asked_target
-    if len(target) <= MAX_FIELD and b'"' not in target and b"\\" not in target:
-        return target.decode("latin-1")
-    return bare(target_of(x))
+_BARE_TARGET: Final = (
+    '(x.asked_target.decode("latin-1") if len(x.asked_target) <= MAX_FIELD'
+    " and QUOTE not in x.asked_target and BACKSLASH not in x.asked_target else bare(target_of(x)))"
+)
+"""As `bare(target_of(x))`: a target has no spaces and no control characters, so few have to be looked through."""
 
 
 def _common(
@@ -130,7 +129,7 @@ FIELDS: Final[tuple[Field, ...]] = (
     _common(
         "http.path",
         "canonical path with query that the client asked for; in OTLP without query",
-        Source("target_of(x)", TEXT, in_text="_bare_target(x)"),
+        Source("target_of(x)", TEXT, in_text=_BARE_TARGET),
         moment=HEAD,
         attribute="url.path",
         otlp=lambda x, took: target_of(x).partition("?")[0],

@@ -28,6 +28,10 @@ _not_ascii = re.compile(r"[^\x00-\x7e]").sub
 MAX_FIELD: Final = 8192
 """Characters of a field; what is more is cut off and counted in its place."""
 
+QUOTE: Final = b'"'
+BACKSLASH: Final = b"\\"
+"""What of a target needs quoting; text lines are compiled with names, as expressions in them have no quotes."""
+
 
 def cut(text: str) -> str:
     """As much of a value as a field may have; a mark says how many characters are missing."""

@@ -33,13 +33,12 @@ _BEFORE: Final = _MORE[:_GROUPS_AT]
 _AFTER: Final = tuple(field for field in _MORE[_GROUPS_AT:] if not is_of_a_group(field))
 
 
-def has_more(x: Exchange) -> bool:
-    """Whether there may be fields that few requests have."""
-    return bool(x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes or x.trace)
+_HAS_MORE: Final = "x.reason or x.attempt or x.retries or x.grpc or x.agent_call or x.attributes or x.trace"
+"""Whether there may be fields that few requests have."""
 
 
 def more_text(x: Exchange, took: float, groups: Sequence[Group]) -> str:
-    """These, as text."""
+    """Fields that few requests have, as text."""
     own = "".join([field.text(x, took) for field in _BEFORE])
     own += "".join([group.text(x) for group in groups if group.applies(x)])
     return own + "".join([field.text(x, took) for field in _AFTER]) if x.reason else own
@@ -70,7 +69,7 @@ def _compiled(as_json: bool) -> WriteDefault:
         elif field in _MORE and "{more}" not in line:
             line.append("{more}")
     more = "more_json" if as_json else "more_text"
-    body = [*steps, f"more = {more}(x, took, groups) if has_more(x) else ''", f"return f'{''.join(line)}'"]
+    body = [*steps, f"more = {more}(x, took, groups) if {_HAS_MORE} else ''", f"return f'{''.join(line)}'"]
     names: dict[str, Any] = {**vars(log_fields), **vars(log_values), **globals()}
     exec("def write(x, took, groups):\n" + "".join(f"    {each}\n" for each in body), names)  # of these tables alone
     made: WriteDefault = names["write"]

@@ -8,7 +8,7 @@ here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange, Traced
@@ -59,7 +59,7 @@ def log_of(x: Exchange) -> LogPlan | None:
     """What is said of its line; None: nothing."""
     if x.listener is None:
         return None
-    plan = cast("TelemetryPlan | None", x.listener.telemetry)  # its type is above the package of listeners' facts
+    plan: TelemetryPlan | None = x.listener.telemetry  # type: ignore[assignment]  # above the package of its facts
     return None if plan is None else plan.log
 
 
@@ -67,5 +67,5 @@ def metrics_of(x: Measured) -> MetricsPlan | None:
     """What is wanted of its metrics; None: nothing."""
     if x.listener is None:
         return None
-    plan = cast("TelemetryPlan | None", x.listener.telemetry)  # as above
+    plan: TelemetryPlan | None = x.listener.telemetry  # type: ignore[assignment]  # as above
     return None if plan is None else plan.metrics

@@ -229,3 +229,18 @@ def test_a_call_of_a_tool_is_a_span_by_the_conventions_of_mcp() -> None:
     request, *_, call = spans(proxy)
     assert call.name == "initialize" and value(call, "mcp.method.name") == "initialize"
     assert call.parent == request.context.span_id and value(request, "mcp.method.name") == "initialize"
+
+
+@pytest.mark.parametrize(
+    ("sampling", "headers", "are_noted"),
+    [(NEVER, b"", 0), (ALWAYS, b"", 1), (NEVER, b"traceparent: 00-%b-%b-00\r\n" % (TRACE.encode(), SPAN.encode()), 0)],
+)
+def test_a_request_that_is_not_traced_ends_as_any_other(sampling: str, headers: bytes, are_noted: int) -> None:
+    """It is none of those that observers of few requests see."""
+    run = MemoryProxy(file(sampling))
+    seen: list[float] = []
+    run.context.more_observers = (*run.context.more_observers, lambda x, seconds: seen.append(seconds))
+    client = run.connect()
+    client.send(b"GET /a HTTP/1.1\r\nHost: a.test\r\n%b\r\n" % headers)
+    run.upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+    assert client.take().startswith(b"HTTP/1.1 200 ") and len(seen) == are_noted

@@ -52,7 +52,9 @@ def start(x: ActiveExchange) -> None:
             return
         x.listener = listener
         if listener.telemetry is not None and listener.telemetry.tracing is not None:
-            x.trace, x.noted = listener.telemetry.tracing.begin(x), True
+            x.trace = trace = listener.telemetry.tracing.begin(x)
+            if trace is not None:  # else its end is as that of any other
+                x.noted = True
         limits = table.request_limits
         if limits is not None and admission.refuses(x, limits):
             return
