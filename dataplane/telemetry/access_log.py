@@ -235,7 +235,7 @@ def _has_collector(x: Exchange) -> bool:
 
 
 def _tell(why: str, missed: int) -> None:
-    """Once when it begins and once when it is over: the counter tells the rest."""
+    """Once when it begins and once when it is over: the counter has the rest."""
     if why:
         log.error("access log is not written: %s; its lines are dropped and counted, traffic goes on", why)
     else:

@@ -1,4 +1,4 @@
-"""What the access log of a Gateway adds, leaves out and keeps quiet about (spec 2, AccessLog).
+"""What the access log of a Gateway adds, leaves out and keeps quiet about.
 
 Built when configuration changes (`filters/frontend/access_log`), kept by each listener's plan, used by `access_log`
 when it makes lines: off the request path, in batches. An exchange whose listener has none costs one look at an

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.telemetry.measures import Count, Measured
     from dataplane.telemetry.metric import Extra
+    from dataplane.telemetry.metrics_plan import MetricsPlan
     from dataplane.variables import ListenerFacts
 
 
@@ -87,9 +88,10 @@ class Recorder:
         slots = self.slots
         self.active -= 1
         plan = x.listener
-        if plan is not None and plan.telemetry is not None and metrics_of(x) is not None:
+        wanted = None if plan is None or plan.telemetry is None else metrics_of(x)
+        if plan is not None and wanted is not None and wanted.labels:
             x.took = seconds  # for their expressions
-            listener = self._of_labels(x, plan)
+            listener = self._of_labels(x, plan, wanted)
         else:
             known = self._listeners.get(plan.key if plan is not None else "")
             listener = self._new_listener(x) if known is None else known
@@ -293,15 +295,12 @@ class Recorder:
         listener = self._listeners[key] = _Listener(self.metrics, gateway, name)
         return listener
 
-    def _of_labels(self, x: Exchange, listener: ListenerFacts) -> _Listener:
+    def _of_labels(self, x: Exchange, listener: ListenerFacts, wanted: MetricsPlan) -> _Listener:
         """With the labels that its Gateway adds, which are evaluated here."""
-        plan = metrics_of(x)
-        extra = self._bounded(plan.extra(x), listener.gateway) if plan is not None else ()
-        if x.measures is not None:
-            cast("Measures", x.measures).settle(extra)
-        else:
-            settled = x.measures = Measures()
-            settled.settle(extra)
+        extra = self._bounded(wanted.extra(x), listener.gateway)
+        if x.measures is None:
+            x.measures = Measures()
+        cast("Measures", x.measures).settle(extra)
         found = self._labelled.get((listener.key, extra))
         if found is None:
             found = _Listener(self.metrics, listener.gateway, listener.name, extra)

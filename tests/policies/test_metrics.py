@@ -96,6 +96,16 @@ def test_values_that_clients_make_up_are_bounded_and_counted() -> None:
     assert total == MOST_SETS + more
 
 
+def test_a_gateway_without_labels_has_none_that_overflow() -> None:
+    proxy = proxy_with(TENANT)
+    asked(proxy, *(f"t{number}" for number in range(MOST_SETS)))
+    labels = FILE[FILE.index("    attributes:") : FILE.index("binds:")]
+    proxy.load(FILE.replace(labels, '    otlp: {{host: "127.0.0.1:4317"}}\n').format(policies="{}"))
+    page = asked(proxy, "another")
+    assert value(page, "metric_labels_overflowed_total", gateway="default/standalone") is None
+    assert value(page, "request_duration_seconds_count", **PLACE) == 1
+
+
 def test_a_value_cannot_forge_another_label() -> None:
     text = '\'"a\\" \\nb\\x1fc=d\\\\\\u2028" + request.headers["x-tenant"]\''
     page = asked(proxy_with(f"[{{name: tenant, expression: {text}}}]"), '",listener="other' * 20)
