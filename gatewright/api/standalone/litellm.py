@@ -11,10 +11,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from gatewright.api.schema.fields import HEADER_VALUE_PATTERN, PRICE_PATTERN
 from gatewright.api.text import yaml_text
 
 PORT: Final = 4000
@@ -25,6 +26,13 @@ MOST_PROVIDERS: Final = 16
 _MILLION: Final = 1_000_000
 _COOLDOWN: Final = 5
 """Seconds, as LiteLLM has it."""
+_LONGEST: Final = 99_999
+"""Seconds: five digits are the most that a duration has of one unit (GEP-2257)."""
+_MOST: Final = 2**31 - 1
+_MODEL: Final = 256
+_NAME: Final = 4096
+_PRICE_EXPONENT: Final = 13
+"""No price has more digits on either side of its point."""
 _LISTS: Final = ("/v1/models", "/models")
 ROUTES: Final = {
     "/chat/completions": "Completions",
@@ -124,17 +132,16 @@ class _Import:
         by_name: dict[str, list[Deployment]] = {}
         for each in deployments:
             by_name.setdefault(each.name, []).append(each)
-        both = {**settings["litellm_settings"], **settings["router_settings"]}
         fallbacks = self._fallbacks(settings)
         aliases = self._aliases(settings["router_settings"], by_name)
         self._rest(settings)
         if not by_name:
             return found
         found.models = [*by_name, *aliases]
-        routes = [self._models_route(found.models)]
+        routes, shared = [self._models_route(found.models)], self._shared()
         for name in by_name:
             names = [name, *(alias for alias, meant in aliases.items() if meant == name)]
-            routes.append(self._route(names, self._groups(name, by_name, fallbacks), both))
+            routes.append(_route(names, self._groups(name, by_name, fallbacks), *shared))
         listener = {"name": "llm", "policies": self._entry(settings["general_settings"]), "routes": routes}
         found.document = {"binds": [{"port": self._port, "listeners": [listener]}]}
         if self._prices:
@@ -161,6 +168,8 @@ class _Import:
             raise _Left("model_name and litellm_params.model must be set")
         if "*" in name:
             raise _Left(f"{name}: models by a pattern have no route; write each out")
+        if not _is_name(name):
+            raise _Left(f"{name!r}: such a name has no route")
         provider = _provider(params)
         for key in item.keys() - {"model_name", "litellm_params", "model_info"}:
             self._left(f"{path}.{key}", _UNKNOWN)
@@ -183,9 +192,10 @@ class _Import:
             found["auth"] = {
                 "secretRef": self._content(f"{path}.litellm_params.api_key", key, f"MODEL_{number}_API_KEY")
             }
-        seconds = params.get("timeout", params.get("request_timeout"))
-        if isinstance(seconds, int | float) and seconds > 0:
-            found["http"] = {"requestTimeout": _duration(seconds)}
+        seconds = "timeout" if "timeout" in params else "request_timeout"
+        time = self._time(f"{path}.litellm_params.{seconds}", params.get(seconds))
+        if time:
+            found["http"] = {"requestTimeout": time}
         defaults = [{"field": name, "value": value} for name, value in params.items() if name in _BODY]
         if defaults:
             found["ai"] = {"routes": ROUTES, "defaults": defaults}
@@ -207,12 +217,14 @@ class _Import:
         for key, name in _COSTS.items():
             value = params.get(key, info.get(key))
             if value is not None:
-                try:
-                    found[name] = format((Decimal(str(value)) * _MILLION).normalize(), "f")
-                except InvalidOperation:
-                    self._left(f"{path}.litellm_params.{key}", "is no number")
+                price = _per_million(value)
+                if price is None:
+                    self._left(f"{path}.litellm_params.{key}", "is no price that can be carried")
+                else:
+                    found[name] = price
         if "input" in found:
-            self._prices[_model(provider)] = found
+            if self._prices.setdefault(_model(provider), found) != found:
+                self._left(f"{path}.litellm_params", "another deployment of the model has another price, which counts")
         elif found:
             self._left(f"{path}.litellm_params", "a price needs input_cost_per_token")
 
@@ -234,32 +246,55 @@ class _Import:
                 groups.append({"providers": providers})
         return groups[:MOST_GROUPS]
 
-    def _route(self, names: list[str], groups: list[Json], settings: Json) -> Json:
+    def _shared(self) -> tuple[Json, Json]:
+        """The policies of every route, and of every backend."""
         policies: Json = {"headerModifiers": {"request": {"remove": [HEADER]}}}
-        retries = settings.get("num_retries")
-        if isinstance(retries, int) and not isinstance(retries, bool) and retries >= 0:
+        retries = self._number(*self._setting("num_retries"))
+        if retries is not None:
             policies["retry"] = {"attempts": min(retries, 64), "codes": [429, 500, 502, 503, 504]}
-        seconds = settings.get("request_timeout", settings.get("timeout"))
-        if isinstance(seconds, int | float) and seconds > 0:
-            policies["timeouts"] = {"request": _duration(seconds)}
+        time = self._time(*self._setting("request_timeout", "timeout"))
+        if time:
+            policies["timeouts"] = {"request": time}
         of_backend: Json = {"ai": {"routes": ROUTES}}
-        fails, cooldown = settings.get("allowed_fails"), settings.get("cooldown_time")
-        if isinstance(fails, int) or isinstance(cooldown, int | float):
-            eviction: Json = {"duration": _duration(cooldown if isinstance(cooldown, int | float) else _COOLDOWN)}
-            if isinstance(fails, int):
+        fails = self._number(*self._setting("allowed_fails"))
+        cooldown = self._time(*self._setting("cooldown_time"), least=0)
+        if fails is not None or cooldown:
+            eviction: Json = {"duration": cooldown or f"{_COOLDOWN}s"}
+            if fails is not None:
                 eviction["consecutiveFailures"] = fails + 1
             of_backend["health"] = {"eviction": eviction}
-        matches = [{"headers": [{"name": HEADER, "value": name}]} for name in names]
-        backend = {"ai": {"groups": groups}, "policies": of_backend}
-        return {"matches": matches, "policies": policies, "backends": [backend]}
+        return policies, of_backend
+
+    def _setting(self, *keys: str) -> tuple[str, Any]:  # Any: of a user's YAML
+        """Where the first of them stands, for the router before all, and what it is."""
+        for key in keys:
+            for section in ("router_settings", "litellm_settings"):
+                found = _section(self._config, section)
+                if key in found:
+                    return f"{section}.{key}", found[key]
+        return "", None
+
+    def _number(self, path: str, value: Any) -> int | None:  # Any: as above
+        if value is None or (type(value) is int and 0 <= value < _MOST):
+            return value
+        self._left(path, f"must be an integer from 0 to {_MOST - 1}")
+        return None
+
+    def _time(self, path: str, value: Any, least: float = 0.001) -> str | None:  # Any: as above
+        """Of seconds; None: it is not set, or was left out."""
+        if value is None:
+            return None
+        if type(value) not in (int, float) or not least <= value <= _LONGEST:
+            self._left(path, f"must be seconds, from {least} to {_LONGEST}")
+            return None
+        milliseconds = max(1, round(value * 1000))
+        return f"{milliseconds}ms" if milliseconds <= _LONGEST else f"{round(value)}s"
 
     def _models_route(self, names: list[str]) -> Json:
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "openai"} for name in names]
         body = json.dumps({"object": "list", "data": listed})
         return {
-            "matches": [
-                {"path": {"type": "Exact", "value": path}, "method": "GET"} for path in ("/v1/models", "/models")
-            ],
+            "matches": [{"path": {"type": "Exact", "value": path}, "method": "GET"} for path in _LISTS],
             "policies": {
                 "directResponse": {
                     "status": 200,
@@ -298,11 +333,12 @@ class _Import:
         aliases = router.get("model_group_alias")
         for alias, meant in aliases.items() if isinstance(aliases, dict) else ():
             name = meant.get("model") if isinstance(meant, dict) else meant
-            if isinstance(name, str) and name in by_name and alias not in by_name:
+            if isinstance(name, str) and name in by_name and alias not in by_name and _is_name(alias):
                 found[alias] = name
             else:
                 self._left(
-                    f"router_settings.model_group_alias.{alias}", "names no model that was carried, or one itself"
+                    f"router_settings.model_group_alias.{alias}",
+                    "names no model that was carried, or one itself, or has no route",
                 )
         return found
 
@@ -366,8 +402,22 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _duration(seconds: float) -> str:
-    return f"{max(1, round(seconds * 1000))}ms"
+def _route(names: list[str], groups: list[Json], policies: Json, of_backend: Json) -> Json:
+    matches = [{"headers": [{"name": HEADER, "value": name}]} for name in names]
+    backend = {"ai": {"groups": groups}, "policies": of_backend}
+    return {"matches": matches, "policies": policies, "backends": [backend]}
+
+
+def _per_million(cost: Any) -> str | None:  # Any: of a user's YAML
+    """The price of a million tokens of which one costs this; None: it is none that `config.prices` can have."""
+    try:
+        found = Decimal(str(cost)) * _MILLION
+    except ArithmeticError:
+        return None
+    if found and not -_PRICE_EXPONENT <= found.adjusted() < _PRICE_EXPONENT:  # before it is written out
+        return None
+    text = format(found.normalize(), "f")
+    return text if re.fullmatch(PRICE_PATTERN, text) else None
 
 
 # --- providers
@@ -378,6 +428,8 @@ def _provider(params: Json) -> Json:
     kind, slash, model = str(params["model"]).partition("/")
     if not slash:
         kind, model = ("anthropic" if kind.startswith("claude") else "openai"), kind
+    if not 0 < len(model) <= _MODEL:
+        raise _Left(f"model: must have 1 to {_MODEL} characters")
     base = params.get("api_base", params.get("base_url"))
     if isinstance(base, str) and _variable(base):
         raise _Left("api_base is a variable: write the address out")
@@ -393,7 +445,7 @@ def _provider(params: Json) -> Json:
 
 
 def _azure(model: str, base: str, params: Json) -> Json:
-    host = urlsplit(base).hostname
+    host = _parsed(base).hostname
     if not host:
         raise _Left("azure: api_base must be set")
     version = params.get("api_version")
@@ -404,18 +456,29 @@ def _azure(model: str, base: str, params: Json) -> Json:
 def _compatible(kind: str, model: str, base: str) -> Json:
     if not base:
         raise _Left(f"{kind}: api_base must be set")
-    if kind.startswith("ollama") and not urlsplit(base).path.strip("/"):
+    if kind.startswith("ollama") and not _parsed(base).path.strip("/"):
         base = base.rstrip("/") + "/v1"  # where it has OpenAI's API
     return {"openai": {"model": model}, **_place(base, "openai")}
 
 
-def _place(base: str, kind: str) -> Json:
+def _is_name(text: str) -> bool:
+    """Whether a header can have it."""
+    return 0 < len(text) <= _NAME and re.fullmatch(HEADER_VALUE_PATTERN, text) is not None
+
+
+def _parsed(base: str) -> SplitResult:
+    """Raises `_Left`."""
     try:
-        parts = urlsplit(base if "://" in base else f"https://{base}")
-        host, port = parts.hostname, parts.port
+        parts = urlsplit(base)
+        parts.port  # noqa: B018  # it is looked at when it is asked for
     except ValueError:
-        host = port = None
-        parts = urlsplit("")
+        raise _Left("api_base is no URL") from None
+    return parts
+
+
+def _place(base: str, kind: str) -> Json:
+    parts = _parsed(base if "://" in base else f"https://{base}")
+    host, port = parts.hostname, parts.port
     if not host:
         raise _Left("api_base is no URL")
     found: Json = {"host": host, "port": port or (80 if parts.scheme == "http" else 443)}

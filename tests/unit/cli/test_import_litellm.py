@@ -114,6 +114,68 @@ def test_requests_go_where_litellm_sends_them() -> None:
     assert run.carry(post("/v1/chat/completions", body)).answer.status == 401
 
 
+ONE = """
+model_list: [{{model_name: {name}, litellm_params: {{model: {model}, {params}}}}}]
+router_settings: {{{settings}}}
+"""
+
+
+def one(name: str = "a", model: str = "openai/x", params: str = "seed: 1", settings: str = "") -> Imported:
+    return imported(ONE.format(name=name, model=model, params=params, settings=settings))
+
+
+@pytest.mark.parametrize("seconds", ["600", "99999", "0.5", "99.9999"])
+def test_times_are_written_as_lint_takes_them(seconds: str) -> None:
+    found = one(params=f"timeout: {seconds}", settings=f"timeout: {seconds}, cooldown_time: {seconds}")
+    assert found.left_out == {}
+    assert standalone.load(yamls.dump(found.document), "config.yaml").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("params", "settings"),
+    [
+        *(
+            (f"{key}: {value}", "")
+            for key in ("timeout", "request_timeout")
+            for value in (".inf", ".nan", "1e300", "-1")
+        ),
+        *(("", f"{key}: {value}") for key in ("timeout", "cooldown_time") for value in (".inf", ".nan", "1e300", "x")),
+        *(("", f"{key}: {value}") for key in ("allowed_fails", "num_retries") for value in ("-7", "true", "1e9")),
+        *(
+            (f"input_cost_per_token: {value}", "")
+            for value in (".nan", ".inf", "-1", "1e-30", "'1e999990'", "'1e999999'")
+        ),
+    ],
+)
+def test_numbers_that_no_field_can_have_are_listed(params: str, settings: str) -> None:
+    found = one(params=params or "seed: 1", settings=settings)
+    place = "model_list[0].litellm_params" if params else "router_settings"
+    assert list(found.left_out) == [f"{place}.{(params or settings).partition(':')[0]}"]
+    assert standalone.load(yamls.dump(found.document), "config.yaml").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "params"),
+    [
+        ('"a\\nb"', "openai/x", "seed: 1"),
+        ("''", "openai/x", "seed: 1"),
+        ("a", "openai/", "seed: 1"),
+        *(("a", f"{kind}/x", 'api_base: "http://[x"') for kind in ("azure", "ollama", "hosted_vllm")),
+        ("a", "hosted_vllm/x", 'api_base: "http://h:99999"'),
+    ],
+)
+def test_a_deployment_that_has_no_form_here_is_listed(name: str, model: str, params: str) -> None:
+    found = one(name, model, params)
+    assert (list(found.left_out), found.document) == (["model_list[0]"], {})
+
+
+def test_two_prices_of_one_model_are_listed() -> None:
+    priced = "{{model_name: {0}, litellm_params: {{model: openai/x, input_cost_per_token: {1}}}}}".format
+    found = imported(f"model_list: [{priced('a', '1e-6')}, {priced('b', '2e-6')}, {priced('c', '1e-6')}]")
+    assert found.document["config"]["prices"]["models"] == {"x": {"input": "1"}}
+    assert list(found.left_out) == ["model_list[1].litellm_params"]
+
+
 @pytest.mark.parametrize("text", ["[]", "a: 1", "model_list: {}", "model_list: ["])
 def test_what_is_no_configuration_is_refused(text: str) -> None:
     with pytest.raises(NotLitellms):
