@@ -226,6 +226,26 @@ def test_detect_passes_bytes_and_fills_what_is_known(carrier: Carrier) -> None:
     assert "gen_ai.request.model=gpt" in carried.line and "gen_ai.usage.input_tokens=9" in carried.line
 
 
+PARAMS = "frontendPolicies: {accessLog: {add: {heat: 'llm.params.temperature', seed: 'llm.params.seed'}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ('"temperature": 1, "seed": 3', "heat=1.0 seed=3"),
+        (f'"temperature": {"9" * 400}, "seed": 3', f"heat={float(2**63)} seed=3"),
+        (f'"temperature": 1, "seed": {2**63}', f"heat=1.0 seed={2**63 - 1}"),
+        (f'"temperature": 1, "user": "{"x" * 20_000}"', ""),
+    ],
+)
+def test_parameters_of_a_request_have_a_value_while_it_is_kept(carrier: Carrier, fields: str, shown: str) -> None:
+    run = carrier.proxy(PARAMS + text())
+    body = json.dumps(CHAT)[:-1] + f", {fields}}}"
+    carried = run.carry(post("/v1/chat/completions", body.encode()), as_json(CHATTED))
+    assert carried.answer.status == 200
+    assert " ".join(each for each in carried.line.split() if each.startswith(("heat=", "seed="))) == shown
+
+
 def test_tokens_are_counted(carrier: Carrier) -> None:
     run = carrier.proxy(text())
     run.carry(post("/v1/chat/completions", CHAT), as_json(CHATTED))

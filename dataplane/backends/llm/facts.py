@@ -46,6 +46,9 @@ TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 """`llm.params`, with the types that the table of variables gives them."""
 _DOUBLES: Final = (float, int)
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
+"""Integers of expressions; a client may write any."""
 
 
 def _camel(name: str) -> str:
@@ -85,11 +88,35 @@ class Facts(dict[str, Any]):  # Any: values of expressions
     def forget(self) -> None:
         """What was not asked for has no value any more."""
         self._later.clear()
+        params = super().get("params")
+        if isinstance(params, Params):
+            params.forget()
 
 
-def of_request(form: Format, body: Body, provider: str) -> tuple[Facts, Facts]:
+class Params(dict[str, Any]):  # Any: as above
+    """`llm.params`, each read of the body when it is asked for."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: Body) -> None:
+        super().__init__()
+        self._body: Body | None = body
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if self._body is not None and name in TYPES and name not in self:
+            found = _param(self._body, name)
+            if found is not None:
+                self[name] = found
+        return super().get(name, default)
+
+    def forget(self) -> None:
+        """As `Facts.forget`."""
+        self._body = None
+
+
+def of_request(form: Format, body: Body, provider: str) -> tuple[Facts, Params]:
     """`llm` of a request, and `llm.params`. `form`: how its body is read."""
-    params = Facts({}, {name: _param(body, name) for name in TYPES})
+    params = Params(body)
     known: dict[str, Any] = {"streaming": body.is_true("stream"), "provider": provider, "params": params}
     model = body.text("model")
     if model is not None:
@@ -103,17 +130,16 @@ def read_anew(known: Facts, form: Format, body: Body) -> None:
     known.later("prompt", lambda: content.prompt(form, _whole(body)))
 
 
-def _param(body: Body, name: str) -> Callable[[], Any]:
-    def value() -> Any:
-        try:
-            found = body.value(name)
-        except Malformed:
-            return None
-        if type(found) not in TYPES[name]:
-            return None
-        return float(found) if TYPES[name] == _DOUBLES else found
-
-    return value
+def _param(body: Body, name: str) -> Any:
+    try:
+        found = body.value(name)
+    except Malformed:
+        return None
+    if type(found) not in TYPES[name]:
+        return None
+    if type(found) is int:  # a rule that bounds it from above goes on to hold
+        found = max(_LEAST, min(found, _MOST))
+    return float(found) if TYPES[name] == _DOUBLES else found
 
 
 def _whole(body: Body) -> dict[str, Any]:

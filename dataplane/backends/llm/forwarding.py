@@ -439,7 +439,7 @@ class Reading(Passing):
 class Detecting(Reading):
     """Bytes pass as they are in both directions; what they say is read beside, as the end of the path has it."""
 
-    __slots__ = ("_asked",)
+    __slots__ = ("_asked", "_asked_size")
     adds_events = False
 
     def __init__(
@@ -448,13 +448,15 @@ class Detecting(Reading):
         x: LlmExchange = out.x  # type: ignore[assignment]  # as above
         super().__init__(out, plan, request, route, known, place, routes.detected(x.path))
         self._asked: list[bytes] | None = [self.body]
+        self._asked_size = len(self.body)
         if self._is_request_here:
             self._asked_whole()
 
     def more(self, data: bytes, end: bool) -> None:
         if self._asked is not None:
             self._asked.append(data)
-            if sum(map(len, self._asked)) > MAX_ASKED:
+            self._asked_size += len(data)
+            if self._asked_size > MAX_ASKED:
                 self._asked = None
             elif end:
                 self._asked_whole()

@@ -32,16 +32,20 @@ def _cost(x: Exchange, took: float) -> str | None:
 
 
 def _milliseconds(name: str) -> Value:
+    of_call = _of_call(name)
+
     def value(x: Exchange, took: float) -> int | None:
-        found = _of_call(name)(x, took)
+        found = of_call(x, took)
         return None if not isinstance(found, int) else found // 1_000_000
 
     return value
 
 
 def _mark(name: str) -> Value:
+    of_call = _of_call(name)
+
     def value(x: Exchange, took: float) -> str | None:
-        return "true" if _of_call(name)(x, took) else None
+        return "true" if of_call(x, took) else None
 
     return value
 
