@@ -46,9 +46,8 @@ TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 """`llm.params`, with the types that the table of variables gives them."""
 _DOUBLES: Final = (float, int)
-_LEAST: Final = -(2**63)
-_MOST: Final = 2**63 - 1
-"""Integers of expressions; a client may write any."""
+_INTEGERS: Final = (-(2**63), 2**63 - 1)
+"""The least and the largest of expressions; a client may write any."""
 
 
 def _camel(name: str) -> str:
@@ -138,7 +137,7 @@ def _param(body: Body, name: str) -> Any:
     if type(found) not in TYPES[name]:
         return None
     if type(found) is int:  # a rule that bounds it from above goes on to hold
-        found = max(_LEAST, min(found, _MOST))
+        found = sorted((found, *_INTEGERS))[1]
     return float(found) if TYPES[name] == _DOUBLES else found
 
 
