@@ -6,18 +6,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from aiohttp import web
 
-if TYPE_CHECKING:
-    from controlplane.cli.demo import Handler, Server
-
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Value = dict[str, Any]  # Any: JSON
 _CREATED = 1_700_000_000
 """When everything was made, in seconds since 1970: a demonstration says the same each time."""
 _DIMENSIONS = 8
 """Numbers of an embedding."""
+
+
+class Server(Protocol):
+    """What a demo server is asked here."""
+
+    @property
+    def service(self) -> str: ...
 
 
 class Asked:
@@ -243,7 +248,7 @@ def _asked(content: bytes) -> Asked | None:
     return Asked(body) if isinstance(body, dict) else None
 
 
-def _nothing(server: Server) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _nothing(server: Server) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         said = {"error": {"message": f"{request.path}: the demo provider does not have this API"}}
         return web.json_response(said, status=404, headers={"x-demo-service": server.service})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from controlplane.cli import exits, import_mcp
+from controlplane.cli import exits, import_files
 
 if TYPE_CHECKING:
     from gatewright.api.standalone.litellm import Imported
@@ -19,13 +19,13 @@ def run(arguments: argparse.Namespace, file: Path) -> int:
     """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
     from gatewright.api.standalone.litellm import PORT, NotLitellms, imported
 
-    text = import_mcp.read(file)
+    text = import_files.read(file)
     try:
         found = imported(text, arguments.port or PORT)
     except NotLitellms as error:
         raise exits.Failure(exits.CONFIG, f"{file}: {error}") from error
     if found.document:
-        import_mcp.write(arguments.output, _text(found, file))
+        import_files.write(arguments.output, _text(found, file))
     print(_report(found, arguments.output), file=sys.stderr)
     return exits.CONFIG if found.left_out or not found.document else exits.OK
 

@@ -10,12 +10,9 @@ from typing import Final
 
 import yaml
 
-from controlplane.cli import exits
-from gatewright import files
+from controlplane.cli import exits, import_files
 from gatewright.api.standalone.mcp_clients import PORT, Imported, NotAClientsFile, imported
 
-LARGEST: Final = 1_048_576
-"""Bytes of a file that is carried over."""
 LITELLM: Final = "litellm"
 
 
@@ -23,29 +20,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
     *kind, file = arguments.file
     if kind == [LITELLM]:
-        from controlplane.cli import import_litellm  # it stands on this module
+        from controlplane.cli import import_litellm
 
         return import_litellm.run(arguments, Path(file))
     if kind:
         raise exits.Failure(exits.USAGE, f"{' '.join(kind)}: one file, or {LITELLM} and one file")
-    text, file = read(Path(file)), Path(file)
+    text, file = import_files.read(Path(file)), Path(file)
     try:
         found = imported(text, arguments.port or PORT)
     except NotAClientsFile as error:
         raise exits.Failure(exits.CONFIG, f"{file}: {error}") from error
     if found.document:
-        write(arguments.output, _text(found, file))
+        import_files.write(arguments.output, _text(found, file))
     print(_report(found, arguments.output), file=sys.stderr)
     return exits.CONFIG if found.left_out or not found.document else exits.OK
-
-
-def read(file: Path) -> str:
-    """Raises Failure."""
-    try:
-        return files.read(file, LARGEST).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise exits.Failure(exits.DEPENDENCY, f"{file} cannot be read: {why}") from error
 
 
 def _text(found: Imported, source: Path) -> str:
@@ -57,20 +45,6 @@ def _text(found: Imported, source: Path) -> str:
     if found.variables:
         lines.append(f"# It reads these variables: {', '.join(found.variables)}")
     return "\n".join((*lines, yaml.safe_dump(found.document, sort_keys=False)))
-
-
-def write(output: Path | None, text: str) -> None:
-    """To a file that is not there yet; None: to standard output. Raises Failure."""
-    if output is None:
-        sys.stdout.write(text)
-        return
-    try:
-        with output.open("x") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise exits.Failure(exits.USAGE, f"{output} exists; name another file") from None
-    except OSError as error:
-        raise exits.Failure(exits.DEPENDENCY, f"{output} cannot be written: {error.strerror or error}") from error
 
 
 def _report(found: Imported, output: Path | None) -> str:

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import yaml
-
 from controlplane.ratelimit.windows import NAMES
+from gatewright.api.text import yaml_text
 
 MOST_PER_UNIT: Final = 2**32 - 1
 
@@ -92,9 +91,11 @@ def read(files: Iterable[tuple[str, bytes]]) -> Limits:
     domains: dict[str, _Node] = {}
     for name, content in files:
         try:
-            root = yaml.safe_load(content)
-        except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-            raise LimitError(f"{name}: not YAML: {str(error).splitlines()[0]}") from None
+            root = yaml_text.load(content.decode())
+        except UnicodeDecodeError as error:
+            raise LimitError(f"{name}: not YAML: {error}") from None
+        except yaml_text.TextError as error:
+            raise LimitError(f"{name}: not YAML: line {error.line}: {error}") from None
         reading = _Reading(name)
         domain, node = reading.root(root)
         if domain in domains:

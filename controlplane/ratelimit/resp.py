@@ -16,7 +16,10 @@ from urllib.parse import unquote, urlsplit
 WITHIN: Final = 1.0
 """Seconds for a command, and for a connection."""
 MOST_WAITING: Final = 4096
-MOST_ANSWER: Final = 64 * 1024 * 1024
+MOST_ANSWER: Final = 8 * 1024 * 1024
+"""Bytes of one text."""
+MOST_PARTS: Final = 65_536
+"""Of one list; the longest that is asked for is a page of names."""
 PORT: Final = 6379
 
 Answer = Any  # bytes, int, None, or a list of these
@@ -187,8 +190,15 @@ async def _answer(reader: asyncio.StreamReader, levels: int = 4) -> Answer:
     if kind == b":":
         return int(rest)
     if kind == b"$":
-        size = int(rest)
+        size = _size(rest, MOST_ANSWER)
         return None if size < 0 else (await reader.readexactly(size + 2))[:-2]
     if kind == b"*" and levels:
-        return [await _answer(reader, levels - 1) for _ in range(int(rest))]
+        return [await _answer(reader, levels - 1) for _ in range(_size(rest, MOST_PARTS))]
     raise ValueError(f"no answer of RESP: {line[:40]!r}")
+
+
+def _size(text: bytes, most: int) -> int:
+    size = int(text)
+    if size > most:
+        raise ValueError(f"an answer of more than {most}")
+    return size

@@ -58,10 +58,11 @@ class SqliteStore:
         self._looked = -EVERY
 
     async def take(self, charges: Sequence[Charge], if_admitted: bool) -> Sequence[int]:
-        with self._transaction():
-            now = self._now()
-            if now - self._looked >= EVERY or self._count >= self._most:
+        now = self._now()
+        if now - self._looked >= EVERY or self._count + len(charges) > self._most:
+            with self._transaction():
                 self._forget(now)
+        with self._transaction():
             found = [self._file.execute(_READ, (*each.key, each.window.start)).fetchone() for each in charges]
             before = _in_order(charges, [0 if row is None else row[0] for row in found])
             if not (if_admitted and is_refused(charges, before)):
@@ -79,21 +80,21 @@ class SqliteStore:
     def _forget(self, now: float) -> None:
         self._looked = now
         gone = "delete from counters where (domain, entries, unit, start) in (select domain, entries, unit, start"
-        self._file.execute(f"{gone} from counters where ends <= ? limit ?)", (int(now), AT_ONCE))
-        (self._count,) = self._file.execute("select count(*) from counters").fetchone()
+        self._count -= self._file.execute(
+            f"{gone} from counters where ends <= ? limit ?)", (int(now), AT_ONCE)
+        ).rowcount
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         try:
             self._file.execute("begin immediate")
-            try:
-                yield
-            except BaseException:
-                self._file.execute("rollback")
-                raise
+            yield
             self._file.execute("commit")
         except sqlite3.Error as error:
             raise StoreFailed(str(error)) from None
+        finally:
+            if self._file.in_transaction:  # a full disk has ended it already
+                self._file.execute("rollback")
 
     async def budgets(self, most: int) -> Sequence[Budget]:
         rows = "select domain, entries, unit, start, ends, used, most from counters where ends > ?"

@@ -18,6 +18,8 @@ from controlplane.ratelimit.windows import Window
 
 PREFIX: Final = "gatewright:ratelimit:"
 PAGE: Final = 500
+MOST_PAGES: Final = 10_000
+"""That one look at budgets reads: the store may be full of keys of others."""
 
 SCRIPT: Final = """\
 local before, held, over = {}, {}, false
@@ -30,7 +32,7 @@ for i, key in ipairs(KEYS) do
 end
 if ARGV[1] == '1' and over then return before end
 for i, key in ipairs(KEYS) do
-  redis.call('HINCRBY', key, 'used', ARGV[4 * i - 2])
+  if held[key] < 2^62 then redis.call('HINCRBY', key, 'used', ARGV[4 * i - 2]) end
   redis.call('HSET', key, 'limit', ARGV[4 * i - 1])
   redis.call('EXPIREAT', key, ARGV[4 * i + 1])
 end
@@ -66,15 +68,17 @@ class ValkeyStore:
         found: list[Budget] = []
         cursor: Answer = b"0"
         try:
-            while len(found) < most:
+            for _ in range(MOST_PAGES):
                 cursor, names = await self._connection.ask("SCAN", cursor, "MATCH", f"{PREFIX}*", "COUNT", PAGE)
                 for name in names[: most - len(found)]:
                     used, limit = await self._connection.ask("HMGET", name, "used", "limit")
                     if used is not None:
                         found.append(_budget(name.decode(), int(used), int(limit)))
-                if cursor == b"0":
+                if cursor == b"0" or len(found) >= most:
                     break
-        except (Unavailable, Refused, TypeError, ValueError) as error:
+            else:
+                raise StoreFailed(f"the store has more than {MOST_PAGES} pages of keys")
+        except (Unavailable, Refused, AttributeError, TypeError, ValueError) as error:
             raise StoreFailed(f"the store gives no answer: {error}") from None
         now = self._now()
         return sorted(each for each in found if each.window.end > now)

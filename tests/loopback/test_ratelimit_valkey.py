@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.ratelimit import resp
+from controlplane.ratelimit import valkey as valkey_store
 from controlplane.ratelimit.resp import Address
 from controlplane.ratelimit.store import Budget, Charge, Key, StoreFailed
 from controlplane.ratelimit.valkey import ValkeyStore
@@ -123,6 +124,15 @@ async def test_a_decision_counts_as_in_a_file(tool: Callable[[str], str], tmp_pa
         await store.close()
 
 
+async def test_a_counter_that_is_beyond_all_limits_stays_there(tool: Callable[[str], str], tmp_path: Path) -> None:
+    async with valkey(tool, tmp_path) as where:
+        store = ValkeyStore(where, lambda: NOW)
+        used = [await store.take([charge("a", 2**53)] * 256, False) for _ in range(6)]
+        assert used[-1][0] >= 2**60
+        assert await store.take([charge("a", 1), charge("b", 1)], True) == [used[-1][0], 0]
+        await store.close()
+
+
 async def test_many_at_once_are_exact(tool: Callable[[str], str], tmp_path: Path) -> None:
     async with valkey(tool, tmp_path) as where:
         stores = [ValkeyStore(where) for _ in range(2)]
@@ -158,6 +168,35 @@ async def test_what_is_no_answer_is_a_failure(sent: bytes, tmp_path: Path, monke
         store = ValkeyStore(Address(path=path))
         with pytest.raises(StoreFailed):
             await store.take([charge("a", 1), charge("b", 1)], True)
+        await store.close()
+
+
+@pytest.mark.parametrize("said", [b"$99999999999\r\n", b"*99999999999\r\n"])
+async def test_sizes_beyond_all_answers_are_not_waited_for(said: bytes) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(said)
+    async with asyncio.timeout(5):
+        with pytest.raises(ValueError, match="more than"):
+            await resp._answer(reader)
+
+
+@pytest.mark.parametrize("page", [b"*2\r\n$1\r\n1\r\n*0\r\n", b"*2\r\n$1\r\n0\r\n*1\r\n:1\r\n", b":1\r\n"])
+async def test_pages_of_keys_that_are_none_or_never_end_are_a_failure(
+    page: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(valkey_store, "MOST_PAGES", 50)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while words := await reader.readline():
+            if words in (b"SCAN\r\n", b"HMGET\r\n"):
+                writer.write(page if words == b"SCAN\r\n" else b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n")
+        writer.close()
+
+    path = str(tmp_path / "pages.sock")
+    async with await asyncio.start_unix_server(answer, path):
+        store = ValkeyStore(Address(path=path))
+        with pytest.raises(StoreFailed):
+            await store.budgets(100)
         await store.close()
 
 

@@ -204,6 +204,27 @@ async def test_there_are_at_most_so_many_counters_and_old_ones_make_room() -> No
     assert await server.codes(request(("d", None, 1, DAY)), 1) == [OK]
 
 
+async def test_a_full_store_is_not_counted_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(most=3)
+    assert await server.codes(request(*((who, None, 1, DAY) for who in "abc")), 1) == [OK]
+    asked: list[str] = []
+    server.store._file.set_trace_callback(asked.append)
+    for _ in range(3):
+        with pytest.raises(StoreFailed, match="3 counters"):
+            await server.ask(request(("d", None, 1, DAY)))
+    assert asked and not any("count(*)" in each for each in asked)
+
+
+async def test_a_disk_that_is_full_leaves_what_was_counted(tmp_path: Path) -> None:
+    server = Server(path=tmp_path / "full.db")
+    assert await server.codes(request(("a", None, 1, DAY)), 1) == [OK]
+    server.store._file.execute("pragma max_page_count=8")
+    with pytest.raises(StoreFailed, match="full"):
+        for n in range(100):
+            await server.ask(request((f"{n}{'x' * 4000}", None, 1, DAY)))
+    assert await server.codes(request(("a", None, 1, DAY)), 1) == [OVER]
+
+
 async def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="no/such"):
         SqliteStore(tmp_path / "no/such")

@@ -88,6 +88,9 @@ def test_flags(tree: Limits) -> None:
 
 WRONG = {
     "a: [": "a.yaml: not YAML: ",
+    "domain: d\ndomain: e": "a.yaml: not YAML: line 2: duplicate key",
+    "domain: d\ndescriptors: " + "[" * 5000: "a.yaml: not YAML: line 2: ",
+    "domain: d\ndescriptors: " + "".join(f"[&a{n} [], *a{n}, " for n in range(5000)): "a.yaml: not YAML: line 2: ",
     "[]": "a.yaml: the file: must be an object",
     "descriptors: []": "a.yaml: domain: must be a name",
     "domain: d\nx: 1": "a.yaml: x: is not known; there are descriptors, domain",
