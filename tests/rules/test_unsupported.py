@@ -251,3 +251,7 @@ def test_every_kind_is_served_or_listed() -> None:
     assert set(unserved()) == {kind for kind, info in KINDS.items() if not info.served}
     # Read all the same, for their conditions; what is refused by decision is refused there too.
     assert set(unserved()) & set(HONOURED) == set()
+
+
+def test_the_page_has_no_section_without_settings() -> None:
+    assert "```\n```" not in page() and "| --- | --- |\n\n" not in page()

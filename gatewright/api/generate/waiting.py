@@ -141,7 +141,8 @@ def _lines() -> Iterator[str]:
         yield ""
         yield f"Listeners of protocol {protocols} open no port; the other listeners of the Gateway work."
     for kind, rows in fields.items():
-        yield from _section(kind, rows)
+        if any(rows.values()):
+            yield from _section(kind, rows)
     yield from _decisions()
 
 
