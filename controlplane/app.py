@@ -162,14 +162,14 @@ class App(Listener):
     async def close(self) -> None:
         self._is_ending = True
         self.pipeline.close()
-        if self.spans is not spans.NOBODY:
-            await asyncio.to_thread(self.spans.close)
         await self.xds.stop()
         if self.cluster is not None:
             await self.cluster.close()
         for name in [*self.ports]:
             await self._pages[name][1].stop()
             del self.ports[name]
+        if self.spans is not spans.NOBODY:  # last: until here there is work to be recorded
+            await asyncio.to_thread(self.spans.close)
 
     @property
     def admin_port(self) -> int:

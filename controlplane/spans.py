@@ -9,6 +9,7 @@ so is its exporter: without them one line says what to install, and nothing else
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any, Final, Protocol
@@ -19,8 +20,8 @@ ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_EN
 PLUGINS: Final = "opentelemetry_traces_exporter"
 """The group of entry points by which packages offer exporters, named as in OTEL_TRACES_EXPORTER."""
 NAME: Final = "gatewright-controller"
-LAST: Final = 2_000
-"""Milliseconds that the end of the controller waits for a collector."""
+LAST: Final = 2.0
+"""Seconds that the end of the controller waits for a collector."""
 
 Value = str | int | float | bool
 
@@ -40,7 +41,7 @@ class Spans:
         return _NOTHING
 
     def close(self) -> None:
-        """Send what waits; may take LAST."""
+        """Send what waits; may take LAST. No span is begun after it."""
 
 
 class _Nothing:
@@ -77,7 +78,10 @@ class Recorded(Spans):
         return _Recorded(self._tracer.start_span(name, attributes=_named(attributes)))
 
     def close(self) -> None:
-        self._provider.force_flush(LAST)
+        # beside: the SDK waits for an export as long as that takes, whatever it is given
+        ending = threading.Thread(target=self._provider.shutdown, name="spans", daemon=True)
+        ending.start()
+        ending.join(LAST)
 
 
 def _named(attributes: Mapping[str, Value]) -> dict[str, Value]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    SimpleSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from controlplane import spans
@@ -44,6 +51,30 @@ def test_a_package_that_is_not_there_is_named(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.ERROR):
         assert spans.of_environment({"OTEL_TRACES_EXPORTER": "invented"}) is spans.NOBODY
     assert "no package offers the exporter 'invented'" in caplog.text and "opentelemetry-exporter-otlp" in caplog.text
+
+
+class Hanging(SpanExporter):
+    """To a collector that takes connections and does not answer."""
+
+    def __init__(self) -> None:
+        self.answers, self.taken = threading.Event(), threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.answers.wait(5.0)
+        self.taken.set()
+        return SpanExportResult.SUCCESS
+
+
+def test_a_collector_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spans, "LAST", 0.01)
+    exporter, provider = Hanging(), TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    made = spans.Recorded(provider)
+    made.begin("publish").end()
+    made.close()
+    assert not exporter.taken.is_set()
+    exporter.answers.set()
+    assert exporter.taken.wait(5.0)
 
 
 async def test_batches_and_states_are_spans(world: World, tmp_path: Path) -> None:
