@@ -33,7 +33,7 @@ class Masker:
 
     @property
     def held(self) -> int:
-        return self._search.size - self._given
+        return self._search.fed - self._given
 
     def feed(self, data: bytes, is_end: bool = False) -> Generator[None, None, bytes]:
         """Yields between pieces of work. Answers what may be given now."""

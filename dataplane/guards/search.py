@@ -43,13 +43,15 @@ class Found(NamedTuple):
 class Search:
     """`found`: matches that are decided, until somebody takes them."""
 
-    __slots__ = ("_bound", "_patterns", "_places", "_text", "_text_at", "found")
+    __slots__ = ("_bound", "_part", "_patterns", "_places", "_text", "_text_at", "found")
 
     def __init__(self, patterns: Sequence[Pattern], bound: int = BOUND) -> None:
         self._patterns = patterns
         self._bound = bound
         self._places = [0] * len(patterns)
         """Where each goes on. All of its matches that begin before are decided."""
+        self._part = b""
+        """The beginning of a character, which no pattern matches before all of it is here."""
         self._text = b""
         self._text_at = 0
         """Where `_text` begins in the whole."""
@@ -57,7 +59,9 @@ class Search:
 
     def feed(self, data: bytes, is_end: bool) -> Generator[None, None, int]:
         """Yields between pieces of work. Answers up to where everything is decided."""
-        self._text += data
+        data = self._part + data
+        end = len(data) if is_end else _whole_characters(data)
+        self._text, self._part = self._text + data[:end], data[end:]
         for order in range(len(self._patterns)):
             yield from self._look(order, is_end)
         return self.decided
@@ -65,6 +69,11 @@ class Search:
     @property
     def size(self) -> int:
         return self._text_at + len(self._text)
+
+    @property
+    def fed(self) -> int:
+        """Bytes of the text that have come."""
+        return self.size + len(self._part)
 
     @property
     def decided(self) -> int:
@@ -141,6 +150,22 @@ class Search:
         if end <= start or (pattern.check is not None and not pattern.check(self._text, start, end)):
             return None
         return start, end
+
+
+def _whole_characters(data: bytes) -> int:
+    """Up to where UTF-8 has whole characters; what is no UTF-8 counts as whole."""
+    for back in range(1, min(_CHARACTER, len(data) + 1)):
+        byte = data[-back]
+        if byte >= _BEGINS:
+            return len(data) - back if back < _length(byte) else len(data)
+        if byte < _CONTINUES:
+            break
+    return len(data)
+
+
+def _length(first: int) -> int:
+    """Of a character that begins so (RFC 3629 3)."""
+    return 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
 
 def _behind(text: bytes, start: int, words: bool) -> int:

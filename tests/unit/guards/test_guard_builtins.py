@@ -54,6 +54,14 @@ def test_a_text_in_pieces_is_masked_as_the_whole(name: str, data: st.DataObject)
     assert b"".join((*given_, finished(masker.feed(b"", True)))) == masked(used, text)
 
 
+def test_a_text_is_split_within_a_character() -> None:
+    """A long one is, by who looks at it in pieces."""
+    used = tuple(map(builtin, BUILTINS))
+    for begin in range(4_080, 4_100):
+        text = (" " * begin + "M.Müller01@dev.to, dd").encode()
+        assert masked(used, text) == b" " * begin + b"<EMAIL_ADDRESS>, dd", begin
+
+
 HOSTILE = {
     "words": "a long prompt of plain words, 12 of them. ",
     "digits": "4111 1111 1111 1112 ",
