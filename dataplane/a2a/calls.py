@@ -49,7 +49,7 @@ def _read(facts: Facts) -> Call:
     _exact(body)
     call = _of_json_rpc(body) if "jsonrpc" in body or "method" in body else None
     if known is None or call is None:
-        return call or (_of_path(known) if known is None else _of_rest(known, body))
+        return call or (_of_path(known) if known is None else _of_rest(known, body, facts.path))
     if call.method != known[0] or (known[1] is not None and call.task not in (None, known[1])):
         raise Unreadable("a body of one call, at the path of another")
     call.task = call.task if call.task is not None else known[1]
@@ -155,20 +155,23 @@ def _of_json_rpc(body: dict[str, Any]) -> Call:
     return call
 
 
-def _of_rest(known: Known, body: dict[str, Any]) -> Call:
+def _of_rest(known: Known, body: dict[str, Any], path: str) -> Call:
     call = Call(known[0], REST)
-    _named(call, body, False)
+    _named(call, body, False, "/v1/" in path)
     if known[1] is not None and call.task not in (None, known[1]):
         raise Unreadable("a body about one task, at the path of another")
     call.task = known[1] if known[1] is not None else call.task
     return call
 
 
-def _named(call: Call, params: dict[str, Any], is_old: bool) -> None:
+def _named(call: Call, params: dict[str, Any], is_old: bool, takes_request: bool = False) -> None:
     """What the parameters of a call name. Of 0.3 most methods call the task `id`; in 1.0 that is the configuration's
-    where they have a `taskId`."""
+    where they have a `taskId`. `takes_request`: the message may be in `request`, as in the protobuf of 0.3, whose REST
+    paths have `/v1/`; all others overlook it."""
     _exact(params)
-    message = _one(params, "message", "request")  # `request`: the field of 0.3's protobuf
+    message = _one(params, "message", "request")
+    if call.method in (methods.SEND, methods.STREAM) and "request" in params and not takes_request:
+        raise Unreadable("a message in `request`, which is a field of version 0.3 over REST")
     if call.method in (methods.SEND, methods.STREAM) and not isinstance(message, dict):
         message = {}  # nothing else of their parameters names a task
     if isinstance(message, dict):

@@ -194,6 +194,9 @@ def told(facts: Facts) -> Call | None:
         return None
 
 
+REQUEST = b'{"request": {"message_id": "m", "role": "ROLE_USER", "content": [{"text": "x"}], "task_id": "t4"}}'
+
+
 @given(
     verb=st.sampled_from(("POST", "POST", "POST", "GET", "DELETE", "PUT", "HEAD")),
     path=paths(),
@@ -220,6 +223,8 @@ def told(facts: Facts) -> Call | None:
     "POST", "/v1/tasks/t1:subscribe", "", "0.3", b'{"jsonrpc": "2.0", "method": "TaskSubscription", "params": {}}', ""
 )
 @example("POST", "/message:send", "application/json", "1.0", b'{"id": "t1"}', "")
+@example("POST", "/message:send", "application/json", "1.0", REQUEST, "")
+@example("POST", "/v1/message:send", "application/json", "0.3", REQUEST, "")
 @example("GET", "/v1/card", "text/plain", "", b'{"taskId": "t2"}', "")
 @example("GET", "/tasks", "", "1.0", b'{"contextId": "c2"}', "")
 @example("GET", "/tasks", "", "1.0", b"", "contextId=c1")
