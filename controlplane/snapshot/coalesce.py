@@ -7,10 +7,12 @@ long as that took. So a change that follows another one by some milliseconds is 
 time on states at most, and many proxies, or busy ones, get few states in a burst.
 
 Of several changes to one resource only the last one is published. A change that looks unfinished to the caller (a rule
-whose backend is not there) waits for what may complete it, 50 ms at most, and is published when it is there. What is
-complete does not wait beside it, but for these: removals, since what is still in force may need what goes; what names
-something unfinished; and all of the Gateway while a policy is unfinished, since what it guards must not come first. No
-Gateway waits for another. The caller owns the timer; this room only says how long it should run.
+whose backend is not there) waits for what may complete it, 50 ms at most, and is published when it is there. Routes,
+backends and endpoints that are complete do not wait beside it, but for these: removals, since what is still in force may
+need what goes; what names something unfinished; and the other rules of the same route, which are one change with it.
+Anything else of the Gateway waits: a listener that came before it would serve rules that its author had replaced by
+then. So does all of the Gateway while a policy is unfinished, since what it protects must not come first. No Gateway
+waits for another. The caller owns the timer; this module only says how long it should run.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
+from controlplane.snapshot.records import ENDPOINT_TYPE
 from controlplane.snapshot.snapshots import Change
 
 QUIET: Final = 0.010
@@ -29,8 +32,9 @@ LONGEST: Final = 0.050
 """Also how long an unfinished change is waited for."""
 MOST_LOOKS: Final = 10_000
 """Changes times unfinished ones that are looked through for names; beyond that all of the Gateway waits."""
-ALONE: Final = ("route/", "backend/")
-"""How names of resources begin beside which others need not wait. Others guard something."""
+ROUTE: Final = "route/"
+ALONE: Final = (ROUTE, "backend/")
+"""How names of resources begin that need not wait beside one another. Others say who meets them."""
 
 
 Place = tuple[str, str, str]
@@ -199,4 +203,19 @@ def _waiting_with(unfinished: set[Place], changes: int) -> Callable[[Place, byte
     if any(not name.startswith(ALONE) for _, _, name in unfinished) or len(unfinished) * changes > MOST_LOOKS:
         return lambda place, content: True
     named = [name.encode() for _, _, name in unfinished]
-    return lambda place, content: place in unfinished or content is None or any(name in content for name in named)
+    routes = {_route_of(name) for _, _, name in unfinished if name.startswith(ROUTE)}
+
+    def waits(place: Place, content: bytes | None) -> bool:
+        _, type_url, name = place
+        if content is None or any(each in content for each in named):
+            return True
+        if type_url == ENDPOINT_TYPE:
+            return False
+        return not name.startswith(ALONE) or place in unfinished or _route_of(name) in routes
+
+    return waits
+
+
+def _route_of(name: str) -> str:
+    """The object of a rule's resource: route/httproute/shop/cart of route/httproute/shop/cart/1."""
+    return name.rpartition("/")[0]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dataplane.agent.resources import SOURCES, XDS, Resources
 from dataplane.agent.sockets import Sockets
-from dataplane.agent.workers import Workers
+from dataplane.agent.workers import Verdict, Workers
 from dataplane.link.messages import RESOURCE, Record, WantedBind
 from dataplane.telemetry.metrics import Metrics
 
@@ -52,7 +52,7 @@ class Journey:
             before = self._held_up(XDS)
             changes = change(source, records)
             verdict = await self.workers.apply(changes)
-            self._judge(verdict.refused)
+            self._judge(verdict)
             if not changes or any(record.name not in verdict.refused for record in changes):
                 self._has_configuration = True
             if verdict.binds is not None:
@@ -80,8 +80,9 @@ class Journey:
                     await self._move_binds()
                     self._tell_of_healing(before)
 
-    def _judge(self, refused: Mapping[str, str]) -> None:
-        self.resources.judge(refused.keys())
+    def _judge(self, verdict: Verdict) -> None:
+        refused = verdict.refused
+        self.resources.judge(refused.keys() if verdict.binds is not None else refused.keys() | self.refused.keys())
         still = {name: why for name, why in self.refused.items() if self.resources.is_refused(name)}
         self.refused = {**still, **refused}
 

@@ -65,12 +65,13 @@ class Resources:
         return {key[1]: reason for (owner, key), reason in self._held_back.items() if owner == source}
 
     def judge(self, refused: Collection[str]) -> None:
-        """The workers' verdict on the last update: names of what they refuse."""
+        """The workers' verdict after the last update: names of all that they refuse now. What they refused before and
+        do not refuse any more is good, also when another resource's change made it so (a listener whose rival went)."""
         for key, before in self._before.items():
             if key[1] in refused and key in self._effective:
                 self._refused.setdefault(key, before)
-            else:
-                self._refused.pop(key, None)
+        for key in [key for key in self._refused if key[1] not in refused or key not in self._effective]:
+            del self._refused[key]
         self._before = {}
 
     def good(self) -> Iterator[Record]:

@@ -134,7 +134,7 @@ def _level(level: Level) -> Any:
         {path: _found(found) for path, found in (level.exact or {}).items()},
         {path: _found(found) for path, found in (level.prefixes or {}).items()},
         _found(level.root) if level.root is not None else None,
-        sorted((pattern, repr(_match(match))) for rule in level.regexes or () for pattern, match in rule.entries),
+        sorted((pattern, repr(_match(match))) for rule in (level.regexes or {}).values() for pattern, match in rule.entries),
         _level(level.grpc) if level.grpc is not None else None,
     )
 
@@ -229,6 +229,12 @@ def wrong(thing: str, last_good: Piece | None) -> list[Fact]:
     model = models(last_good)[0].acts if last_good is not None else None
     rest = next((each.model for each in found.remains), None)
     return [Fact(key, Invalid(reasons, 0, model, None if model is not None else rest))]
+
+
+@lru_cache(4096)
+def is_unfinished(objects: Objects, gateway: str) -> bool:
+    """Whether an author's state has a rule that refuses for want of a backend."""
+    return any(f"('refused', {code})" in str(answer) for answer in authored(objects, gateway) for code in (500, 503))
 
 
 @lru_cache(4096)

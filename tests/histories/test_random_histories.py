@@ -15,6 +15,8 @@ from tests.histories.texts import GONE
 
 @example([("remove", "routes.yaml"), ("edit", "gateway one", 2)])  # an open door for routes that are gone
 @example([("edit", "route a/r", GONE), ("turns", 3), ("edit", "gateway one", 2)])
+@example([("edit", "route a/q", 4), ("edit", "gateway one", 2)])  # a listener does not come before a rule that waits
+@example([("edit", "route a/q", 4), ("edit", "route a/r", 1)])  # another route does
 @settings(max_examples=12)
 @given(STEPS)
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:

@@ -243,8 +243,12 @@ def started_cold(folder: Folder) -> dict[str, File]:
     return {name: File().written(file.pieces) for name, file in folder.items()}
 
 
+STAYS = "class.yaml"
+"""No step takes this file: Gateways whose class is gone are served (tests/policies/test_vanished_classes.py), which no
+fresh start would do."""
 START: Folder = {
-    "base.yaml": File(tuple(Piece(name, 0) for name in ("class", "gateway one", "gateway two", "namespace a"))),
+    STAYS: File((Piece("class", 0),)),
+    "base.yaml": File(tuple(Piece(name, 0) for name in ("gateway one", "gateway two", "namespace a"))),
     "routes.yaml": File(tuple(Piece(name, 0) for name in ("route a/r", "route a/q", "route b/r", "grant"))),
     "services.yaml": File(
         tuple(
@@ -255,4 +259,4 @@ START: Folder = {
         )
     ),
 }  # fmt: skip
-FILES = ("a.yaml", *START, "z.yaml")
+FILES = ("a.yaml", *(name for name in START if name != STAYS), "z.yaml")

@@ -5,6 +5,8 @@ Three links, each checked whenever something new is published, hold the chain fr
 1. *Author to state.* What a controller publishes answers every probe as one of the author's states did, never going
    back: for each probe there is a state, not older than the one that explained the publication before. So a request
    that the author's neighbouring states both refuse is not served, and none is served by a backend that neither chose.
+   The exception that is promised: while a route waits for its backend, other routes and backends do not
+   (`controlplane/snapshot/coalesce.py`), so that a state may have an older text of those that wait.
 2. *State to proxy.* What a proxy takes is, resource by resource and byte by byte, a published state.
 3. *Proxy to table.* The table that a request meets is that of a worker filled anew with the state that the proxy took.
 
@@ -16,9 +18,10 @@ At the end every hindrance goes, time passes, and everything is compared with a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
@@ -407,9 +410,37 @@ class _Explained:
             seen.append(answers.authored(authored[number], gateway)[index])
             if seen[-1] == answer:
                 return number
+        if self._is_ahead_of_what_waits(gateway, index, answer, start):
+            return start
         violation = Violation(f"{gateway}: {PROBES[index]} is answered as no state of the author\n{answer}\n{seen}")
         self._world.violation = self._world.violation or violation
         return start
+
+    def _is_ahead_of_what_waits(self, gateway: str, index: int, answer: Answer, start: int) -> bool:
+        """Whether the answer is that of a state with an older text of some of what may wait."""
+        authored = self._world.authored
+        for number in range(start + 1, len(authored)):
+            for older in range(max(0, start - WAITED), number):
+                if any(answers.authored(each, gateway)[index] == answer for each in _mixed(gateway, *authored[older:number + 1])):
+                    return True
+        return False
+
+
+WAITED = 4
+"""States of the author that something has waited through before the publication that is looked at."""
+MAY_WAIT = ("route", "service", "slice", "backend")
+
+
+def _mixed(gateway: str, *states: Objects) -> Iterator[Objects]:
+    """The last state with the first one's text of each set of things that may wait; nothing where all is complete."""
+    first, last = ({piece.thing: piece for piece in each} for each in (states[0], states[-1]))
+    things = [name for name in {*first, *last} if name.startswith(MAY_WAIT) and first.get(name) != last.get(name)]
+    if not any(answers.is_unfinished(each, gateway) for each in states):
+        return
+    for count in range(1, min(len(things), 6)):
+        for some in combinations(sorted(things), count):
+            older = {name: first.get(name) for name in some}
+            yield frozenset(piece for piece in (last | older).values() if piece is not None)
 
 
 def contents(snapshot: Snapshot) -> dict[tuple[str, str], bytes]:

@@ -215,11 +215,13 @@ async def test_each_source_hears_what_is_refused_of_its_own() -> None:
     crew.refused = {"route/file": "no"}
     file = [Record(RESOURCE, "route/file", b"")]
     assert await way.take(FILE, file, whole=True) == {"route/file": "no"}
-    crew.refused = {"route/xds": "nor this", "": "workers hang"}
+    crew.refused = {"route/file": "no", "route/xds": "nor this", "": "workers hang"}
     assert await take(way, "route/xds") == {"route/xds": "nor this", "": "workers hang"}
-    crew.refused = {}
+    crew.refused = {"route/file": "no", "route/xds": "nor this"}
     assert await way.take(FILE, file, whole=True) == {"route/file": "no"}  # as it is, it was refused
+    crew.refused = {"route/xds": "nor this"}
     assert await way.take(FILE, [], whole=True) == {}
+    crew.refused = {}
     assert await way.take(XDS, [Record(RESOURCE, "route/xds", b"better")]) == {}
 
 

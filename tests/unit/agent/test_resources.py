@@ -114,11 +114,11 @@ def test_what_is_refused_stays_beside_its_last_good_version() -> None:
     table.judge({"route/a", "route/new"})
     assert sorted(table.good()) == [route("a", b"good"), route("b", b"good")]
     assert sorted(table.unjudged()) == [route("a", b"bad"), route("new", b"bad")]
-    # Worse does not replace good, and the verdict on other resources changes nothing.
+    # Worse does not replace good, and changes of other resources change nothing.
     table.update(XDS, [route("a", b"worse")])
-    table.judge({"route/a"})
+    table.judge({"route/a", "route/new"})
     table.update(XDS, [route("b", b"better")])
-    table.judge({"route/a"})
+    table.judge({"route/a", "route/new"})
     assert sorted(table.good()) == [route("a", b"good"), route("b", b"better")]
     assert sorted(table.unjudged()) == [route("a", b"worse"), route("new", b"bad")]
     # Mended, removed: nothing is left.
@@ -126,6 +126,17 @@ def test_what_is_refused_stays_beside_its_last_good_version() -> None:
     table.judge(set())
     assert sorted(table.good()) == [route("a", b"mended"), route("b", b"better")]
     assert list(table.unjudged()) == [] and not table.is_refused("route/new")
+
+
+def test_what_is_not_refused_any_more_is_good_though_it_did_not_change() -> None:
+    """A listener with a hostname that another has on the same port, when the other one goes."""
+    table = Resources()
+    table.update(XDS, [route("first"), route("rival")])
+    table.judge({"route/rival"})
+    assert list(table.good()) == [route("first")]
+    table.update(XDS, [gone(route("first"))])
+    table.judge(set())
+    assert list(table.good()) == [route("rival")] and list(table.unjudged()) == []
 
 
 def test_a_worker_that_is_born_amid_a_state_hears_first_what_the_others_had_judged() -> None:

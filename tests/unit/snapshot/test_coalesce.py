@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from controlplane.snapshot import RESOURCE_TYPE, Change, Coalescer
+from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Coalescer
 
 
 class Clock:
@@ -340,12 +340,33 @@ BACKEND = "backend/service/shop/cart/80"
 
 def test_what_is_complete_does_not_wait_beside_a_rule_that_is_not(clock: Clock) -> None:
     coalescer = Coalescer(clock)
-    add(coalescer, change("route/httproute/shop/cart/0"), change(RULE, b"unfinished"))
-    assert (coalescer.wait(), names(coalescer)) == (0.0, ["route/httproute/shop/cart/0"])
+    add(coalescer, change("route/httproute/shop/first/0"), change(RULE, b"unfinished"))
+    assert (coalescer.wait(), names(coalescer)) == (0.0, ["route/httproute/shop/first/0"])
     assert coalescer.wait() == pytest.approx(0.050) and coalescer.holds("shop/web") and len(coalescer) == 1
     clock.now += 0.002
     add(coalescer, change("route/httproute/shop/other/0"))
     assert coalescer.wait() == pytest.approx(0.010), "after the first, as ever"
+
+
+@pytest.mark.parametrize("name", ["listener/gateway/shop/web/http", "bind/shop/web/8080", "policy/shop/limit/cors"])
+@pytest.mark.parametrize("is_later", [True, False])
+def test_what_decides_who_meets_a_rule_does_not_come_before_it(clock: Clock, name: str, is_later: bool) -> None:
+    """A listener would serve the rule that its author had replaced by then."""
+    coalescer = Coalescer(clock)
+    both = [change(RULE, b"unfinished"), change(name)]
+    for each in both if is_later else reversed(both):
+        add(coalescer, each)
+    assert coalescer.take() == []
+    clock.now += 0.0501
+    assert sorted(names(coalescer)) == sorted([name, RULE])
+
+
+def test_the_rules_of_one_route_are_one_change(clock: Clock) -> None:
+    coalescer = Coalescer(clock)
+    add(coalescer, change("route/httproute/shop/cart/0"), change(RULE, b"unfinished"))
+    assert coalescer.take() == []
+    clock.now += 0.0501
+    assert sorted(names(coalescer)) == ["route/httproute/shop/cart/0", RULE]
 
 
 def test_what_comes_just_after_a_rule_that_is_unfinished_is_published_at_once(clock: Clock) -> None:
@@ -382,8 +403,9 @@ def test_a_removal_waits_with_it_since_what_is_in_force_may_need_what_goes(clock
 
 def test_what_names_an_unfinished_backend_waits_with_it(clock: Clock) -> None:
     coalescer = Coalescer(clock)
-    add(coalescer, change(BACKEND, b"unfinished"), change(RULE, b"to " + BACKEND.encode()), change("route/a", b"other"))
-    assert names(coalescer) == ["route/a"]
+    others = change("route/httproute/shop/other/0", b"other"), (*change("endpoint")[:1], ENDPOINT_TYPE, "a", b"there")
+    add(coalescer, change(BACKEND, b"unfinished"), change(RULE, b"to " + BACKEND.encode()), *others)
+    assert names(coalescer) == [others[0][2], "a"]
     clock.now += 0.0501
     assert sorted(names(coalescer)) == [BACKEND, RULE]
 
@@ -402,7 +424,7 @@ def test_nothing_goes_before_a_policy_that_is_unfinished(clock: Clock) -> None:
 
 def test_an_early_end_takes_what_waits_too(clock: Clock) -> None:
     coalescer = Coalescer(clock)
-    add(coalescer, change("a"), change(RULE, b"unfinished"))
+    add(coalescer, change("route/httproute/shop/first/0"), change(RULE, b"unfinished"))
     ((*both,),) = coalescer.take(early=True)
-    assert [name for _, _, name, _ in both] == [RULE, "a"]
+    assert [name for _, _, name, _ in both] == [RULE, "route/httproute/shop/first/0"]
     assert coalescer.wait() is None and not len(coalescer)
