@@ -5,6 +5,7 @@ Each is given its session's answers about the body and the trailers, and gives w
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.calls import CallFailed
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gatewright.wire.external import ext_proc_pb2 as pb
 
 MOST_BUFFERED: Final = 8192
-"""Bytes of a body that `Buffered` and `BufferedPartial` send (spec 2, Limits)."""
+"""Bytes of a body that `Buffered` and `BufferedPartial` send."""
 CHUNK: Final = 65_536
 """Bytes of one message of a stream."""
 MOST_AHEAD: Final = 1024 * 1024
@@ -32,7 +33,7 @@ def _nobody() -> None:
     """Nobody waits."""
 
 
-class Content:
+class Content(ABC):
     """A stage: what all modes share. `sees_trailers`: the server is shown them."""
 
     def __init__(self, session: Session, direction: Direction, outlet: Outlet, sees_trailers: bool) -> None:
@@ -51,11 +52,11 @@ class Content:
 
     # --- as `streams.TrailerStage`
 
-    def content(self, data: bytes, end: bool) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def content(self, data: bytes, end: bool) -> None: ...
 
-    def trailers(self, lines: bytes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def trailers(self, lines: bytes) -> None: ...
 
     def pause(self) -> None:
         self.outlet.pause()
@@ -88,7 +89,7 @@ class Content:
     def is_under_way(self) -> bool:
         return self.asks_trailers
 
-    def sent(self) -> None:
+    def sent(self) -> None:  # noqa: B027  # only modes that queue act on it
         """The queue of messages has room again."""
 
     def over(self, reply: Reply | None) -> None:

@@ -7,6 +7,7 @@ change its mode.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +33,7 @@ _SHOWN_WHOLE: Final = frozenset((BUFFERED, PARTIAL))
 _NO_CHANGE: Final = pb.CommonResponse()
 
 
-class Half:
+class Half(ABC):
     """`session.Half` of one direction."""
 
     direction: Direction
@@ -51,15 +52,15 @@ class Half:
     # --- what each direction has of its own
 
     @property
-    def way(self) -> Way:
-        raise NotImplementedError
+    @abstractmethod
+    def way(self) -> Way: ...
 
-    def head(self, x: Exchange) -> Head:
-        raise NotImplementedError
+    @abstractmethod
+    def head(self, x: Exchange) -> Head: ...
 
+    @abstractmethod
     def shown(self, x: Exchange, end: bool) -> pb.ProcessingRequest:
         """The message of its head."""
-        raise NotImplementedError
 
     # --- as `session.Half`
 

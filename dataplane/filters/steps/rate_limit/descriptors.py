@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from gatewright.cel.program import Program
 
 MOST: Final = 1024
-"""Bytes of a value that is sent as it is: of a longer one it is the digest, which tells it apart as well."""
+"""Bytes of a value that is sent as it is: of a longer one its digest, which is as distinct."""
 MOST_PER_UNIT: Final = 2**32 - 1
 MOST_HITS: Final = 2**53
-"""A double tells larger numbers apart no more."""
+"""Of larger numbers a double cannot hold each."""
 
 UNITS: Final = {
     traffic_pb2.CALENDAR_UNIT_SECONDS: pb.SECOND,
@@ -106,7 +106,7 @@ def _value(program: Program, x: Exchange) -> Any:  # Any: a value of the languag
 
 
 def _text(value: Any) -> str:
-    """Secrets are told apart by their digest: the service need not know them, and keeps what it counts by."""
+    """Of a secret its digest is sent: the service need not know them, and keeps what it counts by."""
     secret = type(value) is Redacted
     found = expressions.header_value(value.unredacted() if secret else value)
     if found is None:

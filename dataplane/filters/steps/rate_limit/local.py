@@ -1,4 +1,4 @@
-"""Local rate limits: how many requests, or tokens of models, one proxy lets through (spec 2, Rate limits).
+"""Local rate limits: how many requests, or tokens of models, one proxy lets through.
 
 Each limit is a bucket that fills all the time and holds `rate + burst`; there is one for each policy and target,
 counted once per proxy (`link/buckets`). Of several limits all are checked, then all are taken from: what one refuses
@@ -49,7 +49,7 @@ def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
         raise Refused("there is nothing to count in")
     rates = tuple(_rate(limit, f"local[{index}]") for index, limit in enumerate(config.local))
     names = tuple(
-        Name(f"{env.origin} local[{index}]", _told(limit, rate))
+        Name(f"{env.origin} local[{index}]", _shown(limit, rate))
         for index, (limit, rate) in enumerate(zip(config.local, rates, strict=True))
     )
     settled = tuple(index for index, rate in enumerate(rates) if not rate.is_charged)
@@ -72,10 +72,10 @@ class Name(NamedTuple):
     """Of a limit: for the log, and for the client that it refuses."""
 
     full: str
-    told: str
+    shown: str
 
 
-def _told(limit: traffic_pb2.LocalRateLimit, rate: Rate) -> str:
+def _shown(limit: traffic_pb2.LocalRateLimit, rate: Rate) -> str:
     what, unit = limit.WhichOneof("amount"), traffic_pb2.Unit.Name(limit.unit).removeprefix("UNIT_").lower()
     extra = f", {limit.burst} more at once" if limit.burst else ""
     return f"{getattr(limit, what)} {what} per {unit.removesuffix('s')}{extra}"
@@ -232,4 +232,4 @@ def _reply(name: Name, limit: int, remaining: int, reset: int, retry_after: int)
     """`reset`: seconds until the bucket is full; `retry_after`: until it has a token (RFC 9110 10.2.3)."""
     headers = b"retry-after: %d\r\nx-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n"
     reply = made("RateLimited", name.full, headers % (retry_after, limit, remaining, reset))
-    return replace(reply, hint=f"limit of {name.told}; try again in {retry_after} s")
+    return replace(reply, hint=f"limit of {name.shown}; try again in {retry_after} s")
