@@ -8,8 +8,8 @@ time on states at most, and many proxies, or busy ones, get few states in a burs
 
 Of several changes to one resource only the last one is published. A change that looks unfinished to the caller (a rule
 whose backend is not there) waits for what may complete it, 50 ms at most, and is published when it is there. Routes,
-backends and endpoints that are complete do not wait beside it, but for these: removals, since what is still in force may
-need what goes; what names something unfinished; and the other rules of the same route, which are one change with it.
+backends and endpoints that are complete do not wait beside it, but for these: removals, since what is in force may need
+what goes; what names something unfinished; and the other rules of the same route, which are one change with it.
 Anything else of the Gateway waits: a listener that came before it would serve rules that its author had replaced by
 then. So does all of the Gateway while a policy is unfinished, since what it protects must not come first. No Gateway
 waits for another. The caller owns the timer; this module only says how long it should run.

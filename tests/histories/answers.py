@@ -134,7 +134,9 @@ def _level(level: Level) -> Any:
         {path: _found(found) for path, found in (level.exact or {}).items()},
         {path: _found(found) for path, found in (level.prefixes or {}).items()},
         _found(level.root) if level.root is not None else None,
-        sorted((pattern, repr(_match(match))) for rule in (level.regexes or {}).values() for pattern, match in rule.entries),
+        sorted(
+            (pattern, repr(_match(match))) for rule in (level.regexes or {}).values() for pattern, match in rule.entries
+        ),
         _level(level.grpc) if level.grpc is not None else None,
     )
 

@@ -421,7 +421,8 @@ class _Explained:
         authored = self._world.authored
         for number in range(start + 1, len(authored)):
             for older in range(max(0, start - WAITED), number):
-                if any(answers.authored(each, gateway)[index] == answer for each in _mixed(gateway, *authored[older:number + 1])):
+                states = _mixed(gateway, *authored[older : number + 1])
+                if any(answers.authored(each, gateway)[index] == answer for each in states):
                     return True
         return False
 
