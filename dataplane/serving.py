@@ -367,6 +367,7 @@ def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) ->
         make_future=context.make_future,
         password_checks=lambda: context.current.table.limits.of_passwords,
         environment=os.environ,
+        session_key=context.session_key,
         call_at=context.deadlines.call_at,
     )
 

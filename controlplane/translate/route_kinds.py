@@ -72,11 +72,13 @@ def _matches(rule: HTTPRouteRule | GRPCRouteRule) -> list[route_pb2.RouteMatch]:
 
 
 def _http_policies(rule: HTTPRouteRule, mirror_target: MirrorTarget) -> list[policy_pb2.Policy]:
-    return to_wire.rule_policies(rule.filters, rule.timeouts, rule.retry, mirror_target=mirror_target)
+    fields = {"timeouts": rule.timeouts, "retry": rule.retry, "session_persistence": rule.session_persistence}
+    return to_wire.rule_policies(rule.filters, fields, mirror_target=mirror_target)
 
 
 def _grpc_policies(rule: GRPCRouteRule, mirror_target: MirrorTarget) -> list[policy_pb2.Policy]:
-    return to_wire.rule_policies(rule.filters, mirror_target=mirror_target)
+    fields = {"session_persistence": rule.session_persistence}
+    return to_wire.rule_policies(rule.filters, fields, mirror_target=mirror_target)
 
 
 def _no_own_fields(_: GRPCRouteRule | StreamRouteRule) -> Iterator[tuple[Path, Setting]]:

@@ -90,7 +90,7 @@ class Agent(Static):
 
 
 class Guarded:
-    """A service or static backend of which policies say something for its sake: health, limits."""
+    """A service or static backend of which policies say something for its sake: health, limits, sessions."""
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         assert plan.rules is not None  # that makes it one of this kind
@@ -104,7 +104,7 @@ class Guarded:
             if not endpoints:
                 holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
         if endpoints:
-            leases.take(holder, guard.usable(endpoints, plan.far), plan)
+            leases.take(holder, guard.choosable(holder, plan.key, endpoints, plan.far), plan)
 
 
 class Refused:

@@ -19,6 +19,7 @@ Laws of a hook
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,6 +180,8 @@ class Env:
     policy has by default."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables of the process: what SDKs of clouds read of credentials."""
+    session_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+    """Seals what clients keep for us (`credentials/sealing`)."""
     call_at: Callable[[float, Callable[[], None]], Timer] = _no_timer
     """Call a function at a moment of `clock`, unless what this answers is cancelled before."""
 

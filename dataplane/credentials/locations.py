@@ -16,6 +16,7 @@ from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.header_edits import header_name
 from dataplane.chain.replies import made
+from dataplane.http import cookies
 from dataplane.http.heads import is_name, lines_of
 from dataplane.http.parameters import parameter
 from gatewright.cel.errors import CelError
@@ -225,23 +226,20 @@ def _cut_parameter(x: Exchange, found: Found) -> None:
 
 # --- a cookie
 
-_COOKIE = b"\r\ncookie:"
-
-
 def in_cookie(name: str) -> Location:
     """The value of a cookie (RFC 6265 4.2.1), without the quotation marks that it may stand in. Raises `Refused`."""
     if not is_name(name.encode()):  # with a ";" or "=" in it, this would be found in another cookie
         raise Refused(f"location.cookie.name: {name!r} is no name of a cookie")
-    pairs = re.compile(rb"(?:\A|;)([ \t]*%b[ \t]*=[^;]*)" % re.escape(name.encode())).finditer
+    pairs = cookies.pairs(name.encode()).finditer
 
     def find(x: Exchange) -> Found | None:
         head = x.request
-        if _COOKIE not in head.low:
+        if cookies.LINE not in head.low:
             return None
         found: Found | None = None
         for line, end in lines_of(head.low, b"cookie"):
-            at = line + len(_COOKIE)
-            for match in pairs(head.block[at:end]):  # one search: it is clients who say how many cookies there are
+            at = line + len(cookies.LINE)
+            for match in pairs(head.block[at:end]):
                 start, stop = match.span(1)
                 if found is not None:
                     return AMBIGUOUS
@@ -249,13 +247,13 @@ def in_cookie(name: str) -> Location:
                 found = (value, *_cookie_span(head.block, line, end, at + start, at + stop))
         return found
 
-    return Location(find, _unquoted, _cut)
+    return Location(find, cookies.unquoted, _cut)
 
 
 def _cookie_span(block: bytes, line: int, end: int, start: int, stop: int) -> tuple[int, int]:
     """What goes with a cookie: the ";" before it, or for the first the ";" and white space after it; with the only one
     the whole line."""
-    at = line + len(_COOKIE)
+    at = line + len(cookies.LINE)
     if start > at:
         return start - 1, stop
     rest = block[stop + 1 : end]
@@ -264,10 +262,6 @@ def _cookie_span(block: bytes, line: int, end: int, start: int, stop: int) -> tu
     gap = len(rest) - len(rest.lstrip(b" \t"))
     indent = len(block[start:stop]) - len(block[start:stop].lstrip(b" \t"))
     return start + indent, stop + 1 + gap
-
-
-def _unquoted(raw: bytes) -> bytes:
-    return raw[1:-1] if len(raw) > 1 and raw[:1] == b'"' == raw[-1:] else raw
 
 
 # --- an expression

@@ -55,6 +55,7 @@ from dataplane.filters.steps import (
     jwt_authentication,
     rate_limit,
     request_redirect,
+    session_persistence,
     transformation,
     url_rewrite,
 )
@@ -118,6 +119,12 @@ ROWS: tuple[Row, ...] = (
         "who is refused by the steps before costs the others nothing",
         refuses=True,
         per_target=True,
+    ),
+    Row(
+        "session_persistence",
+        session_persistence.build,
+        STEP,
+        "before steps that may take the client's cookies away, and out of reach of those that edit responses",
     ),
     Row("buffer", buffer.build, STEP, "bodies of requests that are refused anyway are not waited for"),
     Row(

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from dataplane.mcp.sealing import MAX_SEALED, Sealer
+from dataplane.credentials.sealing import MAX_SEALED, Sealer
 
 LIFETIME: Final = 24 * 3600.0
 """Seconds after which a session is over in any case: ids do not live for ever."""

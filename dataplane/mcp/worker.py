@@ -24,7 +24,7 @@ from dataplane.link.used import Used
 from dataplane.mcp import sessions
 from dataplane.mcp.arranged import Arrangements
 from dataplane.mcp.asked import Heads
-from dataplane.mcp.sealing import Sealer
+from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
 
 MOST: Final = 16_384

@@ -1,5 +1,5 @@
-"""What policies ask of a worker for the sake of a backend: to watch the health of its endpoints (`health`), and to send
-no more than so much at a time (`limits`).
+"""What policies ask of a worker for the sake of a backend: to watch the health of its endpoints (`health`), to send
+no more than so much at a time (`limits`), and to keep sessions at their endpoints (`persistence`).
 
 A `Guard` is made for a plan with such rules when the first request comes to it, and lives with that plan. What has to
 outlive swaps is elsewhere: with the endpoints, and in the memory that workers share.
@@ -15,8 +15,10 @@ from dataplane.upstream import gate, health
 from dataplane.upstream.gate import Gate
 from dataplane.upstream.health import Health, Refused, Watch, Watched
 from dataplane.upstream.limits import Limits, Quota, Tally
+from dataplane.upstream.persistence import Persistence
 
 if TYPE_CHECKING:
+    from dataplane.chain.filter import Filter
     from dataplane.exchange import Exchange
     from dataplane.http.messages import ResponseHead
     from dataplane.link.evictions import Evictions
@@ -30,12 +32,14 @@ class Rules(NamedTuple):
 
     health: Health | None = None
     backend_limits: Limits | None = None
+    session_persistence: Filter | None = None
+    """The step that has read the session of a request."""
 
     def over(self, less: Rules | None) -> Rules:
         """These, and those of `less` where these say nothing."""
         if less is None:
             return self
-        return Rules(self.health or less.health, self.backend_limits or less.backend_limits)
+        return Rules(*(mine or others for mine, others in zip(self, less, strict=True)))
 
 
 class Events(health.Events, gate.Events, Protocol):
@@ -45,12 +49,28 @@ class Events(health.Events, gate.Events, Protocol):
 class Guard:
     """Of one plan of a backend."""
 
-    __slots__ = ("_watch", "tally")
+    __slots__ = ("_persistence", "_watch", "tally")
 
-    def __init__(self, watch: Watch[Endpoint] | None, tally: Tally | None) -> None:
+    def __init__(
+        self, watch: Watch[Endpoint] | None, tally: Tally | None, persistence: Persistence | None = None
+    ) -> None:
         self._watch = watch
+        self._persistence = persistence
         self.tally = tally
         """Counts what is under way; None: nothing limits it."""
+
+    def choosable(
+        self, holder: object, backend: str, endpoints: Sequence[Endpoint], far: Sequence[Endpoint]
+    ) -> Sequence[Endpoint]:
+        """As `usable`, for the request of `holder`: one alone where a policy says which."""
+        usable = self.usable(endpoints, far)
+        if self._persistence is None:
+            return usable
+        return self._persistence.among(holder, backend, usable, lambda: self._not_evicted(far))
+
+    def _not_evicted(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+        watch = self._watch
+        return endpoints if watch is None else [each for each in endpoints if not watch.is_evicted(each)]
 
     def usable(self, endpoints: Sequence[Endpoint], far: Sequence[Endpoint] = ()) -> Sequence[Endpoint]:
         """Those that may be chosen. As `health.Watch.usable`."""
@@ -96,7 +116,7 @@ class Guards:
             watch = Watch(backend, rules.health, self._evictions, self._clock, self.events, self.watched)
         if rules.backend_limits is not None and rules.backend_limits.counts_requests:
             tally = Tally(backend, rules.backend_limits, self._loads)
-        return Guard(watch, tally)
+        return Guard(watch, tally, None if rules.session_persistence is None else Persistence())
 
     def gate(self, quota: Quota, connects: Connects) -> Gate:
         """The one for these limits."""

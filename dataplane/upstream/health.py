@@ -202,6 +202,10 @@ class Watch(Generic[WatchableT]):
         """Whether one of `endpoints` (not empty) is not evicted."""
         return self.rules.eviction is None or self.usable(endpoints) is not endpoints
 
+    def is_evicted(self, endpoint: WatchableT) -> bool:
+        """Whether it gets no requests at this moment."""
+        return self.rules.eviction is not None and self.member(endpoint).record.until() > self._clock()
+
     def _sorted_out(self, endpoints: Sequence[WatchableT], now: float) -> Sequence[WatchableT]:
         usable = []
         for endpoint in endpoints:

@@ -120,7 +120,7 @@ class Policy:
     def may_be_locked(self) -> bool:
         """Whether an Override takes a rule's own away: of what both may have, and where the rule's does not act beside
         the policy's."""
-        return bool(self.inline) and self.merge != WITH_INLINE
+        return self.part != RULE and bool(self.inline) and self.merge != WITH_INLINE
 
     @property
     def drops_its_rule(self) -> bool:
@@ -192,6 +192,12 @@ POLICIES: Final[tuple[Policy, ...]] = (
         does="limits how many requests, or tokens of models, pass",
         security=True,
         conditional=True,
+    ),
+    Policy(
+        name="session_persistence",
+        part=RULE,
+        does="keeps the requests of a session at one endpoint, by a cookie or a header",
+        inline="field",
     ),
     Policy(name="buffer", part=TRAFFIC, does="holds bodies until they are complete"),
     Policy(

@@ -372,6 +372,7 @@ class MemoryProxy:
             spawn=self._spawn,
             offload=offload,
             environment=environment,
+            session_key=bytes(32),
             buckets=Buckets.local(),
             make_future=Pending,
             call_at=self._call_at,

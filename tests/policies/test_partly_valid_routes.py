@@ -60,7 +60,6 @@ FAILING = {
 DROPPED = {
     "an expression": f"{{matches: [{{path: {{type: RegularExpression, value: '/(?=a)'}}}}], {TO_ONE}}}",
     "a method": f"{{matches: [{{method: LOOK, path: {{value: /bad}}}}], {TO_ONE}}}",
-    "sessions": BAD % ("sessionPersistence: {type: Cookie, cookie: {name: a}}", TO_ONE),
     "sessions that are not valid": BAD % ("sessionPersistence: {type: Cookie}", TO_ONE),
     "a time": BAD % ("timeouts: {request: 1x}", TO_ONE),
     "a weight": "{matches: [{path: {value: /bad}}], backendRefs: [{name: one, port: 80, weight: -1}]}",

@@ -79,9 +79,9 @@ def test_of_traffic_there_is_but_the_phase_beside() -> None:
 
 
 def test_a_rule_and_a_gateway_have_theirs() -> None:
-    assert attributes(RULE) <= set(HTTPRouteFilter.model_fields)
+    assert attributes(RULE) <= {*HTTPRouteFilter.model_fields, *HTTPRouteRule.model_fields}
     assert attributes(GATEWAY) <= set(GatewayBackendTLS.model_fields)
-    fields = {row.attribute for row in of(TRAFFIC) if row.attribute in HTTPRouteRule.model_fields}
+    fields = {row.attribute for row in of(TRAFFIC, RULE) if row.attribute in HTTPRouteRule.model_fields}
     filters = {row.attribute for row in of(TRAFFIC) if row.rule_attribute in HTTPRouteFilter.model_fields}
     assert fields == {row.attribute for row in POLICIES if row.inline == "field"}
     assert filters | {"header_modifiers"} == {row.attribute for row in POLICIES if row.inline == "filter"}
@@ -190,8 +190,8 @@ def test_the_policy_of_a_kind_of_backends_works_with_its_kind() -> None:
 
 def test_what_becomes_of_a_rules_own_settings() -> None:
     assert [row.name for row in POLICIES if row.may_be_locked] == ["cors", "ext_auth", "timeouts", "retry"]
-    assert [row.name for row in POLICIES if row.drops_its_rule] == ["timeouts", "retry"]
+    assert [row.name for row in POLICIES if row.drops_its_rule] == ["session_persistence", "timeouts", "retry"]
     assert {row.name for row in POLICIES if row.is_in_rules} == {
         *("cors", "ext_auth", "header_modifiers", "url_rewrite", "request_redirect", "timeouts", "retry"),
-        "request_mirror",
+        *("request_mirror", "session_persistence"),
     }

@@ -28,8 +28,8 @@ from gatewright.api.standalone.standalone import load
 WAITING = {
     "Gateway": 1,
     "ListenerSet": 0,
-    "HTTPRoute": 6,
-    "GRPCRoute": 6,
+    "HTTPRoute": 0,
+    "GRPCRoute": 0,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
     "GatewayPolicy": 5,
     "BackendTLSPolicy": 0,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.backends.mcp.legacy import peers
 from dataplane.backends.mcp.legacy.holder import Holder
-from dataplane.mcp.sealing import Sealer
+from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.worker import Memory, Shared
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
     from dataplane.link.shared import Region
-    from dataplane.mcp.sealing import Sealer
+    from dataplane.credentials.sealing import Sealer
     from dataplane.mcp.worker import Memory
     from dataplane.table.binds import ListenerPlan
     from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies

@@ -20,7 +20,7 @@ from dataplane.proxy.request import request_body
 from dataplane.proxy.steps.response_steps import TARGET, UPSTREAM
 from dataplane.proxy.steps.waiting import Steps, interrupted
 from dataplane.table.plans import GRPC_ROUTE
-from dataplane.upstream import lease
+from dataplane.upstream import lease, persistence
 from dataplane.upstream.outgoing import RETRY_HEADER
 from dataplane.upstream.settings import NO_SETTINGS
 
@@ -249,7 +249,11 @@ def _failed(x: ActiveExchange, cause: str, reply: Reply, sent: bool) -> None:
     if cause != "dns":
         x.context.leases.failed(x.backend_plan, x.endpoint)
     if x.retries is None:
-        x.reply(reply)
+        if sent or x.backend_plan.steps is not None or not persistence.moves_on(x):
+            x.reply(reply)
+        else:  # a session does not end with its endpoint
+            x.attempt += 1
+            attempt(x, x.context)
     else:
         retries.after_failure(x, x.context, cause, reply, sent, attempt)
 

@@ -68,14 +68,12 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "HTTPRoute": (
         "spec",
         "-spec.useDefaultGateways",  # experimental
-        "-spec.rules[].sessionPersistence",  # experimental
         *(row.format("spec.rules[].filters[]") for row in _FILTERS),
         *(row.format("spec.rules[].backendRefs[].filters[]") for row in _FILTERS),
     ),
     "GRPCRoute": (
         "spec",
         "-spec.useDefaultGateways",  # experimental
-        "-spec.rules[].sessionPersistence",  # experimental
         _EXTENSION.format("spec.rules[].filters[]"),
         _EXTENSION.format("spec.rules[].backendRefs[].filters[]"),
     ),

@@ -24,7 +24,7 @@ from gatewright.attach.policies import POLICIES
 KINDS: Final = frozenset({"HTTPRoute", "GRPCRoute"})
 """Kinds of routes that may have several rules."""
 
-_HARMLESS: Final = frozenset({"name", "backendRefs", "sessionPersistence"}) | {
+_HARMLESS: Final = frozenset({"name", "backendRefs"}) | {
     to_camel(row.attribute) for row in POLICIES if row.drops_its_rule
 }
 """Fields of a rule that guard nothing: without them, and without the rule, nobody gets what filters would keep."""

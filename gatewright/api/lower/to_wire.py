@@ -7,9 +7,10 @@ fields are filled by `lowering`. It resolves no reference: the caller says what 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from gatewright.api.frontend.http import FrontendHTTP
@@ -22,8 +23,9 @@ from gatewright.api.routes.http_filters import (
     HTTPRequestMirrorFilter,
     HTTPRouteFilter,
 )
-from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRetry, HTTPRouteTimeouts
+from gatewright.api.routes.http_route import HTTPRouteMatch
 from gatewright.api.schema.camel import to_camel
+from gatewright.api.schema.model import Model
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.api.text.places import Path
 from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, RULE, TRAFFIC, Policy, named
@@ -46,6 +48,8 @@ __all__ = [
     "route_match",
     "rule_policies",
 ]
+
+NO_FIELDS: Final[Mapping[str, Model | None]] = MappingProxyType({})
 
 MirrorTarget = Callable[[BackendObjectReference], str | None]
 """The key of the Backend that a mirror refers to, or None when the reference cannot be honoured."""
@@ -95,13 +99,12 @@ def route_match(match: HTTPRouteMatch | GRPCRouteMatch) -> route_pb2.RouteMatch:
 
 def rule_policies(
     filters: Iterable[HTTPRouteFilter | GRPCRouteFilter],
-    timeouts: HTTPRouteTimeouts | None = None,
-    retry: HTTPRouteRetry | None = None,
+    fields: Mapping[str, Model | None] = NO_FIELDS,
     *,
     mirror_target: MirrorTarget,
 ) -> list[policy_pb2.Policy]:
     """Inline policies of a rule (or, with filters alone, of a backend reference), one per setting; several mirrors
-    give several. A mirror without target is left out; unsupported filters never come here."""
+    give several. `fields`: settings of the rule that are no filters, by the policy's name. A mirror without target is left out; unsupported filters never come here."""
     modifiers = policy_pb2.Policy()
     result: list[policy_pb2.Policy] = []
     for item in filters:
@@ -119,11 +122,7 @@ def rule_policies(
             )
     if modifiers.HasField("header_modifiers"):
         result.insert(0, modifiers)
-    if timeouts is not None:
-        result.append(_policy("timeouts", timeouts))
-    if retry is not None:
-        result.append(_policy("retry", retry))
-    return result
+    return result + [_policy(name, setting) for name, setting in fields.items() if setting is not None]
 
 
 _COMPOSED: Final = ("header_modifiers", "request_mirror", "ext_auth")

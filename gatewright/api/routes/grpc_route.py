@@ -9,7 +9,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, PrivateAttr
 
 from gatewright.api.routes.http_filters import HTTPHeaderFilter, HTTPRequestMirrorFilter, type_decides
-from gatewright.api.routes.http_route import SessionPersistence, parents_differ, regex_rule
+from gatewright.api.routes.http_route import parents_differ, regex_rule
+from gatewright.api.routes.session_persistence import SessionPersistence
 from gatewright.api.schema.fields import HeaderName, Hostname, Integer, SectionName
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.model import Broken, Model, RuledModel, UnreadRule, unique

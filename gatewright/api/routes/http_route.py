@@ -13,6 +13,7 @@ import re2
 from pydantic import Field, PrivateAttr
 
 from gatewright.api.routes.http_filters import HTTPPathModifier, HTTPRouteFilter, filters_agree
+from gatewright.api.routes.session_persistence import SessionPersistence
 from gatewright.api.schema import duration
 from gatewright.api.schema.fields import Duration, HeaderName, HeaderValue, Hostname, Integer, SectionName
 from gatewright.api.schema.metadata import KubeObject
@@ -144,38 +145,6 @@ class HTTPRouteRetry(Model):
     """How many more tries there are after the first; 0 is none."""
     backoff: Duration | None = None
     """The time before another try."""
-
-
-class CookieConfig(Model):
-    """Gateway API cookie of a session persistence (experimental)."""
-
-    name: HeaderName | None = None
-    path: Annotated[str, Field(max_length=1024)] = "/"
-    lifetime_type: Literal["Permanent", "Session"] = "Session"
-
-
-class HeaderConfig(Model):
-    """Gateway API header of a session persistence (experimental)."""
-
-    name: HeaderName
-
-
-class SessionPersistence(RuledModel):
-    """Gateway API SessionPersistence (experimental)."""
-
-    type: Literal["Cookie", "Header"] = "Cookie"
-    absolute_timeout: Duration | None = None
-    cookie: CookieConfig | None = None
-    header: HeaderConfig | None = None
-
-    def broken_rules(self) -> Iterator[Broken]:
-        for kind, name, value in (("Cookie", "cookie", self.cookie), ("Header", "header", self.header)):
-            if self.type == kind and value is None:
-                yield Broken((name,), f"is required when type is {kind}")
-            if self.type != kind and value is not None:
-                yield Broken((name,), f"must be absent when type is {self.type}")
-        if self.cookie and self.cookie.lifetime_type == "Permanent" and self.absolute_timeout is None:
-            yield Broken(("absoluteTimeout",), "is required when cookie.lifetimeType is Permanent")
 
 
 _Filters = Annotated[tuple[HTTPRouteFilter, ...], Field(max_length=16)]

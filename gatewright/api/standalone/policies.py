@@ -13,6 +13,7 @@ from pydantic import Field
 from gatewright.api.backend.backend import BackendFull
 from gatewright.api.routes.http_filters import Fraction, HTTPRequestRedirectFilter, HTTPURLRewriteFilter
 from gatewright.api.routes.http_route import HTTPRouteTimeouts
+from gatewright.api.routes.session_persistence import SessionPersistence
 from gatewright.api.schema.fields import Integer
 from gatewright.api.schema.model import Broken
 from gatewright.api.standalone.form import file_form
@@ -50,5 +51,7 @@ class RoutePolicies(RequestPolicies, BackendFull):
     """Answer with a redirect; the route has no backends then."""
     request_mirror: FileMirror | None = None
     """Send copies of requests to another backend."""
+    session_persistence: SessionPersistence | None = None
+    """Requests of a session stay at one endpoint."""
     timeouts: HTTPRouteTimeouts | None = None  # type: ignore[assignment]  # has more than that of policies
     """How long a request may take."""

@@ -183,6 +183,32 @@ class Retry(_message.Message):
     condition: str
     def __init__(self, codes: _Optional[_Iterable[int]] = ..., attempts: _Optional[int] = ..., backoff_ms: _Optional[int] = ..., precondition: _Optional[str] = ..., condition: _Optional[str] = ...) -> None: ...
 
+class SessionPersistence(_message.Message):
+    __slots__ = ("cookie", "header", "absolute_timeout_ms")
+    COOKIE_FIELD_NUMBER: _ClassVar[int]
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    cookie: SessionCookie
+    header: SessionHeader
+    absolute_timeout_ms: int
+    def __init__(self, cookie: _Optional[_Union[SessionCookie, _Mapping]] = ..., header: _Optional[_Union[SessionHeader, _Mapping]] = ..., absolute_timeout_ms: _Optional[int] = ...) -> None: ...
+
+class SessionCookie(_message.Message):
+    __slots__ = ("name", "path", "permanent")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    PERMANENT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    path: str
+    permanent: bool
+    def __init__(self, name: _Optional[str] = ..., path: _Optional[str] = ..., permanent: _Optional[bool] = ...) -> None: ...
+
+class SessionHeader(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
 class HeaderExpression(_message.Message):
     __slots__ = ("name", "value")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -84,13 +84,13 @@ stringData: {.htaccess: "ann:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="}
         asks=(Ask("GET /", 401), Ask("GET /", headers={"authorization": "Basic YW5uOnBhc3N3b3Jk"}, at=AT)),
     ),
     Row(
-        "ingress-nginx", "affinity: cookie", "stay with one server", "`sessionPersistence`, not yet",
+        "ingress-nginx", "affinity: cookie", "stay with one server", "`sessionPersistence`",
         BASE + route("""
   rules:
   - backendRefs: [{name: shop, port: 80}]
     sessionPersistence: {type: Cookie, cookie: {name: stay}}
 """),
-        verdict="not yet: spec.rules[0].sessionPersistence",
+        asks=(Ask("GET /", at=AT),),
     ),
     Row(
         "Ingress", "tls", "serve https", "listener of protocol HTTPS with `tls`",

@@ -143,7 +143,7 @@ spec:
     )
     assert list(route.matches) == [route_match(match) for match in rule.matches]
     assert [policy for policy in route.policies if not policy.HasField("request_mirror")] == rule_policies(
-        rule.filters, rule.timeouts, rule.retry, mirror_target=lambda reference: None
+        rule.filters, {"timeouts": rule.timeouts, "retry": rule.retry}, mirror_target=lambda reference: None
     )
 
 
@@ -195,8 +195,7 @@ def test_settings_of_a_rule_are_the_same_in_both_forms(text: str) -> None:
     of_a_route = HTTPRouteRule.model_validate(rule)
     expected = rule_policies(
         of_a_route.filters,
-        of_a_route.timeouts,
-        of_a_route.retry,
+        {"timeouts": of_a_route.timeouts, "retry": of_a_route.retry},
         mirror_target=lambda reference: f"backend/gatewaybackend/default/{reference.name}",
     )
     assert expected

@@ -321,7 +321,7 @@ HTTP_ROUTE: list[tuple[str, Any, str | None]] = [
     (f"{RULE}.filters", [{"type": "CORS", "cors": {"allowOrigins": ["*", "https://a.com"]}}], 'must not contain "*"'),
     (f"{RULE}.filters", [{"type": "CORS", "cors": {"allowOrigins": ["a.com"]}}], "must be an origin"),
     (f"{RULE}.filters", [{"type": "CORS", "cors": {"maxAge": 0}}], BETWEEN.format(1, 2**31 - 1)),
-    (f"{RULE}.sessionPersistence", {"cookie": {}}, "not supported yet: "),
+    (f"{RULE}.sessionPersistence", {"cookie": {}}, None),
     (f"{RULE}.sessionPersistence", {"type": "Header"}, "is required when type is Header"),
     (f"{RULE}.sessionPersistence", {"cookie": {"lifetimeType": "Permanent"}}, "is required when cookie.lifetimeType"),
     ("spec.useDefaultGateways", "All", "not supported: experimental; "),

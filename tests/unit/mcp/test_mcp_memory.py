@@ -19,7 +19,7 @@ from dataplane.link.renewed import Renewed
 from dataplane.link.used import Used
 from dataplane.mcp import sessions, worker
 from dataplane.mcp.plans import McpPlan, TargetPlan
-from dataplane.mcp.sealing import Sealer
+from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
 from dataplane.mcp.worker import SWEEP, Memory, Shared
 

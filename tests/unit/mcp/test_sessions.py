@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dataplane.mcp import sessions
-from dataplane.mcp.sealing import MAX_SEALED, Sealer
+from dataplane.credentials.sealing import MAX_SEALED, Sealer
 from dataplane.mcp.sessions import MAX_CONTENT, Question, Session, UpstreamSession
 from dataplane.mcp.worker import MOST_OPENED, Memory, Shared
 

@@ -20,7 +20,7 @@ from dataplane.chain.replies import made
 from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
 from dataplane.mcp.policies import MCP
-from dataplane.mcp.sealing import Sealer
+from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
 from tests.fakes.own_tasks import OwnTasks
 

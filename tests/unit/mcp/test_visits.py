@@ -29,7 +29,7 @@ from dataplane.mcp.guardrails import Processor, sorted_methods
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.plans import McpPlan, TargetPlan
 from dataplane.mcp.policies import MCP, McpPolicies
-from dataplane.mcp.sealing import Sealer
+from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
 from dataplane.mcp.subscriptions import Filter
 from dataplane.mcp.worker import Memory, Shared
