@@ -226,6 +226,7 @@ def _cut_parameter(x: Exchange, found: Found) -> None:
 
 # --- a cookie
 
+
 def in_cookie(name: str) -> Location:
     """The value of a cookie (RFC 6265 4.2.1), without the quotation marks that it may stand in. Raises `Refused`."""
     if not is_name(name.encode()):  # with a ";" or "=" in it, this would be found in another cookie

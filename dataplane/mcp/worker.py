@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from dataplane.credentials.sealing import Sealer
 from dataplane.link.arranged import Arranged
 from dataplane.link.ended import Ended
 from dataplane.link.renewed import Renewed
@@ -24,7 +25,6 @@ from dataplane.link.used import Used
 from dataplane.mcp import sessions
 from dataplane.mcp.arranged import Arrangements
 from dataplane.mcp.asked import Heads
-from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
 
 MOST: Final = 16_384

@@ -39,7 +39,11 @@ class Rules(NamedTuple):
         """These, and those of `less` where these say nothing."""
         if less is None:
             return self
-        return Rules(*(mine or others for mine, others in zip(self, less, strict=True)))
+        return Rules(
+            self.health or less.health,
+            self.backend_limits or less.backend_limits,
+            self.session_persistence or less.session_persistence,
+        )
 
 
 class Events(health.Events, gate.Events, Protocol):

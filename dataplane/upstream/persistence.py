@@ -79,10 +79,10 @@ class Session:
         self.used: Endpoint | None = None
         """The endpoint of the session, if it was chosen."""
 
-    def renewed(self, endpoint: Endpoint, now: int) -> tuple[Pin, ...] | None:
-        """The session from now on, where this endpoint has answered; None: it is as the client has it."""
+    def renewed(self, label: str, now: int) -> tuple[Pin, ...] | None:
+        """The session from now on, where the endpoint of this label has answered; None: it is as the client has it."""
         known = self.pins.pop(self.backend, None)
-        pin = Pin(self.backend, digest(endpoint.label), now)
+        pin = Pin(self.backend, digest(label), now)
         if known is not None and known.endpoint == pin.endpoint:
             return None
         return (*sorted(self.pins.values(), key=begun), pin)[-MAX_PINS:]

@@ -11,7 +11,7 @@ import pytest
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters.steps import session_persistence
 from dataplane.upstream import persistence
-from dataplane.upstream.endpoint import INITIAL_LATENCY, Endpoint
+from dataplane.upstream.endpoint import INITIAL_LATENCY
 from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import OK, Answer, Carrier, Names, Request, Response, Run
 from tests.carriers.values import Received
@@ -257,7 +257,7 @@ def test_pins_are_bounded_and_the_newest_stay() -> None:
     pins = [persistence.Pin(persistence.digest(f"b{i}"), persistence.digest("e"), i) for i in range(40)]
     found = persistence.Session(pins)
     found.backend = persistence.digest("new")
-    made = found.renewed(Endpoint("10.0.0.1", 1), 99)
+    made = found.renewed("10.0.0.1:1", 99)
     assert made is not None and len(made) == persistence.MAX_PINS
     assert made[-1].backend == found.backend and min(each.begun for each in made) == 25
     assert persistence.read(persistence.written(made)) == made

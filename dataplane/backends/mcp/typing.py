@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
+    from dataplane.credentials.sealing import Sealer
     from dataplane.exchange import Traced, Work
     from dataplane.http.body import Room
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
     from dataplane.link.shared import Region
-    from dataplane.credentials.sealing import Sealer
     from dataplane.mcp.worker import Memory
     from dataplane.table.binds import ListenerPlan
     from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies

@@ -67,7 +67,7 @@ def build(config: traffic_pb2.SessionPersistence, env: Env) -> Filter:
         session = persistence.session_of(x)
         if session is None or not session.backend or x.endpoint is None or x.reason:
             return
-        pins = session.renewed(x.endpoint, int(env.wall_clock()))
+        pins = session.renewed(x.endpoint.label, int(env.wall_clock()))
         if pins is not None:
             name = place.name(x)
             place.write(x, name, sealer.seal(persistence.written(pins), PURPOSE + name).encode())

@@ -43,9 +43,7 @@ def key(reference: BackendObjectReference) -> str | None:
 
 def policies(**fields: Any) -> list[dict[str, Any]]:
     rule = HTTPRouteRule.model_validate(fields)
-    lowered = to_wire.rule_policies(
-        rule.filters, {"timeouts": rule.timeouts, "retry": rule.retry}, mirror_target=key
-    )
+    lowered = to_wire.rule_policies(rule.filters, {"timeouts": rule.timeouts, "retry": rule.retry}, mirror_target=key)
     return [as_dict(policy) for policy in lowered]
 
 

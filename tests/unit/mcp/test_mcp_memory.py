@@ -13,13 +13,13 @@ import pytest
 from dataplane.backends.mcp import farewell
 from dataplane.backends.mcp.farewell import Farewell
 from dataplane.backends.mcp.upstreams import Upstreams
+from dataplane.credentials.sealing import Sealer
 from dataplane.link.arranged import Arranged
 from dataplane.link.ended import Ended
 from dataplane.link.renewed import Renewed
 from dataplane.link.used import Used
 from dataplane.mcp import sessions, worker
 from dataplane.mcp.plans import McpPlan, TargetPlan
-from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import IDLE, Session, UpstreamSession
 from dataplane.mcp.worker import SWEEP, Memory, Shared
 

@@ -8,8 +8,8 @@ import zlib
 import msgspec
 import pytest
 
-from dataplane.mcp import sessions
 from dataplane.credentials.sealing import MAX_SEALED, Sealer
+from dataplane.mcp import sessions
 from dataplane.mcp.sessions import MAX_CONTENT, Question, Session, UpstreamSession
 from dataplane.mcp.worker import MOST_OPENED, Memory, Shared
 

@@ -17,10 +17,10 @@ from dataplane.backends.mcp.legacy.client_streams import ClientStream, Messages
 from dataplane.backends.mcp.legacy.mail import NearMail
 from dataplane.backends.mcp.legacy.reached import Gone
 from dataplane.chain.replies import made
+from dataplane.credentials.sealing import Sealer
 from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
 from dataplane.mcp.policies import MCP
-from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
 from tests.fakes.own_tasks import OwnTasks
 

@@ -22,6 +22,7 @@ from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.chain.origins import NAMED
 from dataplane.chain.replies import made as reply_of
 from dataplane.chain.reply import Reply
+from dataplane.credentials.sealing import Sealer
 from dataplane.http.heads import Head
 from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
@@ -29,7 +30,6 @@ from dataplane.mcp.guardrails import Processor, sorted_methods
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.plans import McpPlan, TargetPlan
 from dataplane.mcp.policies import MCP, McpPolicies
-from dataplane.credentials.sealing import Sealer
 from dataplane.mcp.sessions import Session, UpstreamSession
 from dataplane.mcp.subscriptions import Filter
 from dataplane.mcp.worker import Memory, Shared

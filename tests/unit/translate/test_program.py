@@ -317,7 +317,8 @@ def test_only_admitted_routes_of_accepted_kind_are_counted() -> None:
         return count
 
     assert attached() == 2
-    made.put(ROUTE.replace("rules: [{", "rules: [{filters: [{type: ExtensionRef, extensionRef: {group: a.test, kind: B, name: c}}], "))
+    refused = "filters: [{type: ExtensionRef, extensionRef: {group: a.test, kind: B, name: c}}]"
+    made.put(ROUTE.replace("rules: [{", f"rules: [{{{refused}, "))
     assert attached() == 1
     made.put(ROUTE.replace("port: 80", "port: 81"))
     assert attached() == 2, "an unresolved backend does not matter"
