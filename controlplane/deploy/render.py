@@ -94,9 +94,12 @@ class _Renderer:
             }
             for each in self._request.ports
         ]
-        spec: Json = {"type": "LoadBalancer", "selector": self._selector, "ports": ports}
+        kind = "ClusterIP" if self._request.is_of_cluster else "LoadBalancer"
+        spec: Json = {"type": kind, "selector": self._selector, "ports": ports}
         if self._request.addresses:
             spec["loadBalancerIP"] = self._request.addresses[0]
+        if self._request.cluster_addresses:
+            spec["clusterIP"] = self._request.cluster_addresses[0]
         return spec
 
     def _object(self, kind: str, content: Mapping[str, Any]) -> WantedObject:

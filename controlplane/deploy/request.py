@@ -67,6 +67,10 @@ class Request:
     annotations: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
     """IP addresses that it asks for."""
+    cluster_addresses: tuple[str, ...] = ()
+    """The same of addresses in the cluster."""
+    is_of_cluster: bool = False
+    """It asks for addresses, and for none outside of the cluster."""
     layers: tuple[Layer, ...] = ()
 
 

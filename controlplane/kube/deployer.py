@@ -30,7 +30,17 @@ from controlplane.derive import Change, Feed
 from controlplane.kube import differences, paths
 from controlplane.kube.access import APPLY, ApiError
 from controlplane.kube.contests import Contests
-from controlplane.kube.owned import KINDS, Live, LiveChange, Owned, addresses, are_unready, is_ours, slim
+from controlplane.kube.owned import (
+    KINDS,
+    Live,
+    LiveChange,
+    Owned,
+    addresses,
+    are_unready,
+    cluster_addresses,
+    is_ours,
+    slim,
+)
 from controlplane.kube.pending import Pending
 from controlplane.kube.reflector import Reads, Reflector
 from controlplane.translate.conditions import Condition, joined
@@ -200,7 +210,12 @@ class Deployer:
         for gateway in gateways:
             made = self.live.of(gateway)
             services = [body for key, body in made.items() if key.kind == "Service"]
-            found = Outcome(addresses(services), self._failed.get(gateway), are_unready(made.values()))
+            found = Outcome(
+                addresses(services),
+                self._failed.get(gateway),
+                are_unready(made.values()),
+                cluster_addresses(services),
+            )
             if found == self._told.get(gateway, Outcome()):
                 continue
             if found == Outcome():

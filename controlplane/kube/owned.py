@@ -190,6 +190,12 @@ def addresses(objects: Iterable[Json]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def cluster_addresses(objects: Iterable[Json]) -> tuple[str, ...]:
+    """Within the cluster, of the Services among the objects of a Gateway."""
+    specs = [body.get("spec") or {} for body in objects]
+    return tuple(dict.fromkeys(value for spec in specs if "clusterIP" in spec for value in _of_cluster(spec)))
+
+
 def are_unready(objects: Iterable[Json]) -> bool:
     """Whether a Deployment among the objects of a Gateway has Pods and none of them is ready.
 
@@ -208,6 +214,8 @@ def _addresses(spec: Json, status: Json) -> Iterator[tuple[str, str]]:
             if each.get("hostname"):
                 yield "Hostname", str(each["hostname"])
         return
-    for address in spec.get("clusterIPs") or [spec["clusterIP"]]:
-        if address and address != "None":
-            yield "IPAddress", str(address)
+    yield from (("IPAddress", value) for value in _of_cluster(spec))
+
+
+def _of_cluster(spec: Json) -> Iterator[str]:
+    return (str(each) for each in spec.get("clusterIPs") or [spec["clusterIP"]] if each and each != "None")

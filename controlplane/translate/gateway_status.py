@@ -18,7 +18,7 @@ from controlplane.translate.keys import (
     listener_resource,
 )
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan
-from controlplane.translate.wanted import Outcome, unreachable
+from controlplane.translate.wanted import Address, Outcome, assigned, unreachable
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.attach.parents import Owner
 
@@ -147,10 +147,8 @@ def all_but(bad: Sequence[str], count: int) -> Condition:
 class GatewayReport:
     """What is known of one Gateway when its status is written."""
 
-    def __init__(
-        self, plan: GatewayPlan, news: News, provisioning: Provisioning, asked: Sequence[tuple[str, str]]
-    ) -> None:
-        """`asked`: types and values of the addresses that the Gateway asks for."""
+    def __init__(self, plan: GatewayPlan, news: News, provisioning: Provisioning, asked: Sequence[Address]) -> None:
+        """`asked`: the addresses that the Gateway asks for."""
         self._plan = plan
         self._news = news
         self._provisioning = provisioning
@@ -168,8 +166,8 @@ class GatewayReport:
             "listeners": [self._entries.entry(listener, generation) for listener in self._plan.listeners],
         }
         if self._provisioning.is_on:  # else they are somebody else's to say
-            assigned = self._provisioning.outcome.addresses if self._provisioning.outcome is not None else ()
-            body["addresses"] = [{"type": kind, "value": value} for kind, value in assigned]
+            found = assigned(self._asked, self._provisioning.outcome)
+            body["addresses"] = [_address(each) for each in found]
         if self._plan.sets or self._plan.allows_sets:
             accepted = sum(each.accepted for each in self._plan.sets) if self._plan.refused is None else 0
             body["attachedListenerSets"] = accepted
@@ -212,9 +210,9 @@ class GatewayReport:
     def _unreachable(self) -> Condition | None:
         if self._provisioning.is_on:
             return unreachable(self._asked, self._provisioning.outcome)
-        if not self._asked:
+        asked = ", ".join(each.value for each in self._asked if each.value)
+        if not asked:
             return None
-        asked = ", ".join(value for _, value in self._asked)
         why = f"this controller assigns no addresses ({asked}); proxies serve at their own"
         return Condition("Programmed", False, "AddressNotUsable", why)
 
@@ -224,6 +222,12 @@ class GatewayReport:
         listeners = [(Owner("ListenerSet", *of.key), each) for of in self._plan.sets for each in of.listeners]
         found = {listener_resource(owner, each.name) for owner, each in listeners}
         return found | {bind_resource(self._plan.key, each.port) for _, each in listeners if each.port not in own}
+
+
+def _address(address: Address) -> dict[str, str]:
+    """Gateway API GatewayStatusAddress."""
+    found = {"type": address.type, "value": address.value}
+    return found | {"routability": address.routability} if address.routability else found
 
 
 def resolved(listener: ListenerPlan) -> Condition:

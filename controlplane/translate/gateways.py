@@ -25,7 +25,7 @@ from controlplane.translate.listener_precedence import with_sets
 from controlplane.translate.listener_tls import Lookups, TlsPlan
 from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
 from controlplane.translate.namespaces import NamespaceRule
-from gatewright.api.objects.gateway import AllowedListeners, Gateway, GatewayFrontendTLS
+from gatewright.api.objects.gateway import CLUSTER, AllowedListeners, Gateway, GatewayAddress, GatewayFrontendTLS
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
@@ -182,11 +182,23 @@ def _class_refused(gateway: Gateway, gateway_class: ClassView) -> Condition | No
 
 def _refused(gateway: Gateway, paths: list[support.Path]) -> Condition | None:
     """What Gateway API has a Gateway as a whole refused for, and settings that would change what is served."""
-    types = {each.type for each in gateway.spec.addresses if each.type not in _ADDRESS_TYPES}
-    if types:
-        why = f"addresses of type {', '.join(sorted(types))} are not supported"
+    why = _unsupported(gateway.spec.addresses)
+    if why:
         return Condition("Accepted", False, "UnsupportedAddress", why)
     return Condition("Accepted", False, "Invalid", support.message(paths)) if paths else None
+
+
+def _unsupported(addresses: Sequence[GatewayAddress]) -> str:
+    """Why nothing can be meant by what is asked for; "" where it can."""
+    types = {each.type for each in addresses if each.type not in _ADDRESS_TYPES}
+    if types:
+        return f"addresses of type {', '.join(sorted(types))} are not supported"
+    scopes = {each.routability for each in addresses if each.routability not in ("", CLUSTER)}
+    if scopes:
+        return f"addresses of routability {', '.join(sorted(scopes))} are not supported"
+    if any(each.routability == CLUSTER and each.type != "IPAddress" for each in addresses):
+        return "a host name of routability Cluster is not supported: it is an IPAddress, that of a Service"
+    return ""
 
 
 def resources(plan: GatewayPlan) -> dict[ResourceKey, bytes]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from controlplane.deploy import render
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
 from controlplane.translate.conditions import Condition
 from controlplane.translate.listeners import GatewayPlan
-from gatewright.api.objects.gateway import Gateway, GatewayInfrastructure
+from gatewright.api.objects.gateway import CLUSTER, Gateway, GatewayInfrastructure
 
 WAITING: Final = "the certificates that proxies trust the controller by are not known yet"
 
@@ -44,6 +44,8 @@ class Outcome:
     failure: Failure | None = None
     is_unready: bool = False
     """There are Pods, and none of them gets connections yet."""
+    cluster_addresses: tuple[str, ...] = ()
+    """Of its Service within the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def rendering(plan: GatewayPlan, gateway: Gateway, layers: Layers, provisioner: 
 def _request(plan: GatewayPlan, gateway: Gateway, layers: list[Layer]) -> Request:
     infrastructure = gateway.spec.infrastructure or GatewayInfrastructure()
     ports = {ServicePort(each.port, "UDP" if each.protocol == "UDP" else "TCP") for each in plan.served}
-    asked = [each.value for each in gateway.spec.addresses if each.value and each.type == "IPAddress"]
+    addresses = gateway.spec.addresses
+    asked = [each for each in addresses if each.value and each.type == "IPAddress"]
     return Request(
         plan.key.namespace,
         plan.key.name,
@@ -100,20 +103,50 @@ def _request(plan: GatewayPlan, gateway: Gateway, layers: list[Layer]) -> Reques
         tuple(sorted(ports)),
         infrastructure.labels,
         infrastructure.annotations,
-        tuple(asked),
+        tuple(each.value or "" for each in asked if not each.routability),
+        tuple(each.value or "" for each in asked if each.routability == CLUSTER),
+        bool(addresses) and all(each.routability == CLUSTER for each in addresses),
         tuple(layers),
     )
 
 
-def unreachable(asked: Sequence[tuple[str, str]], outcome: Outcome | None) -> Condition | None:
-    """`Programmed` of a Gateway that cannot be reached, or not as it asks. `asked`: types and values of addresses."""
-    assigned = outcome.addresses if outcome is not None else ()
-    missing = [value for kind, value in asked if (kind, value) not in assigned]
-    if missing and (assigned or len(asked) > 1 or any(kind == "Hostname" for kind, _ in asked)):
-        given = ", ".join(value for _, value in assigned) or "none"
+class Address(NamedTuple):
+    """One that is asked for, or assigned."""
+
+    type: str
+    value: str
+    """"": any."""
+    routability: str = ""
+
+
+def asked_of(gateway: Gateway) -> tuple[Address, ...]:
+    """The addresses that it asks for."""
+    return tuple(Address(each.type, each.value or "", each.routability) for each in gateway.spec.addresses)
+
+
+def assigned(asked: Sequence[Address], outcome: Outcome | None) -> list[Address]:
+    """The addresses that it has. Only where somebody asks for a routability it is said: API servers with the standard
+    channel of Gateway API do not know the field."""
+    if outcome is None:
+        return []
+    in_cluster = {value: Address("IPAddress", value, CLUSTER) for value in outcome.cluster_addresses}
+    if not any(each.routability == CLUSTER for each in asked):
+        in_cluster = {}
+    others = [Address(*each) for each in outcome.addresses if each[1] not in in_cluster]
+    return [*others, *in_cluster.values()]
+
+
+def unreachable(asked: Sequence[Address], outcome: Outcome | None) -> Condition | None:
+    """`Programmed` of a Gateway that cannot be reached, or not as it asks."""
+    found = assigned(asked, outcome)
+    named = [each for each in asked if each.value]
+    missing = [each.value for each in named if each not in found]
+    if missing and (found or len(named) > 1 or any(each.type == "Hostname" for each in named)):
+        given = ", ".join(each.value for each in found) or "none"
         why = f"not assigned: {', '.join(missing)}; assigned: {given}"
         return Condition("Programmed", False, "AddressNotUsable", why)
-    if not assigned or missing:
+    lacking = {each.routability for each in asked} - {each.routability for each in found}
+    if not found or missing or lacking:
         return Condition("Programmed", False, "AddressNotAssigned", "the Service has no address yet")
     if outcome is not None and outcome.is_unready:
         return Condition("Programmed", False, "Pending", "none of its Pods is ready")

@@ -117,9 +117,9 @@ class Persistence:
     def among(
         self, holder: object, backend: str, endpoints: Sequence[Endpoint], others: Callable[[], Sequence[Endpoint]]
     ) -> Sequence[Endpoint]:
-        """Of `endpoints` (not empty) those that may be chosen: the one that the session of `holder` has at this backend,
-        also where it is of `others` (asked for when it is needed); else those that did not fail it. What is no request
-        of a client (a call of a policy, a copy for a mirror) has no session."""
+        """Of `endpoints` (not empty) those that may be chosen: the one that the session of `holder` has at this
+        backend, also where it is of `others` (asked for when it is needed); else those that did not fail it. What is no
+        request of a client (a call of a policy, a copy for a mirror) has no session."""
         session = session_of(holder) if isinstance(holder, Exchange) else None
         if session is None:
             return endpoints

@@ -46,6 +46,7 @@ from controlplane.translate.policy_status import PolicyReport
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.route_status import RouteReport
 from controlplane.translate.routes import PlacedRoute
+from controlplane.translate.wanted import asked_of
 from gatewright.attach.parents import Owner
 
 
@@ -86,7 +87,7 @@ class GatewayStatuses:
         if item is None:
             return None
         news = self._news(context, Owner("Gateway", *key), key)
-        asked = [(each.type, each.value) for each in item.spec.addresses if each.value]
+        asked = asked_of(item)
         report = gateway_status.GatewayReport(plan, news, self._wanted.news(context, key), asked)
         return report.status(item.metadata.generation)
 

@@ -55,7 +55,6 @@ def _stream_backend_in_the_file(above: str, carried: str) -> Iterator[str]:
 HONOURED: Final[dict[str, tuple[str, ...]]] = {
     "Gateway": (
         "spec",
-        "-spec.addresses[].routability",  # experimental
         "-spec.defaultScope",  # default Gateways (experimental)
         "-spec.listeners[].tls.options",  # of implementations; concerns that listener alone
         "-spec.listeners[].filters",  # experimental

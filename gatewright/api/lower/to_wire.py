@@ -104,7 +104,8 @@ def rule_policies(
     mirror_target: MirrorTarget,
 ) -> list[policy_pb2.Policy]:
     """Inline policies of a rule (or, with filters alone, of a backend reference), one per setting; several mirrors
-    give several. `fields`: settings of the rule that are no filters, by the policy's name. A mirror without target is left out; unsupported filters never come here."""
+    give several. `fields`: settings of the rule that are no filters, by the policy's name. A mirror without target is
+    left out; unsupported filters never come here."""
     modifiers = policy_pb2.Policy()
     result: list[policy_pb2.Policy] = []
     for item in filters:

@@ -31,6 +31,9 @@ _ADDRESS_TYPE: Final = (
     r"^Hostname|IPAddress|NamedAddress|[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
     r"\/[A-Za-z0-9\/\-._~%!$&'()*+,;=:]+$"
 )
+_PREFIXED: Final = re.compile(r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)/.+")
+CLUSTER: Final = "Cluster"
+"""Routability of an address that is the ClusterIP of a Service (GatewayAddressRoutabilityCluster)."""
 _PROTOCOL: Final = (
     r"^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$|"
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/[A-Za-z0-9]+$"
@@ -108,11 +111,21 @@ class GatewayAddress(RuledModel):
 
     type: Annotated[str, Field(min_length=1, max_length=253, pattern=_ADDRESS_TYPE)] = "IPAddress"
     value: Annotated[str, Field(max_length=253)] | None = None
-    routability: Json = None
+    routability: Annotated[str, Field(max_length=253)] = ""
+    """From where it can be reached: "" as the implementation has it, `Cluster` (it is that of a Service),
+    or a value of somebody's own with a prefix."""
 
     def broken_rules(self) -> Iterator[Broken]:
+        if self.routability not in ("", CLUSTER) and not _is_prefixed(self.routability):
+            yield Broken(("routability",), "must be empty, Cluster, or a value with a prefix that is not of k8s.io")
         if self.type == "Hostname" and self.value and not _HOSTNAME.fullmatch(self.value):
             yield Broken(("value",), "must be empty or a lower-case host name")
+
+
+def _is_prefixed(routability: str) -> bool:
+    """GatewayAddressRoutabilityType: a DNS name that is not of k8s.io, a slash, and more."""
+    match = _PREFIXED.fullmatch(routability)
+    return match is not None and not f".{match[1]}".endswith(".k8s.io")
 
 
 class ListenerNamespaces(Model):

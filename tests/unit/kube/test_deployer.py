@@ -548,7 +548,7 @@ async def test_addresses_are_told_also_by_who_does_not_lead() -> None:
     status = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}, {"hostname": "a.example", "ip": ""}]}}
     spec = {**found["spec"], "clusterIP": "10.96.0.1"}
     world.server.put(PATHS["Service"], {**found, "spec": spec, "status": status})
-    expected = Outcome((("IPAddress", "10.0.0.1"), ("Hostname", "a.example")))
+    expected = Outcome((("IPAddress", "10.0.0.1"), ("Hostname", "a.example")), cluster_addresses=("10.96.0.1",))
     await follower.holds(lambda: follower.outcomes == {"shop/web": expected})
     assert follower.writes() == world.writes()
     following.cancel()
@@ -596,9 +596,13 @@ async def test_a_copy_of_what_was_made_says_nothing_about_the_gateway() -> None:
         world.server.put(PATHS["Service"], addressed(service, "10.0.0.1"))
         seen = [world.deployer.reflectors[each] for each in ("Deployment", "Service")]
         await world.holds(lambda: [len(each) for each in seen] == [2, 2])
-        await world.holds(lambda: world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),))})
+        await world.holds(
+            lambda: (
+                world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),), cluster_addresses=("10.96.0.1",))}
+            )
+        )
         await world.idle()
-        assert world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),))}
+        assert world.outcomes == {"shop/web": Outcome((("IPAddress", "10.0.0.1"),), cluster_addresses=("10.96.0.1",))}
 
 
 class Hasty(Server):
@@ -625,7 +629,7 @@ async def test_an_address_that_comes_before_the_answer_is_not_lost() -> None:
     for path in PATHS.values():
         server.define(path)
     world.deployer = Deployer(server, world.feed, world._report, world.elsewhere.__contains__, lambda: 0.9)
-    expected = Outcome((("IPAddress", "10.0.0.1"),))
+    expected = Outcome((("IPAddress", "10.0.0.1"),), cluster_addresses=("10.96.0.1",))
     server.reported = lambda: world.outcomes == {"shop/web": expected}
     async with leading(world):
         world.want(wanted(80))

@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.deploy.names import object_name
 from controlplane.deploy.request import WantedKey
-from controlplane.kube.owned import Live, LiveChange, Owned, addresses, are_unready, owner, slim
+from controlplane.kube.owned import Live, LiveChange, Owned, addresses, are_unready, cluster_addresses, owner, slim
 from controlplane.translate.keys import ObjectKey
 
 Json = dict[str, Any]
@@ -141,6 +141,12 @@ def test_addresses_come_each_once_and_in_order() -> None:
     assert addresses([service(two, one), service(one)]) == expected
     assert addresses([{"spec": None}, {"spec": {"clusterIP": ""}}, {"spec": {"clusterIPs": ["a"]}}]) == ()
     assert addresses([{"spec": {"replicas": 1}}, service(one)]) == (("IPAddress", "10.0.0.1"),)
+
+
+def test_addresses_of_the_cluster_are_known_beside_those_of_a_load_balancer() -> None:
+    both = {"spec": {"type": "LoadBalancer", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1", "fd00::1"]}}
+    assert cluster_addresses([both, {"spec": {"clusterIP": "10.96.0.1"}}]) == ("10.96.0.1", "fd00::1")
+    assert cluster_addresses([{"spec": {"clusterIP": "None"}}, {"spec": {"replicas": 1}}, {"spec": None}]) == ()
 
 
 def test_an_object_without_a_namespace_and_a_watch_that_said_nothing_yet() -> None:

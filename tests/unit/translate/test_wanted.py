@@ -253,6 +253,71 @@ def test_an_address_that_is_asked_for(asked: str, given: tuple[tuple[str, str], 
     assert deployer.body("Service")["spec"].get("loadBalancerIP") == first
 
 
+LOCAL = "{routability: Cluster}"
+LB, HERE = (("IPAddress", "10.0.0.1"),), ("10.96.0.1", "fd00::1")
+IN_CLUSTER = [{"type": "IPAddress", "value": each, "routability": "Cluster"} for each in HERE]
+OUTSIDE = {"type": "IPAddress", "value": "10.0.0.1"}
+ROUTABLE: list[tuple[str, Outcome, str, list[dict[str, str]]]] = [
+    (LOCAL, Outcome(), "False AddressNotAssigned: ", []),
+    (LOCAL, Outcome((("IPAddress", HERE[0]),), cluster_addresses=HERE), "False Pending: ", IN_CLUSTER),
+    (f"{LOCAL}, {{type: IPAddress}}", Outcome((), cluster_addresses=HERE), "False AddressNotAssigned: ", IN_CLUSTER),
+    (f"{LOCAL}, {{}}", Outcome(LB, cluster_addresses=HERE), "False Pending: ", [OUTSIDE, *IN_CLUSTER]),
+    ("{value: 10.96.0.1, routability: Cluster}", Outcome(cluster_addresses=HERE), "False Pending: ", IN_CLUSTER),
+    (
+        "{value: 10.96.0.2, routability: Cluster}",
+        Outcome(cluster_addresses=HERE),
+        "False AddressNotUsable: not assigned: 10.96.0.2; ",
+        IN_CLUSTER,
+    ),
+    # An address that only the cluster reaches is none that was asked for without a word.
+    (f"{{value: 10.96.0.1}}, {LOCAL}", Outcome(LB, cluster_addresses=HERE), "False AddressNotUsable: ", []),
+    ("{}", Outcome(LB, cluster_addresses=HERE), "False Pending: ", [OUTSIDE]),
+]
+
+
+@pytest.mark.parametrize(("asked", "given", "expected", "addresses"), ROUTABLE)
+def test_an_address_of_the_cluster(asked: str, given: Outcome, expected: str, addresses: list[dict[str, str]]) -> None:
+    made, _ = deployed(CLASS, GATEWAY.replace("  listeners:", f"  addresses: [{asked}]\n  listeners:"))
+    outcome(made, given)
+    assert heard(made)["Accepted"].startswith("True Accepted")
+    assert heard(made)["Programmed"].startswith(expected)
+    status = made.program.status("Gateway", "default", "gw")
+    assert status is not None and (not addresses or status["addresses"] == addresses)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (LOCAL, {"type": "ClusterIP"}),
+        (f"{LOCAL}, {{}}", {"type": "LoadBalancer"}),
+        ("{}", {"type": "LoadBalancer"}),
+        ("{value: 10.96.0.9, routability: Cluster}", {"type": "ClusterIP", "clusterIP": "10.96.0.9"}),
+        (
+            "{value: 10.96.0.9, routability: Cluster}, {value: 10.0.0.1}",
+            {"type": "LoadBalancer", "clusterIP": "10.96.0.9", "loadBalancerIP": "10.0.0.1"},
+        ),
+    ],
+)
+def test_the_service_is_as_reachable_as_was_asked(asked: str, expected: dict[str, str]) -> None:
+    _, deployer = deployed(CLASS, GATEWAY.replace("  listeners:", f"  addresses: [{asked}]\n  listeners:"))
+    spec = deployer.body("Service")["spec"]
+    assert {name: spec[name] for name in ("type", "clusterIP", "loadBalancerIP") if name in spec} == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("{routability: example.com/vpc}", "addresses of routability example.com/vpc are not supported"),
+        ("{type: Hostname, value: a.example, routability: Cluster}", "a host name of routability Cluster "),
+    ],
+)
+def test_a_routability_that_nobody_here_knows(asked: str, why: str) -> None:
+    made, deployer = deployed(CLASS, GATEWAY)
+    made.put(GATEWAY.replace("  listeners:", f"  addresses: [{asked}]\n  listeners:"))
+    assert heard(made)["Accepted"].startswith(f"False UnsupportedAddress: {why}")
+    assert deployer.gateways[GW].as_it_is, "what runs goes on"
+
+
 def test_what_infrastructure_says_is_on_every_object() -> None:
     said = "infrastructure: {labels: {team: edge}, annotations: {example.com/note: x}}"
     _, deployer = deployed(CLASS, GATEWAY.replace("  listeners:", f"  {said}\n  listeners:"))
