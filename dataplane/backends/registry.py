@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm.backend import Llm
 from dataplane.backends.mcp.backend import Mcp
+from dataplane.chain.filter import Refused as NotBuilt
+from dataplane.http.uri import SCHEME_PORTS, is_target
+from dataplane.upstream.auth.finishers import Retargeted
 from dataplane.upstream.kinds import FORWARDED, GUARDED, OUTSIDE, REFUSED, Address, Kind, Position, Row, checked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dataplane.upstream.lease import Backend, BackendPlan, Lease, Leases
+    from dataplane.upstream.outgoing import Finisher
     from gatewright.wire.v1 import backend_pb2
 
 AGENT: Final = "a2a"
@@ -89,6 +93,27 @@ class Agent(Static):
         return AGENT
 
 
+class Aws(Static):
+    """A service of AWS that takes all requests on one path."""
+
+    name = "aws"
+    keeps_name = False
+
+    def check(self, message: Any) -> None:  # Any: as `kinds.Kind`, here and below
+        checked(self.address(message))
+        if not is_target(message.target):
+            raise NotBuilt("aws.target must begin with / and be printable ASCII without spaces and #")
+
+    def address(self, message: Any) -> Address:
+        return Address(message.host, message.port, "")
+
+    def spoken(self, message: Any) -> tuple[int, str]:
+        return message.port, "https" if message.port == SCHEME_PORTS[b"https"] else ""
+
+    def finishers(self, message: Any) -> Sequence[Finisher]:
+        return (Retargeted(message.target.encode()),)
+
+
 class Guarded:
     """A service or static backend of which policies say something for its sake: health, limits, sessions."""
 
@@ -114,7 +139,7 @@ class Refused:
         holder.lease_failed("refused", f"{plan.key}: {plan.refused}")
 
 
-_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Llm(), Agent())
+_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Llm(), Agent(), Aws())
 
 KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _KINDS}
 """By field of the wire's Backend message."""

@@ -7,6 +7,7 @@ that.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -39,19 +40,22 @@ class Frames:
     def __init__(self) -> None:
         self._held = bytearray()
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """Those that are complete now. Raises `NoFrame`."""
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Those that are complete now, each before the next one is looked at. Raises `NoFrame`, behind those that are
+        good: what is wrong with a stream is the same however it is split."""
         held = self._held
         held += data
-        found, start = [], 0
-        while len(held) - start >= _LEAST:
-            total = _total(bytes(held[start : start + _PRELUDE.size]))
-            if len(held) - start < total:
-                break
-            found.append(_frame(bytes(held[start : start + total])))
-            start += total
-        del held[:start]
-        return found
+        start = 0
+        try:
+            while len(held) - start >= _LEAST:
+                total = _total(bytes(held[start : start + _PRELUDE.size]))
+                if len(held) - start < total:
+                    break
+                frame = _frame(bytes(held[start : start + total]))
+                start += total
+                yield frame
+        finally:
+            del held[:start]
 
 
 def _total(prelude: bytes) -> int:

@@ -8,9 +8,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Refused
+from dataplane.http.heads import is_value
 from dataplane.http.uri import is_target
+from dataplane.llm.paths import Settings
 from dataplane.llm.policies import NO_POLICIES, AiPolicies
-from dataplane.llm.providers import PROVIDERS, Provider, Settings, provider
+from dataplane.llm.providers import PROVIDERS, Provider, provider
 from dataplane.llm.routes import Format
 from dataplane.upstream.parts import Part
 from gatewright.wire.v1 import ai_pb2
@@ -31,6 +33,8 @@ ROWS: Final = {
     ai_pb2.AI_PROVIDER_KIND_AZURE_OPENAI: "azure-openai",
     ai_pb2.AI_PROVIDER_KIND_AZURE_FOUNDRY: "azure-foundry",
     ai_pb2.AI_PROVIDER_KIND_CUSTOM: "custom",
+    ai_pb2.AI_PROVIDER_KIND_BEDROCK: "bedrock",
+    ai_pb2.AI_PROVIDER_KIND_VERTEX_AI: "vertexai",
 }
 """Row of `providers.PROVIDERS` by kind."""
 FORMATS: Final = {
@@ -96,6 +100,8 @@ def _problems(message: wire.AiProvider, names: Sequence[str]) -> Iterator[str]:
         yield "path: must begin with / and be printable ASCII without spaces and #"
     if message.kind == ai_pb2.AI_PROVIDER_KIND_CUSTOM and not message.formats:
         yield "formats: a custom provider needs one"
+    if not all(map(is_value, (message.guardrail.identifier.encode(), message.guardrail.version.encode()))):
+        yield "guardrail: identifier and version must fit in a header"
     for each in message.formats:
         if each.type not in FORMATS:
             yield f"formats: {each.type} is not known to this proxy"
@@ -114,8 +120,14 @@ def _plan(message: wire.AiProvider, group: int) -> ProviderPlan:
         api_version=message.api_version,
         project=message.project,
         formats=tuple((FORMATS[each.type], each.path) for each in message.formats),
+        region=message.region,
+        guardrail=_guardrail(message.guardrail) if message.HasField("guardrail") else None,
     )
     return ProviderPlan(message.name, message.backend, group=group, provider=provider(ROWS[message.kind], settings))
+
+
+def _guardrail(message: wire.AiProviderGuardrail) -> tuple[str, str]:
+    return message.identifier, message.version
 
 
 def with_policies(parts: Sequence[Part]) -> Iterator[ProviderPlan]:

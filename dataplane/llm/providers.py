@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from dataplane.llm.clouds import bedrock, vertex
+from dataplane.llm.paths import Path, Paths, Settings, Variant
 from dataplane.llm.routes import Format
 
 
@@ -25,7 +26,8 @@ OPENAI: Final = Family((b"authorization",), (b"openai-",))
 ANTHROPIC: Final = Family((b"x-api-key",), (b"anthropic-",))
 AZURE: Final = Family((b"api-key", b"authorization"), (b"openai-", b"x-ms-"))
 GOOGLE: Final = Family((b"authorization", b"x-goog-api-key"), (b"x-goog-",))
-FAMILIES: Final = (OPENAI, ANTHROPIC, AZURE, GOOGLE)
+AMAZON: Final = Family((b"authorization",), (b"x-amz-", b"x-amzn-", b"amz-sdk-"))
+FAMILIES: Final = (OPENAI, ANTHROPIC, AZURE, GOOGLE, AMAZON)
 
 
 def _with_messages(family: Family) -> Family:
@@ -68,46 +70,6 @@ GOOGLE_KEY: Final = Place(b"x-goog-api-key", b"")
 AZURE_KEY: Final = Place(b"api-key", b"")
 
 
-class Path(NamedTuple):
-    """Path of requests of one format, with the parameters that it needs. `behind`: not b"": the model's name stands
-    between the two, escaped. `streamed`: these two where a stream is asked for, if its path is another."""
-
-    text: bytes
-    behind: bytes = b""
-    query: bytes = b""
-    streamed: tuple[bytes, bytes] | None = None
-
-    def of(self, model: str, asked: bytes, is_stream: bool = False) -> bytes:
-        """The target. `asked`: the query of the client, whose parameters stay but for those that are ours."""
-        if is_stream and self.streamed is not None:
-            return Path(self.text, *self.streamed).of(model, asked)
-        found = self.text
-        if self.behind:
-            found += quote(model, safe="").encode() + self.behind
-        query = b"&".join(filter(None, (self.query, *_others(asked, self.query))))
-        return found + b"?" + query if query else found
-
-
-def _others(asked: bytes, ours: bytes) -> list[bytes]:
-    name, equals, _ = ours.partition(b"=")
-    if not equals:
-        return [asked]
-    return [pair for pair in asked.split(b"&") if pair.partition(b"=")[0] != name]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a user says of a provider, whichever it is; "" where it says nothing."""
-
-    model: str = ""
-    path: str = ""
-    path_prefix: str = ""
-    api_version: str = ""
-    project: str = ""
-    formats: tuple[tuple[Format, str], ...] = ()
-    """Of a custom provider: with a path, "" for the usual one."""
-
-
 SUFFIXES: Final = {
     Format.COMPLETIONS: "/chat/completions",
     Format.RESPONSES: "/responses",
@@ -120,8 +82,6 @@ SUFFIXES: Final = {
 _VERSIONS: Final = {Format.RERANK: "/v2"}
 OF_OPENAI: Final = (Format.COMPLETIONS, Format.RESPONSES, Format.EMBEDDINGS)
 OF_ANTHROPIC: Final = (Format.MESSAGES, Format.TOKEN_COUNT)
-
-Paths = dict[Format, Path]
 
 
 def usual(form: Format) -> str:
@@ -182,6 +142,10 @@ def _custom(settings: Settings) -> Paths:
     return {form: Path((path or usual(form)).encode()) for form, path in settings.formats}
 
 
+def _no_variants(settings: Settings) -> tuple[Variant, ...]:
+    return ()
+
+
 class Row(NamedTuple):
     """One provider. `system`: its name in OpenTelemetry (`gen_ai.provider.name`). Its host is that of the Backend that
     comes with it."""
@@ -191,15 +155,21 @@ class Row(NamedTuple):
     paths: Callable[[Settings], Paths]
     place: Place
     family: Family
+    native: Place | None = None
+    """Of its own API, where that is another place."""
+    variants: Callable[[Settings], tuple[Variant, ...]] = _no_variants
+    """Where its API depends on the model; `paths` are then those of all others."""
 
 
 ROWS: Final = (
     Row("openai", "openai", _openai, BEARER, OPENAI),
     Row("anthropic", "anthropic", _anthropic, API_KEY, ANTHROPIC),
-    Row("gemini", "gcp.gemini", _gemini, BEARER, GOOGLE),
+    Row("gemini", "gcp.gemini", _gemini, BEARER, GOOGLE, GOOGLE_KEY),
     Row("azure-openai", "azure.ai.openai", _azure_openai, AZURE_KEY, AZURE),
     Row("azure-foundry", "azure.ai.inference", _azure_foundry, AZURE_KEY, AZURE),
     Row("custom", "custom", _custom, BEARER, OPENAI),
+    Row("bedrock", "aws.bedrock", bedrock.paths, BEARER, AMAZON, variants=bedrock.variants),
+    Row("vertexai", "gcp.vertex_ai", vertex.paths, BEARER, GOOGLE, variants=vertex.variants),
 )
 PROVIDERS: Final[Mapping[str, Row]] = {row.name: row for row in ROWS}
 
@@ -208,11 +178,17 @@ VERSION_OF_MESSAGES: Final = (b"anthropic-version", b"2023-06-01")
 
 
 class Provider(NamedTuple):
-    """A provider's finished settings."""
+    """A provider's finished settings. `others`: what it is for some models, whose API is another one; the paths of the
+    whole are then those of all models together."""
 
     row: Row
     model: str
     paths: Paths
+    others: tuple[tuple[re.Pattern[str], Provider], ...] = ()
+
+    def of(self, model: str) -> Provider:
+        """What it is for a model."""
+        return next((provider for models, provider in self.others if models.search(model)), self)
 
     def family(self, form: Format | None) -> Family:
         """Whose headers requests of a format have: Messages have those of Anthropic's API wherever they go."""
@@ -220,7 +196,7 @@ class Provider(NamedTuple):
 
     def place(self, form: Format | None) -> Place:
         """Google's native API takes keys in a header of its own."""
-        return GOOGLE_KEY if form is Format.GENERATE_CONTENT else self.row.place
+        return self.row.native or self.row.place if form is Format.GENERATE_CONTENT else self.row.place
 
     def needs_model(self, form: Format) -> bool:
         """Whether its path has the model's name."""
@@ -230,9 +206,24 @@ class Provider(NamedTuple):
 def provider(name: str, settings: Settings) -> Provider:
     """`path` of the settings is that of all formats."""
     row = PROVIDERS[name]
-    paths = row.paths(settings)
-    if settings.path:
-        paths.pop(Format.GENERATE_CONTENT, None)  # the model stands in its path
-        text, _, query = settings.path.partition("?")
-        paths = dict.fromkeys(paths, Path(text.encode(), query=query.encode()))
-    return Provider(row, settings.model, paths)
+    paths = _placed(row.paths(settings), settings)
+    variants = row.variants(settings)
+    if not variants:
+        return Provider(row, settings.model, paths)
+    others = [(each.models, Provider(row, settings.model, _placed(each.paths, settings))) for each in variants]
+    every = (re.compile(""), Provider(row, settings.model, paths))
+    united: Paths = {}
+    for _, each in (*others, every):
+        united |= {form: path for form, path in each.paths.items() if form not in united}
+    return Provider(row, settings.model, united, (*others, every))
+
+
+def _placed(paths: Paths, settings: Settings) -> Paths:
+    if not settings.path:
+        return paths
+    text, _, query = settings.path.partition("?")
+    return {
+        form: Path(text.encode(), query=query.encode(), dialect=path.dialect)
+        for form, path in paths.items()
+        if form is not Format.GENERATE_CONTENT  # the model stands in its path
+    }

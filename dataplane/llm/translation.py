@@ -17,6 +17,7 @@ from dataplane.llm.formats.streaming import MALFORMED
 
 if TYPE_CHECKING:
     from dataplane.llm.formats.contract import StreamReader, StreamWriter
+    from dataplane.llm.paths import Path
     from dataplane.llm.providers import Provider
     from dataplane.llm.routes import Format
 
@@ -29,7 +30,14 @@ def targets(source: Format, provider: Provider) -> tuple[Format, ...]:
     """The provider's formats that requests of another one can be written in, in its order."""
     if source not in CLIENTS:
         return ()
-    return tuple(form for form in provider.paths if form in PROVIDERS and form is not source)
+    return tuple(
+        form for form, path in provider.paths.items() if form in PROVIDERS and form is not source and is_target(path)
+    )
+
+
+def is_target(path: Path) -> bool:
+    """Whether requests of others are translated for it: one in the frames of another API is for its own clients."""
+    return path.dialect is None or not (path.dialect.is_framed or path.dialect.shape)
 
 
 class Translated(NamedTuple):

@@ -28,7 +28,7 @@ from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.kinds import Address, Kind
 from dataplane.upstream.parts import Part
-from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls
+from dataplane.upstream.settings import NO_SETTINGS, CloudPlace, Settings, Tls
 from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured, speaks_tls
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
@@ -261,10 +261,12 @@ def backend_plan(
     far: Iterable[Endpoint] = (),
     parts: Sequence[Part] = (),
     policies: object = None,
+    fallback: Settings = NO_SETTINGS,
 ) -> BackendPlan:
     """`own`: what the policies of the backend come to; `system_tls`: TLS where nobody says how; `other`: the endpoint
     with TLS of an address without a port; `rules`: what is said for its sake; `far`: endpoints of other zones; `parts`:
-    its own, with what policies say of them; `policies`: what those of its kind come to."""
+    its own, with what policies say of them; `policies`: what those of its kind come to; `fallback`: what counts
+    where no policy says it."""
     kind, inner = kind_of(kinds, message)
     found, far = tuple(dict.fromkeys(endpoints)), tuple(dict.fromkeys(far))
     port, protocol = kind.spoken(inner)
@@ -281,6 +283,9 @@ def backend_plan(
         kind.keeps_name,
         kind.type,
         kind.protocol,
+        fallback,
+        CloudPlace(message.cloud.service, message.cloud.region, message.cloud.audience),
+        tuple(kind.finishers(inner)),
     )
     address = kind.address(inner)
     named = address.host.lower().encode() if address is not None and address.host and not found else b""

@@ -17,6 +17,7 @@ from dataplane.upstream import balance
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.kinds import Position
 from dataplane.upstream.parts import Part
+from dataplane.upstream.settings import NO_SETTINGS
 from gatewright.attach.merge import Attached
 from gatewright.attach.places import Level
 from gatewright.wire.v1 import backend_pb2
@@ -62,7 +63,8 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         if old is not None and _object(swap, key, old.message) != _object(swap, key, message):
             raise Refused("a backend keeps the object that it stands for")
         inline = swap.of.interns.of_backend(message.policies, key)
-        secrets = [*swap.of.interns.secrets(message.policies)]
+        fallback = swap.of.interns.of_backend(message.fallback, key)
+        secrets = [*swap.of.interns.secrets((*message.policies, *message.fallback))]
         written = kind.address(inner)
         address, other = compiler.static_address(written), compiler.static_address(written, True)
         static = None if address is None else swap.of.carryover.take(*address)
@@ -70,7 +72,7 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         waits = kind.awaits(inner)
         store.secret_users.set(key, secrets)
         swap.of.interns.has_dropped |= old is not None and bool(old.inline)
-        store.backends[key] = BackendRecord(message, value, static, waits, inline, secure)
+        store.backends[key] = BackendRecord(message, value, static, waits, inline, secure, fallback)
         store.backends_of.add(_object(swap, key, message), key)
     elif old is not None:
         swap.of.interns.has_dropped = True
@@ -138,6 +140,7 @@ def _make_plan(swap: Swap, key: str) -> Iterator[None]:
         far,
         parts,
         of_kind.get(kind.policy),
+        policies.of_inline(swap.of.interns, record.fallback)[0] if record.fallback else NO_SETTINGS,
     )
     if new.host:
         yield from swap.of.load(NAMED)

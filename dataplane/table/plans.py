@@ -23,7 +23,7 @@ from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.kinds import FORWARDED, GUARDED, OUTSIDE, REFUSED, UNKNOWN
-from dataplane.upstream.settings import NO_SETTINGS, Settings, Tls, Transport, finished, limited
+from dataplane.upstream.settings import NO_CLOUD, NO_SETTINGS, CloudPlace, Settings, Tls, Transport, finished, limited
 from gatewright.attach.merge import Attached
 
 if TYPE_CHECKING:
@@ -222,6 +222,12 @@ class Destination(NamedTuple):
     type: str = UNKNOWN
     protocol: str = "http"
     """As `kinds.Kind` has them, for expressions."""
+    fallback: Settings = NO_SETTINGS
+    """What counts where no policy says anything of the same setting."""
+    cloud: CloudPlace = NO_CLOUD
+    """Whom credentials of clouds are for, where its host does not say it."""
+    finishers: tuple[Finisher, ...] = ()
+    """Of its kind; credentials go behind them."""
 
     def port_of(self, is_tls: bool) -> int:
         return self.port or SCHEME_PORTS[b"https" if is_tls else b"http"]
@@ -369,7 +375,7 @@ def at_host(key: str, host: str, port: int, tls: Tls | None) -> BackendPlan:
 def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:
     """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
     where = plan.where
-    all_settings = plan.own.over(settings)
+    all_settings = plan.own.over(settings).over(where.fallback)
     steps = all_settings.steps
     plan.steps = Chain(steps) if steps else None
     if plan.of_kind is not None:  # other settings are for its parts
@@ -386,8 +392,8 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     plan.authority = where.authority(is_tls)
     plan.renames = bool(plan.host) or not where.keeps_name
     plan.application = where.application
-    if all_settings.auth is not None:
-        plan.finishers = (all_settings.auth.finisher(where.name, is_tls),)
+    credentials = () if all_settings.auth is None else (all_settings.auth.finisher(where.name, is_tls, where.cloud),)
+    plan.finishers = (*where.finishers, *credentials) or None
     if plan.host:
         plan.port = where.port_of(is_tls)
     elif where.other is not None:

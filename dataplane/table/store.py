@@ -109,6 +109,8 @@ class BackendRecord(NamedTuple):
     """The object's own policies."""
     secure: Endpoint | None = None
     """The endpoint with TLS of an address without a port."""
+    fallback: tuple[Attached[Built], ...] = ()
+    """What counts where no policy says anything of the same setting."""
 
 
 class EndpointRecord(NamedTuple):

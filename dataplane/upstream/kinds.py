@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.exchange import Exchange
     from dataplane.upstream.lease import BackendPlan, Lease, Leases
+    from dataplane.upstream.outgoing import Finisher
     from dataplane.upstream.parts import Part
 
 MAX_PORT: Final = 65535
@@ -96,6 +97,9 @@ class Kind(Protocol):
     def application(self, message: Any) -> str:
         """Row of what stands between requests and its carrier; "": nothing."""
 
+    def finishers(self, message: Any) -> Sequence[Finisher]:
+        """What finishes each request to it before credentials do (`outgoing`)."""
+
     def parts(self, message: Any) -> Sequence[Part]:
         """What it sends requests on to; (): it only forwards."""
 
@@ -153,6 +157,9 @@ class Row(ABC):
 
     def application(self, message: Any) -> str:
         return ""
+
+    def finishers(self, message: Any) -> Sequence[Finisher]:
+        return ()
 
     def parts(self, message: Any) -> Sequence[Part]:
         return ()

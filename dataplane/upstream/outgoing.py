@@ -164,8 +164,9 @@ class Outgoing:
 
 
 class Finisher(Protocol):
-    needs_body: bool
-    """`Outgoing.body` must not be None: it waits for the whole of the request's content."""
+    @property
+    def needs_body(self) -> bool:
+        """`Outgoing.body` must not be None: it waits for the whole of the request's content."""
 
     def finish(self, out: Outgoing) -> Awaitable[None] | None:
         """Finish `out`; None: done at once. It awaits futures of `Env` alone, as steps do, and bounds its own time.

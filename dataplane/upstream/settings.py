@@ -99,10 +99,22 @@ class ClientCertificate:
         return replace(tls, security=security.presenting(self.kept, self.certificate, self.key))
 
 
+class CloudPlace(NamedTuple):
+    """Whom credentials of clouds are for, where a backend says it: service and region of AWS, the audience of tokens of
+    Azure. "": its host says it."""
+
+    service: str = ""
+    region: str = ""
+    audience: str = ""
+
+
+NO_CLOUD: Final = CloudPlace()
+
+
 class Auth(Protocol):
     """`backend.auth` (`auth/setting`). Equal where all that it is made of is equal."""
 
-    def finisher(self, host: str, is_tls: bool) -> Any:  # a Finisher, whose module knows plans, and these this one
+    def finisher(self, host: str, is_tls: bool, cloud: CloudPlace) -> Any:  # a Finisher, which knows plans
         """What writes the credential into requests to this host."""
 
     def __hash__(self) -> int: ...

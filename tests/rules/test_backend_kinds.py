@@ -195,8 +195,8 @@ ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
     "gatewright/api/backend/auth.py": (["aws"], "credentials of AWS, for backends of any kind"),
     "gatewright/api/backend/backend.py": (["ai", "mcp"], "the fields of policies for one kind alone"),
     "gatewright/api/checks/unsupported.py": (
-        ["ai", "dynamic_forward_proxy", "static"],
-        "settings of kinds that wait; which kinds serve what is no request",
+        ["dynamic_forward_proxy", "static"],
+        "which kinds serve what is no request",
     ),
     "gatewright/api/lint/links.py": (["dynamic_forward_proxy"], "advice about who may reach anything"),
     "gatewright/api/lint/metadata.py": (["mcp"], "`jwtAuthentication.mcp`"),

@@ -87,6 +87,8 @@ HOMES: Final = {
 
 OTHER_MEANINGS: Final = {
     ("dataplane/chain/expressions.py", "a2a"): "root of variables",
+    ("dataplane/filters/settings/backend_auth/clouds.py", "aws"): "credentials of AWS",
+    ("dataplane/filters/settings/backend_auth/policy.py", "aws"): "field of the wire's BackendAuth",
     ("dataplane/filters/steps/jwt_authentication.py", "mcp"): "field of the wire's JwtAuthentication",
     ("dataplane/variables/agent.py", "a2a"): "root of variables",
 }

@@ -33,9 +33,9 @@ WAITING = {
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
     "GatewayPolicy": 5,
     "BackendTLSPolicy": 0,
-    "GatewayBackend": 29,
+    "GatewayBackend": 13,
     "GatewayParameters": 6,
-    STANDALONE: 19,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 9,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,

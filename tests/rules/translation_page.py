@@ -24,7 +24,8 @@ bytes pass.
 
 A request goes out in the same API where the provider has it, else in the first of the provider's APIs that can carry
 it. APIs of clients are `Completions`, `Messages` and `Responses`. Providers have these, and `GenerateContent`
-(Gemini's native API, of the provider `gemini`) and `Converse` (Amazon Bedrock's, whose provider does not work yet).
+(Gemini's native API, of the provider `gemini`) and `Converse` (Amazon Bedrock's). Which of them a model of a
+[cloud](clouds.md) has depends on who made it.
 
 - **What an API cannot say** is left out where the answer is as good without it, and the field of the request is in
   the log (`llm.dropped`). All else is refused with 400, and the message names the field.

@@ -5,17 +5,20 @@ or about content that we write anew. What is left out is one pattern for each ki
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
+from dataplane.http.heads import Head
+from dataplane.http.messages import UNKNOWN
 from dataplane.llm.providers import FAMILIES, VERSION_OF_MESSAGES, foreign_lines
 from dataplane.llm.routes import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.http.heads import Head
+    from dataplane.http.messages import ResponseHead
     from dataplane.llm.providers import Family
 
 _FRAMING: Final = (b"host", b"content-length", b"transfer-encoding")
@@ -50,3 +53,14 @@ def lines(head: Head, family: Family, form: Format | None, has_credential: bool)
         if form in _VERSIONED and _VERSION not in low:
             found += b"%b: %b\r\n" % VERSION_OF_MESSAGES
     return found
+
+
+def about(head: ResponseHead, content_type: bytes, length: int) -> ResponseHead:
+    """The head of an answer, about other content."""
+    found = Head(head.block, head.low)
+    for name in (b"content-length", b"content-type", b"trailer"):
+        found.remove(name)
+    found.set(b"content-type", content_type)
+    if length != UNKNOWN:
+        found.set(b"content-length", b"%d" % length)
+    return replace(head, block=found.block, low=found.low, length=length)

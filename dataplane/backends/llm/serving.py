@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from dataplane.backends.llm import facts, guarding, heads, held, models, outcomes
+from dataplane.backends.llm.adapting import Adapting
 from dataplane.backends.llm.forwarding import Detecting, Passing, Reading
 from dataplane.backends.llm.translating import Translating
 from dataplane.backends.llm.trying import Tries
@@ -23,7 +24,7 @@ from dataplane.chain.calls import CallRequest
 from dataplane.chain.expressions import body_value
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
-from dataplane.llm import counting, errors, translation
+from dataplane.llm import counting, dialects, errors, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
 from dataplane.llm.routes import Format, RouteType, Way
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from dataplane.backends.llm.visit import Visit
     from dataplane.backends.terminating.contract import Served
     from dataplane.chain.reply import Reply
+    from dataplane.llm.paths import Dialect
     from dataplane.llm.plans import AiPlan
+    from dataplane.llm.providers import Provider
     from gatewright.cel.program import Program
 
 STREAM_OPTIONS: Final = "stream_options"
@@ -104,22 +107,24 @@ def _read(visit: Visit, out: Terminator) -> Served:
 
 def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts) -> Reply | None:
     """Raises `Malformed`."""
-    x, provider = visit.x, visit.part.provider
+    provider = visit.part.provider.of(model)
     if form is Format.TOKEN_COUNT and form not in provider.paths:
         _counted(visit, out, body.written(), known)
         return None
     if form not in provider.paths:
-        return _translated(visit, out, form, body.written(), known)
-    hides_usage = _asks_usage(body, form)
+        return _unspoken(visit, form, provider) or _translated(visit, out, form, body.written(), known, provider)
     if visit.plan is None:
         return replace(visit.refused("NoEndpoints"), detail=visit.failed)
+    path = provider.paths[form]
+    if path.dialect is not None:
+        return _adapted(visit, out, form, body, model, known, path.dialect)
+    x, hides_usage = visit.x, _asks_usage(body, form)
     out.replace(body.written())
-    target = provider.paths[form].of(model, x.query)
     head = heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers))
     call = Reading(
         held.taker(guarding.taker(visit, out, form, known), visit.tries),
         visit.plan,
-        CallRequest(x.method, target, headers=head),
+        CallRequest(x.method, path.of(model, x.query), headers=head),
         visit.route,
         known,
         provider.row.place,
@@ -130,22 +135,42 @@ def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, k
     return None
 
 
+def _adapted(
+    visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts, dialect: Dialect
+) -> Reply | None:
+    """Raises `Malformed`, also for what the provider's API cannot say."""
+    x, provider = visit.x, visit.part.provider.of(model)
+    assert visit.plan is not None  # as `_sent` has seen
+    head = Head(b"\r\n" + heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers)))
+    dropped = dialects.with_headers(dialect, head, body)
+    if dropped:
+        known["dropped"] = ",".join(dropped)
+    out.replace(dialects.written(dialect, body, model))
+    request = CallRequest(x.method, provider.paths[form].of(model, b"", known["streaming"]), headers=head.block[2:])
+    taker = held.taker(guarding.taker(visit, out, form, known), visit.tries)
+    _asked(visit, Adapting(taker, visit.plan, request, form, known, provider.row.place, dialect), known)
+    return None
+
+
 def _asked(visit: Visit, call: Reading, known: facts.Facts) -> None:
     call.go()
     if known["streaming"]:
         call.within(visit.policies.policy.first_event_timeout)
 
 
-def _translated(visit: Visit, out: Terminator, form: Format, body: bytes, known: facts.Facts) -> Reply | None:
+def _translated(
+    visit: Visit, out: Terminator, form: Format, body: bytes, known: facts.Facts, provider: Provider
+) -> Reply | None:
     """Raises `Malformed`, also for what the provider's API cannot say."""
-    x, provider = visit.x, visit.part.provider
+    x = visit.x
     made = translation.translated(form, body, provider, visit.policies.policy.drops)
     if visit.plan is None:
         return replace(visit.refused("NoEndpoints"), detail=visit.failed)
     if made.dropped:
         known["dropped"] = ",".join(made.dropped)
-    out.replace(made.body)
-    target = provider.paths[made.target].of(made.talk.model, b"", made.talk.stream)
+    path, model = provider.paths[made.target], made.talk.model
+    out.replace(made.body if path.dialect is None else dialects.written(path.dialect, Body(made.body), model))
+    target = path.of(model, b"", made.talk.stream)
     head = heads.lines(Head(out.block), provider.family(made.target), made.target, bool(visit.plan.finishers))
     asked = Asked(made.talk, f"{_PREFIXES[form]}{token_hex(12)}", int(x.context.wall_clock()))
     request = CallRequest(x.method, target, headers=head)
@@ -179,10 +204,15 @@ def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
     if form is Format.REALTIME:
         return visit.refused("LlmNotSupported", f"{form} is not supported yet")
     spoken_as = Format.MESSAGES if form is Format.TOKEN_COUNT else form  # whose tokens are counted
-    if form not in provider.paths and not translation.targets(spoken_as, provider):
-        spoken = ", ".join(provider.paths)
-        return visit.refused("LlmFormatUnsupported", f"the provider does not speak {form}; it speaks {spoken}")
-    return None
+    return None if form in provider.paths else _unspoken(visit, spoken_as, provider)
+
+
+def _unspoken(visit: Visit, form: Format, provider: Provider) -> Reply | None:
+    """Why a provider cannot be asked in a format that it does not have; None: requests are translated."""
+    if translation.targets(form, provider):
+        return None
+    spoken = ", ".join(provider.paths)
+    return visit.refused("LlmFormatUnsupported", f"the provider does not speak {form}; it speaks {spoken}")
 
 
 def _require_once(body: Body, name: str) -> None:

@@ -4,10 +4,10 @@ called: whole ones and errors when they are here, streams event by event.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm.forwarding import ERROR, Reading
+from dataplane.backends.llm.heads import about
 from dataplane.backends.terminating.forwarding import Forwarding
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
@@ -64,7 +64,7 @@ class Translating(Reading):
             self.streams()
             self._stream = translation.Stream(self._made, self._asked)
             self._hear(self._made.source)
-            Forwarding.answered(self, _head(head, EVENTS, UNKNOWN), b"", False)
+            Forwarding.answered(self, about(head, EVENTS, UNKNOWN), b"", False)
             self.upstream_content(first, end)
         else:
             self._kept_head = head
@@ -84,7 +84,7 @@ class Translating(Reading):
             self._note(found.usage, found.model, found.tier)
             self._said(self._made.source, usage.parsed(body))
             self._price()
-        Forwarding.answered(self, _head(head, errors.JSON, len(body)), body, True)
+        Forwarding.answered(self, about(head, errors.JSON, len(body)), body, True)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:
         self._unusable(head, "the answer is too large to be translated")
@@ -142,14 +142,3 @@ class Translating(Reading):
         self._is_left = True
         self._count()
         self.out.end()
-
-
-def _head(head: ResponseHead, content_type: bytes, length: int) -> ResponseHead:
-    """That of the answer, about other content."""
-    found = Head(head.block, head.low)
-    for name in (b"content-length", b"content-type", b"trailer"):
-        found.remove(name)
-    found.set(b"content-type", content_type)
-    if length != UNKNOWN:
-        found.set(b"content-length", b"%d" % length)
-    return replace(head, block=found.block, low=found.low, length=length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.upstream.auth.location import BASIC, BEARER, REASON, Place
@@ -90,6 +91,17 @@ class Presented:
 
     def __repr__(self) -> str:
         return f"Presented({self._token})"
+
+
+@dataclass(frozen=True, slots=True)
+class Retargeted:
+    """All requests go to one path, with its own query: before their signature, which covers it."""
+
+    target: bytes
+    needs_body: bool = False
+
+    def finish(self, out: Outgoing) -> None:
+        out.target = self.target
 
 
 class Refusing:

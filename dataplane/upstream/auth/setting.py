@@ -9,9 +9,10 @@ from dataplane.upstream.auth.finishers import Refusing
 
 if TYPE_CHECKING:
     from dataplane.upstream.outgoing import Finisher
+    from dataplane.upstream.settings import CloudPlace
 
-Made = Callable[[str, bool], "Finisher"]
-"""What writes credentials into requests to a host, with TLS or without."""
+Made = Callable[[str, bool, "CloudPlace"], "Finisher"]
+"""What writes credentials into requests to a host, with TLS or without; and what its backend says of a cloud."""
 
 
 class BackendAuth:
@@ -35,4 +36,4 @@ class BackendAuth:
 
 def refused_auth(refused: str) -> BackendAuth:
     """Of one that cannot be built: nothing is sent without it."""
-    return BackendAuth(refused.encode(), lambda host, is_tls: Refusing(refused))
+    return BackendAuth(refused.encode(), lambda host, is_tls, cloud: Refusing(refused))

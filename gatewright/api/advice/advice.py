@@ -16,7 +16,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from gatewright import invisible
-from gatewright.api.advice import backend_auth
+from gatewright.api.advice import aws, backend_auth
 from gatewright.api.advice.addresses import ADDRESSES
 from gatewright.api.advice.effects import EFFECTS
 from gatewright.api.advice.habits import HABITS
@@ -259,6 +259,7 @@ _LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], .
     (BackendAuth, backend_auth.unfit_key),
     (BackendAuth, backend_auth.unfit_location),
     (GatewayBackendSpec, backend_auth.unknown_service),
+    (GatewayBackendSpec, aws.no_runtime),
     (GatewayPolicySpec, _timeouts_of_grpc),
     (RequestTransform, _pseudo_of_requests),
     (ResponseTransform, _pseudo_of_responses),

@@ -14,6 +14,8 @@ from gatewright.api.schema.names import INFERENCE_GROUP
 from gatewright.api.schema.references import LocalBackendObjectReference
 from gatewright.api.schema.rules import Rule, distinct, exactly_one, not_both, required_where, where_set
 
+GLOBAL: Final = "global"
+"""The region of Vertex AI that is all of them."""
 REGION_PATTERN: Final = r"^[a-z0-9-]+$"
 ProviderFormat = Literal[
     "Completions", "Messages", "Responses", "Embeddings", "AnthropicTokenCount", "Realtime", "Rerank"
@@ -74,7 +76,7 @@ class VertexAIConfig(Model):
     """The model, in place of the one that the request names."""
     project_id: TinyString
     """The project."""
-    region: TinyString = "global"
+    region: TinyString = GLOBAL
     """The region."""
 
 

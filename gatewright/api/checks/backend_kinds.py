@@ -90,7 +90,7 @@ _ROWS: Final = (
         routes=("HTTPRoute",),
     ),
     BackendKind("a2a", "an A2A agent", _OF_POLICIES, "a2a.md", app_protocols=(f"{GROUP}/a2a",)),
-    BackendKind("aws", "a service of AWS", _OF_POLICIES, ""),
+    BackendKind("aws", "a service of AWS", _OF_POLICIES, "agentcore.md"),
     BackendKind("dynamic_forward_proxy", "the destination that each request names", _OF_POLICIES, ""),
 )
 

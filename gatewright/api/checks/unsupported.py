@@ -28,21 +28,11 @@ STANDALONE: Final = "Standalone"
 """Stands for the standalone file where kinds are asked for."""
 
 
-_NOT_OF_KINDS: Final = {
-    "ai": tuple(
-        f"{where}.{name}" for where in ("provider", "groups[].providers[]") for name in ("vertexai", "bedrock")
-    ),
-}
-"""What does not work yet of a kind that works, below its field: clouds."""
-
-
 def _kinds(above: str, field: Callable[[BackendKind], str]) -> Iterator[str]:
     """Rows of backends of every kind that works. `above`: where they stand; `field`: what one is called there."""
     for kind in KINDS.values():
         if kind.works:
-            below = f"{above}.{to_camel(field(kind))}"
-            yield below
-            yield from (f"-{below}.{path}" for path in _NOT_OF_KINDS.get(kind.name, ()))
+            yield f"{above}.{to_camel(field(kind))}"
     yield f"{above}.policies"
 
 

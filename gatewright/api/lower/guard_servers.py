@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from gatewright import aws_hosts
 from gatewright.wire.v1 import backend_policy_pb2
 
 WHERE: Final = ("ai", "promptGuard")
@@ -26,7 +27,7 @@ SERVERS: Final = (
     GuardServer(
         "bedrock_guardrails",
         "bedrockGuardrails",
-        lambda model: f"bedrock-runtime.{model.region}.amazonaws.com{'.cn' if model.region.startswith('cn-') else ''}",
+        lambda model: aws_hosts.host_of("bedrock-runtime", model.region),
         backend_policy_pb2.BackendAuth(aws=backend_policy_pb2.AwsAuth()),
     ),
     GuardServer(

@@ -71,6 +71,8 @@ class AiProviderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AI_PROVIDER_KIND_AZURE_OPENAI: _ClassVar[AiProviderKind]
     AI_PROVIDER_KIND_AZURE_FOUNDRY: _ClassVar[AiProviderKind]
     AI_PROVIDER_KIND_CUSTOM: _ClassVar[AiProviderKind]
+    AI_PROVIDER_KIND_BEDROCK: _ClassVar[AiProviderKind]
+    AI_PROVIDER_KIND_VERTEX_AI: _ClassVar[AiProviderKind]
 AI_FORMAT_UNSPECIFIED: AiFormat
 AI_FORMAT_COMPLETIONS: AiFormat
 AI_FORMAT_MESSAGES: AiFormat
@@ -114,9 +116,11 @@ AI_PROVIDER_KIND_GEMINI: AiProviderKind
 AI_PROVIDER_KIND_AZURE_OPENAI: AiProviderKind
 AI_PROVIDER_KIND_AZURE_FOUNDRY: AiProviderKind
 AI_PROVIDER_KIND_CUSTOM: AiProviderKind
+AI_PROVIDER_KIND_BEDROCK: AiProviderKind
+AI_PROVIDER_KIND_VERTEX_AI: AiProviderKind
 
 class BackendAi(_message.Message):
-    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields", "first_event_timeout_ms", "prompt_guard")
+    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields", "first_event_timeout_ms", "prompt_guard", "prompt_caching")
     class ModelAliasesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +145,7 @@ class BackendAi(_message.Message):
     UNSUPPORTED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     FIRST_EVENT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_GUARD_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_CACHING_FIELD_NUMBER: _ClassVar[int]
     prompt: AiPrompt
     defaults: _containers.RepeatedCompositeFieldContainer[AiField]
     overrides: _containers.RepeatedCompositeFieldContainer[AiField]
@@ -151,7 +156,22 @@ class BackendAi(_message.Message):
     unsupported_fields: AiUnsupportedFields
     first_event_timeout_ms: int
     prompt_guard: AiPromptGuard
-    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ..., first_event_timeout_ms: _Optional[int] = ..., prompt_guard: _Optional[_Union[AiPromptGuard, _Mapping]] = ...) -> None: ...
+    prompt_caching: AiPromptCaching
+    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ..., first_event_timeout_ms: _Optional[int] = ..., prompt_guard: _Optional[_Union[AiPromptGuard, _Mapping]] = ..., prompt_caching: _Optional[_Union[AiPromptCaching, _Mapping]] = ...) -> None: ...
+
+class AiPromptCaching(_message.Message):
+    __slots__ = ("cache_system", "cache_messages", "cache_tools", "min_tokens", "cache_message_offset")
+    CACHE_SYSTEM_FIELD_NUMBER: _ClassVar[int]
+    CACHE_MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    CACHE_TOOLS_FIELD_NUMBER: _ClassVar[int]
+    MIN_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CACHE_MESSAGE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    cache_system: bool
+    cache_messages: bool
+    cache_tools: bool
+    min_tokens: int
+    cache_message_offset: int
+    def __init__(self, cache_system: _Optional[bool] = ..., cache_messages: _Optional[bool] = ..., cache_tools: _Optional[bool] = ..., min_tokens: _Optional[int] = ..., cache_message_offset: _Optional[int] = ...) -> None: ...
 
 class AiPromptGuard(_message.Message):
     __slots__ = ("request", "response", "hold_back")
@@ -341,7 +361,7 @@ class AiGroup(_message.Message):
     def __init__(self, providers: _Optional[_Iterable[_Union[AiProvider, _Mapping]]] = ...) -> None: ...
 
 class AiProvider(_message.Message):
-    __slots__ = ("name", "backend", "kind", "model", "path", "path_prefix", "api_version", "project", "formats")
+    __slots__ = ("name", "backend", "kind", "model", "path", "path_prefix", "api_version", "project", "formats", "region", "guardrail")
     NAME_FIELD_NUMBER: _ClassVar[int]
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -351,6 +371,8 @@ class AiProvider(_message.Message):
     API_VERSION_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     FORMATS_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    GUARDRAIL_FIELD_NUMBER: _ClassVar[int]
     name: str
     backend: str
     kind: AiProviderKind
@@ -360,7 +382,17 @@ class AiProvider(_message.Message):
     api_version: str
     project: str
     formats: _containers.RepeatedCompositeFieldContainer[AiProviderFormat]
-    def __init__(self, name: _Optional[str] = ..., backend: _Optional[str] = ..., kind: _Optional[_Union[AiProviderKind, str]] = ..., model: _Optional[str] = ..., path: _Optional[str] = ..., path_prefix: _Optional[str] = ..., api_version: _Optional[str] = ..., project: _Optional[str] = ..., formats: _Optional[_Iterable[_Union[AiProviderFormat, _Mapping]]] = ...) -> None: ...
+    region: str
+    guardrail: AiProviderGuardrail
+    def __init__(self, name: _Optional[str] = ..., backend: _Optional[str] = ..., kind: _Optional[_Union[AiProviderKind, str]] = ..., model: _Optional[str] = ..., path: _Optional[str] = ..., path_prefix: _Optional[str] = ..., api_version: _Optional[str] = ..., project: _Optional[str] = ..., formats: _Optional[_Iterable[_Union[AiProviderFormat, _Mapping]]] = ..., region: _Optional[str] = ..., guardrail: _Optional[_Union[AiProviderGuardrail, _Mapping]] = ...) -> None: ...
+
+class AiProviderGuardrail(_message.Message):
+    __slots__ = ("identifier", "version")
+    IDENTIFIER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    identifier: str
+    version: str
+    def __init__(self, identifier: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class AiProviderFormat(_message.Message):
     __slots__ = ("type", "path")

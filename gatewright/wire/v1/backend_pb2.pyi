@@ -21,22 +21,48 @@ MCP_PROTOCOL_SSE: McpProtocol
 MCP_PROTOCOL_STDIO: McpProtocol
 
 class Backend(_message.Message):
-    __slots__ = ("service", "static", "mcp", "a2a", "ai", "policies", "refused")
+    __slots__ = ("service", "static", "mcp", "a2a", "ai", "aws", "policies", "refused", "fallback", "cloud")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STATIC_FIELD_NUMBER: _ClassVar[int]
     MCP_FIELD_NUMBER: _ClassVar[int]
     A2A_FIELD_NUMBER: _ClassVar[int]
     AI_FIELD_NUMBER: _ClassVar[int]
+    AWS_FIELD_NUMBER: _ClassVar[int]
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
+    FALLBACK_FIELD_NUMBER: _ClassVar[int]
+    CLOUD_FIELD_NUMBER: _ClassVar[int]
     service: ServiceBackend
     static: StaticBackend
     mcp: McpBackend
     a2a: StaticBackend
     ai: _ai_pb2.AiBackend
+    aws: AwsBackend
     policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     refused: str
-    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., ai: _Optional[_Union[_ai_pb2.AiBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ...) -> None: ...
+    fallback: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
+    cloud: CloudPlace
+    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., ai: _Optional[_Union[_ai_pb2.AiBackend, _Mapping]] = ..., aws: _Optional[_Union[AwsBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ..., fallback: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., cloud: _Optional[_Union[CloudPlace, _Mapping]] = ...) -> None: ...
+
+class CloudPlace(_message.Message):
+    __slots__ = ("service", "region", "audience")
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_NUMBER: _ClassVar[int]
+    AUDIENCE_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    region: str
+    audience: str
+    def __init__(self, service: _Optional[str] = ..., region: _Optional[str] = ..., audience: _Optional[str] = ...) -> None: ...
+
+class AwsBackend(_message.Message):
+    __slots__ = ("host", "port", "target")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    port: int
+    target: str
+    def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., target: _Optional[str] = ...) -> None: ...
 
 class ServiceBackend(_message.Message):
     __slots__ = ("namespace", "name", "port", "app_protocol", "empty", "port_name", "udp")

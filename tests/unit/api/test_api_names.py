@@ -91,7 +91,9 @@ spec:
   cloudA: {agentCore: {agentRuntimeArn: arn}}
 """
     (decoded,) = decode(text, "f")
-    assert str(decoded.problems[0]).startswith("f:5: GatewayBackend default/b: spec.aws: not supported yet: ")
+    assert str(decoded.problems[0]).startswith(
+        "f:5: GatewayBackend default/b: spec.aws.agentRuntime.agentRuntimeArn: is no arn:"
+    )
 
 
 @pytest.mark.parametrize(

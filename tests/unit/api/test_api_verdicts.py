@@ -425,6 +425,7 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     (f"{LISTENER}.filters", {"requests": []}, "not supported: experimental; "),
 ]  # fmt: skip
 
+RUNTIME = "arn:aws:bedrock-agentcore:eu-west-1:123456789012:runtime/my_agent-AbC123"
 OTHERS: list[Row] = [
     *(("BackendTLSPolicy", "spec.targetRefs", [service(*each)], None) for each in ((), ("a",))),
     ("BackendTLSPolicy", "spec.targetRefs", [service("a"), service("b"), service("c")], None),
@@ -465,7 +466,7 @@ OTHERS: list[Row] = [
     ("GatewayBackend", "spec", {}, "exactly one of static, mcp, ai, a2a, aws, dynamicForwardProxy must be set"),
     ("GatewayBackend", "spec.a2a", {}, "exactly one of static, mcp, ai, a2a, aws, dynamicForwardProxy must be set"),
     ("GatewayBackend", "spec", {"dynamicForwardProxy": {}}, "not supported yet: "),
-    ("GatewayBackend", "spec", {"cloudA": {"agentCore": {"agentRuntimeArn": "arn"}}}, "not supported yet: "),
+    ("GatewayBackend", "spec", {"cloudA": {"agentCore": {"agentRuntimeArn": RUNTIME}}}, None),
     ("GatewayBackend", "spec.policies", {}, None),
     ("GatewayBackend", "spec.policies", {"http": {"version": "HTTP2"}}, None),
     ("GatewayBackend", "spec.policies", {"auth": {"passthrough": {}}}, None),
@@ -485,7 +486,7 @@ OTHERS: list[Row] = [
         "is valid only with openai or anthropic",
     ),
     ("GatewayBackend", "spec", {"ai": {"groups": groups(["a", "b"], ["c"])}}, None),
-    ("GatewayBackend", "spec", {"ai": {"provider": {"vertexai": {"projectId": "p"}}}}, "not supported yet: "),
+    ("GatewayBackend", "spec", {"ai": {"provider": {"vertexai": {"projectId": "p"}}}}, None),
     (
         "GatewayBackend",
         "spec",

@@ -188,13 +188,13 @@ def test_rows_tell_type_default_bounds_and_meaning() -> None:
 
 
 def test_what_does_not_work_yet_is_marked() -> None:
-    assert "spec.aws" not in HONOURED["GatewayBackend"], "ask for another field that does not work yet"
+    assert "spec.dynamicForwardProxy" not in HONOURED["GatewayBackend"], "ask for another field that does not work yet"
     page = pages()["gatewaybackend.md"]
-    (row,) = (line for line in page.splitlines() if line.startswith("| `spec.aws`"))
+    (row,) = (line for line in page.splitlines() if line.startswith("| `spec.dynamicForwardProxy`"))
     assert "*Not supported yet.*" in row
     (row,) = (line for line in page.splitlines() if line.startswith("| `spec.static`"))
     assert "*Not supported yet.*" not in row
-    assert "*Not supported yet:* `spec.aws`." in page
+    assert "*Not supported yet:* `spec.dynamicForwardProxy`." in page
 
 
 @pytest.mark.parametrize("name", NAMES)

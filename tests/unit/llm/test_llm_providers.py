@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dataplane.llm.paths import Settings
 from dataplane.llm.providers import (
+    AMAZON,
     ANTHROPIC,
     AZURE,
     FAMILIES,
@@ -12,7 +14,6 @@ from dataplane.llm.providers import (
     OPENAI,
     PROVIDERS,
     Family,
-    Settings,
     is_foreign,
     provider,
 )
@@ -75,12 +76,25 @@ GOLDEN = {
         Realtime     /v1/realtime""",
     ("custom", Settings(formats=((Format.RERANK, "/rank"),))): """
         Rerank       /rank""",
+    ("bedrock", Settings(model="us.anthropic.claude-opus-4-1-20250805-v1:0")): """
+        Messages     /model/us.anthropic.claude-opus-4-1-20250805-v1%3A0/invoke
+        Converse     /model/us.anthropic.claude-opus-4-1-20250805-v1%3A0/converse""",
+    ("bedrock", Settings(model="arn:aws:bedrock:eu-west-1:1:inference-profile/eu.amazon.nova-pro-v1:0")): """
+        Converse     /model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Feu.amazon.nova-pro-v1%3A0/converse
+        """,
+    ("vertexai", Settings(model="claude-opus-4-1-20250805", project="a b", region="eu")): """
+        Messages     /v1/projects/a%20b/locations/eu/publishers/anthropic/models/claude-opus-4-1@20250805:rawPredict
+        TokenCount   /v1/projects/a%20b/locations/eu/publishers/anthropic/models/count-tokens:rawPredict""",
+    ("vertexai", Settings(model="gemini-3-pro", project="p", region="us-east5")): """
+        GenerateContent /v1/projects/p/locations/us-east5/publishers/google/models/gemini-3-pro:generateContent""",
+    ("vertexai", Settings(model="meta/llama-4", project="p", region="us-east5")): """
+        Completions  /v1/projects/p/locations/us-east5/endpoints/openapi/chat/completions""",
 }
 
 
 @pytest.mark.parametrize(("name", "settings"), GOLDEN, ids=[f"{name}-{n}" for n, (name, _) in enumerate(GOLDEN)])
 def test_where_each_format_goes(name: str, settings: Settings) -> None:
-    found = provider(name, settings)
+    found = provider(name, settings).of(settings.model)
     lines = [f"{form:<12} {path.of(found.model, b'').decode()}" for form, path in found.paths.items()]
     assert lines == [line.strip() for line in GOLDEN[name, settings].strip().splitlines()]
 
@@ -112,12 +126,13 @@ def test_messages_have_headers_of_anthropic_wherever_they_go() -> None:
         (OPENAI, {"authorization", "openai-organization"}),
         (ANTHROPIC, {"x-api-key", "anthropic-beta"}),
         (AZURE, {"authorization", "api-key", "openai-beta", "x-ms-client-request-id"}),
+        (AMAZON, {"authorization", "x-amz-date", "x-amzn-bedrock-trace"}),
         (GOOGLE, {"authorization", "x-goog-api-key", "x-goog-api-client"}),
     ],
 )
 def test_headers_of_one_api_do_not_go_to_another(family: Family, kept: set[str]) -> None:
     names = "authorization x-api-key api-key x-goog-api-key openai-organization openai-beta anthropic-beta"
-    names += " x-goog-api-client x-ms-client-request-id"
+    names += " x-goog-api-client x-ms-client-request-id x-amz-date x-amzn-bedrock-trace"
     passed = {name for name in names.split() if not is_foreign(family, b"%b: bearer sk-1" % name.encode())}
     assert passed >= kept
     assert {name for name in passed if name in ("authorization", "x-api-key", "api-key", "x-goog-api-key")} == {
@@ -129,10 +144,19 @@ def test_headers_of_one_api_do_not_go_to_another(family: Family, kept: set[str])
 def test_a_token_of_anthropic_goes_there_as_a_bearer() -> None:
     assert not is_foreign(ANTHROPIC, b"authorization: bearer sk-ant-oat01-x")
     assert is_foreign(ANTHROPIC, b"authorization: bearer sk-proj-x"), "a key of another provider"
-    assert len(FAMILIES) == 4
+    assert len(FAMILIES) == 5
 
 
 def test_a_stream_of_generate_content_has_a_path_of_its_own() -> None:
     path = provider("gemini", Settings()).paths[Format.GENERATE_CONTENT]
     assert path.of("gemini-3", b"", True) == b"/v1beta/models/gemini-3:streamGenerateContent?alt=sse"
     assert Format.GENERATE_CONTENT not in provider("gemini", Settings(path="/all")).paths
+
+
+def test_a_stream_of_a_cloud_has_a_path_of_its_own() -> None:
+    claude = provider("bedrock", Settings()).of("anthropic.claude-3")
+    assert claude.paths[Format.MESSAGES].of("m", b"", True) == b"/model/m/invoke-with-response-stream"
+    assert claude.paths[Format.CONVERSE].of("m", b"", True) == b"/model/m/converse-stream"
+    vertex = provider("vertexai", Settings(project="p", region="global")).of("claude-x-20250101")
+    path = vertex.paths[Format.MESSAGES].of("claude-x-20250101", b"", True)
+    assert path.endswith(b"/models/claude-x@20250101:streamRawPredict")

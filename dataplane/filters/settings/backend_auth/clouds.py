@@ -22,6 +22,7 @@ from dataplane.upstream.auth.signing import Signed
 from dataplane.upstream.auth.sigv4 import Keys, Scope
 from dataplane.upstream.auth.tokens import Constant, Fetched, Kept, Services, Token, Unobtainable
 from dataplane.upstream.outgoing import Finisher
+from dataplane.upstream.settings import CloudPlace
 from gatewright import aws_hosts
 from gatewright.wire.v1 import backend_policy_pb2
 
@@ -60,12 +61,12 @@ def aws(config: backend_policy_pb2.AwsAuth, env: Env) -> Made:
     """Raises `Refused`."""
     source = _keys(config, env)
 
-    def made(host: str, is_tls: bool) -> Finisher:
+    def made(host: str, is_tls: bool, cloud: CloudPlace) -> Finisher:
         found, region = aws_hosts.place_of(host)
-        service = config.service_name or found
+        service = config.service_name or cloud.service or found
         if not service:
             return Refusing(f"aws.serviceName is not set, and {host or 'a socket'} is no host of AWS, which has it")
-        region = region or amazon.region_of(env.environment)
+        region = cloud.region or region or amazon.region_of(env.environment)
         if not region:
             return Refusing(f"no region of AWS: {host or 'a socket'} names none, and AWS_REGION is not set")
         return Signed(source.keys, Scope(region.encode(), service.encode()), source.clock, is_tls)
@@ -100,26 +101,31 @@ def _keys(config: backend_policy_pb2.AwsAuth, env: Env) -> _Amazon:
 
 def azure(config: backend_policy_pb2.AzureAuth, env: Env) -> Made:
     """Raises `Refused`."""
-    finisher = Presented(_azure_token(config, env))
-    return lambda host, is_tls: finisher
+    named, what, fetch = _azure_source(config, env)
+
+    def made(host: str, is_tls: bool, cloud: CloudPlace) -> Finisher:
+        audience = cloud.audience or microsoft.audience_of(host)
+        return Presented(_token(named, (*what, audience), lambda world: fetch(world, audience), env))
+
+    return made
 
 
 _CLIENT: Final = ("clientID", "tenantID", "clientSecret")
+_OfAudience = Callable[[World, str], Awaitable[Fetched[bytes]]]
 
 
-def _azure_token(config: backend_policy_pb2.AzureAuth, env: Env) -> Token[bytes]:
+def _azure_source(config: backend_policy_pb2.AzureAuth, env: Env) -> tuple[str, tuple[object, ...], _OfAudience]:
+    """Its name for the log, what stands for it, and how it is asked for tokens for an audience."""
     if config.secret:
         client = microsoft.Client(*(_text(config.secret, name, env) for name in _CLIENT))
-        what = ("client", *client)
-        return _token(f"Azure client {client.client}", what, lambda world: microsoft.of_client(world, client), env)
+        name = f"Azure client {client.client}"
+        return name, ("client", *client), lambda world, audience: microsoft.of_client(world, client, audience)
     if config.HasField("managed_identity"):
         named = config.managed_identity
         identity = microsoft.ManagedIdentity(named.client_id, named.object_id, named.resource_id)
-        shown = next(filter(None, identity), "of the system")
-        return _token(
-            f"Azure identity {shown}", tuple(identity), lambda world: microsoft.of_managed(world, identity), env
-        )
-    return _token("Azure", ("azure",), microsoft.ambient, env)
+        name = f"Azure identity {next(filter(None, identity), 'of the system')}"
+        return name, tuple(identity), lambda world, audience: microsoft.of_managed(world, identity, audience)
+    return "Azure", ("azure",), microsoft.ambient
 
 
 def _text(key: str, name: str, env: Env) -> str:
@@ -151,7 +157,7 @@ def gcp(config: backend_policy_pb2.GcpAuth, env: Env) -> Made:
             return lambda world: google.ambient(world, wanted)
         return lambda world: google.of_account(world, account, wanted)
 
-    def made(host: str, is_tls: bool) -> Finisher:
+    def made(host: str, is_tls: bool, cloud: CloudPlace) -> Finisher:
         if not (is_access or config.audience or host):
             return Refusing("gcp.audience is not set, and a socket has no host that it could be")
         wanted = google.Wanted("" if is_access else config.audience or f"https://{host}")

@@ -55,12 +55,12 @@ def _key(config: backend_policy_pb2.BackendAuth, env: Env) -> Made:
     if problem:
         raise Refused(f"the entry {ENTRY} of {config.secret} cannot be sent: {problem}")
     finisher = Key(credential, place)
-    return lambda host, is_tls: finisher
+    return lambda host, is_tls, cloud: finisher
 
 
 def _passthrough(config: backend_policy_pb2.BackendAuth, env: Env) -> Made:
     finisher = Passthrough(_place(config.location))
-    return lambda host, is_tls: finisher
+    return lambda host, is_tls, cloud: finisher
 
 
 def _aws(config: backend_policy_pb2.BackendAuth, env: Env) -> Made:

@@ -50,13 +50,12 @@ class Reader(JsonReader):
         if self.is_over:
             return found
         try:
-            frames = self._frames.feed(data)
+            for frame in self._frames.feed(data):
+                found += self._taken(self._frame(frame))
+                if self.is_over:
+                    break
         except NoFrame as error:
-            return self._taken([self.failed(str(error), MALFORMED)])
-        for frame in frames:
-            found += self._taken(self._frame(frame))
-            if self.is_over:
-                break
+            found += self._taken([self.failed(str(error), MALFORMED)])
         return found
 
     def _frame(self, frame: Frame) -> Iterable[Delta]:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from gatewright.api.backend.providers import AIBackend, AzureConfig, LLMProvider
+from gatewright import aws_hosts
+from gatewright.api.backend.providers import (
+    GLOBAL,
+    AIBackend,
+    AzureConfig,
+    BedrockConfig,
+    LLMProvider,
+    VertexAIConfig,
+)
 from gatewright.api.checks.backend_kinds import KINDS
 from gatewright.api.lower.kinds.kind import BackendReferences, Kind, Lowered, Policies
 from gatewright.api.text.places import Path
 from gatewright.attach.policies import BY_NAME
-from gatewright.wire.v1 import ai_pb2, backend_pb2, policy_pb2
+from gatewright.wire.v1 import ai_pb2, backend_pb2, backend_policy_pb2, policy_pb2
 
 _OF_CALLS: Final = "backend_ai"
 """The policy of the backend that is for requests to all of its providers; others are for connecting to them."""
@@ -31,12 +39,16 @@ _KINDS: Final = {
     "gemini": ai_pb2.AI_PROVIDER_KIND_GEMINI,
     "azureopenai": ai_pb2.AI_PROVIDER_KIND_AZURE_OPENAI,
     "custom": ai_pb2.AI_PROVIDER_KIND_CUSTOM,
+    "bedrock": ai_pb2.AI_PROVIDER_KIND_BEDROCK,
+    "vertexai": ai_pb2.AI_PROVIDER_KIND_VERTEX_AI,
 }
 AZURE_KINDS: Final = {
     "OpenAI": (ai_pb2.AI_PROVIDER_KIND_AZURE_OPENAI, "openai.azure.com"),
     "Foundry": (ai_pb2.AI_PROVIDER_KIND_AZURE_FOUNDRY, "services.ai.azure.com"),
 }
 """By `resourceType`: the kind, and the domain that the name of a resource is put before."""
+AZURE_AUDIENCES: Final = {"OpenAI": "https://cognitiveservices.azure.com", "Foundry": "https://ai.azure.com"}
+"""By the same: whom tokens of Microsoft Entra are for."""
 FORMATS: Final = {
     "Completions": ai_pb2.AI_FORMAT_COMPLETIONS,
     "Messages": ai_pb2.AI_FORMAT_MESSAGES,
@@ -104,7 +116,10 @@ def _key(
     # A provider's own host gets no key in plain text, whatever the port.
     is_tls = port == HTTPS or not each.model.host
     address = backend_pb2.StaticBackend(host=host, port=port, app_protocol=_TLS if is_tls else "")
-    parts[each.name] = backend_pb2.Backend(static=address, policies=_of_part(policies, made))
+    place, fallback = _cloud(each.model)
+    parts[each.name] = backend_pb2.Backend(
+        static=address, policies=_of_part(policies, made), cloud=place, fallback=fallback
+    )
     return references.part(each.name)
 
 
@@ -126,7 +141,36 @@ def _host(model: LLMProvider) -> str:
         return model.azureopenai.host
     if model.azure is not None:
         return f"{model.azure.resource_name}.{AZURE_KINDS[model.azure.resource_type][1]}"
+    if model.bedrock is not None:
+        return aws_hosts.host_of("bedrock-runtime", model.bedrock.region)
+    if model.vertexai is not None:
+        return _host_of_vertex(model.vertexai.region)
     return next((host for name, host in HOSTS.items() if getattr(model, name) is not None), "")
+
+
+def _host_of_vertex(region: str) -> str:
+    """Of a region, of a part of the world that has several, or of all."""
+    if region == GLOBAL:
+        return "aiplatform.googleapis.com"
+    if region in ("us", "eu"):
+        return f"aiplatform.{region}.rep.googleapis.com"
+    return f"{region}-aiplatform.googleapis.com"
+
+
+def _cloud(model: LLMProvider) -> tuple[backend_pb2.CloudPlace | None, list[policy_pb2.Policy]]:
+    """Whom credentials of its cloud are for, and those that it gets where no policy says it (decisions, Clouds)."""
+    if model.bedrock is not None:
+        place = backend_pb2.CloudPlace(service="bedrock", region=model.bedrock.region)
+        return place, [credentials(aws=backend_policy_pb2.AwsAuth())]
+    if model.vertexai is not None:
+        return None, [credentials(gcp=backend_policy_pb2.GcpAuth())]
+    if model.azure is not None:
+        return backend_pb2.CloudPlace(audience=AZURE_AUDIENCES[model.azure.resource_type]), []
+    return None, []
+
+
+def credentials(**kind: Any) -> policy_pb2.Policy:  # Any: one of the messages of a cloud
+    return policy_pb2.Policy(backend_auth=backend_policy_pb2.BackendAuth(**kind))
 
 
 def _provider(each: _Placed, key: str) -> ai_pb2.AiProvider:
@@ -139,6 +183,11 @@ def _provider(each: _Placed, key: str) -> ai_pb2.AiProvider:
     message.kind = _KINDS[name]
     message.model = _model(config)
     message.api_version = getattr(config, "api_version", "")
+    if isinstance(config, VertexAIConfig):
+        message.project, message.region = config.project_id, config.region
+    if isinstance(config, BedrockConfig) and config.guardrail is not None:
+        message.guardrail.identifier = config.guardrail.identifier
+        message.guardrail.version = config.guardrail.version
     for form in getattr(config, "formats", ()):
         message.formats.add(type=FORMATS[form.type], path=form.path or "")
     return message

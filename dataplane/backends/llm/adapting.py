@@ -1,0 +1,91 @@
+"""A request whose provider has the API that the client calls, but for something (`llm/dialects`), and its answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dataplane.backends.llm.forwarding import ERROR, Reading
+from dataplane.backends.llm.heads import about
+from dataplane.backends.terminating.forwarding import Forwarding
+from dataplane.chain.calls import CallFailed
+from dataplane.http.heads import Head
+from dataplane.http.messages import UNKNOWN
+from dataplane.llm import errors
+from dataplane.llm.dialects import Events, error
+from dataplane.llm.formats.contract import Unreadable
+
+if TYPE_CHECKING:
+    from dataplane.backends.llm.facts import Facts
+    from dataplane.backends.terminating.contract import Taker
+    from dataplane.chain.calls import CallRequest
+    from dataplane.http.messages import ResponseHead
+    from dataplane.llm.paths import Dialect
+    from dataplane.llm.providers import Place
+    from dataplane.llm.routes import Format
+
+EVENTS: Final = b"text/event-stream; charset=utf-8"
+FRAMED: Final = b"application/vnd.amazon.eventstream"
+
+
+class Adapting(Reading):
+    """Errors, whole answers of another shape and streams in frames become those of the format; others pass."""
+
+    __slots__ = ("_dialect", "_events")
+
+    def __init__(
+        self,
+        out: Taker,
+        plan: Any,
+        request: CallRequest,
+        form: Format,
+        known: Facts,
+        place: Place,
+        dialect: Dialect,
+    ) -> None:
+        """`plan`: a BackendPlan."""
+        super().__init__(out, plan, request, form, known, place, form)
+        self._dialect = dialect
+        self._events: Events | None = None
+
+    def accepted(self, head: ResponseHead, first: bytes, end: bool) -> None:
+        lines = Head(head.block, head.low)
+        coding = lines.get(b"content-encoding")
+        is_framed = self._dialect.is_framed and (lines.get(b"content-type") or b"").startswith(FRAMED)
+        if head.status >= ERROR or (self._dialect.shape is not None and coding is None):
+            self._forget()
+            self._kept_head = head
+            self._take(first, end)
+        elif is_framed and coding is None:
+            self._events = Events(self._form)
+            super().accepted(about(head, EVENTS, UNKNOWN), self._events.feed(first), end)
+        else:
+            super().accepted(head, first, end)
+
+    def upstream_content(self, data: bytes, end: bool) -> None:
+        events = self._events if self._kept_head is None else None
+        super().upstream_content(data if events is None else events.feed(data), end)
+
+    def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
+        shape = self._dialect.shape
+        if head.status >= ERROR:
+            body = error(self._dialect, self._form, head.status, data)
+            Forwarding.answered(self, about(head, errors.JSON, len(body)), body, True)
+        elif shape is None:
+            super()._kept_whole(head, data)
+        else:
+            try:
+                body = shape.read(data, Head(head.block, head.low))
+            except Unreadable as problem:
+                self._unusable(head, str(problem))
+                return
+            super()._kept_whole(about(head, errors.JSON, len(body)), body)
+
+    def _kept_part(self, head: ResponseHead, data: bytes) -> None:
+        if self._dialect.shape is None:
+            super()._kept_part(head, data)
+        else:
+            self._unusable(head, "the answer is too large to be translated")
+
+    def _unusable(self, head: ResponseHead, why: str) -> None:
+        self._kept_head = head  # the client has nothing of it, and gets an error
+        self.fail(CallFailed("invalid", f"{self.where()}: {why}"))
