@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+
 from tests.fakes.collector import collecting
 from tests.fakes.proxy_process import get, origin, running
+from tests.fakes.telemetry_peers import EXAMPLE, built
 from tests.harness.waiting import until
 from tests.rules.test_dashboards import expressions
 
@@ -51,6 +54,44 @@ async def test_alert_rules_are_rules_and_fire(tool: Callable[[str], str], root: 
     folder = root / "manifests/prometheus"
     assert "11 rules found" in await checked(tool("promtool"), "check", "rules", str(folder / "alerts.yaml"))
     await checked(tool("promtool"), "test", "rules", str(folder / "tests.yaml"))
+
+
+async def test_the_example_s_configuration_is_one(tool: Callable[[str], str]) -> None:
+    out = await checked(tool("promtool"), "check", "config", str(EXAMPLE / "prometheus.conf"))
+    assert "11 rules found" in out
+
+
+async def test_dashboards_are_what_grafana_reads(root: Path) -> None:
+    """By Grafana's published types: no field that they do not know, none of another type, none missing."""
+    files = sorted(map(str, (root / "manifests/grafana").glob("*.json")))
+    assert len(files) == 3 and await checked(built("dashboards"), *files) == ""
+
+
+async def test_a_dashboard_that_is_none_is_named(tmp_path: Path, root: Path) -> None:
+    text = (root / "manifests/grafana/traffic.json").read_text()
+    (tmp_path / "bad.json").write_text(
+        text.replace('"timezone"', '"timezoone"').replace('"expr": "', '"expr": 5, "x": "', 1)
+    )
+    with pytest.raises(AssertionError) as caught:
+        await checked(built("dashboards"), str(tmp_path / "bad.json"))
+    words = str(caught.value)
+    assert (
+        "unexpected field 'timezoone'" in words and "panels[0].targets[0].expr: json: cannot unmarshal number" in words
+    )
+
+
+async def linted(promtool: str, page: str) -> str:
+    """What `promtool check metrics` says of a page; empty: nothing."""
+    process = await asyncio.create_subprocess_exec(
+        promtool,
+        "check",
+        "metrics",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await process.communicate(page.encode())
+    return out.decode()
 
 
 @asynccontextmanager
@@ -97,10 +138,10 @@ async def test_it_answers_what_dashboards_ask(tool: Callable[[str], str], root: 
     with collecting() as collector:
         async with origin() as to:
             config.write_text(FILE.format(origin=to, collector=collector.grpc_port))
-            await ask(tool("prometheus"), config, root / "manifests/prometheus/alerts.yaml")
+            await ask(tool("prometheus"), tool("promtool"), config, root / "manifests/prometheus/alerts.yaml")
 
 
-async def ask(program: str, config: Path, rules: Path) -> None:
+async def ask(program: str, promtool: str, config: Path, rules: Path) -> None:
     """All that dashboards ask, of a proxy that has served a request."""
     async with running("-f", str(config), workers=1) as proxy:
         await proxy.ready()
@@ -123,6 +164,7 @@ async def ask(program: str, config: Path, rules: Path) -> None:
                 data = await answer(port, f"/api/v1/query_exemplars?query={name}&start=0&end=9999999999")
                 return [each["labels"]["trace_id"] for series in data for each in series["exemplars"]]
 
+            assert await linted(promtool, (await get(stats, "/metrics"))[1]) == ""
             (trace,) = set(await until(exemplars, "an exemplar"))
             assert re.search(rf" trace\.id={trace} ", proxy.log()) is not None
             groups = (await answer(port, "/api/v1/rules"))["groups"]
