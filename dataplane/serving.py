@@ -311,7 +311,7 @@ class Serving:
         self._aim_metrics()
         self._expiries.publish(self._certificates())
         self._staples.publish(self._staple_ends())
-        worst = metrics.gauge("swap_stall_max_us")
+        worst = metrics.gauge("swap_stall_max_seconds")
         metrics.slots[worst] = max(metrics.slots[worst], int(longest * 1e6))
         log.debug("state applied, longest hold of the loop %.2f ms", longest * 1e3)
 

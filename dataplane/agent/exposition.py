@@ -16,13 +16,14 @@ from prometheus_client.samples import Exemplar
 
 from dataplane.telemetry import metric
 from dataplane.telemetry.metric import Extra, label_name
-from dataplane.telemetry.metrics import METRICS, PREFIX, Series, exemplar_of
+from dataplane.telemetry.metric_table import METRICS, PREFIX
+from dataplane.telemetry.series import Series, exemplar_of
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 OPEN_TYPE = openmetrics.CONTENT_TYPE_LATEST
 
 Reader = Callable[[], Iterable[tuple[Series, list[int]]]]
-"""What one writer counted (`metrics.read`)."""
+"""What one writer counted (`series.read`)."""
 
 Key = tuple[tuple[str, ...], Extra]
 """Label values of a series, and its further labels."""
@@ -83,16 +84,14 @@ def _named(row: metric.Metric, key: Key) -> dict[str, str]:
 def _counter(row: metric.Metric, series: dict[Key, list[int]]) -> Metric:
     family = CounterMetricFamily(PREFIX + row.name, row.help)
     for key, (value,) in sorted(series.items()):
-        family.add_sample(
-            f"{family.name}_total", _named(row, key), value if row.per_unit == 1 else value / row.per_unit
-        )
+        family.add_sample(f"{family.name}_total", _named(row, key), row.reported(value))
     return family
 
 
 def _gauge(row: metric.Metric, series: dict[Key, list[int]]) -> Metric:
     family = GaugeMetricFamily(PREFIX + row.name, row.help)
     for key, (value,) in sorted(series.items()):
-        family.add_sample(family.name, _named(row, key), value)
+        family.add_sample(family.name, _named(row, key), row.reported(value))
     return family
 
 

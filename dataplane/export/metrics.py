@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from dataplane.export.exporter import Signal
     from dataplane.export.exporters import Exporters
     from dataplane.telemetry.collector import Collector
-    from dataplane.telemetry.metrics import Metrics, Series
+    from dataplane.telemetry.metrics import Metrics
     from dataplane.telemetry.metrics_plan import MetricsPlan
+    from dataplane.telemetry.series import Series
 
 SIGNAL: Final = "metrics"
 CHUNK: Final = 64

@@ -14,10 +14,11 @@ from dataplane.export.otlp import SCOPE, attributes_into
 from dataplane.export.snapshot import Snapshot
 from dataplane.telemetry.log_values import cut
 from dataplane.telemetry.metric import SUM, Metric
-from dataplane.telemetry.metrics import PREFIX, Series, exemplar_of
+from dataplane.telemetry.metric_table import PREFIX
+from dataplane.telemetry.series import Series, exemplar_of
 from gatewright import version
 
-_UNITS: Final = (("_seconds", "s"), ("_bytes", "By"), ("_us", "us"))
+_UNITS: Final = (("_seconds", "s"), ("_bytes", "By"))
 _OF_A_SERIES: Final = 512
 
 
@@ -73,14 +74,19 @@ def _sum(target: metrics_pb2.Metric, record: Snapshot, series: Series, numbers: 
     point = target.sum.data_points.add(
         attributes=_labels(series.metric, series), start_time_unix_nano=record.start, time_unix_nano=record.at
     )
-    if series.metric.per_unit == 1:
-        point.as_int = numbers[0]
-    else:
-        point.as_double = numbers[0] / series.metric.per_unit
+    _set(point, series.metric.reported(numbers[0]))
 
 
 def _gauge(target: metrics_pb2.Metric, record: Snapshot, series: Series, numbers: list[int]) -> None:
-    target.gauge.data_points.add(attributes=_labels(series.metric, series), time_unix_nano=record.at, as_int=numbers[0])
+    point = target.gauge.data_points.add(attributes=_labels(series.metric, series), time_unix_nano=record.at)
+    _set(point, series.metric.reported(numbers[0]))
+
+
+def _set(point: metrics_pb2.NumberDataPoint, value: float) -> None:
+    if isinstance(value, int):
+        point.as_int = value
+    else:
+        point.as_double = value
 
 
 def _histogram(target: metrics_pb2.Metric, record: Snapshot, series: Series, numbers: list[int]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dataplane.telemetry.metrics import Series
+    from dataplane.telemetry.series import Series
 
 
 @dataclass(frozen=True, slots=True)

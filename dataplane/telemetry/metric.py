@@ -31,7 +31,7 @@ Extra = tuple[tuple[str, str], ...]
 """Further labels of a series, and their values (`frontend.metrics`)."""
 
 ENTRY = struct.Struct("<IHHI")
-"""What stands before each name in the directory (`metrics`)."""
+"""What stands before each name in the directory (`series`)."""
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -50,7 +50,7 @@ class Metric:
     bounds: tuple[float, ...] = BUCKETS
     """Of a histogram's buckets."""
     per_unit: int = 1
-    """Of a counter: so many of what its slot counts are one of what it reports."""
+    """Of a counter or gauge: so many of what its slot counts are one of what it reports."""
     per_request: bool = False
     """It is about requests: policies add labels to it."""
     exemplars: bool = False
@@ -60,6 +60,10 @@ class Metric:
     def parts(self) -> int:
         """Of one in a histogram's sum: microseconds of durations, and whole amounts."""
         return 1_000_000 if self.bounds is BUCKETS else 1
+
+    def reported(self, count: int) -> int | float:
+        """What a slot of a counter or gauge stands for."""
+        return count if self.per_unit == 1 else count / self.per_unit
 
     @property
     def width(self) -> int:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, cast
 from dataplane.telemetry.connections import ConnectionRecorder
 from dataplane.telemetry.measures import MOST_SETS, Measures
 from dataplane.telemetry.metric import BUCKETS, COUNT, SUM
-from dataplane.telemetry.metrics import Metrics, grpc_label, method_label, overflowed
+from dataplane.telemetry.metric_labels import grpc_label, method_label
+from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.plan import metrics_of
+from dataplane.telemetry.series import overflowed
 from dataplane.telemetry.troubles import Troubles
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.telemetry.log_fields import attributes_of
 from dataplane.telemetry.log_values import json_of
-from dataplane.telemetry.metrics import method_label
+from dataplane.telemetry.metric_labels import method_label
 from dataplane.telemetry.resource import SERVICE
 from dataplane.tracing.spans import CLIENT, SERVER, Attributes, Span, Traced
 from dataplane.tracing.trace import NO_TRY

@@ -40,7 +40,8 @@ from dataplane.telemetry.access_log import MAX_QUEUED, AccessLog
 from dataplane.telemetry.collector import Collector
 from dataplane.telemetry.lines import LineWriter
 from dataplane.telemetry.log_rows.registry import GROUPS
-from dataplane.telemetry.metrics import METRICS, Metrics
+from dataplane.telemetry.metric_table import METRICS
+from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Count

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,9 @@ async def linted(promtool: str, page: str) -> str:
 
 
 @asynccontextmanager
-async def prometheus(program: str, folder: Path, stats: int, rules: Path) -> AsyncIterator[int]:
+async def prometheus(
+    program: str, folder: Path, stats: int, rules: Path, flags: Sequence[str] = ()
+) -> AsyncIterator[int]:
     """Its port, once it is ready."""
     (folder / "prometheus.yaml").write_text(SCRAPES.format(stats=stats, rules=rules))
     with socket.socket() as probe:
@@ -107,6 +109,7 @@ async def prometheus(program: str, folder: Path, stats: int, rules: Path) -> Asy
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
         "--enable-feature=exemplar-storage",
+        *flags,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )

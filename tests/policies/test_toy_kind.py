@@ -30,7 +30,7 @@ from dataplane.proxy.exchange import CarriedExchange
 from dataplane.telemetry.log_field import Field, Group
 from dataplane.telemetry.log_rows.registry import GROUPS
 from dataplane.telemetry.metric import Metric
-from dataplane.telemetry.metrics import METRICS
+from dataplane.telemetry.metric_table import METRICS
 from dataplane.upstream import kinds
 from dataplane.upstream.endpoint import Lease
 from dataplane.upstream.lease import BackendPlan, Leases

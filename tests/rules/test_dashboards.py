@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from controlplane.admin import metrics as of_controller
-from dataplane.telemetry.metrics import METRICS, PREFIX
+from dataplane.telemetry.metric_table import METRICS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARDS = sorted((ROOT / "manifests/grafana").glob("*.json"))

@@ -23,7 +23,7 @@ from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.log_field import NO_ATTRIBUTE
 from dataplane.telemetry.log_fields import FIELDS, NAMES
 from dataplane.telemetry.metric import BUCKETS
-from dataplane.telemetry.metrics import METRICS, PREFIX
+from dataplane.telemetry.metric_table import METRICS, PREFIX
 from dataplane.tracing.context import SpanContext
 from dataplane.tracing.trace import Muted
 

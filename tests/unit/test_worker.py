@@ -188,7 +188,7 @@ async def test_the_longest_hold_of_the_loop_by_any_swap_is_told(monkeypatch: pyt
             agent.commit(number)
             await asyncio.sleep(1)
             assert agent.counted("swaps_total") == number
-            assert agent.counted("swap_stall_max_us") == longest
+            assert agent.counted("swap_stall_max_seconds") == longest
 
 
 @moved

@@ -18,7 +18,7 @@ from dataplane.chain.expressions import (
 from dataplane.chain.filter import Refused
 from dataplane.telemetry.log_values import is_name
 from dataplane.telemetry.metric import EXTRA_BYTES, LABEL_BYTES, label_name
-from dataplane.telemetry.metrics import METRICS
+from dataplane.telemetry.metric_table import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

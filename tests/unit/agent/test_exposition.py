@@ -5,7 +5,8 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from dataplane.agent import exposition
-from dataplane.telemetry.metrics import METRICS, Metrics
+from dataplane.telemetry.metric_table import METRICS
+from dataplane.telemetry.metrics import Metrics
 
 
 def samples(*writers: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -26,14 +27,14 @@ def test_workers_are_added_up_and_the_worst_stall_is_the_worst() -> None:
     count(one, 3, "http_rejected_total", "BadRequest")
     count(two, 4, "http_rejected_total", "BadRequest")
     count(two, 1, "http_rejected_total", "TargetTooLong")
-    count(one, 900, "swap_stall_max_us")
-    count(two, 700, "swap_stall_max_us")
+    count(one, 900_000, "swap_stall_max_seconds")
+    count(two, 700_000, "swap_stall_max_seconds")
     count(one, 2, "requests_active")
     count(two, 2, "requests_active")
     assert samples(one, two) == {
         ("gatewright_http_rejected_total", (("cause", "BadRequest"),)): 7,
         ("gatewright_http_rejected_total", (("cause", "TargetTooLong"),)): 1,
-        ("gatewright_swap_stall_max_us", ()): 900,
+        ("gatewright_swap_stall_max_seconds", ()): 0.9,
         ("gatewright_requests_active", ()): 4,
     }
 

@@ -8,9 +8,12 @@ from collections import Counter
 import pytest
 
 from dataplane.link.shared import Region
-from dataplane.telemetry import metrics
-from dataplane.telemetry.metric import BUCKETS, COUNT, LABELLED, SUM
-from dataplane.telemetry.metrics import METRICS, OVERFLOW, SECTIONS, Metrics, read_region
+from dataplane.telemetry import metric_table
+from dataplane.telemetry.metric import BUCKETS, COUNT, LABEL_BYTES, LABELLED, SUM
+from dataplane.telemetry.metric_labels import method_label
+from dataplane.telemetry.metric_table import METRICS
+from dataplane.telemetry.metrics import SECTIONS, Metrics, read_region
+from dataplane.telemetry.series import OVERFLOW
 
 pytestmark = pytest.mark.leaves("a region of shared memory is kept for the life of its process, as in the product")
 
@@ -67,7 +70,7 @@ def test_a_replaced_worker_goes_on_with_the_numbers_and_forgets_the_gauges() -> 
 
 def test_label_values_beyond_the_limit_share_the_overflow_series_and_fill_no_memory() -> None:
     numbers = Metrics.in_memory()
-    limit = metrics.BY_NAME["http_rejected_total"].limit
+    limit = metric_table.BY_NAME["http_rejected_total"].limit
     slots = {numbers.counter("http_rejected_total", f"cause-{i}") for i in range(limit + 1000)}
     assert len(slots) == limit + 1
     assert numbers.counter("http_rejected_total", "one more") == numbers.counter("http_rejected_total", OVERFLOW)
@@ -93,7 +96,7 @@ def test_any_text_is_a_label_value(value: str) -> None:
     slot = numbers.counter("http_rejected_total", value)
     assert slot == numbers.counter("http_rejected_total", value)
     ((series, _),) = numbers.series()
-    assert len(series.labels) == 1 and len(series.labels[0].encode()) <= metrics.LABEL_BYTES
+    assert len(series.labels) == 1 and len(series.labels[0].encode()) <= LABEL_BYTES
 
 
 @pytest.mark.parametrize(("seconds", "bucket"), [(0.0, 0), (0.0005, 0), (0.00051, 1), (80.0, 15), (81.0, 16)])
@@ -115,7 +118,7 @@ def test_wrong_names_and_label_counts_are_bugs_and_said_so() -> None:
 
 
 def test_methods_that_clients_make_up_are_one_label_value() -> None:
-    assert [metrics.method_label(m) for m in (b"GET", b"get", b"BREW", b"\xff")] == ["GET", "other", "other", "other"]
+    assert [method_label(m) for m in (b"GET", b"get", b"BREW", b"\xff")] == ["GET", "other", "other", "other"]
 
 
 def test_names_follow_the_conventions() -> None:
