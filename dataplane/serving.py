@@ -31,7 +31,7 @@ from dataplane.link.loads import Loads
 from dataplane.link.messages import Message, Record, WantedBind
 from dataplane.link.shared import Region
 from dataplane.net.writes import Writes
-from dataplane.proxy.context import Context
+from dataplane.proxy.context import Context, Forwarding
 from dataplane.proxy.deadlines import Deadlines
 from dataplane.proxy.steps.waiting import StepFuture
 from dataplane.proxy.usage import usage
@@ -118,7 +118,8 @@ class Serving:
         self._first_state_serves = host.first_state_serves
         self._recorder = recorder = Recorder(metrics, host.clock)
         buckets, loads = Buckets.of(common), Loads.of(common, hello.index)
-        self._connector = Connector(loop, writes, recorder, OwnPages(settings.own_pages))
+        own = OwnPages(settings.own_pages)
+        self._connector = Connector(loop, writes, recorder, own)
         self._look_ups = LookUps(loop)
         self._resolver = Resolver(loop, Endpoint, self._look_ups.look_up)
         self._context = Context(
@@ -146,6 +147,8 @@ class Serving:
             shares_sessions=settings.shares_sessions,
             sockets=settings.sockets,
             kinds=registry.KINDS,
+            look_up=self._look_ups.look_up,
+            forwarding=Forwarding(settings.forward_allow, settings.api_server, own),
             descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
         )
         self._acceptor = Acceptor(self._context, loop)
@@ -154,6 +157,7 @@ class Serving:
         env = _env(self._context, buckets, loop)
         self._applier = Applier(rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS)
         self._applier.remains.wake = self._tidy_soon
+        self._context.holds = self._applier.holds
         self._started = start
         self._metrics_export: MetricsExport | None = None
         self._records: deque[Record] = deque()

@@ -122,6 +122,10 @@ class Settings:
     """Where the proxy runs, as hints of EndpointSlices name it; empty: nobody has said, and no hint counts."""
     warnings: tuple[str, ...] = ()
     """What the operator should know, logged once."""
+    forward_allow: tuple[str, ...] = ()
+    """Networks that dynamic forward proxies may reach whatever they are."""
+    api_server: tuple[str, ...] = ()
+    """Addresses of the API server of the cluster that the proxy is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,7 @@ class Defaults:
     session_key: str | None = field(default=None, repr=False)
     log_level: str | None = None
     log_format: str | None = None
+    forward_allow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,9 @@ class WorkerSettings:
     """Folder of the Unix sockets by which workers ask each other, made when it is needed; "": there is none."""
     own_pages: tuple[tuple[str, int], ...] = ()
     """Hosts and ports of admin pages, or a path and 0: no worker connects to them."""
+    forward_allow: tuple[str, ...] = ()
+    api_server: tuple[str, ...] = ()
+    """As `Settings` has them."""
 
     def to_link(self) -> dict[str, Any]:
         """For `link.messages.Hello`."""
@@ -168,4 +176,6 @@ class WorkerSettings:
         """The inverse of `to_link`. Raises TypeError, KeyError or ValueError for anything else."""
         key = SessionKey(bytes.fromhex(values["session_key"]))
         pages = tuple((str(host), int(port)) for host, port in values["own_pages"])
-        return cls(**{**values, "session_key": key, "drain": Drain(**values["drain"]), "own_pages": pages})
+        texts = {name: tuple(map(str, values[name])) for name in ("forward_allow", "api_server")}
+        drain = Drain(**values["drain"])
+        return cls(**{**values, **texts, "session_key": key, "drain": drain, "own_pages": pages})

@@ -218,4 +218,6 @@ def _for_workers(settings: Settings, levels: LogLevels, stdio: Path | None) -> W
         zone=settings.zone,
         shares_sessions=settings.session_key.is_given,
         sockets="" if stdio is None else str(stdio.parent),
+        forward_allow=settings.forward_allow,
+        api_server=settings.api_server,
     )

@@ -77,6 +77,7 @@ def _defaults(config: Config) -> Defaults:
         session_key=config.session.key,
         log_level=config.logging.level,
         log_format=config.logging.format,
+        forward_allow=() if config.dynamic_forward_proxy is None else config.dynamic_forward_proxy.allow,
     )
 
 

@@ -10,6 +10,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from dataplane.backends.dynamic.backend import Dynamic
 from dataplane.backends.llm.backend import Llm
 from dataplane.backends.mcp.backend import Mcp
 from dataplane.chain.filter import Refused as NotBuilt
@@ -139,7 +140,7 @@ class Refused:
         holder.lease_failed("refused", f"{plan.key}: {plan.refused}")
 
 
-_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Llm(), Agent(), Aws())
+_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Llm(), Agent(), Aws(), Dynamic())
 
 KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _KINDS}
 """By field of the wire's Backend message."""

@@ -83,6 +83,8 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         notify_socket=environment.get("NOTIFY_SOCKET", ""),
         zone=environment.get("GATEWRIGHT_ZONE", ""),
         warnings=warnings,
+        forward_allow=defaults.forward_allow,
+        api_server=_api_server(environment),
     )
 
 
@@ -174,6 +176,12 @@ def _drain(environment: Mapping[str, str]) -> Drain:
             f" ({maximum:g} s); make it at most that"
         )
     return Drain(minimum, maximum)
+
+
+def _api_server(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Of pods, which the kubelet tells it (Kubernetes, Service environment variables)."""
+    host = environment.get("KUBERNETES_SERVICE_HOST", "")
+    return (host,) if words.is_ip(host) else ()
 
 
 def _cores() -> int:

@@ -46,6 +46,16 @@ def local(text: str) -> Address | str:
     return address
 
 
+def is_ip(text: str) -> bool:
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def gateway(text: str) -> str:
     namespace, slash, name = text.partition("/")
     if not slash or not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):

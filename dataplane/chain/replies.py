@@ -71,6 +71,7 @@ REPLIES = _table(
     ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef
     ("InvalidBackend", 500, "backend does not exist", False),  # Gateway API: share of an invalid backendRef
     ("BackendRefused", 500, "backend cannot be used", False),  # Gateway API: BackendTLSPolicy that cannot be honoured
+    ("DestinationRefused", 403, "destination is not allowed", False),  # decisions: dynamic forward proxy
     ("BackendAuthenticationFailed", 500, "backend authentication failed", False),  # decisions: no credentials
     ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource
     ("NoEndpoints", 503, "no healthy backends", False),  # Gateway API: Service without ready endpoints

@@ -25,6 +25,8 @@ from dataplane.telemetry.shortages import Shortages
 from dataplane.tls.handshakes import Handshakes
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.dial.proxies import Proxies
+from dataplane.upstream.look_ups import LookUp, nobody_asks
+from dataplane.upstream.own_pages import OwnPages
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -48,6 +50,18 @@ log = logging.getLogger("dataplane.proxy")
 
 
 _UNBOUNDED = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """Of the process: what requests that name their destination may reach, and what not."""
+
+    allow: tuple[str, ...] = ()
+    """Networks that are allowed whatever they are."""
+    api_server: tuple[str, ...] = ()
+    """Addresses of the cluster's API server."""
+    own: OwnPages = field(default_factory=OwnPages)
+    """The proxy's pages, which are allowed by nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +210,12 @@ class Context:
     """Of backends, by name."""
     _of_kinds: dict[str, Services] = field(default_factory=dict)
     """Services of kinds that were asked for."""
+    look_up: LookUp = nobody_asks
+    """Of host names, for kinds of backends that keep addresses themselves."""
+    holds: Callable[[str, int], bool] = lambda address, port: False
+    """Whether an address and port are an endpoint of a backend that is configured."""
+    forwarding: Forwarding = Forwarding()
+    """Where requests that name their destination may lead."""
     mirrors: InFlight = field(default_factory=InFlight)
     _has_dropped: bool = False
     room: Room = field(init=False)
@@ -318,6 +338,7 @@ class Context:
         self.observers = (self.recorder.ended, self.access_log.record)
         self.more_observers = (self.recorder.ended, *own, self._observe_spans, self.access_log.record)
         self.access_log.exports = _LogExports(self)
+        self.leases.services = self.of_kind
         self.leases.through(Proxies(lambda: self.current.table, self.leases, self.recorder.upstream_closed))
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.exchange import StreamHook
     from dataplane.http.messages import ResponseHead
+    from dataplane.table.plans import BackendPlan
 
 
 class CarriedExchange(ActiveExchange):
@@ -107,6 +108,9 @@ class CarriedExchange(ActiveExchange):
 
     def lease_again(self, up: Upstream) -> None:
         attempts.send_again(self, up)
+
+    def leads_to(self, plan: BackendPlan) -> None:
+        attempts.toward(self, plan)
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         attempts.no_carrier(self, cause, detail)

@@ -7,6 +7,7 @@ it back after the swap that drops it. `Env.carryover` is this object.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -16,6 +17,14 @@ StateT = TypeVar("StateT")
 
 Identity = tuple[str, int, str]
 """Address, port, path of a Unix socket."""
+
+
+def _usual(address: str) -> str:
+    """An IPv6 address as all spell it (RFC 5952)."""
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        return address
 
 
 class Carryover:
@@ -34,12 +43,17 @@ class Carryover:
 
     def take(self, address: str, port: int, unix_path: str = "") -> Endpoint:
         """The endpoint of an address: the known one, or a new one. Each taking is given back once."""
+        address = _usual(address) if ":" in address else address
         identity = (address, port, unix_path)
         endpoint = self._endpoints.get(identity)
         if endpoint is None:
             endpoint = self._endpoints[identity] = Endpoint(address, port, unix_path)
         self._taken[endpoint] = self._taken.get(endpoint, 0) + 1
         return endpoint
+
+    def holds(self, address: str, port: int) -> bool:
+        """Whether a backend has this endpoint. `address`: in its usual spelling."""
+        return (address, port, "") in self._endpoints
 
     def give_back(self, endpoint: Endpoint) -> Iterator[None]:
         """One reference less; after the last one its idle connections are closed, one to a step."""

@@ -286,6 +286,7 @@ def backend_plan(
         fallback,
         CloudPlace(message.cloud.service, message.cloud.region, message.cloud.audience),
         tuple(kind.finishers(inner)),
+        kind.by_request,
     )
     address = kind.address(inner)
     named = address.host.lower().encode() if address is not None and address.host and not found else b""

@@ -47,6 +47,8 @@ class Kept:
         self.zone = zone
         self.load = load
         self.carryover = Carryover()
+        self.holds = self.carryover.holds
+        """Whether an address and port are an endpoint of a backend, or were a moment ago."""
         self.store = Store()
         self.outcome = Outcome()
         """Of the last state that was applied."""

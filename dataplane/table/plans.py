@@ -7,6 +7,7 @@ table that it pinned. Nothing here points upward, so a dropped table is freed wi
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -161,6 +162,8 @@ NO_LISTENER_POLICIES = ListenerPolicies()
 
 
 GRPC_ROUTE = "GRPCRoute"
+MOST_DESTINATIONS = 1024
+"""Destinations that requests have named, for which a backend remembers the plan."""
 MANY = 256
 """Rules of routes for which a backend remembers its plan: those that are gone are not told apart."""
 
@@ -228,6 +231,8 @@ class Destination(NamedTuple):
     """Whom credentials of clouds are for, where its host does not say it."""
     finishers: tuple[Finisher, ...] = ()
     """Of its kind; credentials go behind them."""
+    by_request: bool = False
+    """As `kinds.Kind` has it."""
 
     def port_of(self, is_tls: bool) -> int:
         return self.port or SCHEME_PORTS[b"https" if is_tls else b"http"]
@@ -289,6 +294,12 @@ class BackendPlan:
     _under: dict[tuple[Settings, int], BackendPlan] | None = None
     _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
     _topped: dict[tuple[Settings, Rules | None], BackendPlan] | None = None
+    _toward: OrderedDict[tuple[str, int], BackendPlan] | None = None
+
+    @property
+    def by_request(self) -> bool:
+        """Each request or connection names its destination."""
+        return self.where.by_request
 
     @property
     def type(self) -> str:
@@ -323,7 +334,7 @@ class BackendPlan:
         made = self._under.get((settings, version))
         if made is None:
             made = self._under[settings, version] = planned(
-                replace(self, guard=None, _under=None, _guarded=None, _topped=None), settings, version
+                replace(self, guard=None, _under=None, _guarded=None, _topped=None, _toward=None), settings, version
             )
         return made
 
@@ -336,7 +347,7 @@ class BackendPlan:
         if made is None:
             both = rules if rules is None or self.rules is None else rules.over(self.rules)
             top = replace(self, own=settings.over(self.own), rules=both or self.rules, guard=None)
-            top._under = top._guarded = top._topped = None
+            top._under = top._guarded = top._topped = top._toward = None
             made = self._topped[settings, rules] = planned(top)
         return made
 
@@ -352,9 +363,29 @@ class BackendPlan:
         both = rules if self.rules is None else self.rules.over(rules)
         made = self
         if both != self.rules:
-            made = replace(self, kind=GUARDED, rules=both, guard=None, _under=None, _guarded=None, _topped=None)
+            kind = self.kind if self.by_request else GUARDED
+            made = replace(
+                self, kind=kind, rules=both, guard=None, _under=None, _guarded=None, _topped=None, _toward=None
+            )
             made.transport = limited(made.transport, _quota(made))
         self._guarded[id(rules)] = rules, made  # kept: its id is nobody else's meanwhile
+        return made
+
+    def toward(self, host: str, port: int, endpoints: tuple[Endpoint, ...]) -> BackendPlan:
+        """Of a backend whose destination each request names: the plan of one, which has these endpoints and no name to
+        look up. Made once while they are the same; those that were used longest ago are given back."""
+        if self._toward is None:
+            self._toward = OrderedDict()
+        made = self._toward.get((host, port))
+        if made is None or made.endpoints != endpoints:
+            where = self.where._replace(kind=FORWARDED, name=host, port=port, by_request=False)
+            made = replace(self, endpoints=endpoints, where=where, guard=None)
+            made._under = made._guarded = made._topped = made._toward = None
+            made = self._toward[host, port] = planned(made, version=self.version)
+            made.steps = self.steps
+            if len(self._toward) > MOST_DESTINATIONS:
+                self._toward.popitem(last=False)
+        self._toward.move_to_end((host, port))
         return made
 
 
@@ -381,6 +412,8 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     if plan.of_kind is not None:  # other settings are for its parts
         plan.kind, plan.refused = REFUSED if where.refused else where.kind, where.refused
         return plan
+    if where.by_request:  # they are finished for each destination (`BackendPlan.toward`)
+        return _for_any(plan, all_settings, version)
     if all_settings.tls is None and where.speaks_tls is not None:
         all_settings = replace(all_settings, tls=where.speaks_tls)
     made = finished(all_settings, version or where.version, where.name)
@@ -398,6 +431,15 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
         plan.port = where.port_of(is_tls)
     elif where.other is not None:
         plan.endpoints = (where.other,) if is_tls else plan.endpoints
+    return plan
+
+
+def _for_any(plan: BackendPlan, settings: Settings, version: int) -> BackendPlan:
+    """What holds for all destinations of a plan that is for none yet."""
+    where, http = plan.where, settings.http
+    plan.kind, plan.refused = REFUSED if where.refused else where.kind, where.refused
+    plan.own, plan.version = settings, version or where.version
+    plan.request_timeout = None if http is None else http.request_timeout
     return plan
 
 

@@ -79,8 +79,8 @@ class Lease(Consumer, Protocol):
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
         """There is no carrier. `cause`: "dns" (the name has no address), "endpoints" (there are none), "refused"
-        (nothing may be sent to this backend), "limit" (no more at this time), "connect", "tunnel" (the
-        proxy on the way opened none).
+        (nothing may be sent to this backend), "forbidden" (nothing to the destination that the request names), "limit"
+        (no more at this time), "connect", "tunnel" (the proxy on the way opened none).
         `others`: there are endpoints that were not tried."""
 
 

@@ -75,6 +75,9 @@ class Kind(Protocol):
     between two of them."""
     keeps_name: bool
     """Requests keep their host where no `hostRewrite` says otherwise, unless the backend is a host name."""
+    by_request: bool
+    """Each request or connection names its destination: plans are finished for each (`plans.BackendPlan.toward`). Its
+    services are `upstream/destinations.Destinations`."""
 
     def check(self, message: Any) -> None:
         """Raises `Refused` for what cannot work."""
@@ -129,6 +132,7 @@ class Row(ABC):
     protocol = "http"
     modules: tuple[str, ...] = ()
     keeps_name = True
+    by_request = False
 
     def check(self, message: Any) -> None:  # noqa: B027  most have nothing to check
         """Nothing can be wrong with it."""

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
     from dataplane.exchange import Exchange
     from dataplane.http.messages import Peer, ResponseHead
-    from dataplane.upstream.endpoint import Endpoint, Pool
+    from dataplane.upstream.destinations import Destinations, Named
+    from dataplane.upstream.endpoint import Endpoint as Endpoint  # noqa: PLC0414 (as `Lease`)
     from dataplane.upstream.endpoint import Lease as Lease  # noqa: PLC0414 (given on: kinds of backends know no endpoint)
+    from dataplane.upstream.endpoint import Pool
     from dataplane.upstream.guards import Guard, Guards, Rules
     from dataplane.upstream.health import Refused
     from dataplane.upstream.opening import Dials, Proxies
@@ -66,6 +68,10 @@ class BackendPlan(Protocol):
     """Who carries out `rules`; None: there are none, or no request has come yet."""
 
     @property
+    def by_request(self) -> bool:
+        """Each request or connection names its destination: this plan is for none yet."""
+
+    @property
     def steps(self) -> Chain | None:
         """Steps of the backend, before the finishers; None: there are none."""
 
@@ -100,7 +106,7 @@ class Leases:
     """One per worker. `backends`: rows of `backends/registry` by name. `random` draws uniformly from [0, 1).
     `count_stale()`: a request is sent again. `guards` makes what carries out policies for the sake of a backend."""
 
-    __slots__ = ("backends", "connector", "count_stale", "guards", "proxies", "random", "resolver")
+    __slots__ = ("backends", "connector", "count_stale", "guards", "proxies", "random", "resolver", "services")
 
     def __init__(
         self,
@@ -120,6 +126,8 @@ class Leases:
         self.count_stale = count_stale
         self.proxies: Proxies | None = None
         """Of tunnels; None until they are put together (`through`)."""
+        self.services: Callable[[str], Destinations] = _no_services
+        """What the worker keeps for a kind whose requests name their destination."""
 
     def through(self, proxies: Proxies) -> None:
         """Tunnels lead through these."""
@@ -170,6 +178,11 @@ class Leases:
         if self.proxies is not None and plan.transport is not None and plan.transport.tunnel is not None:
             return self.proxies.named(plan.host, plan.port)
         return self.resolver.endpoints(plan.host, plan.port, ready)
+
+    def toward(self, plan: BackendPlan, named: Named, ready: Callable[[], None]) -> BackendPlan | None:
+        """As `destinations.Destinations`, of a plan that is for none yet."""
+        found: BackendPlan | None = self.services(plan.kind).toward(plan, named, ready)
+        return found
 
     def resolved(self, holder: Lease, plan: BackendPlan, kind: Backend) -> Sequence[Endpoint]:
         """What the name of `plan` resolves to. (): the holder was told that it does not, or `kind` begins again when
@@ -264,6 +277,10 @@ class Leases:
         else:
             connect(self.connector, pool, holder, ())
         return True
+
+
+def _no_services(kind: str) -> Destinations:
+    raise RuntimeError(f"nobody serves {kind} here")
 
 
 def pool_of(connector: Dials, endpoint: Endpoint, transport: Transport, client: Peer | None) -> Pool:

@@ -41,6 +41,11 @@ LookUp = Callable[[str, int], Awaitable[Found]]
 """Resolves a host name and port. Raises OSError or ValueError."""
 
 
+async def nobody_asks(host: str, port: int) -> Found:
+    """As `LookUp`, where there is no network."""
+    raise OSError(f"{host}: nobody looks names up here")
+
+
 HOSTS: Final = "/etc/hosts"
 MAX_HOSTS: Final = 4 * 1024 * 1024
 """Bytes of that file: lists that block advertisers have some hundred thousand names."""
@@ -87,7 +92,9 @@ class LookUps:
 
     async def look_up(self, host: str, port: int) -> Found:
         """As `LookUp`."""
-        found = None if host in self._hosts else await self._ask_dns(host, port)
+        if host in self._hosts:  # which are written without the dot of the root
+            return await of_system(self._loop, host.removesuffix("."), port)
+        found = await self._ask_dns(host, port)
         return found if found is not None else await of_system(self._loop, host, port)
 
     async def _ask_dns(self, host: str, port: int) -> Found | None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dataplane.upstream import balance
+from dataplane.upstream.destinations import NOTHING, Named, NoDestination
 from dataplane.upstream.opening import cause_of
 from dataplane.upstream.raw_end import RawEnd
 from dataplane.upstream.settings import OURSELVES, Client
@@ -29,7 +30,18 @@ MAX_CONNECTS: Final = 3
 class RawLease:
     """The way of one connection to an endpoint of a backend. One call of `begin`, then `release` at the end."""
 
-    __slots__ = ("_client", "_closed", "_holder", "_leases", "_pending", "_plan", "_refuses", "is_over", "tried")
+    __slots__ = (
+        "_client",
+        "_closed",
+        "_holder",
+        "_leases",
+        "_named",
+        "_pending",
+        "_plan",
+        "_refuses",
+        "is_over",
+        "tried",
+    )
 
     def __init__(
         self,
@@ -38,10 +50,12 @@ class RawLease:
         closed: Callable[[], None],
         peer: Peer | None = None,
         refuses: Callable[[Endpoint], str] | None = None,
+        named: Named = NOTHING,
     ) -> None:
         """`closed()`: an opened connection is gone. `peer`: the client that it is for; None: for none. `refuses`: why
-        nothing may be sent to an endpoint, or ""."""
-        self._refuses = refuses
+        nothing may be sent to an endpoint, or "". `named`: the destination that it names, for backends that ask for
+        one."""
+        self._refuses, self._named = refuses, named
         self._holder, self._leases, self._closed = holder, leases, closed
         self._client = OURSELVES if peer is None else Client(peer.address, peer.port, peer.local)
         self._plan: BackendPlan | None = None
@@ -55,6 +69,26 @@ class RawLease:
         self._plan = plan
         if plan.refused_as_bytes:
             self._holder.raw_failed("refused", f"{plan.key}: {plan.refused_as_bytes}")
+        elif plan.by_request:
+            self._find()
+        else:
+            self._resolve()
+
+    def _find(self) -> None:
+        """The plan of the destination that it names; also called when that was looked up."""
+        plan = self._plan
+        if plan is None or self.is_over:
+            return
+        try:
+            found = self._leases.toward(plan, self._named, self._find)
+        except NoDestination as error:
+            self._holder.raw_failed(error.cause, f"{plan.key}: {error}")
+            return
+        if found is None:
+            return
+        self._plan = found
+        if found.refused_as_bytes:
+            self._holder.raw_failed("refused", f"{found.key}: {found.refused_as_bytes}")
         else:
             self._resolve()
 

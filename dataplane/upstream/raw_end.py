@@ -17,7 +17,8 @@ class Holder(Protocol):
         """The connection is open."""
 
     def raw_failed(self, cause: str, detail: str) -> None:
-        """There is none: "refused", "dns", "endpoints", "limit", "connect" or "tunnel", as in `endpoint.Lease`."""
+        """There is none: "refused", "forbidden", "dns", "endpoints", "limit", "connect" or "tunnel", as in
+        `endpoint.Lease`."""
 
     def raw_received(self, data: bytes) -> None: ...
 

@@ -95,6 +95,18 @@ class Resolver:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
+def renewed(
+    known: Iterable[Endpoint], addresses: Iterable[str], port: int, make: Callable[[str, int], Endpoint] = Endpoint
+) -> tuple[Endpoint, ...]:
+    """The endpoints of a newer answer: those that there are keep their connections, others keep none."""
+    there = {endpoint.address: endpoint for endpoint in known}
+    wanted = dict.fromkeys(addresses)
+    for address, endpoint in there.items():
+        if address not in wanted:
+            endpoint.close_idle()
+    return tuple(there.get(address) or make(address, port) for address in wanted)
+
+
 class _Name:
     """What is known of one name."""
 
@@ -107,12 +119,7 @@ class _Name:
 
     def resolved(self, addresses: Iterable[str], port: int, make: Callable[[str, int], Endpoint]) -> None:
         self.is_lost = False
-        addresses = dict.fromkeys(addresses)
-        known = {endpoint.address: endpoint for endpoint in self.endpoints or ()}
-        gone = [endpoint for address, endpoint in known.items() if address not in addresses]
-        self.endpoints = tuple(known.get(address) or make(address, port) for address in addresses)
-        for endpoint in gone:
-            endpoint.close_idle()
+        self.endpoints = renewed(self.endpoints or (), addresses, port, make)
         self._wake()
 
     def failed(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
+from dataplane.upstream.destinations import NOTHING, Named
 from dataplane.upstream.raw import RawLease
 from dataplane.upstream.raw_end import RawEnd
 
@@ -45,11 +46,13 @@ class EndpointTunnel:
         closed: Callable[[], None],
         wake_at: Callable[[float, Sleeper], None],
         peer: Peer,
+        named: Named = NOTHING,
     ) -> None:
-        """`closed()`: an opened connection is gone. `wake_at(seconds from now, who)`. `peer`: the client."""
+        """`closed()`: an opened connection is gone. `wake_at(seconds from now, who)`. `peer`: the client;
+        `named`: the host and port that it asks for."""
         self._consumer: Consumer | None = consumer
         self._opener: Opener | None = opener
-        self._lease = RawLease(self, leases, closed, peer)
+        self._lease = RawLease(self, leases, closed, peer, named=named)
         self._wake_at = wake_at
         self._end: RawEnd | None = None
         self._left: RawEnd | None = None

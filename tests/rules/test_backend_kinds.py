@@ -176,7 +176,7 @@ OWN: Final = {
     "controlplane/translate/found_services.py": "how a port of a Service says that it is a server, and what it speaks",
 }
 """Files that name kinds, and why."""
-OF_A_KIND: Final = re.compile(r"(^|/)(static|mcp|ai|a2a|aws|llm)(_[a-z]+)*(/|\.py$)")
+OF_A_KIND: Final = re.compile(r"(^|/)(static|mcp|ai|a2a|aws|llm|dynamic)(_[a-z]+)*(/|\.py$)")
 """Files of one kind, as their path says: its models, its policy, its lowering."""
 ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
     "controlplane/app.py": (["mcp"], "a setting of the controller, `mcp.selectorsNeedGrants`"),

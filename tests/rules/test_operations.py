@@ -22,6 +22,7 @@ from dataplane.http.heads import Head
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.log_field import NO_ATTRIBUTE
 from dataplane.telemetry.log_fields import FIELDS, NAMES
+from dataplane.telemetry.log_rows.dynamic import DESTINATION
 from dataplane.telemetry.metric import BUCKETS
 from dataplane.telemetry.metric_table import METRICS, PREFIX
 from dataplane.tracing.context import SpanContext
@@ -133,6 +134,7 @@ def everything() -> Exchange:
     item = {"target": "t", "name": "n"}
     of_mcp = {"methodName": "tools/call", "sessionId": "5e", "tool": item, "prompt": item, "resource": item}
     exchange.leave("mcp", of_mcp)
+    exchange.leave(DESTINATION, "a.test:80")
     names = ["operation", "provider", "requestModel", "responseModel", "dropped", "candidates"]
     counts = ["inputTokens", "outputTokens", "cachedInputTokens", "cacheCreationInputTokens", "reasoningTokens"]
     others = {"timeToFirstToken": 1_000_000, "timePerOutputToken": 1_000_000, "usageEstimated": True, "dropped": "n"}

@@ -57,6 +57,11 @@ HOMES: Final = {
         ),
         7,
     ),
+    "dynamic": Home(
+        re.compile("dynamic_forward|backends.dynamic", re.IGNORECASE),
+        ("dataplane/backends/dynamic/*", "dataplane/telemetry/*_rows/dynamic.py"),
+        3,
+    ),
     "a2a": Home(
         re.compile("a2a", re.IGNORECASE),
         (

@@ -33,9 +33,9 @@ WAITING = {
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
     "GatewayPolicy": 5,
     "BackendTLSPolicy": 0,
-    "GatewayBackend": 13,
+    "GatewayBackend": 12,
     "GatewayParameters": 6,
-    STANDALONE: 9,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 5,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED = {
     "InferencePool": 2,
@@ -202,7 +202,7 @@ GATEWAY = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"}
     [
         ("GatewayBackend", {"static": {"host": "a", "port": 1}}, "valid", []),
         ("GatewayBackend", {"a2a": {"host": "a", "port": 1}}, "valid", []),
-        ("GatewayBackend", {"dynamicForwardProxy": {}}, "unsupported", ["spec.dynamicForwardProxy"]),
+        ("GatewayBackend", {"dynamicForwardProxy": {}}, "valid", []),
         ("GatewayPolicy", {"targetRefs": [TARGET]}, "valid", []),
         ("GatewayPolicy", {"targetRefs": [TARGET], "traffic": {"buffer": {}}}, "valid", []),
         (

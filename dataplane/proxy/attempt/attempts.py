@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dataplane.http.messages import ResponseHead
     from dataplane.proxy.active import ActiveExchange
     from dataplane.proxy.context import Context
+    from dataplane.table.plans import BackendPlan
 
     Next = Callable[[ActiveExchange, Context], None]
 
@@ -148,6 +149,20 @@ def _lease(x: ActiveExchange, context: Context) -> None:
     context.leases.begin(x, x.backend_plan)
 
 
+def toward(x: ActiveExchange, plan: BackendPlan) -> None:
+    """The backend of this try was for no destination yet, and has found it: its finishers and its lease are those of
+    that plan."""
+    x.backend_plan = plan
+    if plan.finishers is not None:
+        outgoing.finish(x, x.context, _toward)
+    else:
+        _toward(x, x.context)
+
+
+def _toward(x: ActiveExchange, context: Context) -> None:
+    context.leases.begin(x, x.backend_plan)
+
+
 def send(x: ActiveExchange, up: Upstream) -> None:
     """As `upstream.endpoint.Lease.lease_ready`: send the head, and what there is of the body, in one go."""
     plan = x.backend_plan
@@ -206,6 +221,8 @@ def no_carrier(x: ActiveExchange, cause: str, detail: str) -> None:
         x.reply(made("NoEndpoints"))
     elif cause == "refused":
         x.reply(made("BackendRefused", detail))
+    elif cause == "forbidden":
+        x.reply(made("DestinationRefused", detail))
     elif cause == "limit":
         x.reply(made("BackendBusy", detail, b"retry-after: 1\r\n"))
     elif cause == "dns":

@@ -23,6 +23,7 @@ from dataplane.proxy.response import delayed_responses, tunnel
 from dataplane.proxy.response.tunnel import ESTABLISHED
 from dataplane.proxy.steps.response_steps import UPSTREAM
 from dataplane.table.binds import choose
+from dataplane.upstream.destinations import Named
 from dataplane.upstream.tunnels import EndpointTunnel
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ ALLOWED: Final = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
 
 _FAILURES: Final = {
     "refused": ("BackendRefused", b""),
+    "forbidden": ("DestinationRefused", b""),
     "limit": ("BackendBusy", b"retry-after: 1\r\n"),
     "dns": ("DnsFailed", b""),
     "endpoints": ("NoEndpoints", b""),
@@ -111,8 +113,15 @@ def _connect(x: ActiveExchange, context: Context) -> None:
         context.recorder.upstream_closed,
         lambda seconds, who: context.deadlines.wake_at(context.clock() + seconds, who),
         x.client,
+        _named(x),
     )
     up.open(backend)
+
+
+def _named(x: ActiveExchange) -> Named:
+    """What it asks for, or what a step has made of that; a step may have left out the port, which has no default."""
+    found = uri.split_authority(x.authority)
+    return Named(b"", 0) if found is None else Named(*found)
 
 
 class _Opening:

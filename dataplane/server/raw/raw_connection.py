@@ -18,6 +18,7 @@ from dataplane.server.peers import peer_of
 from dataplane.server.raw import loops
 from dataplane.server.raw.routing import FAILURES, Goal, goal
 from dataplane.telemetry.connections import ConnectionRecord
+from dataplane.upstream.destinations import Named
 from dataplane.upstream.raw import RawLease
 from dataplane.upstream.raw_end import RawEnd
 
@@ -137,7 +138,9 @@ class RawConnection:
         context = self.context
         way = loops.Way(loops.TCP, self.bind, server_name)
         refuses = partial(loops.refusal, way, context)
-        self._lease = RawLease(self, context.leases, context.recorder.upstream_closed, self.peer, refuses)
+        bind = context.bind_of(self.bind)
+        named = Named(server_name, 0 if bind is None else bind.port)
+        self._lease = RawLease(self, context.leases, context.recorder.upstream_closed, self.peer, refuses, named)
         self._lease.begin(found.backend)
 
     def connection_lost(self, error: Exception | None) -> None:

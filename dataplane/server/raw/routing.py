@@ -51,6 +51,7 @@ def goal(table: Table, listener: ListenerPlan, server_name: bytes, random: Calla
 
 FAILURES: Final = {
     "refused": "BackendRefused",
+    "forbidden": "DestinationRefused",
     "dns": "DnsFailed",
     "endpoints": "NoEndpoints",
     "limit": "BackendBusy",

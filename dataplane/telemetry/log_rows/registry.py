@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dataplane.telemetry.log_rows import a2a, llm, mcp, tracing
+from dataplane.telemetry.log_rows import a2a, dynamic, llm, mcp, tracing
 
-GROUPS: Final = (tracing.GROUP, a2a.GROUP, mcp.GROUP, llm.GROUP)
+GROUPS: Final = (tracing.GROUP, a2a.GROUP, mcp.GROUP, llm.GROUP, dynamic.GROUP)
 ANSWERS: Final = tuple(name for group in GROUPS for name in group.answers)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from dataplane.telemetry.metric_rows import a2a, llm, mcp, rate_limit
+from dataplane.telemetry.metric_rows import a2a, dynamic, llm, mcp, rate_limit
 
-ROWS: Final = (*a2a.ROWS, *mcp.ROWS, *llm.ROWS, *rate_limit.ROWS)
+ROWS: Final = (*a2a.ROWS, *mcp.ROWS, *llm.ROWS, *rate_limit.ROWS, *dynamic.ROWS)

@@ -80,7 +80,7 @@ class Proxies:
         plan = self._table().backends.get(tunnel.backend)
         if plan is None:
             raise TunnelFailed(f"the tunnel's proxy {tunnel.backend} does not exist", "no such proxy")
-        if plan.of_kind is not None:
+        if plan.of_kind is not None or plan.by_request:
             raise TunnelFailed(f"the tunnel's proxy {tunnel.backend} is no host", "no such proxy")
         if plan.transport is not None and plan.transport.tunnel is not None:
             raise TunnelFailed(f"the tunnel's proxy {tunnel.backend} is behind a tunnel itself", "proxy behind a proxy")

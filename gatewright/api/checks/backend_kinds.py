@@ -91,7 +91,13 @@ _ROWS: Final = (
     ),
     BackendKind("a2a", "an A2A agent", _OF_POLICIES, "a2a.md", app_protocols=(f"{GROUP}/a2a",)),
     BackendKind("aws", "a service of AWS", _OF_POLICIES, "agentcore.md"),
-    BackendKind("dynamic_forward_proxy", "the destination that each request names", _OF_POLICIES, ""),
+    BackendKind(
+        "dynamic_forward_proxy",
+        "the destination that each request names",
+        _OF_POLICIES,
+        "forward-proxy.md",
+        routes=("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute"),
+    ),
 )
 
 KINDS: Final[Mapping[str, BackendKind]] = {row.name: row for row in _ROWS}

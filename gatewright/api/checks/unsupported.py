@@ -39,6 +39,8 @@ def _kinds(above: str, field: Callable[[BackendKind], str]) -> Iterator[str]:
 def _stream_backend_in_the_file(above: str, carried: str) -> Iterator[str]:
     """Of routes of connections or datagrams."""
     yield from (f"{above}.{name}" for name in ("host", "backend", "weight"))
+    if carried == TCP:
+        yield f"{above}.dynamicForwardProxy"
     yield from (f"{above}.policies.{to_camel(row.file_attribute)}" for row in of(BACKEND) if carried in row.carries)
 
 
@@ -78,7 +80,6 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
     ),
     STANDALONE: (
         "config",
-        "-config.dynamicForwardProxy",  # agent backends
         "backends[].name",
         *_kinds("backends[]", lambda kind: kind.file_field),
         "binds[].port",

@@ -8,7 +8,7 @@ all: it reads neither objects with mistakes nor references of settings that are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from gatewright.api.checks.parts import parts
@@ -57,6 +57,9 @@ BACKEND_KINDS: Final = ("Service", "GatewayBackend")
 MOST_CURES: Final = 20
 """Missing objects for which near names are looked up: each takes a look at all names of the folder."""
 
+STREAM_ROUTES: Final = ("TLSRoute", "TCPRoute")
+"""Whose connections meet no authorization of requests."""
+
 REACHES_ALL: Final = "can reach anything that the gateway can"
 
 
@@ -95,28 +98,42 @@ def open_forwards(objects: Mapping[ObjectKey, KubeObject]) -> Iterator[tuple[Obj
     forwards = [key for key, item in objects.items() if isinstance(item, GatewayBackend) and _forwards(item)]
     if not forwards:
         return
-    policies = [item for item in objects.values() if isinstance(item, GatewayPolicy) and _authorizes(item)]
-    guarded = {key for policy in policies for key, _ in reach.targets(policy, objects)}
-    routes = reach.leading(objects)
+    guarding = [item for item in objects.values() if isinstance(item, GatewayPolicy) and _authorizes(item)]
+    guarded = _covered(guarding, objects)
+    connections = _covered((each for each in guarding if _authorizes_connections(each)), objects)
+    requests, streams = reach.leading(objects), reach.leading_connections(objects)
     for backend in forwards:
-        leading = routes.get(backend, [])
-        bare = [route.key for route in leading if not guarded & {route.key, *reach.parents(route)}]
-        if bare or not (leading or guarded):
-            names = ", ".join(map(str, bare))
-            through = f" through {names}, which no authorization policy of these files guards" if bare else ""
-            cure = "guard it by a GatewayPolicy with traffic.authorization"
-            yield backend, Advice(("spec", "dynamicForwardProxy"), f"{REACHES_ALL}{through}; {cure}")
+        leading = [(each, guarded) for each in requests.get(backend, [])]
+        through = [*leading, *((each, connections) for each in streams.get(backend, []))]
+        bare = [route.key for route, by in through if not by & {route.key, *reach.parents(route)}]
+        if bare or not (through or guarded):
+            yield backend, Advice(("spec", "dynamicForwardProxy"), _reached(bare))
+
+
+def _reached(bare: list[ObjectKey]) -> str:
+    """`bare`: the routes that nobody guards; []: there is no route."""
+    only_connections = bool(bare) and all(key.kind in STREAM_ROUTES for key in bare)
+    through = f" through {', '.join(map(str, bare))}, which no authorization policy of these files guards"
+    cure = "frontend.networkAuthorization" if only_connections else "traffic.authorization"
+    return f"{REACHES_ALL}{through if bare else ''}; guard it by a GatewayPolicy with {cure}"
 
 
 def _forwards(backend: GatewayBackend) -> bool:
     return backend.spec.dynamic_forward_proxy is not None
 
 
+def _covered(policies: Iterable[GatewayPolicy], objects: Mapping[ObjectKey, KubeObject]) -> set[ObjectKey]:
+    return {key for policy in policies for key, _ in reach.targets(policy, objects)}
+
+
 def _authorizes(policy: GatewayPolicy) -> bool:
-    traffic, frontend = policy.spec.traffic, policy.spec.frontend
-    return (traffic is not None and traffic.authorization is not None) or (
-        frontend is not None and frontend.network_authorization is not None
-    )
+    traffic = policy.spec.traffic
+    return (traffic is not None and traffic.authorization is not None) or _authorizes_connections(policy)
+
+
+def _authorizes_connections(policy: GatewayPolicy) -> bool:
+    frontend = policy.spec.frontend
+    return frontend is not None and frontend.network_authorization is not None
 
 
 def open_forwards_of_file(content: StandaloneFile) -> Iterator[Advice]:
@@ -135,3 +152,8 @@ def open_forwards_of_file(content: StandaloneFile) -> Iterator[Advice]:
             if backend.dynamic_forward_proxy is not None or backend.backend in named:
                 message = f"{REACHES_ALL}; guard this route by policies.authorization"
                 yield Advice((*place.path, "backends", index), message)
+    for stream in content.stream_routes():
+        for index, backend in enumerate(stream.route.backends):
+            if backend.dynamic_forward_proxy is not None or backend.backend in named:
+                message = f"{REACHES_ALL}; guard its connections by frontendPolicies.networkAuthorization"
+                yield Advice((*stream.path, "backends", index), message)

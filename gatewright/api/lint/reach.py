@@ -6,18 +6,22 @@ Called by the checks of lint that look between objects.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from gatewright.api.checks.parts import parts
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.routes.grpc_route import GRPCRoute
 from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.routes.stream_routes import TCPRoute, TLSRoute
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from gatewright.api.schema.references import BackendObjectReference, ParentReference
 
 Objects = Mapping[ObjectKey, KubeObject]
 Route = HTTPRoute | GRPCRoute
+AnyRoute = Route | TLSRoute | TCPRoute
+
+RouteT = TypeVar("RouteT", HTTPRoute | GRPCRoute, TLSRoute | TCPRoute)
 
 
 def named(reference: Any, namespace: str) -> ObjectKey | None:
@@ -53,26 +57,35 @@ def labelled(kind: str, namespace: str, labels: Mapping[str, str], objects: Obje
             yield key
 
 
-def backends(route: Route) -> set[ObjectKey]:
+def backends(route: AnyRoute) -> set[ObjectKey]:
     """What a route leads to."""
     return _keys(route, BackendObjectReference)
 
 
-def parents(route: Route) -> set[ObjectKey]:
+def parents(route: AnyRoute) -> set[ObjectKey]:
     """What a route is attached to."""
     return _keys(route, ParentReference)
 
 
-def _keys(route: Route, form: type[BackendObjectReference | ParentReference]) -> set[ObjectKey]:
+def _keys(route: AnyRoute, form: type[BackendObjectReference | ParentReference]) -> set[ObjectKey]:
     found = (named(part, route.key.namespace) for _, part in parts(route) if isinstance(part, form))
     return {key for key in found if key is not None}
 
 
 def leading(objects: Objects) -> Mapping[ObjectKey, list[Route]]:
-    """Every backend that routes lead to, with those routes."""
-    found: dict[ObjectKey, list[Route]] = {}
+    """Every backend that routes of requests lead to, with those routes."""
+    return _leading(objects, (HTTPRoute, GRPCRoute))
+
+
+def leading_connections(objects: Objects) -> Mapping[ObjectKey, list[TLSRoute | TCPRoute]]:
+    """The same of routes whose bytes pass as they are."""
+    return _leading(objects, (TLSRoute, TCPRoute))
+
+
+def _leading(objects: Objects, forms: tuple[type[RouteT], ...]) -> dict[ObjectKey, list[RouteT]]:
+    found: dict[ObjectKey, list[RouteT]] = {}
     for item in objects.values():
-        if isinstance(item, Route):
+        if isinstance(item, forms):
             for key in backends(item):
                 found.setdefault(key, []).append(item)
     return found

@@ -21,13 +21,14 @@ MCP_PROTOCOL_SSE: McpProtocol
 MCP_PROTOCOL_STDIO: McpProtocol
 
 class Backend(_message.Message):
-    __slots__ = ("service", "static", "mcp", "a2a", "ai", "aws", "policies", "refused", "fallback", "cloud")
+    __slots__ = ("service", "static", "mcp", "a2a", "ai", "aws", "dynamic_forward_proxy", "policies", "refused", "fallback", "cloud")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STATIC_FIELD_NUMBER: _ClassVar[int]
     MCP_FIELD_NUMBER: _ClassVar[int]
     A2A_FIELD_NUMBER: _ClassVar[int]
     AI_FIELD_NUMBER: _ClassVar[int]
     AWS_FIELD_NUMBER: _ClassVar[int]
+    DYNAMIC_FORWARD_PROXY_FIELD_NUMBER: _ClassVar[int]
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     FALLBACK_FIELD_NUMBER: _ClassVar[int]
@@ -38,11 +39,12 @@ class Backend(_message.Message):
     a2a: StaticBackend
     ai: _ai_pb2.AiBackend
     aws: AwsBackend
+    dynamic_forward_proxy: DynamicForwardProxyBackend
     policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     refused: str
     fallback: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     cloud: CloudPlace
-    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., ai: _Optional[_Union[_ai_pb2.AiBackend, _Mapping]] = ..., aws: _Optional[_Union[AwsBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ..., fallback: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., cloud: _Optional[_Union[CloudPlace, _Mapping]] = ...) -> None: ...
+    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., ai: _Optional[_Union[_ai_pb2.AiBackend, _Mapping]] = ..., aws: _Optional[_Union[AwsBackend, _Mapping]] = ..., dynamic_forward_proxy: _Optional[_Union[DynamicForwardProxyBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ..., fallback: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., cloud: _Optional[_Union[CloudPlace, _Mapping]] = ...) -> None: ...
 
 class CloudPlace(_message.Message):
     __slots__ = ("service", "region", "audience")
@@ -93,6 +95,10 @@ class StaticBackend(_message.Message):
     unix_path: str
     app_protocol: str
     def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., unix_path: _Optional[str] = ..., app_protocol: _Optional[str] = ...) -> None: ...
+
+class DynamicForwardProxyBackend(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class McpBackend(_message.Message):
     __slots__ = ("targets", "stateless", "fail_open", "max_answer")

@@ -305,14 +305,6 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
             ['gw.yaml:33: binds[1].listeners[0].routes[0].name: "echo" must be unique in the file'],
         ),
         (
-            "config:\n",
-            "config:\n  dynamicForwardProxy: {}\n",
-            [
-                "gw.yaml:2: config.dynamicForwardProxy: not supported yet: remove dynamicForwardProxy to have the rest"
-                " accepted"
-            ],
-        ),
-        (
             "requestRedirect: {scheme: https}",
             "requestRedirect: {scheme: https}\n            backends: [{backend: other}]",
             [

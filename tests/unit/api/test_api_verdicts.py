@@ -465,7 +465,7 @@ OTHERS: list[Row] = [
     ("ConfigMap", "data", {"a": 1}, "must be a string"),
     ("GatewayBackend", "spec", {}, "exactly one of static, mcp, ai, a2a, aws, dynamicForwardProxy must be set"),
     ("GatewayBackend", "spec.a2a", {}, "exactly one of static, mcp, ai, a2a, aws, dynamicForwardProxy must be set"),
-    ("GatewayBackend", "spec", {"dynamicForwardProxy": {}}, "not supported yet: "),
+    ("GatewayBackend", "spec", {"dynamicForwardProxy": {}}, None),
     ("GatewayBackend", "spec", {"cloudA": {"agentCore": {"agentRuntimeArn": RUNTIME}}}, None),
     ("GatewayBackend", "spec.policies", {}, None),
     ("GatewayBackend", "spec.policies", {"http": {"version": "HTTP2"}}, None),

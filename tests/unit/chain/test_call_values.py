@@ -129,6 +129,7 @@ STATUSES = {
     "InvalidBackend": 500,
     "BackendAuthenticationFailed": 500,
     "BackendRefused": 500,
+    "DestinationRefused": 403,
     "PolicyUnusable": 503,
     "NoEndpoints": 503,
     "DnsFailed": 503,

@@ -357,6 +357,10 @@ spec:
 """
 OF_CALLS = ROUTE.replace("HTTPRoute", "GRPCRoute")
 GUARD = f"{POLICY_HEAD}  traffic:\n    authorization: {{policy: {{matchExpressions: ['request.method == \"GET\"']}}}}\n"
+OF_TLS = ROUTE.replace("HTTPRoute", "TLSRoute").replace("  rules:", "  hostnames: [a.example]\n  rules:")
+CONNECTIONS = (
+    f"{POLICY_HEAD}  frontend:\n    networkAuthorization: {{policy: {{matchExpressions: ['source.port > 1']}}}}\n"
+)
 SELECTING = """\
 apiVersion: gatewright.dev/v1alpha1
 kind: GatewayPolicy
@@ -392,6 +396,14 @@ CURE = "guard it by a GatewayPolicy with traffic.authorization"
         ([ROUTE, GUARD.replace("kind: Gateway,", "kind: HTTPRoute,").replace("name: edge", "name: out")], []),
         ([ROUTE.replace("name: out}", "name: out, labels: {a: b, c: d}}"), SELECTING], []),
         ([GUARD], []),
+        ([OF_TLS, CONNECTIONS], []),
+        (
+            [OF_TLS, GUARD],
+            [
+                f"{REACHES} gateway can through TLSRoute default/out, which no authorization policy of these files"
+                " guards; guard it by a GatewayPolicy with frontend.networkAuthorization"
+            ],
+        ),
         (
             [ROUTE, SELECTING],
             [
@@ -441,6 +453,20 @@ def test_a_forward_proxy_of_the_file() -> None:
     rule = "policies: {authorization: {policy: {matchExpressions: ['source.port > 1']}}}"
     assert warnings(f"{FILE_FORWARD}            {rule}\n") == []
     assert warnings(FILE_FORWARD.replace("- routes:", f"- {rule}\n        routes:")) == []
+
+
+def test_a_forward_proxy_of_connections_of_the_file() -> None:
+    text = (
+        "binds: [{port: 443, listeners: [{protocol: TLS, tls: {mode: Passthrough},"
+        " tcpRoutes: [{name: out, backends: [{dynamicForwardProxy: {}}]}]}]}]\n"
+    )
+    (warning,) = warnings(text)
+    assert warning.endswith(
+        "tcpRoutes[0].backends[0]: warning: can reach anything that the gateway can; guard its connections by"
+        " frontendPolicies.networkAuthorization"
+    )
+    rule = "{networkAuthorization: {policy: {matchExpressions: ['source.port > 1']}}}"
+    assert warnings(f"{text}frontendPolicies: {rule}\n") == []
 
 
 @pytest.mark.parametrize("kind", ["HTTPRoute", "GRPCRoute"])

@@ -188,6 +188,7 @@ MOST_SERIES = {
     "xds_message_bytes_total": 8,
     "xds_request_bytes_total": 8,
     "config_loads_total": 4,
+    "forward_look_ups_total": 4,
 }
 """What a page of metrics may come to, with one series more of each for what has no room."""
 

@@ -51,6 +51,7 @@ class World:
             key="a",
             refused="",
             refused_as_bytes="",
+            by_request=False,
             host=b"",
             port=0,
             rules=None,

@@ -59,7 +59,7 @@ class World:
             guard=lambda plan, rules: SimpleNamespace(usable=lambda endpoints: endpoints[1:]),
         )
         self.transport = None if quota is None else Transport(PLAIN_TCP, None, "", quota)
-        fields = {"key": "backend/a", "refused": "", "host": b"", "port": 0, "rules": None, **plan}
+        fields = {"key": "backend/a", "refused": "", "host": b"", "port": 0, "rules": None, "by_request": False, **plan}
         fields["refused_as_bytes"] = fields["refused"]
         self.plan: Any = SimpleNamespace(endpoints=self.endpoints, transport=self.transport, **fields)
 

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from gatewright.api.lower.kinds.ai import Ai
 from gatewright.api.lower.kinds.aws import Aws
+from gatewright.api.lower.kinds.dynamic import Dynamic
 from gatewright.api.lower.kinds.kind import Kind
 from gatewright.api.lower.kinds.mcp import Mcp
 from gatewright.api.lower.kinds.static import Agent, Static
 
-_ROWS: Final[tuple[Kind, ...]] = (Static(), Mcp(), Ai(), Agent(), Aws())
+_ROWS: Final[tuple[Kind, ...]] = (Static(), Mcp(), Ai(), Agent(), Aws(), Dynamic())
 
 ROWS: Final[Mapping[str, Kind]] = {row.facts.name: row for row in _ROWS}
 """By name: a row of `checks/backend_kinds.KINDS` that works has one here."""

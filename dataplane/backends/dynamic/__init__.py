@@ -1,0 +1,1 @@
+"""The backend whose destination each request names (`dynamicForwardProxy`)."""
