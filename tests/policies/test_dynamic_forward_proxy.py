@@ -369,6 +369,25 @@ def test_networks_that_are_allowed_may_be_reached(allow: str, host: str, answer:
     assert written == answer or written == answer.replace("[::ffff:127.0.0.1]", "[::ffff:7f00:1]")
 
 
+@pytest.mark.parametrize(
+    ("host", "answer"),
+    [
+        ("public.example:81", "200 public.example:81"),
+        ("203.0.113.9", "200 203.0.113.9:80"),
+        ("127.0.0.1", "403"),
+        ("[::ffff:169.254.169.254]", "403"),
+        ("a.cluster.local", "403"),
+        ("localhost", "403"),
+        ("a.LocalHost.", "403"),
+        ("198.51.100.7:9000", "403"),
+    ],
+)
+def test_behind_a_tunnel_names_are_the_proxys_to_look_up(host: str, answer: str) -> None:
+    dns = Names()
+    proxy = proxy_with(dns, own="{tunnel: {host: '192.0.2.250:3128'}}")
+    assert (asked(proxy, host), dns.asked) == (answer, [])
+
+
 # --- answers that change
 
 

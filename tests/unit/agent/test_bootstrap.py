@@ -163,11 +163,21 @@ def test_the_zone_comes_from_the_environment() -> None:
     assert parse().zone == ""
 
 
+def test_where_requests_may_lead_comes_from_the_file_and_the_api_server_from_the_kubelet() -> None:
+    there = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+    settings = command_line.parse(["-f", "x"], there, Defaults(forward_allow=("10.0.0.0/8",)))
+    assert (settings.forward_allow, settings.api_server) == (("10.0.0.0/8",), ("10.96.0.1",))
+    assert (parse().forward_allow, parse().api_server) == ((), ())
+    assert command_line.parse(["-f", "x"], {"KUBERNETES_SERVICE_HOST": "a name"}, Defaults()).api_server == ()
+
+
 def test_a_worker_is_told_its_share() -> None:
     settings = parse()
     told = WorkerSettings(
         *("a/b", "i", 2, "json", "info", {"xds": "off"}, settings.drain, settings.session_key, "zone-a"),
         own_pages=(("127.0.0.1", 15000), ("/run/admin", 0)),
+        forward_allow=("10.0.0.0/8",),
+        api_server=("10.96.0.1",),
     )
     assert WorkerSettings.from_link(told.to_link()) == told
 
