@@ -21,6 +21,7 @@ from controlplane.translate.certificates import ENTRY, REVOCATIONS
 from controlplane.translate.found_services import PATH_ANNOTATION
 from gatewright.api.objects.endpoint_slice import EndpointConditions, EndpointHints, ForZone
 from gatewright.api.objects.kinds import KINDS
+from gatewright.api.objects.pod import READY
 from gatewright.api.schema.metadata import KubeObject
 
 Json = dict[str, Any]  # Any: JSON
@@ -116,6 +117,27 @@ class Secret(Struct, gc=False):
     data: dict[str, str] | None = None
 
 
+class PodMetadata(Metadata, gc=False):
+    """The same, and whether it is about to go."""
+
+    deletionTimestamp: str | None = None
+
+
+class Pod(Struct, gc=False):
+    """A Pod: where it is, and whether it is ready."""
+
+    class Condition(Struct, gc=False):
+        type: str
+        status: str
+
+    class Status(Struct, gc=False):
+        podIP: str | None = None
+        conditions: list[Pod.Condition] | None = None
+
+    metadata: PodMetadata
+    status: Status | None = None
+
+
 class Authorities(Struct, gc=False):
     """A ConfigMap: certificates of authorities."""
 
@@ -194,6 +216,15 @@ def _hints(zones: tuple[str, ...]) -> EndpointHints:
     return EndpointHints.model_validate({"forZones": tuple(ForZone(name=each) for each in zones)})
 
 
+def _pod(found: Pod) -> Json:
+    status, gone = found.status or Pod.Status(), found.metadata.deletionTimestamp
+    ready = [msgspec.structs.asdict(each) for each in status.conditions or () if each.type == READY]
+    return {
+        "metadata": {**_metadata(found.metadata), **_present({"deletionTimestamp": gone})},
+        "status": _present({"podIP": status.podIP, "conditions": ready}),
+    }
+
+
 def _secret(found: Secret) -> Json:
     return {"metadata": _metadata(found.metadata), "type": found.type, "data": found.data}
 
@@ -229,6 +260,7 @@ NEEDED: Final[dict[str, Needed[Any]]] = {  # Any: a form for each kind
     "CustomResourceDefinition": Needed("CustomResourceDefinition", Definition, _definition),
     "EndpointSlice": Needed("EndpointSlice", Slice, _slice),
     "Namespace": Needed("Namespace", Named, _named),
+    "Pod": Needed("Pod", Pod, _pod),
     "Secret": Needed("Secret", Secret, _secret),
     "Service": Needed("Service", Service, _service),
 }

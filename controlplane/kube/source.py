@@ -15,15 +15,17 @@ from controlplane.kube.spaces import KIND as NAMESPACE
 from controlplane.kube.spaces import Spaces
 from controlplane.sources.source import Sink
 from gatewright.api.objects.kinds import KINDS, KindInfo
+from gatewright.api.schema.names import INFERENCE_POOL
 from gatewright.api.text.problem import Problem
 
-NOT_WATCHED: Final = frozenset({"InferencePool"})
-"""Kinds that nothing of us reads yet."""
+ASKED_FOR_BY: Final = {"Pod": INFERENCE_POOL}
+"""Kinds of which a cluster has many, and the kind without which nobody needs them: they are read from the first of
+those on."""
 FIELDS: Final = {
     "Secret": {"fieldSelector": "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"},
 }
 """Of a kind: which objects are read at all. What charts and accounts keep in Secrets is large and none of ours."""
-WATCHED: Final = tuple(info for info in KINDS.values() if info.kind not in NOT_WATCHED)
+WATCHED: Final = tuple(KINDS.values())
 
 
 class ClusterSource:
@@ -44,6 +46,8 @@ class ClusterSource:
             )
             for info in kinds
         }
+        self._asked_for = {kind: asyncio.Event() for kind in self.reflectors if kind in ASKED_FOR_BY}
+        """Of kinds that are read when somebody needs them: somebody does."""
         self._one_at_a_time = asyncio.Lock()
         self._sink: Sink | None = None
         self._is_complete = False
@@ -59,9 +63,13 @@ class ClusterSource:
                 await reflector.listed.wait()
             for reflector in self.reflectors.values():
                 if reflector not in self._first():
-                    group.create_task(reflector.run())
+                    group.create_task(self._run(reflector))
             for reflector in self.reflectors.values():
-                await reflector.listed.wait()
+                if reflector.info.kind not in self._asked_for:
+                    await reflector.listed.wait()
+            for kind, asked_for in self._asked_for.items():
+                if asked_for.is_set():
+                    await self.reflectors[kind].listed.wait()
             await self.beside.started()
             async with self._one_at_a_time:
                 self._is_complete = True
@@ -80,6 +88,12 @@ class ClusterSource:
         reflector = self.reflectors.get(kind)
         return "" if reflector is None else reflector.version
 
+    async def _run(self, reflector: Reflector[Fact]) -> None:
+        asked_for = self._asked_for.get(reflector.info.kind)
+        if asked_for is not None:
+            await asked_for.wait()
+        await reflector.run()
+
     def _first(self) -> list[Reflector[Fact]]:
         """Those that decide what the others read."""
         return [self.reflectors[NAMESPACE]] if self._spaces.is_selective else []
@@ -89,6 +103,9 @@ class ClusterSource:
         # A namespace may have ceased to be read while they were decoded.
         facts = [each for each in facts if each.model is None or self._spaces.is_read(each.key.namespace)]
         facts += self._moved(facts)
+        for kind, asked_for in self._asked_for.items():
+            if not asked_for.is_set() and any(each.key.kind == ASKED_FOR_BY[kind] for each in facts):
+                asked_for.set()
         self._waiting += 1
         async with self._one_at_a_time:
             self._waiting -= 1

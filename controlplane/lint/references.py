@@ -23,6 +23,7 @@ from gatewright.api.lint import reach
 from gatewright.api.lint.lint import Found
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_backend import GatewayBackend
+from gatewright.api.objects.inference_pool import InferencePool
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.camel import to_camel
 from gatewright.api.schema.metadata import ObjectKey
@@ -38,6 +39,8 @@ def unusable(world: World) -> Iterator[Found]:
     for owner, item in world.objects.items():
         if isinstance(item, GatewayBackend):
             yield from _parts(world, owner)
+        if isinstance(item, InferencePool):
+            yield from _picker(world, owner)
         if owner.kind not in ROUTE_KINDS and owner.kind != "GatewayPolicy":
             continue
         for path, part in parts(item):
@@ -53,6 +56,16 @@ def _parts(world: World, owner: ObjectKey) -> Iterator[Found]:
     kind = view.kind if view is not None else None
     if view is not None and view.unresolved is not None and kind is not None and kind.parts is not None:
         yield "bad-condition", owner, Advice(("spec", to_camel(kind.name), kind.parts.path), view.unresolved.message)
+
+
+def _picker(world: World, owner: ObjectKey) -> Iterator[Found]:
+    """The picker of a pool cannot be asked: all requests to the pool are refused."""
+    view = world.graph.views.pools.get(keys.ObjectKey(owner.namespace, owner.name))
+    if view is None or view.unresolved is None:
+        return
+    is_elsewhere = not world.is_complete(ObjectKey("Service", owner.namespace, ""))
+    if not (is_elsewhere and view.unresolved.message.endswith("does not exist")):
+        yield "bad-condition", owner, Advice(("spec", "endpointPickerRef"), view.unresolved.message, "error")
 
 
 def withheld(world: World) -> Iterator[Found]:

@@ -13,12 +13,13 @@ from controlplane.translate.backends import BACKEND_NOT_FOUND, unresolved
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.found_services import Finds, Lookups
+from controlplane.translate.inference_pools import backend_key
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.tls_references import Known, OfBackend
 from gatewright.api.checks.backend_kinds import Parts
 from gatewright.api.lower import to_wire
 from gatewright.api.lower.kinds.kind import Policies, Server
-from gatewright.api.schema.names import GATEWAY_BACKEND
+from gatewright.api.schema.names import GATEWAY_BACKEND, INFERENCE_POOL
 from gatewright.api.text.places import Path
 
 MAX_SHOWN: Final = 8
@@ -68,7 +69,10 @@ class GatewayBackendReferences:
         return self._known(BackendKey("gatewaybackend", self._key.namespace, self._key.name, part=name))
 
     def named(self, part: str, reference: Any, port: int | None, path: Path) -> str:  # Any: as BackendReferences
-        """A port of a Service of the same namespace. One that is not there has the key that it would have."""
+        """A port of a Service of the same namespace, or an InferencePool. One that is not there has the key that it
+        would have."""
+        if getattr(reference, "kind", "") == INFERENCE_POOL:
+            return self._pool(part, ObjectKey(self._key.namespace, reference.name))
         service = ObjectKey(self._key.namespace, reference.name)
         found = self._lookups.service(service)
         what = f"{self._word} {part}: Service {service}"
@@ -79,6 +83,11 @@ class GatewayBackendReferences:
         elif found.port(port) is None:
             self.problem(f"{what} has no port {port}")
         return self._known(BackendKey("service", *service, port or 0))
+
+    def _pool(self, part: str, pool: ObjectKey) -> str:
+        if not self._lookups.has_pool(pool):
+            self.problem(f"{self._word} {part}: {INFERENCE_POOL} {pool} does not exist")
+        return self._known(backend_key(pool))
 
     def found(self, part: Any, taken: Collection[str]) -> Sequence[Server]:  # Any: as BackendReferences
         """Ports of Services that its selector finds."""

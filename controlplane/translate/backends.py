@@ -1,4 +1,4 @@
-"""What backendRefs can lead to: ports of Services and GatewayBackends, and their wire form.
+"""What backendRefs can lead to: ports of Services, GatewayBackends and InferencePools, and their wire form.
 
 Routes read the views made here, not the objects, so that a label on a Service translates nothing again. Backends are
 computed once, however many Gateways use them; the program sends them only to Gateways with a route that does.
@@ -8,28 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from controlplane.derive import Collection, Context, Groups
 from controlplane.translate import wire
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
-from controlplane.translate.keys import BackendKey, ObjectKey
+from controlplane.translate.inference_pools import PoolView, backend_key
+from controlplane.translate.keys import POOL, BackendKey, ObjectKey
 from controlplane.translate.references import permitted
+from controlplane.translate.service_views import PortView, ServiceView
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
 from gatewright.api.checks.unsupported import is_awaited
 from gatewright.api.lower.kinds.kind import Address
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission
 from gatewright.api.objects.kinds import there_is
-from gatewright.api.objects.service import Service
-from gatewright.api.schema.names import GROUP
+from gatewright.api.schema.names import GROUP, INFERENCE_GROUP, INFERENCE_POOL
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.wire.v1 import backend_pb2, policy_pb2, resource_pb2
 
 BACKEND_NOT_FOUND: Final = "BackendNotFound"
 """The reason of Gateway API for a backend that is not there."""
+
+_BACKENDS: Final = f"backends are Services, GatewayBackends and {INFERENCE_POOL}s"
 
 # Application protocols that the proxy speaks upstream: HTTP/1.1, upgrades from it, both over TLS, HTTP/2 in plain text,
 # which is what gRPC without TLS is.
@@ -39,29 +42,6 @@ APP_PROTOCOLS = frozenset(
     # what kinds of backends speak over HTTP
     *(protocol for kind in KINDS.values() if kind.works for protocol in kind.app_protocols)
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PortView:
-    """A port of a Service."""
-
-    port: int
-    name: str
-    target: int | None
-    """The target port's number; None when it is a name, which EndpointSlices have resolved."""
-    protocol: str
-    app_protocol: str
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceView:
-    """A Service as routes see it."""
-
-    external: bool
-    ports: tuple[PortView, ...]
-
-    def port(self, number: int | None, transport: str = "TCP") -> PortView | None:
-        return next((port for port in self.ports if (port.port, port.protocol) == (number, transport)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +77,7 @@ class Backends:
 
     services: Collection[ObjectKey, ServiceView]
     gateway_backends: Collection[ObjectKey, GatewayBackendView]
+    pools: Collection[ObjectKey, PoolView]
     granted: Groups[Permission]
 
 
@@ -115,20 +96,6 @@ class Referrer:
     """What it sends is HTTP, so that what a port's application speaks matters."""
 
 
-def service_view(service: Service) -> ServiceView:
-    ports = tuple(
-        PortView(
-            port.port,
-            port.name or "",
-            port.target_port if isinstance(port.target_port, int) else None,
-            port.protocol,
-            port.app_protocol or "",
-        )
-        for port in service.spec.ports
-    )
-    return ServiceView(external=service.spec.type == "ExternalName", ports=ports)
-
-
 def resolve(
     context: Context, backends: Backends, referrer: Referrer, reference: BackendObjectReference
 ) -> BackendKey | Condition:
@@ -141,7 +108,10 @@ def resolve(
     if resolver is None:
         shown = f"{group}/{kind}" if group else kind
         waits = UNSUPPORTED if is_awaited(group, kind) else ""
-        return unresolved("InvalidKind", f"{waits}{shown} {reference.name}: backends are Services and GatewayBackends")
+        return unresolved(
+            "InvalidKind",
+            f"{waits}{shown} {reference.name}: {_BACKENDS}",
+        )
     key = ObjectKey(reference.namespace or referrer.namespace, reference.name)
     wanted = Permission(referrer.group, referrer.kind, referrer.namespace, group, kind, key.namespace, key.name)
     if not permitted(context, backends.granted, wanted):
@@ -158,8 +128,9 @@ def _namesake(context: Context, backends: Backends, key: ObjectKey, missing: str
 
     In the namespace of who asks only: what another one permits is told for one kind.
     """
-    service, backend = context.fetch(backends.services, key), context.fetch(backends.gateway_backends, key)
-    there = {"Service": service is not None, "GatewayBackend": backend is not None}
+    tables: dict[str, Collection[ObjectKey, Any]]  # Any: a view for each kind
+    tables = {"Service": backends.services, "GatewayBackend": backends.gateway_backends, INFERENCE_POOL: backends.pools}
+    there = {kind: context.fetch(table, key) is not None for kind, table in tables.items()}
     return next((there_is(kind, key) for kind, is_there in there.items() if is_there and kind != missing), "")
 
 
@@ -215,18 +186,40 @@ def _resolve_gateway_backend(
     return BackendKey("gatewaybackend", key.namespace, key.name)
 
 
+def _resolve_pool(
+    context: Context, backends: Backends, key: ObjectKey, _: int | None, referrer: Referrer
+) -> BackendKey | Condition | None:
+    """A port in the reference means nothing: the pool has its own."""
+    if context.fetch(backends.pools, key) is None:
+        return None
+    if referrer.kind not in TO_POOLS:
+        kinds = " and ".join(f"{kind}s" for kind in TO_POOLS)
+        return unresolved("InvalidKind", f"not supported: {INFERENCE_POOL} {key} serves requests of {kinds}")
+    return backend_key(key)
+
+
 def parts(context: Context, backends: Backends, key: BackendKey) -> Iterator[BackendKey]:
     """The backends that proxies need with one."""
     if key.kind == "gatewaybackend":
         view = context.fetch(backends.gateway_backends, key.object)
-        yield from view.leads if view is not None else ()
+        for lead in view.leads if view is not None else ():
+            yield lead
+            yield from parts(context, backends, lead) if lead.kind == POOL else ()
+    elif key.kind == POOL:
+        pool = context.fetch(backends.pools, key.object)
+        if pool is not None and pool.picker is not None:
+            yield pool.picker
 
 
 # Each: the backend, why it cannot be used, or None when there is no such object.
 RESOLVERS = {
     ("", "Service"): _resolve_service,
     (GROUP, "GatewayBackend"): _resolve_gateway_backend,
+    (INFERENCE_GROUP, INFERENCE_POOL): _resolve_pool,
 }
+
+TO_POOLS: Final = ("HTTPRoute", "GRPCRoute")
+"""The kinds that may lead to InferencePools."""
 
 
 class Secured(Protocol):

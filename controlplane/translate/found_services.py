@@ -54,7 +54,7 @@ class FoundService:
 
 
 class Ports(Protocol):
-    """A Service as static targets see it (`backends.ServiceView`)."""
+    """A Service as static targets see it (`service_views.ServiceView`)."""
 
     @property
     def external(self) -> bool: ...
@@ -66,6 +66,10 @@ class Lookups(Protocol):
     """What targets are resolved with."""
 
     def service(self, key: ObjectKey) -> Ports | None: ...
+
+    def has_pool(self, key: ObjectKey) -> bool:
+        """Whether there is such an InferencePool."""
+        ...
 
     def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, FoundService]]:
         """Services that have MCP ports, by namespace and name: `MOST_FOUND` of them, and one more if there is; all of

@@ -23,6 +23,7 @@ from controlplane.translate.collections.statuses import (
     GatewayStatuses,
     ParametersStatuses,
     PolicyStatuses,
+    PoolStatuses,
     RouteStatuses,
 )
 from controlplane.translate.collections.views import Views
@@ -30,6 +31,7 @@ from controlplane.translate.collections.wanted import WantedObjects
 from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey, ResourceKey
 from controlplane.translate.unfinished import Unfinished
+from gatewright.api.schema.names import INFERENCE_POOL
 
 
 class Collections:
@@ -86,6 +88,7 @@ class Collections:
                 for kind, each in routes.by_kind.items()
             },
             "GatewayBackend": BackendStatuses(graph, inputs, views, policies, backends).of_backends,
+            INFERENCE_POOL: PoolStatuses(graph, inputs, views, backends).of_pools,
             "BackendTLSPolicy": BackendTLSStatuses(graph, inputs, backend_tls, policies).of_policies,
             "GatewayPolicy": PolicyStatuses(graph, inputs, policies, outcomes).of_policies,
             "GatewayParameters": ParametersStatuses(graph, inputs, of_wanted).of_parameters,

@@ -32,7 +32,7 @@ class RouteClass(NamedTuple):
 
 
 class BackendKey(NamedTuple):
-    """What a backendRef leads to: kind "service" with a port, or "gatewaybackend" with port 0."""
+    """What a backendRef leads to: kind "service" with a port, "gatewaybackend" or "inferencepool" with port 0."""
 
     kind: str
     namespace: str
@@ -179,6 +179,7 @@ _NAMES = {
         "backend/gatewaybackend/{}/",
         "secret/{0.namespace}/gatewaybackend:{0.name}/",
     ),
+    "InferencePool": ("backend/inferencepool/{}",),
     "Service": ("backend/service/{}/",),
     "Secret": ("secret/{}", "secret/{}/tls"),
 }
@@ -186,8 +187,14 @@ _NAMES = {
 
 def endpoints_of(kind: str, key: ObjectKey) -> tuple[str, ...]:
     """How the names of an object's endpoints begin."""
-    return (f"{key}/",) if kind == "Service" else ()
+    return tuple(each.format(key) for each in _ENDPOINTS.get(kind, ()))
 
 
 def endpoint_resource(backend: BackendKey, address: str, port: int) -> str:
+    if backend.kind == POOL:
+        return f"{POOL}/{backend.object}/{address}:{port}"
     return f"{backend.object}/{backend.port_text}/{address}:{port}"
+
+
+POOL = "inferencepool"
+_ENDPOINTS = {"Service": ("{}/",), "InferencePool": (POOL + "/{}/",)}

@@ -15,6 +15,7 @@ from dataplane.backends.llm.backend import Llm
 from dataplane.backends.mcp.backend import Mcp
 from dataplane.chain.filter import Refused as NotBuilt
 from dataplane.http.uri import SCHEME_PORTS, is_target
+from dataplane.upstream import picked
 from dataplane.upstream.auth.finishers import Retargeted
 from dataplane.upstream.kinds import FORWARDED, GUARDED, OUTSIDE, REFUSED, Address, Kind, Position, Row, checked
 
@@ -115,6 +116,30 @@ class Aws(Static):
         return (Retargeted(message.target.encode()),)
 
 
+class InferencePool(Row):
+    """Pods, of which the pool's picker chooses one for each request: a step of the backend, which has run by now
+    (`filters/steps/endpoint_picker`)."""
+
+    name = "inference_pool"
+    type = "inferencepool"
+
+    def awaits(self, message: backend_pb2.InferencePoolBackend) -> bool:
+        return not message.empty
+
+    def position(self, key: str, message: backend_pb2.InferencePoolBackend) -> Position:
+        return Position("InferencePool", message.namespace, message.name, ())
+
+    def spoken(self, message: backend_pb2.InferencePoolBackend) -> tuple[int, str]:
+        return 0, message.app_protocol
+
+    def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
+        endpoints = picked.chosen(holder, plan.endpoints)
+        if endpoints:
+            leases.take(holder, endpoints, plan)
+        else:
+            holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
+
+
 class Guarded:
     """A service or static backend of which policies say something for its sake: health, limits, sessions."""
 
@@ -126,11 +151,12 @@ class Guarded:
         if plan.host:
             endpoints = leases.resolved(holder, plan, self)
         else:
-            endpoints = plan.endpoints
+            endpoints = plan.endpoints if plan.steps is None else picked.chosen(holder, plan.endpoints)
             if not endpoints:
                 holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
         if endpoints:
-            leases.take(holder, guard.choosable(holder, plan.key, endpoints, plan.far), plan)
+            far = plan.far if endpoints is plan.endpoints else ()
+            leases.take(holder, guard.choosable(holder, plan.key, endpoints, far), plan)
 
 
 class Refused:
@@ -140,7 +166,7 @@ class Refused:
         holder.lease_failed("refused", f"{plan.key}: {plan.refused}")
 
 
-_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Llm(), Agent(), Aws(), Dynamic())
+_KINDS: Final[tuple[Kind, ...]] = (Service(), Static(), Mcp(), Llm(), Agent(), Aws(), Dynamic(), InferencePool())
 
 KINDS: Final[Mapping[str, Kind]] = {row.name: row for row in _KINDS}
 """By field of the wire's Backend message."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from dataplane.carriers import Endpoint
     from dataplane.exchange import Exchange, SpanContext
+    from dataplane.reply import Reply
 
 FOR_EVER: Final = float("inf")
 MAX_ANSWER: Final = 1024 * 1024
@@ -27,12 +28,14 @@ class CallFailed(Exception):
     """There is no answer. `cause`: `unresolved` (no such backend, or no endpoint), `connect`, `timeout`, `lost` (the
     connection broke), `invalid` (not HTTP), `too_large`, `unfinished` (it was not sent: its credentials cannot be had,
     or a step of its backend has refused it). The text is for the log and names no secret. `reason`: a code of
-    `chain/replies`, where there is one that says more than the cause."""
+    `chain/replies`, where there is one that says more than the cause; `reply`: what a step of the backend answers a
+    client, where it was one."""
 
-    def __init__(self, cause: str, text: str, reason: str = "") -> None:
+    def __init__(self, cause: str, text: str, reason: str = "", reply: Reply | None = None) -> None:
         super().__init__(text)
         self.cause = cause
         self.reason = reason
+        self.reply = reply
 
 
 @dataclass(slots=True)

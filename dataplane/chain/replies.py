@@ -63,6 +63,8 @@ REPLIES = _table(
     ("RateLimited", 429, "rate limit exceeded", False),  # spec 2 Errors
     ("RateLimitFailed", 500, "rate limit failed", False),  # decisions: the service is down, and the policy fails closed
     ("ExtProcAnswered", 403, "answered by the external processor", False),  # its status and body are the server's
+    ("EndpointPickerFailed", 503, "endpoint picker failed", False),  # Gateway API Inference Extension: it fails closed
+    ("EndpointNotInPool", 503, "no such endpoint", False),  # the picker chose what is none of the pool's
     ("ExtProcFailed", 500, "ext_proc failed", False),  # decisions: the processor is down; it fails closed
     ("RequestTransformationFailed", 500, "request transformation failed", False),  # decisions: body without a value
     ("ResponseTransformationFailed", 502, "response transformation failed", False),  # the same, of a response

@@ -80,7 +80,7 @@ def body(route: RouteType, status: int, reason: str, message: str, field: str = 
 
 def refused(route: RouteType, reply: Reply, message: str = "", field: str = "") -> Reply:
     """The same answer, as clients of the API read it. `message`: in place of the text of its row."""
-    text = message or MESSAGES.get(reply.reason) or reply.body.decode()
+    text = message or MESSAGES.get(reply.reason) or reply.body.decode("utf-8", "replace")
     text += f": {reply.hint}" if reply.hint and not message else ""
     written = body(route, reply.status, reply.reason, text, field)
     return replace(reply, body=written, content_type=JSON, detail=reply.detail or message)

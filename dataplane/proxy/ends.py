@@ -137,6 +137,8 @@ def finish(x: ActiveExchange, context: Context) -> float:
     if x.bounds is not None:
         admission.ended(x.bounds, context)
     target, policies, listener = x.target_plan, x.policies, x.listener
+    if x.stage == response_steps.BACKEND and x.backend_plan.steps is not None and x.backend_plan.steps.end:
+        _end_hooks(x, x.backend_plan.steps)
     if target is not None and target.chain.end:
         _end_hooks(x, target.chain)
     if policies is not None and policies.chain.end:

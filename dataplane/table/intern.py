@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakSet, WeakValueDictionary, finalize, ref
@@ -43,14 +43,15 @@ CONNECTING = {
     "backend_auth": "auth",
     "backend_ext_auth": "ext_auth",
     "backend_transformation": "transformation",
+    "endpoint_picker": "picker",
 }
 """Policies about connections to a backend and what is sent there, and their fields of `upstream/settings.Settings`."""
 
 
 @lru_cache(1024)
-def _refused_ext_auth(refused: str) -> Filter:
+def _refused_step(name: str, refused: str) -> Filter:
     """One for equal reasons: settings are compared."""
-    return refusing("backend_ext_auth", refused)
+    return refusing(name, refused)
 
 
 REFUSED: dict[str, Callable[..., Tls | ClientCertificate | Tunnel | Auth | Filter]] = {
@@ -58,7 +59,8 @@ REFUSED: dict[str, Callable[..., Tls | ClientCertificate | Tunnel | Auth | Filte
     "backend_client_certificate": ClientCertificate,
     "backend_tunnel": Tunnel,
     "backend_auth": refused_auth,
-    "backend_ext_auth": _refused_ext_auth,
+    "backend_ext_auth": partial(_refused_step, "backend_ext_auth"),
+    "endpoint_picker": partial(_refused_step, "endpoint_picker"),
 }
 """What stands for one that cannot be built."""
 

@@ -8,7 +8,7 @@ the pool of plain ones. Who borrows a connection is a `Lease`; what stands in a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.carriers import Consumer
 from dataplane.upstream.balance import WARM
@@ -56,6 +56,9 @@ class Lease(Consumer, Protocol):
     lease: int
     attempt: int
     counted: Tally | None
+    attributes: Any
+    """What policies have found out for its sake, by name (`Exchange.attributes`); None: nothing. Any: mappings of
+    holders differ in whether they may be written."""
     version: bytes
     scheme: bytes
     """Of the client; what is sent by ourselves has b"HTTP/1.1" and b"http"."""

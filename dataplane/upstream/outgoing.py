@@ -17,6 +17,7 @@ from dataplane.http.messages import NO_NAMES
 if TYPE_CHECKING:
     from dataplane.chain.calls import CallRequest
     from dataplane.exchange import Exchange
+    from dataplane.reply import Reply
 
 RETRY_HEADER: Final = b"x-retry-attempt"
 TRACE_HEADERS: Final = frozenset((b"traceparent", b"tracestate"))
@@ -116,11 +117,12 @@ def of_call(request: CallRequest, plan: Plan, length: int) -> bytes:
 
 class Unfinished(Exception):
     """What is to be sent cannot be finished: it is not sent. `reason`: a code of `chain/replies`. The text is for the
-    log and names no secret."""
+    log and names no secret. `reply`: the answer of a step of the backend, where one has refused it."""
 
-    def __init__(self, reason: str, text: str = "") -> None:
+    def __init__(self, reason: str, text: str = "", reply: Reply | None = None) -> None:
         super().__init__(text or reason)
         self.reason = reason
+        self.reply = reply
 
 
 class Outgoing:

@@ -146,6 +146,8 @@ class Settings:
     auth: Auth | None = None
     ext_auth: Filter | None = None
     transformation: Filter | None = None
+    picker: Filter | None = None
+    """Who picks the endpoint of each request, where the backend is a pool that has one (`upstream/picked`)."""
     _hash: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
@@ -168,12 +170,13 @@ class Settings:
             self.auth or less.auth,
             self.ext_auth or less.ext_auth,
             self.transformation or less.transformation,
+            self.picker or less.picker,
         )
 
     @property
     def is_connecting(self) -> bool:
         """Whether they say how to connect, and nothing else."""
-        return self.auth is None and self.ext_auth is None and self.transformation is None
+        return self.auth is None and not self.steps
 
     @property
     def connecting(self) -> Settings:
@@ -182,8 +185,9 @@ class Settings:
 
     @property
     def steps(self) -> tuple[Filter, ...]:
-        """The steps of a backend, in their order (decisions, Order): who decides sees what the route sends."""
-        return tuple(each for each in (self.ext_auth, self.transformation) if each is not None)
+        """The steps of a backend, in their order (decisions, Order): who decides sees what the route sends, who picks
+        an endpoint what that will get."""
+        return tuple(each for each in (self.ext_auth, self.transformation, self.picker) if each is not None)
 
     def without_steps(self, others: Settings | None = None) -> Settings:
         """What is for the parts of a backend: its steps act before its kind. `others`: whose steps these are, where not

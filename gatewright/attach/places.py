@@ -74,6 +74,7 @@ _LEVELS: Final = {
     "ListenerSet": (Level.LISTENER_SET, Level.LISTENER),
     "Service": (Level.BACKEND, Level.SECTION),
     "GatewayBackend": (Level.BACKEND, Level.SECTION),
+    "InferencePool": (Level.BACKEND, Level.SECTION),
 }
 """Level of the object as a whole, and of a section of it; of other kinds, which are routes, that of route and rule."""
 

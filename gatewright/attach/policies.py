@@ -13,8 +13,8 @@ from typing import Final
 
 FRONTEND, TRAFFIC, BACKEND = "frontend", "traffic", "backend"
 """The parts of a GatewayPolicy."""
-RULE, GATEWAY = "rule", "gateway"
-"""A filter of a route's rule that no GatewayPolicy has; a field of a Gateway."""
+RULE, GATEWAY, POOL = "rule", "gateway", "pool"
+"""A filter of a route's rule that no GatewayPolicy has; a field of a Gateway; one of an InferencePool."""
 
 ALL: Final = "all of them act, the least specific first; an Override keeps out those of more specific levels"
 WITH_INLINE: Final = "the policy that wins and the rule's own filter both act, in this order"
@@ -33,6 +33,7 @@ LEVELS: Final = {
     BACKEND: (*_LISTENING, *_OF_REQUESTS, "TCPRoute", "TLSRoute", "UDPRoute", "Service", "GatewayBackend"),
     RULE: _OF_REQUESTS,
     GATEWAY: ("Gateway",),
+    POOL: ("InferencePool",),
 }
 """Part to the kinds of objects that have policies of it, by themselves or as targets of a GatewayPolicy. What is nearer
 to a request stands further on."""
@@ -78,8 +79,8 @@ class Policy:
     carries: tuple[str, ...] = (HTTP,)
     """Of `backend`: what routes carry on which it has a meaning. Under others it is refused by decision."""
     is_step: bool = False
-    """Of `backend`: whether it acts on requests before the kind of the backend does. Parts of a backend (MCP servers,
-    LLM providers) do not take it over: their requests are the kind's own."""
+    """Of `backend`, and of a pool: whether it acts on requests before the kind of the backend does. Parts of a backend
+    (MCP servers, LLM providers) do not take it over: their requests are the kind's own."""
     not_on: tuple[str, ...] = ()
     """Levels of its part on which it has no meaning: a GatewayPolicy with such a target is refused."""
     conditional: bool = False
@@ -330,6 +331,14 @@ POLICIES: Final[tuple[Policy, ...]] = (
         written="transformation",
         does="changes what one backend gets, and what it answers, by expressions",
         subset=WITH_AI,
+        is_step=True,
+    ),
+    Policy(
+        name="endpoint_picker",
+        part=POOL,
+        written="endpoint_picker_ref",
+        does="asks a server which endpoint of an InferencePool serves a request",
+        security=True,
         is_step=True,
     ),
     # Of clients' connections, and what is reported about requests.

@@ -47,6 +47,7 @@ from tests.fakes import guards
 from tests.harness import leaks
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
+from tests.unit.translate.golden import World
 
 Prepare = Callable[[Sequence[resource_pb2.Resource]], Sequence[resource_pb2.Resource]]
 
@@ -122,9 +123,17 @@ class SocketProxy:
         """Make a standalone file with one bind the configuration; it is served on a free port."""
         loaded = standalone.load(text, "config.yaml")
         assert not loaded.problems, [str(problem) for problem in loaded.problems]
-        for _ in self.applier.apply(
-            [Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in self.prepare(loaded.resources)]
-        ):
+        await self._serve([Change(RESOURCE_TYPE, r.key, r.SerializeToString()) for r in self.prepare(loaded.resources)])
+
+    async def load_objects(self, text: str, gateway: str = "default/web") -> None:
+        """The same of the objects of a Gateway with one port, as the control plane translates them."""
+        world = World()
+        world.put(text)
+        batches = [each for batch in world.batches for each in batch]
+        await self._serve([Change(url, name, data) for owner, url, name, data in batches if owner == gateway])
+
+    async def _serve(self, changes: Sequence[Change]) -> None:
+        for _ in self.applier.apply(changes):
             continue
         assert not self.applier.outcome.refused, self.applier.outcome.refused
         ((bind, plan),) = self.applier.current.table.binds.items()
@@ -224,10 +233,13 @@ class SocketProxy:
 
 
 @asynccontextmanager
-async def serving(text: str, rows: Sequence[Row] = ROWS, prepare: Prepare = list) -> AsyncIterator[SocketProxy]:
-    """A proxy with this standalone file, until the block ends; `prepare`: what becomes of its resources first."""
+async def serving(
+    text: str, rows: Sequence[Row] = ROWS, prepare: Prepare = list, *, of_objects: bool = False
+) -> AsyncIterator[SocketProxy]:
+    """A proxy with this standalone file, until the block ends; `prepare`: what becomes of its resources first.
+    `of_objects`: with these objects of a Gateway."""
     proxy = SocketProxy(rows, prepare)
-    await proxy.load(text)
+    await (proxy.load_objects(text) if of_objects else proxy.load(text))
     try:
         yield proxy
         await proxy.settled()

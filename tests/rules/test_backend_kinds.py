@@ -47,16 +47,16 @@ class Tables:
     """Fields of the wire's Policy that the proxy has a row for."""
 
 
-SERVICE: Final = "service"
-"""The kind of the wire that is no GatewayBackend."""
+OTHERS: Final = ("service", "inference_pool")
+"""The kinds of the wire that are no GatewayBackends."""
 
 TABLES: Final = Tables(
     KINDS,
     GatewayBackendSpec.model_fields.keys() - {"policies"},
     FileBackend.model_fields.keys() - {"name", "policies"},
     lowering.ROWS.keys(),
-    [each.name for each in backend_pb2.Backend.DESCRIPTOR.oneofs_by_name["kind"].fields if each.name != SERVICE],
-    {name: row for name, row in proxy.KINDS.items() if name != SERVICE},
+    [each.name for each in backend_pb2.Backend.DESCRIPTOR.oneofs_by_name["kind"].fields if each.name not in OTHERS],
+    {name: row for name, row in proxy.KINDS.items() if name not in OTHERS},
     [row.name for row in POLICIES],
 )
 

@@ -18,6 +18,7 @@ from gatewright.api.checks.unsupported import VALUES, policy_of
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.generate.waiting import is_list
 from gatewright.api.objects.gateway import GatewayBackendTLS
+from gatewright.api.objects.inference_pool import InferencePoolSpec
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.routes.http_filters import HTTPRouteFilter
 from gatewright.api.routes.http_route import HTTPRouteRule
@@ -37,6 +38,7 @@ from gatewright.attach.policies import (
     GATEWAY,
     HTTP,
     POLICIES,
+    POOL,
     RULE,
     SIMPLE,
     TCP,
@@ -55,6 +57,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     FRONTEND: Frontend,
     RULE: HTTPRouteFilter,
     GATEWAY: GatewayBackendTLS,
+    POOL: InferencePoolSpec,
 }
 SUBSETS: Final[dict[str, type[BaseModel]]] = {SIMPLE: BackendSimple, WITH_AI: BackendWithAI, FULL: BackendFull}
 
@@ -78,9 +81,10 @@ def test_of_traffic_there_is_but_the_phase_beside() -> None:
     assert set(Traffic.model_fields) - {"phase"} == attributes(TRAFFIC)
 
 
-def test_a_rule_and_a_gateway_have_theirs() -> None:
+def test_a_rule_a_gateway_and_a_pool_have_theirs() -> None:
     assert attributes(RULE) <= {*HTTPRouteFilter.model_fields, *HTTPRouteRule.model_fields}
     assert attributes(GATEWAY) <= set(GatewayBackendTLS.model_fields)
+    assert attributes(POOL) <= set(InferencePoolSpec.model_fields)
     fields = {row.attribute for row in of(TRAFFIC, RULE) if row.attribute in HTTPRouteRule.model_fields}
     filters = {row.attribute for row in of(TRAFFIC) if row.rule_attribute in HTTPRouteFilter.model_fields}
     assert fields == {row.attribute for row in POLICIES if row.inline == "field"}

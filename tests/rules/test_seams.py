@@ -76,6 +76,7 @@ HOMES: Final = {
         re.compile("grpc", re.IGNORECASE),
         (
             "dataplane/agent/*",
+            "dataplane/chain/ext_proc/*",
             "dataplane/chain/grpc*",
             "dataplane/export/*",
             "dataplane/filters/steps/ext_auth/grpc*",

@@ -33,13 +33,11 @@ WAITING = {
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
     "GatewayPolicy": 5,
     "BackendTLSPolicy": 0,
-    "GatewayBackend": 12,
+    "GatewayBackend": 10,
     "GatewayParameters": 6,
     STANDALONE: 5,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
-UNSERVED = {
-    "InferencePool": 2,
-}
+UNSERVED: dict[str, int] = {}
 
 ROWS = [(kind, row.removeprefix("-")) for kind, rows in HONOURED.items() for row in rows]
 FIELDS = [(kind, path) for kind, fields in refused().items() for path in fields]

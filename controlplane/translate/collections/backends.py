@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import backend_tls, backends, endpoints
+from controlplane.translate import backend_tls, backends, endpoints, inference_pools
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.views import Views
 from controlplane.translate.endpoints import Address
-from controlplane.translate.keys import ENDPOINT_TYPE, RESOURCE_TYPE, BackendKey, BackendUse, ResourceKey
+from controlplane.translate.keys import ENDPOINT_TYPE, POOL, RESOURCE_TYPE, BackendKey, BackendUse, ResourceKey
 
 
 class UsedBackends:
-    """Ports of Services with their endpoints, and GatewayBackends."""
+    """Ports of Services and InferencePools with their endpoints, and GatewayBackends."""
 
     def __init__(self, graph: Graph, views: Views, policies: Policies, tls: BackendTLS) -> None:
         self._views = views
@@ -32,6 +32,8 @@ class UsedBackends:
         self.endpoint_resources = graph.derive("endpoint resources", self.uses, self._endpoint_resources)
 
     def _addresses(self, context: Context, key: BackendKey, _: bool) -> tuple[Address, ...] | None:
+        if key.kind == POOL:
+            return self._members(context, key)
         if key.kind != "service":
             return None
         service = context.fetch(self._views.services, key.object)
@@ -40,6 +42,15 @@ class UsedBackends:
             return None
         slices = (view for _, view in context.fetch_index(self._views.slices_by_service, key.object))
         return endpoints.addresses(slices, port)
+
+    def _members(self, context: Context, key: BackendKey) -> tuple[Address, ...] | None:
+        pool = context.fetch(self._views.pools, key.object)
+        if pool is None:
+            return None
+        group = inference_pools.group(key.namespace, pool.labels)
+        return inference_pools.addresses(
+            pool, (view for _, view in context.fetch_index(self._views.pods_by_label, group))
+        )
 
     def _message(self, context: Context, key: BackendKey, _: bool) -> bytes | None:
         return MESSAGES[key.kind](self, context, key)
@@ -50,6 +61,11 @@ class UsedBackends:
         empty = not context.fetch(self.addresses, key)
         tls = backend_tls.outcome(context, self._tls, key)
         return backends.service_resource(key, port, tls, empty=empty) if port is not None else None
+
+    def _pool_message(self, context: Context, key: BackendKey) -> bytes | None:
+        pool = context.fetch(self._views.pools, key.object)
+        empty = not context.fetch(self.addresses, key)
+        return inference_pools.resource(key, pool, empty=empty) if pool is not None else None
 
     def _gateway_backend_message(self, context: Context, key: BackendKey) -> bytes | None:
         view = context.fetch(self._views.gateway_backends, key.object)
@@ -84,4 +100,8 @@ class UsedBackends:
         return {ResourceKey(use.gateway, ENDPOINT_TYPE, name): data for name, data in found}
 
 
-MESSAGES = {"service": UsedBackends._service_message, "gatewaybackend": UsedBackends._gateway_backend_message}
+MESSAGES = {
+    "service": UsedBackends._service_message,
+    "gatewaybackend": UsedBackends._gateway_backend_message,
+    POOL: UsedBackends._pool_message,
+}

@@ -14,15 +14,15 @@ from controlplane.translate import consent
 from controlplane.translate.collections.views import Views
 from controlplane.translate.conditions import UNTRANSLATED
 from controlplane.translate.consent import Chooser
-from controlplane.translate.keys import BackendKey, BackendUse, ObjectKey, Referral, SecretUse
+from controlplane.translate.keys import POOL, BackendKey, BackendUse, ObjectKey, Referral, SecretUse
 from controlplane.translate.policies import PolicyTranslation
 from controlplane.translate.policy_targets import Attachment
 from controlplane.translate.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.kinds import KINDS
-from gatewright.api.schema.names import GATEWAY_BACKEND
+from gatewright.api.schema.names import GATEWAY_BACKEND, INFERENCE_POOL
 from gatewright.attach.places import PlaceKey
 
-_BACKENDS = {"Service": "service", GATEWAY_BACKEND: "gatewaybackend"}
+_BACKENDS = {"Service": "service", GATEWAY_BACKEND: "gatewaybackend", INFERENCE_POOL: POOL}
 """Kinds of places that others lead to, as keys of backends say them."""
 _ATTACHED = frozenset({"Gateway", "ListenerSet", *ROUTE_KINDS})
 """Kinds of places that are attached to the Gateway by who made them, or are it."""

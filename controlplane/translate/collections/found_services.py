@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from controlplane.derive import Collection, Context, Graph, Groups, Selecting
 from controlplane.translate import found_services, service_selection
-from controlplane.translate.backends import ServiceView
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.found_services import FoundService
+from controlplane.translate.inference_pools import PoolView
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.references import permitted
 from controlplane.translate.service_selection import Labelled, Selection
+from controlplane.translate.service_views import ServiceView
 from gatewright.api.objects.grants import Permission
 from gatewright.api.objects.service import Service
 from gatewright.api.schema.names import GATEWAY_BACKEND, GROUP
@@ -37,10 +38,11 @@ class FoundServices:
         graph: Graph,
         inputs: Inputs,
         services: Collection[ObjectKey, ServiceView],
+        pools: Collection[ObjectKey, PoolView],
         granted: Groups[Permission] | None,
     ) -> None:
         """`granted`: where selectors need grants for Services of other namespaces."""
-        self._services = services
+        self._services, self._pools = services, pools
         self._granted = granted
         self._labels = graph.map(
             "labels of namespaces", inputs.namespaces, lambda _, __, each: _sorted(each.metadata.labels)
@@ -63,7 +65,7 @@ class FoundServices:
         )
 
     def lookups(self, context: Context) -> _Lookups:
-        return _Lookups(context, self._services, self._selected, self._granted)
+        return _Lookups(context, self._services, self._pools, self._selected, self._granted)
 
     def _server(self, context: Context, key: ObjectKey, service: Service) -> _Server | None:
         view = found_services.service_view(service)
@@ -79,6 +81,7 @@ class _Lookups:
 
     context: Context
     services: Collection[ObjectKey, ServiceView]
+    pools: Collection[ObjectKey, PoolView]
     selections: Collection[Selection, Found]
     granted: Groups[Permission] | None
 
@@ -92,6 +95,9 @@ class _Lookups:
 
     def service(self, key: ObjectKey) -> ServiceView | None:
         return self.context.fetch(self.services, key)
+
+    def has_pool(self, key: ObjectKey) -> bool:
+        return self.context.fetch(self.pools, key) is not None
 
     def selected(self, selector: Selection) -> Iterable[tuple[ObjectKey, FoundService]]:
         return self.context.fetch(self.selections, selector) or ()

@@ -23,12 +23,15 @@ from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.gateway_parameters import GatewayParameters
 from gatewright.api.objects.gateway_policy import GatewayPolicy
+from gatewright.api.objects.inference_pool import InferencePool
 from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.objects.namespace import Namespace
+from gatewright.api.objects.pod import Pod
 from gatewright.api.objects.reference_grant import ReferenceGrant
 from gatewright.api.objects.secret import Secret
 from gatewright.api.objects.service import Service
 from gatewright.api.schema import metadata as api
+from gatewright.api.schema.names import INFERENCE_POOL
 
 
 class Inputs:
@@ -46,6 +49,8 @@ class Inputs:
         self.grants: Source[ObjectKey, ReferenceGrant] = self._objects("ReferenceGrant")
         self.namespaces: Source[ObjectKey, Namespace] = self._objects("Namespace")
         self.services: Source[ObjectKey, Service] = self._objects("Service")
+        self.pools: Source[ObjectKey, InferencePool] = self._objects(INFERENCE_POOL)
+        self.pods: Source[ObjectKey, Pod] = self._objects("Pod")
         self.slices: Source[ObjectKey, EndpointSlice] = self._objects("EndpointSlice")
         self.gateway_backends: Source[ObjectKey, GatewayBackend] = self._objects("GatewayBackend")
         self.gateway_policies: Source[ObjectKey, GatewayPolicy] = self._objects("GatewayPolicy")

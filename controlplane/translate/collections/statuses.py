@@ -17,6 +17,7 @@ from controlplane.translate import (
     backend_tls_status,
     gateway_backends,
     gateway_status,
+    inference_pools,
     parameters,
     policy_targets,
 )
@@ -38,6 +39,7 @@ from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import RefusalKey
 from controlplane.translate.gateway_status import News
 from controlplane.translate.gateways import ClassView, JoinedSet
+from controlplane.translate.inference_pools import PoolView
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass
 from controlplane.translate.listener_set_status import ListenerSetReport
 from controlplane.translate.listeners import GatewayPlan
@@ -210,6 +212,28 @@ class BackendStatuses:
         if missing and view.unresolved is None:
             view = replace(view, unresolved=unresolved(BACKEND_NOT_FOUND, joined(missing)))
         return gateway_backends.backend_status(view, fleets, refusals, closed, item.metadata.generation)
+
+
+class PoolStatuses:
+    """Of InferencePools."""
+
+    def __init__(self, graph: Graph, inputs: Inputs, views: Views, used: UsedBackends) -> None:
+        self._inputs = inputs
+        self._used = used
+        self.of_pools = graph.map("inference pool statuses", views.pools, self._status)
+
+    def _status(self, context: Context, key: ObjectKey, view: PoolView) -> StatusBody | None:
+        item = context.fetch(self._inputs.pools, key)
+        if item is None:
+            return None
+        backend = inference_pools.backend_key(key)
+        gateways = [use.gateway for use, _ in context.fetch_index(self._used.uses_by_backend, backend)]
+        refusals = {gateway: self._refusals(context, gateway, backend) for gateway in gateways}
+        return inference_pools.status(view, refusals, item.metadata.generation)
+
+    def _refusals(self, context: Context, gateway: ObjectKey, backend: BackendKey) -> list[str]:
+        text = context.fetch(self._inputs.refusals, RefusalKey(gateway, backend.resource))
+        return [] if text is None else [text]
 
 
 class PolicyStatuses:

@@ -7,10 +7,10 @@ from datetime import datetime
 from controlplane.derive import Context, Graph
 from controlplane.translate import (
     api_versions,
-    backends,
     certificates,
     endpoints,
     gateway_backends,
+    inference_pools,
     listener_certificates,
     references,
     secrets,
@@ -19,10 +19,13 @@ from controlplane.translate.backends import Backends, GatewayBackendView
 from controlplane.translate.collections.found_services import FoundServices
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.conditions import HOUR, Condition
+from controlplane.translate.inference_pools import PoolView
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.secrets import Secrets
+from controlplane.translate.service_views import service_view
 from controlplane.translate.tls_references import Known
 from gatewright.api.objects.gateway_backend import GatewayBackend
+from gatewright.api.objects.inference_pool import InferencePool
 
 
 class Views:
@@ -34,9 +37,13 @@ class Views:
         """Of Gateway API's definitions, as one group."""
         self.granted = graph.groups("granted", inputs.grants.index("permissions", references.permissions))
 
-        self.services = graph.map("services", inputs.services, lambda _, __, service: backends.service_view(service))
+        self.services = graph.map("services", inputs.services, lambda _, __, each: service_view(each))
         self.slices = graph.map("slices", inputs.slices, lambda _, key, each: endpoints.slice_view(key, each))
         self.slices_by_service = self.slices.index("service", lambda _, view: [view.service])
+        pods = graph.map("pods", inputs.pods, lambda _, __, each: inference_pools.pod_view(each))
+        self.pods_by_label = pods.index("labels", lambda key, view: [(key.namespace, *label) for label in view.labels])
+        """By namespace, and each label with its value."""
+        self.pools = graph.map("inference pools", inputs.pools, self._pool)
         self.secret_views = graph.map("secrets", inputs.secrets, lambda _, __, secret: secrets.view(secret))
         self.certificates = graph.map("certificates", inputs.config_maps, lambda _, __, ca: certificates.ca_view(ca))
         self.pairs = graph.map(
@@ -52,9 +59,13 @@ class Views:
         self.secrets = Secrets(self.secret_views, self.secret_views.index("labels", secrets.labels))
         self.tls = Known(self.secrets, self.certificates, self.pairs)
         """What `backend.tls` may name."""
-        self._found = FoundServices(graph, inputs, self.services, self.granted if selectors_need_grants else None)
+        granted = self.granted if selectors_need_grants else None
+        self._found = FoundServices(graph, inputs, self.services, self.pools, granted)
         self.gateway_backends = graph.map("gateway backends", inputs.gateway_backends, self._backend)
-        self.backends = Backends(self.services, self.gateway_backends, self.granted)
+        self.backends = Backends(self.services, self.gateway_backends, self.pools, self.granted)
+
+    def _pool(self, context: Context, key: ObjectKey, pool: InferencePool) -> PoolView:
+        return inference_pools.pool_view(context, self.services, key, pool)
 
     def _backend(self, context: Context, key: ObjectKey, backend: GatewayBackend) -> GatewayBackendView:
         return gateway_backends.backend_view(context, self.tls, self._found.lookups(context), key, backend)

@@ -7,6 +7,7 @@ any other call.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.terminating.contract import MOST_AHEAD
@@ -38,6 +39,8 @@ REASONS: Final = {
 
 def reply_of(error: CallFailed) -> Reply:
     """What a client reads when there is no answer."""
+    if error.reply is not None:
+        return replace(error.reply, detail=str(error))
     return made(error.reason or REASONS[error.cause], str(error))
 
 

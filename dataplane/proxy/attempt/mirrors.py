@@ -106,7 +106,6 @@ class _Copy(Sending):
 
     __slots__ = (
         "_is_grpc",
-        "attributes",
         "client",
         "context",
         "left",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
     from dataplane.exchange import Exchange, TracedCall
     from dataplane.http.messages import Peer, ResponseHead
-    from dataplane.upstream.calls.stepped import Answering
+    from dataplane.upstream.calls.stepped import Answering, CallExchange
     from dataplane.upstream.endpoint import Endpoint
     from dataplane.upstream.health import Refused
     from dataplane.upstream.limits import Tally
@@ -55,6 +55,7 @@ class Sending(ABC):
         "__weakref__",
         "answering",
         "attempt",
+        "attributes",
         "block",
         "body",
         "calls",
@@ -73,6 +74,7 @@ class Sending(ABC):
         "never_indexed",
         "plan",
         "started",
+        "stepping",
         "target",
         "traced",
         "tried",
@@ -84,8 +86,6 @@ class Sending(ABC):
     scheme = b"http"
     client: Peer | None = None
     takes_trailers = False
-    attributes: Mapping[str, object] | None = None
-    """As `Outgoing.attributes`, where there is no exchange."""
     is_idempotent = False
     """It may come twice, whatever its method is."""
 
@@ -100,6 +100,8 @@ class Sending(ABC):
         length: int,
     ) -> None:
         """`block`: all header lines; `length`: of the content, of which `body` is the first."""
+        self.attributes: Mapping[str, object] | None = None
+        """As `Outgoing.attributes`, where there is no exchange; once steps of the backend have run, what they left."""
         self.calls = calls
         self.plan = plan
         self.method = method
@@ -127,6 +129,8 @@ class Sending(ABC):
         """Steps and finishers that wait."""
         self.answering: Answering | None = None
         """Response steps of the backend."""
+        self.stepping: CallExchange | None = None
+        """How steps of the backend see it, where they have begun."""
         self.traced: TracedCall | None = None
         """Its span, where the exchange that it is for is traced."""
         self.failure = ""
@@ -166,8 +170,9 @@ class Sending(ABC):
         from dataplane.upstream.calls import stepped  # few backends that are called have steps
 
         view = stepped.view_of(self, x, self._whole, self.attributes)
-        body = view.body
+        body, self.stepping = view.body, view
         await stepped.run(chain, view)
+        self.attributes = view.attributes
         self.method, self.target, self.block = view.method, view.target, view.request.block
         if view.body is not body:
             self.body, self.length = view.body or b"", view.length
@@ -206,7 +211,7 @@ class Sending(ABC):
         if self.is_over:
             return
         if error is not None:
-            self.fail(CallFailed("unfinished", f"{self.plan.key}: {error}", error.reason))
+            self.fail(CallFailed("unfinished", f"{self.plan.key}: {error}", error.reason, error.reply))
         else:
             self.calls.leases.begin(self, self.plan)
 
@@ -316,6 +321,10 @@ class Sending(ABC):
             self.finishing = None
         if self.answering is not None:
             self.answering.drop()
+        if self.stepping is not None and self.plan.steps is not None:
+            view, self.stepping = self.stepping, None
+            for hook in self.plan.steps.end:
+                hook(view)
         lease.release(self)
         lease.uncount(self)
         if self.traced is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.chain import Waiting, drive
+from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.exchange import Exchange
 from dataplane.http.heads import Head
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from dataplane.carriers import Endpoint, Upstream
     from dataplane.chain.chain import Chain
+    from dataplane.exchange import StreamHook
     from dataplane.upstream.lease import BackendPlan
     from dataplane.variables import BackendFacts, Services
 
@@ -91,9 +93,11 @@ class HasServices(Protocol):
 class CallExchange(Exchange):
     """A call, or a copy, as steps see it."""
 
-    __slots__ = ("asked",)
+    __slots__ = ("asked", "staged")
     asked: tuple[str, ...]
     """Backends whose steps wait for this call, its own the last: a server that decides may be decided about itself."""
+    staged: list[Staged]
+    """Stages that its content passes."""
 
     @property
     def is_for_agent(self) -> bool:
@@ -108,6 +112,75 @@ class CallExchange(Exchange):
             self.has_body = True
             self.request.append(b"content-length: %d\r\n" % len(data))
 
+    def stream_request(self, hook: StreamHook) -> Reply | None:
+        """As `Exchange.stream_request`: the content is here whole, and waited for until it has passed."""
+        if not self.has_body or self.body is None:
+            return None
+        place = Staged(self)
+        stage = hook(self, place)
+        if stage is None:
+            return None
+        self.staged.append(place)
+        data, self.body = self.body, None
+        stage.content(data, True)
+        return place.reply
+
+    async def passed(self) -> Reply | None:
+        """Wait until the content has passed its stages; what one of them answers in place of all else."""
+        for place in self.staged:
+            reply = await place.whole()
+            if reply is not None:
+                return reply
+        return None
+
+
+class Staged:
+    """`streams.Outlet` of a stage that the whole content of a call passes: it collects what comes of it."""
+
+    def __init__(self, view: CallExchange) -> None:
+        self._view = view
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._is_whole = False
+        self._waiter: Any = None
+        self.reply: Reply | None = None
+
+    def content(self, data: bytes, end: bool) -> None:
+        self._size += len(data)
+        if self._size > self._view.may_hold(WHOLE_BODY):
+            self.answer(made("BodyTooLarge", "what a step of the backend makes of it"))
+            return
+        self._parts.append(data)
+        if end:
+            self._is_whole = True
+            self._wake()
+
+    def trailers(self, lines: bytes) -> None:
+        """A call that is whole has none."""
+        self.content(b"", True)
+
+    def answer(self, reply: Reply) -> None:
+        self.reply = self.reply or reply
+        self._wake()
+
+    def pause(self) -> None:
+        """All of it has been given."""
+
+    def resume(self) -> None:
+        """The same."""
+
+    async def whole(self) -> Reply | None:
+        if not self._is_whole and self.reply is None:
+            self._waiter = self._view.context.make_future()
+            await self._waiter
+        if self.reply is None:
+            self._view.replace_body(b"".join(self._parts))
+        return self.reply
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
 
 def view_of(
     call: Stepped, x: Exchange | None, whole: bytes | None, attributes: Mapping[str, object] | None
@@ -118,28 +191,28 @@ def view_of(
     asked = x.asked if isinstance(x, CallExchange) else ()
     if call.plan.key in asked:
         raise Unfinished("PolicyUnusable", "its steps lead back to it")
-    made = CallExchange(None, call.method, call.target, Head(call.block), call.started)
-    made.asked = (*asked, call.plan.key)
-    made.path, _, made.query = call.target.partition(b"?")
-    made.readings = ()
-    made.authority = made.request.get(b"host") or b""
-    made.host = canonical_host(made.authority) or b""
+    view = CallExchange(None, call.method, call.target, Head(call.block), call.started)
+    view.asked, view.staged = (*asked, call.plan.key), []
+    view.path, _, view.query = call.target.partition(b"?")
+    view.readings = ()
+    view.authority = view.request.get(b"host") or b""
+    view.host = canonical_host(view.authority) or b""
     transport = call.plan.transport
-    made.scheme = b"https" if transport is not None and transport.tls is not None else b"http"
-    made.body, made.has_body, made.length = whole, call.length != 0, call.length
-    made.backend_plan = cast("BackendFacts", call.plan)  # the same object: packages below know others of its parts
+    view.scheme = b"https" if transport is not None and transport.tls is not None else b"http"
+    view.body, view.has_body, view.length = whole, call.length != 0, call.length
+    view.backend_plan = cast("BackendFacts", call.plan)  # the same object: packages below know others of its parts
     if x is None:
-        made.client = call.client or _OURSELVES
-        made.peer = made.client.address
+        view.client = call.client or _OURSELVES
+        view.peer = view.client.address
         assert call.calls.services is not None  # a worker's
-        made.context = call.calls.services
+        view.context = call.calls.services
         found = attributes
     else:
         for name in _OF_REQUEST:
-            setattr(made, name, getattr(x, name))
+            setattr(view, name, getattr(x, name))
         found = x.attributes
-    made.attributes = dict(found) if found is not None else None
-    return made
+    view.attributes = dict(found) if found is not None else None
+    return view
 
 
 async def run(chain: Chain, view: CallExchange) -> None:
@@ -151,8 +224,10 @@ async def run(chain: Chain, view: CallExchange) -> None:
     answer = chain.request(view)
     if isinstance(answer, Waiting):
         answer = await drive(view, chain, answer)
+    if answer is None and view.staged:
+        answer = await view.passed()
     if answer is not None:
-        raise Unfinished(answer.reason, answer.detail or answer.reason)
+        raise Unfinished(answer.reason, answer.detail or answer.reason, answer)
 
 
 class Answering:

@@ -116,7 +116,7 @@ def decode_object(value: dict[str, Any], source: str, *, newer: bool = False) ->
     if not newer or decoded.verdict != "invalid" or decoded.key is None or decoded.key.kind not in LENIENT:
         return decoded
     info = KINDS[decoded.key.kind]
-    item = read(without_nulls(_with_namespace(_without_status(value), info)), info.model)
+    item = read(without_nulls(_with_namespace(_without_status(value, info), info)), info.model)
     return decoded if item is None else _judged(item, [], Subject(Place(None, source, 0), (), str(decoded.key)))
 
 
@@ -125,7 +125,7 @@ def unread_object(value: dict[str, Any], source: str, why: str) -> Decoded:
     info = KINDS[value["kind"]]
     key = _key_of(value, info)
     subject = Subject(Place(None, source, 0), (), str(key))
-    document = _without_status(value)
+    document = _without_status(value, info)
     document = names.canonical(document, []) if info.kind in names.OUR_KINDS else document
     problems = [subject.problem((), why)]
     remains = rest(info.kind, _with_namespace(document, info), problems)
@@ -196,7 +196,7 @@ def _unknown(api_version: str, kind: str, subject: Subject) -> Decoded:
 def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> Decoded:
     key = _key_of(value, info)
     subject = replace(subject, name=str(key) if key else info.kind)
-    document = _without_status(value)
+    document = _without_status(value, info)
     conflicts: list[names.BothSpellings] = []
     if info.kind in names.OUR_KINDS:
         document = names.canonical(document, conflicts)
@@ -227,7 +227,9 @@ def _with_rest(
     return replace(refused, partial=part.route) if part.works else replace(refused, remains=part.route)
 
 
-def _without_status(value: dict[str, Any]) -> dict[str, Any]:
+def _without_status(value: dict[str, Any], info: KindInfo) -> dict[str, Any]:
+    if info.model.reads_status:
+        return value
     return {name: part for name, part in value.items() if name != "status"}
 
 

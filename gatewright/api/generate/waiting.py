@@ -130,12 +130,13 @@ def _lines() -> Iterator[str]:
     fields, kinds = waiting(), unserved()
     total = sum(len(each) for rows in fields.values() for each in rows.values()) + sum(map(len, kinds.values()))
     yield f"{total} settings wait."
-    yield ""
-    yield "## Kinds that wait as a whole"
-    yield ""
-    yield "| Kind | Settings |"
-    yield "| --- | --- |"
-    yield from (f"| {kind} | {len(each)} |" for kind, each in kinds.items())
+    if kinds:
+        yield ""
+        yield "## Kinds that wait as a whole"
+        yield ""
+        yield "| Kind | Settings |"
+        yield "| --- | --- |"
+        yield from (f"| {kind} | {len(each)} |" for kind, each in kinds.items())
     protocols = ", ".join(LISTENER_PROTOCOLS)
     if protocols:
         yield ""

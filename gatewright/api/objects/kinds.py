@@ -20,6 +20,7 @@ from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.objects.inference_pool import InferencePool
 from gatewright.api.objects.listener_set import ListenerSet
 from gatewright.api.objects.namespace import Namespace
+from gatewright.api.objects.pod import Pod
 from gatewright.api.objects.reference_grant import ReferenceGrant
 from gatewright.api.objects.secret import Secret
 from gatewright.api.objects.service import Service
@@ -74,6 +75,7 @@ _KINDS: Final = (
     KindInfo("GatewayParameters", GROUP, (VERSION,), "gatewayparameters", True, GatewayParameters),
     KindInfo("GatewayPolicy", GROUP, (VERSION,), "gatewaypolicies", True, GatewayPolicy),
     KindInfo("Service", "", ("v1",), "services", True, Service),
+    KindInfo("Pod", "", ("v1",), "pods", True, Pod),
     KindInfo("Secret", "", ("v1",), "secrets", True, Secret),
     KindInfo("ConfigMap", "", ("v1",), "configmaps", True, ConfigMap),
     KindInfo("Namespace", "", ("v1",), "namespaces", False, Namespace),

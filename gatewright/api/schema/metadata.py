@@ -51,6 +51,9 @@ class KubeObject(RuledModel):
     tolerant: ClassVar[bool] = False
     """True: Kubernetes owns the kind and adds fields to it; an unknown one is a warning, not an error."""
 
+    reads_status: ClassVar[bool] = False
+    """True: what others wrote into `status` is a part of it; others' is no setting, and not read."""
+
     api_version: str
     """Group and version of the API, for example gatewright.dev/v1alpha1."""
     kind: str

@@ -17,7 +17,8 @@ CONTROLLER_NAME: Final = "gatewright.dev/controller"
 GATEWAY_CLASS: Final = "gatewright"
 GATEWAY_API_GROUP: Final = "gateway.networking.k8s.io"
 INFERENCE_GROUP: Final = "inference.networking.k8s.io"
-AWAITED: Final = {"InferencePool": INFERENCE_GROUP}
+INFERENCE_POOL: Final = "InferencePool"
+AWAITED: Final[dict[str, str]] = {}
 """Kinds of objects that are known and cannot be honoured yet, with their groups."""
 
 GATEWAY_BACKEND: Final = "GatewayBackend"

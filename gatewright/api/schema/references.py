@@ -11,7 +11,7 @@ from pydantic import Field
 
 from gatewright.api.schema.fields import Group, Kind, NamespaceName, ObjectName, Port, SectionName
 from gatewright.api.schema.model import Model, RuledModel
-from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP
+from gatewright.api.schema.names import GATEWAY_API_GROUP, GATEWAY_BACKEND, GROUP, INFERENCE_POOL
 from gatewright.api.schema.rules import Rule, is_one_of, required_where
 
 _PORT: Final[tuple[Rule, ...]] = (
@@ -154,7 +154,8 @@ class PolicyBackendReference(BackendObjectReference):
         *_PORT,
         is_one_of(
             [("", "Service"), (GROUP, GATEWAY_BACKEND)],
-            f"kind must be Service, or {GATEWAY_BACKEND} of group {GROUP}",
+            f"kind must be Service, or {GATEWAY_BACKEND} of group {GROUP}; not supported: an {INFERENCE_POOL}, which is"
+            " a backend of routes and of custom LLM providers alone",
             "kind",
         ),
     )

@@ -26,31 +26,33 @@ from gatewright.wire.v1 import ai_pb2 as gatewright_dot_wire_dot_v1_dot_ai__pb2
 from gatewright.wire.v1 import policy_pb2 as gatewright_dot_wire_dot_v1_dot_policy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gatewright/wire/v1/backend.proto\x12\x12gatewright.wire.v1\x1a\x1bgatewright/wire/v1/ai.proto\x1a\x1fgatewright/wire/v1/policy.proto\"\xa7\x04\n\x07\x42\x61\x63kend\x12\x35\n\x07service\x18\x01 \x01(\x0b\x32\".gatewright.wire.v1.ServiceBackendH\x00\x12\x33\n\x06static\x18\x02 \x01(\x0b\x32!.gatewright.wire.v1.StaticBackendH\x00\x12-\n\x03mcp\x18\x03 \x01(\x0b\x32\x1e.gatewright.wire.v1.McpBackendH\x00\x12\x30\n\x03\x61\x32\x61\x18\x04 \x01(\x0b\x32!.gatewright.wire.v1.StaticBackendH\x00\x12+\n\x02\x61i\x18\x05 \x01(\x0b\x32\x1d.gatewright.wire.v1.AiBackendH\x00\x12-\n\x03\x61ws\x18\x06 \x01(\x0b\x32\x1e.gatewright.wire.v1.AwsBackendH\x00\x12O\n\x15\x64ynamic_forward_proxy\x18\x07 \x01(\x0b\x32..gatewright.wire.v1.DynamicForwardProxyBackendH\x00\x12,\n\x08policies\x18\n \x03(\x0b\x32\x1a.gatewright.wire.v1.Policy\x12\x0f\n\x07refused\x18\x0b \x01(\t\x12,\n\x08\x66\x61llback\x18\x0c \x03(\x0b\x32\x1a.gatewright.wire.v1.Policy\x12-\n\x05\x63loud\x18\r \x01(\x0b\x32\x1e.gatewright.wire.v1.CloudPlaceB\x06\n\x04kind\"?\n\nCloudPlace\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06region\x18\x02 \x01(\t\x12\x10\n\x08\x61udience\x18\x03 \x01(\t\"8\n\nAwsBackend\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\r\x12\x0e\n\x06target\x18\x03 \x01(\t\"\x84\x01\n\x0eServiceBackend\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\x12\x14\n\x0c\x61pp_protocol\x18\x04 \x01(\t\x12\r\n\x05\x65mpty\x18\x05 \x01(\x08\x12\x11\n\tport_name\x18\x06 \x01(\t\x12\x0b\n\x03udp\x18\x07 \x01(\x08\"T\n\rStaticBackend\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\r\x12\x11\n\tunix_path\x18\x03 \x01(\t\x12\x14\n\x0c\x61pp_protocol\x18\x04 \x01(\t\"\x1c\n\x1a\x44ynamicForwardProxyBackend\"v\n\nMcpBackend\x12.\n\x07targets\x18\x01 \x03(\x0b\x32\x1d.gatewright.wire.v1.McpTarget\x12\x11\n\tstateless\x18\x02 \x01(\x08\x12\x11\n\tfail_open\x18\x03 \x01(\x08\x12\x12\n\nmax_answer\x18\x04 \x01(\r\"}\n\tMcpTarget\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x31\n\x08protocol\x18\x04 \x01(\x0e\x32\x1f.gatewright.wire.v1.McpProtocol\x12\x10\n\x08selector\x18\x05 \x01(\t\"V\n\x08\x45ndpoint\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\r\x12\r\n\x05zones\x18\x05 \x03(\t*{\n\x0bMcpProtocol\x12\x1c\n\x18MCP_PROTOCOL_UNSPECIFIED\x10\x00\x12 \n\x1cMCP_PROTOCOL_STREAMABLE_HTTP\x10\x01\x12\x14\n\x10MCP_PROTOCOL_SSE\x10\x02\x12\x16\n\x12MCP_PROTOCOL_STDIO\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gatewright/wire/v1/backend.proto\x12\x12gatewright.wire.v1\x1a\x1bgatewright/wire/v1/ai.proto\x1a\x1fgatewright/wire/v1/policy.proto\"\xeb\x04\n\x07\x42\x61\x63kend\x12\x35\n\x07service\x18\x01 \x01(\x0b\x32\".gatewright.wire.v1.ServiceBackendH\x00\x12\x33\n\x06static\x18\x02 \x01(\x0b\x32!.gatewright.wire.v1.StaticBackendH\x00\x12-\n\x03mcp\x18\x03 \x01(\x0b\x32\x1e.gatewright.wire.v1.McpBackendH\x00\x12\x30\n\x03\x61\x32\x61\x18\x04 \x01(\x0b\x32!.gatewright.wire.v1.StaticBackendH\x00\x12+\n\x02\x61i\x18\x05 \x01(\x0b\x32\x1d.gatewright.wire.v1.AiBackendH\x00\x12-\n\x03\x61ws\x18\x06 \x01(\x0b\x32\x1e.gatewright.wire.v1.AwsBackendH\x00\x12O\n\x15\x64ynamic_forward_proxy\x18\x07 \x01(\x0b\x32..gatewright.wire.v1.DynamicForwardProxyBackendH\x00\x12\x42\n\x0einference_pool\x18\x08 \x01(\x0b\x32(.gatewright.wire.v1.InferencePoolBackendH\x00\x12,\n\x08policies\x18\n \x03(\x0b\x32\x1a.gatewright.wire.v1.Policy\x12\x0f\n\x07refused\x18\x0b \x01(\t\x12,\n\x08\x66\x61llback\x18\x0c \x03(\x0b\x32\x1a.gatewright.wire.v1.Policy\x12-\n\x05\x63loud\x18\r \x01(\x0b\x32\x1e.gatewright.wire.v1.CloudPlaceB\x06\n\x04kind\"?\n\nCloudPlace\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0e\n\x06region\x18\x02 \x01(\t\x12\x10\n\x08\x61udience\x18\x03 \x01(\t\"8\n\nAwsBackend\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\r\x12\x0e\n\x06target\x18\x03 \x01(\t\"\x84\x01\n\x0eServiceBackend\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\x12\x14\n\x0c\x61pp_protocol\x18\x04 \x01(\t\x12\r\n\x05\x65mpty\x18\x05 \x01(\x08\x12\x11\n\tport_name\x18\x06 \x01(\t\x12\x0b\n\x03udp\x18\x07 \x01(\x08\"\\\n\x14InferencePoolBackend\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0c\x61pp_protocol\x18\x03 \x01(\t\x12\r\n\x05\x65mpty\x18\x04 \x01(\x08\"T\n\rStaticBackend\x12\x0c\n\x04host\x18\x01 \x01(\t\x12\x0c\n\x04port\x18\x02 \x01(\r\x12\x11\n\tunix_path\x18\x03 \x01(\t\x12\x14\n\x0c\x61pp_protocol\x18\x04 \x01(\t\"\x1c\n\x1a\x44ynamicForwardProxyBackend\"v\n\nMcpBackend\x12.\n\x07targets\x18\x01 \x03(\x0b\x32\x1d.gatewright.wire.v1.McpTarget\x12\x11\n\tstateless\x18\x02 \x01(\x08\x12\x11\n\tfail_open\x18\x03 \x01(\x08\x12\x12\n\nmax_answer\x18\x04 \x01(\r\"}\n\tMcpTarget\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x02 \x01(\t\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x31\n\x08protocol\x18\x04 \x01(\x0e\x32\x1f.gatewright.wire.v1.McpProtocol\x12\x10\n\x08selector\x18\x05 \x01(\t\"V\n\x08\x45ndpoint\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07\x62\x61\x63kend\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\r\x12\r\n\x05zones\x18\x05 \x03(\t*{\n\x0bMcpProtocol\x12\x1c\n\x18MCP_PROTOCOL_UNSPECIFIED\x10\x00\x12 \n\x1cMCP_PROTOCOL_STREAMABLE_HTTP\x10\x01\x12\x14\n\x10MCP_PROTOCOL_SSE\x10\x02\x12\x16\n\x12MCP_PROTOCOL_STDIO\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.backend_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MCPPROTOCOL']._serialized_start=1381
-  _globals['_MCPPROTOCOL']._serialized_end=1504
+  _globals['_MCPPROTOCOL']._serialized_start=1543
+  _globals['_MCPPROTOCOL']._serialized_end=1666
   _globals['_BACKEND']._serialized_start=119
-  _globals['_BACKEND']._serialized_end=670
-  _globals['_CLOUDPLACE']._serialized_start=672
-  _globals['_CLOUDPLACE']._serialized_end=735
-  _globals['_AWSBACKEND']._serialized_start=737
-  _globals['_AWSBACKEND']._serialized_end=793
-  _globals['_SERVICEBACKEND']._serialized_start=796
-  _globals['_SERVICEBACKEND']._serialized_end=928
-  _globals['_STATICBACKEND']._serialized_start=930
-  _globals['_STATICBACKEND']._serialized_end=1014
-  _globals['_DYNAMICFORWARDPROXYBACKEND']._serialized_start=1016
-  _globals['_DYNAMICFORWARDPROXYBACKEND']._serialized_end=1044
-  _globals['_MCPBACKEND']._serialized_start=1046
-  _globals['_MCPBACKEND']._serialized_end=1164
-  _globals['_MCPTARGET']._serialized_start=1166
-  _globals['_MCPTARGET']._serialized_end=1291
-  _globals['_ENDPOINT']._serialized_start=1293
-  _globals['_ENDPOINT']._serialized_end=1379
+  _globals['_BACKEND']._serialized_end=738
+  _globals['_CLOUDPLACE']._serialized_start=740
+  _globals['_CLOUDPLACE']._serialized_end=803
+  _globals['_AWSBACKEND']._serialized_start=805
+  _globals['_AWSBACKEND']._serialized_end=861
+  _globals['_SERVICEBACKEND']._serialized_start=864
+  _globals['_SERVICEBACKEND']._serialized_end=996
+  _globals['_INFERENCEPOOLBACKEND']._serialized_start=998
+  _globals['_INFERENCEPOOLBACKEND']._serialized_end=1090
+  _globals['_STATICBACKEND']._serialized_start=1092
+  _globals['_STATICBACKEND']._serialized_end=1176
+  _globals['_DYNAMICFORWARDPROXYBACKEND']._serialized_start=1178
+  _globals['_DYNAMICFORWARDPROXYBACKEND']._serialized_end=1206
+  _globals['_MCPBACKEND']._serialized_start=1208
+  _globals['_MCPBACKEND']._serialized_end=1326
+  _globals['_MCPTARGET']._serialized_start=1328
+  _globals['_MCPTARGET']._serialized_end=1453
+  _globals['_ENDPOINT']._serialized_start=1455
+  _globals['_ENDPOINT']._serialized_end=1541
 # @@protoc_insertion_point(module_scope)

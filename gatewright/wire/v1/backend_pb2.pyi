@@ -21,7 +21,7 @@ MCP_PROTOCOL_SSE: McpProtocol
 MCP_PROTOCOL_STDIO: McpProtocol
 
 class Backend(_message.Message):
-    __slots__ = ("service", "static", "mcp", "a2a", "ai", "aws", "dynamic_forward_proxy", "policies", "refused", "fallback", "cloud")
+    __slots__ = ("service", "static", "mcp", "a2a", "ai", "aws", "dynamic_forward_proxy", "inference_pool", "policies", "refused", "fallback", "cloud")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     STATIC_FIELD_NUMBER: _ClassVar[int]
     MCP_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,7 @@ class Backend(_message.Message):
     AI_FIELD_NUMBER: _ClassVar[int]
     AWS_FIELD_NUMBER: _ClassVar[int]
     DYNAMIC_FORWARD_PROXY_FIELD_NUMBER: _ClassVar[int]
+    INFERENCE_POOL_FIELD_NUMBER: _ClassVar[int]
     POLICIES_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     FALLBACK_FIELD_NUMBER: _ClassVar[int]
@@ -40,11 +41,12 @@ class Backend(_message.Message):
     ai: _ai_pb2.AiBackend
     aws: AwsBackend
     dynamic_forward_proxy: DynamicForwardProxyBackend
+    inference_pool: InferencePoolBackend
     policies: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     refused: str
     fallback: _containers.RepeatedCompositeFieldContainer[_policy_pb2.Policy]
     cloud: CloudPlace
-    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., ai: _Optional[_Union[_ai_pb2.AiBackend, _Mapping]] = ..., aws: _Optional[_Union[AwsBackend, _Mapping]] = ..., dynamic_forward_proxy: _Optional[_Union[DynamicForwardProxyBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ..., fallback: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., cloud: _Optional[_Union[CloudPlace, _Mapping]] = ...) -> None: ...
+    def __init__(self, service: _Optional[_Union[ServiceBackend, _Mapping]] = ..., static: _Optional[_Union[StaticBackend, _Mapping]] = ..., mcp: _Optional[_Union[McpBackend, _Mapping]] = ..., a2a: _Optional[_Union[StaticBackend, _Mapping]] = ..., ai: _Optional[_Union[_ai_pb2.AiBackend, _Mapping]] = ..., aws: _Optional[_Union[AwsBackend, _Mapping]] = ..., dynamic_forward_proxy: _Optional[_Union[DynamicForwardProxyBackend, _Mapping]] = ..., inference_pool: _Optional[_Union[InferencePoolBackend, _Mapping]] = ..., policies: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., refused: _Optional[str] = ..., fallback: _Optional[_Iterable[_Union[_policy_pb2.Policy, _Mapping]]] = ..., cloud: _Optional[_Union[CloudPlace, _Mapping]] = ...) -> None: ...
 
 class CloudPlace(_message.Message):
     __slots__ = ("service", "region", "audience")
@@ -83,6 +85,18 @@ class ServiceBackend(_message.Message):
     port_name: str
     udp: bool
     def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., port: _Optional[int] = ..., app_protocol: _Optional[str] = ..., empty: _Optional[bool] = ..., port_name: _Optional[str] = ..., udp: _Optional[bool] = ...) -> None: ...
+
+class InferencePoolBackend(_message.Message):
+    __slots__ = ("namespace", "name", "app_protocol", "empty")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    APP_PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    EMPTY_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    app_protocol: str
+    empty: bool
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., app_protocol: _Optional[str] = ..., empty: _Optional[bool] = ...) -> None: ...
 
 class StaticBackend(_message.Message):
     __slots__ = ("host", "port", "unix_path", "app_protocol")

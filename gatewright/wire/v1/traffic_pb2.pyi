@@ -553,6 +553,16 @@ class ExtProc(_message.Message):
     conditional: _containers.RepeatedCompositeFieldContainer[ConditionalExtProc]
     def __init__(self, backend: _Optional[str] = ..., processing_options: _Optional[_Union[ProcessingOptions, _Mapping]] = ..., request_attributes: _Optional[_Mapping[str, str]] = ..., conditional: _Optional[_Iterable[_Union[ConditionalExtProc, _Mapping]]] = ...) -> None: ...
 
+class EndpointPicker(_message.Message):
+    __slots__ = ("backend", "fail_open", "any_tls")
+    BACKEND_FIELD_NUMBER: _ClassVar[int]
+    FAIL_OPEN_FIELD_NUMBER: _ClassVar[int]
+    ANY_TLS_FIELD_NUMBER: _ClassVar[int]
+    backend: str
+    fail_open: bool
+    any_tls: bool
+    def __init__(self, backend: _Optional[str] = ..., fail_open: _Optional[bool] = ..., any_tls: _Optional[bool] = ...) -> None: ...
+
 class ConditionalExtProc(_message.Message):
     __slots__ = ("condition", "policy")
     CONDITION_FIELD_NUMBER: _ClassVar[int]

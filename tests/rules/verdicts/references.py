@@ -60,6 +60,7 @@ BACKEND_REF: Final = shape(
     invalid("group", "gatewright.dev", _BACKEND),
     valid("", {"group": "gatewright.dev", "kind": "GatewayBackend", "name": "b"}, _BACKEND),
     invalid("", {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "b"}, _BACKEND),
+    invalid("", {"group": "inference.networking.k8s.io", "kind": "InferencePool", "name": "p"}, _BACKEND),
     given({"name": "b", "kind": "GatewayBackend"}, valid("group", "gatewright.dev", _BACKEND)),
     text("namespace", 1, 63, K + "a namespace is a label of 1 to 63 characters"),
     invalid("namespace", "a.b", K + "a namespace is a label of 1 to 63 characters"),

@@ -249,10 +249,10 @@ def test_documents_of_a_stream() -> None:
 
 
 def test_a_separator_may_carry_content_and_windows_line_ends() -> None:
-    text = "--- {apiVersion: v1, kind: Namespace, metadata: {name: a}}\r\n---\r\napiVersion: v1\r\nkind: Pod\r\n"
+    text = "--- {apiVersion: v1, kind: Namespace, metadata: {name: a}}\r\n---\r\napiVersion: v1\r\nkind: Node\r\n"
     first, second = decode(text, "f")
     assert first.key == ObjectKey("Namespace", "", "a")
-    assert lines([second]) == ["f:3: info: v1 Pod is not ours: skipped"]
+    assert lines([second]) == ["f:3: info: v1 Node is not ours: skipped"]
 
 
 def test_one_bad_document_leaves_the_others() -> None:

@@ -9,7 +9,7 @@ from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 
 CLUSTER_WIDE = {"GatewayClass", "Namespace", "CustomResourceDefinition"}
-NOT_SERVED = {"InferencePool"}
+NOT_SERVED: set[str] = set()
 GATEWAY_API, OWN = "gateway.networking.k8s.io", "gatewright.dev"
 VERSIONS = {
     "GatewayClass": (f"{GATEWAY_API}/v1", f"{GATEWAY_API}/v1beta1"),
@@ -26,6 +26,8 @@ VERSIONS = {
     "GatewayParameters": (f"{OWN}/v1alpha1",),
     "GatewayPolicy": (f"{OWN}/v1alpha1",),
     "Service": ("v1",),
+    "InferencePool": ("inference.networking.k8s.io/v1",),
+    "Pod": ("v1",),
     "Secret": ("v1",),
     "ConfigMap": ("v1",),
     "Namespace": ("v1",),

@@ -202,7 +202,7 @@ def test_the_rights_are_about_every_kind_that_is_read(capsys: pytest.CaptureFixt
     }
     read = {(info.group, info.plural, verb) for info in KINDS.values() for verb in ("list", "watch")}
     assert {each for each in granted if not each[1].endswith("/status")} == {
-        *(each for each in read if each[1] != "inferencepools"),
+        *read,
         *provisioned,
         ("gateway.networking.k8s.io", "gateways/finalizers", "update"),
         ("gateway.networking.k8s.io", "gatewayclasses", "patch"),  # the finalizer of those in use

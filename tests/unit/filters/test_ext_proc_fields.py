@@ -57,7 +57,6 @@ PUBLISHED: dict[str, tuple[Descriptor, str]] = {
 
 _GRPC = "a mode of bodies that `processingOptions` does not have"
 WITHOUT: dict[str, str] = {
-    "ProcessingRequest.metadata_context": "what a server should know is sent as `requestAttributes`",
     "ProcessingRequest.observability_mode": "a server that is not asked, but shown, is a mirror",
     "ProcessingResponse.override_message_timeout": "off in Envoy's filter too, unless a bound is set for it",
     "ProcessingResponse.request_drain": "a call ends with its exchange",

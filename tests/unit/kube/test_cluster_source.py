@@ -114,7 +114,65 @@ def http_route(name: str) -> dict[str, object]:
 
 
 def test_every_kind_that_something_reads_is_watched() -> None:
-    assert {info.kind for info in WATCHED} == set(KINDS) - {"InferencePool"}
+    assert {info.kind for info in WATCHED} == set(KINDS)
+
+
+POOLS = "/apis/inference.networking.k8s.io/v1/inferencepools"
+PODS = "/api/v1/pods"
+
+
+def pool(name: str) -> dict[str, object]:
+    picker = {"name": "picker", "port": {"number": 9002}}
+    spec = {
+        "selector": {"matchLabels": {"app": "a"}},
+        "targetPorts": [{"number": 8000}],
+        "endpointPickerRef": picker,
+    }
+    metadata = {"name": name, "namespace": "shop"}
+    return {
+        "apiVersion": "inference.networking.k8s.io/v1",
+        "kind": "InferencePool",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def pod(name: str) -> dict[str, object]:
+    ready = {
+        "podIP": "10.0.0.1",
+        "conditions": [{"type": "Ready", "status": "True", "reason": "x"}],
+        "phase": "Running",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "c"}]},
+        "status": ready,
+    }
+
+
+async def test_pods_are_read_from_the_first_inference_pool_on() -> None:
+    server = ApiServer()
+    for path in (SERVICES, POOLS, PODS):
+        server.define(path)
+    server.put(PODS, pod("first"))
+    async with following(server, "Service", "InferencePool", "Pod") as (_, sink):
+        await turns(lambda: sink.idles == 1)
+        assert ("GET", PODS) not in server.asked
+        server.put(POOLS, pool("llama"))
+        await turns(lambda: sink.names("Pod") == ["first"])
+
+
+async def test_pods_are_part_of_the_first_rest_where_there_are_pools() -> None:
+    server = ApiServer()
+    for path in (SERVICES, POOLS, PODS):
+        server.define(path)
+    server.put(PODS, pod("first"))
+    server.put(POOLS, pool("llama"))
+    async with following(server, "Service", "InferencePool", "Pod") as (_, sink):
+        await turns(lambda: sink.idles == 1)
+        assert (sink.names("InferencePool"), sink.names("Pod")) == (["llama"], ["first"])
 
 
 async def test_the_first_rest_is_when_every_kind_is_listed() -> None:

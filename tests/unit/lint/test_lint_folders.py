@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
     report = lint_paths([folder])
     assert [line.replace(f"{folder}/", "") for line in report.text().splitlines()] == [
-        "a.yml:6: info: apps/v1 Pod is not ours: skipped",
+        "a.yml:6: info: apps/v1 Pod is not ours: skipped; ours is v1",
         "b.yaml:4: Service default/a: spec.ports[0].port: must be between 1 and 65535, got 0",
         "deep/c.json:1: binds[0].listeners: is required",
         "deep/p.yaml:5: GatewayPolicy default/p: spec.targetRefs[0]: warning: target not found:"

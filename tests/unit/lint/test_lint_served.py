@@ -244,7 +244,8 @@ def test_a_certificate_of_a_gateway_that_cannot_be_used(reference: str, expected
         ("backendRefs: [{name: shop, port: 82}]", "lacks-part warning spec.rules[0].backendRefs[0].port: Service"
          " default/shop has no port 82; it has 80, 81"),
         ("backendRefs: [{name: shop, kind: Vault, group: x.example}]", "bad-condition error"
-         " spec.rules[0].backendRefs[0]: x.example/Vault shop: backends are Services and GatewayBackends"),
+         " spec.rules[0].backendRefs[0]: x.example/Vault shop: backends are Services, GatewayBackends and"
+         " InferencePools"),
         ("name: bare", "no-backend error spec.rules[0]: has no backendRefs and no RequestRedirect, so every request"
          " that it matches gets 500"),
     ],

@@ -75,7 +75,7 @@ REASONS = {
     "ResolvedRefs=True": {"ResolvedRefs"},
     "ResolvedRefs=False": {
         "BackendLeadsBack", "BackendNotFound", "InvalidCACertificateRef", "InvalidCertificateRef",
-        "InvalidClientCertificateRef", "InvalidKind", "InvalidRouteKinds",
+        "InvalidClientCertificateRef", "InvalidExtensionRef", "InvalidKind", "InvalidRouteKinds",
         "InvalidSecret", "RefNotPermitted", "SecretNotFound", "UnsupportedProtocol",
     },
     "ResolvedRefs=Unknown": {"Pending"},

@@ -19,11 +19,9 @@ def build(config: traffic_pb2.ExtProc, env: Env) -> Filter | None:
         return conditional(NAME, config.conditional, env, build)
     if not config.backend:
         raise Refused("backendRef: there is no processor")
-    if env.calls is None or env.spawn is None:
-        raise Refused("this proxy reaches no other services")
     from dataplane.filters.steps.ext_proc.processor import Processor  # its messages are loaded with the first policy
 
-    processor = Processor(NAME, config, env, env.calls, env.spawn)
+    processor = Processor(NAME, config, env)
     return Filter(
         NAME,
         request=processor.request,

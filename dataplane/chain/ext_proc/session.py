@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.chain import structs
 from dataplane.chain.calls import FOR_EVER, CallFailed, within
+from dataplane.chain.ext_proc import messages
+from dataplane.chain.ext_proc.modes import Modes, overridden
 from dataplane.chain.grpc import StatusError, Stream
 from dataplane.chain.grpc.opening import opened_of
-from dataplane.filters.steps.ext_proc import messages
-from dataplane.filters.steps.ext_proc.modes import Modes, overridden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -35,8 +35,8 @@ MOST: Final = 4 * 1024 * 1024
 """Bytes of one message of the server (gRPC's usual bound)."""
 MOST_QUEUED: Final = 65_536
 """Bytes that wait to be sent, from which on whoever gives content is asked to stop."""
-VARIABLE: Final = "extproc"
-"""Where later expressions find what the server says (`dynamic_metadata`)."""
+MOST_METADATA: Final = 65_536
+"""Bytes of `dynamic_metadata` in all answers of one call: the exchange keeps it to its end."""
 
 
 class Server(Protocol):
@@ -49,7 +49,14 @@ class Server(Protocol):
     backend: str
     origin: str
 
-    def attributes(self, x: Exchange) -> Mapping[str, Struct]: ...
+    def plan(self, x: Exchange) -> Any:  # as `Calls.plan`
+        """Of the server, as policies want it spoken to. Raises `CallFailed`."""
+
+    def attributes(self, x: Exchange) -> Mapping[str, Struct]:
+        """What the first message has."""
+
+    def noted(self, x: Exchange, metadata: Mapping[str, Any]) -> None:
+        """An answer brought this (`dynamic_metadata`)."""
 
     def failed(self, error: CallFailed) -> Reply: ...
 
@@ -88,6 +95,7 @@ class Session:
 
     __slots__ = (
         "_held",
+        "_metadata_size",
         "_moved",
         "_of",
         "_queue",
@@ -100,6 +108,7 @@ class Session:
         "failure",
         "halves",
         "is_over",
+        "metadata",
         "modes",
         "x",
     )
@@ -111,6 +120,9 @@ class Session:
         self.halves: dict[str, Half] = {}
         self.failure: Reply | None = None
         self.is_over = False
+        self.metadata: dict[str, Any] = {}
+        """What the server has said beside its answers (`dynamic_metadata`), as JSON has it."""
+        self._metadata_size = 0
         self._stream: Stream | None = None
         self._queue: deque[bytes] = deque()
         self._queued = 0
@@ -148,7 +160,7 @@ class Session:
     def _open(self, message: pb.ProcessingRequest) -> None:
         of, x = self._of, self.x
         messages.introduced(message, self.modes, of.attributes(x))
-        plan = of.calls.plan(of.backend, x)
+        plan = of.plan(x)
         self._seconds = within(plan, DEADLINE)
         # Its head may come with the first answer, which the server may give when it has seen the whole body.
         self._stream = Stream(opened_of(of.calls, plan, METHOD, x, FOR_EVER), MOST)
@@ -210,9 +222,7 @@ class Session:
 
     def _answered(self, answer: pb.ProcessingResponse) -> None:
         if answer.HasField("dynamic_metadata"):
-            attributes: Any = self.x.attributes or {}
-            known = attributes.get(VARIABLE) or {}
-            self.x.leave(VARIABLE, {**known, **structs.plain(answer.dynamic_metadata)})
+            self._note(answer.dynamic_metadata)
         kind = answer.WhichOneof("response")
         if kind is None:
             raise CallFailed("invalid", "an answer about nothing")
@@ -235,6 +245,14 @@ class Session:
         if not was_asked:
             raise CallFailed("invalid", f"an answer about {kind} that nobody asked for")
         self.moved()
+
+    def _note(self, metadata: Struct) -> None:
+        self._metadata_size += metadata.ByteSize()
+        if self._metadata_size > MOST_METADATA:
+            raise CallFailed("invalid", f"more than {MOST_METADATA} bytes of dynamic_metadata")
+        said = structs.plain(metadata)
+        self.metadata.update(said)
+        self._of.noted(self.x, said)
 
     def fail(self, error: CallFailed) -> None:
         """The server cannot be asked, or what it says cannot be carried out."""

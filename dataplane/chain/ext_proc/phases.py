@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import streaming
 from dataplane.chain.calls import CallFailed
+from dataplane.chain.ext_proc import content, messages
+from dataplane.chain.ext_proc.modes import BUFFERED, DUPLEX, NONE, PARTIAL
 from dataplane.chain.reply import Reply
-from dataplane.filters.steps.ext_proc import content, messages
-from dataplane.filters.steps.ext_proc.modes import BUFFERED, DUPLEX, NONE, PARTIAL
 from dataplane.http.body import DESCRIBING, TooLarge
 from dataplane.http.statuses import BODILESS, RESET_CONTENT
 from gatewright.wire.external import ext_proc_pb2 as pb
 
 if TYPE_CHECKING:
+    from dataplane.chain.ext_proc.messages import Direction
+    from dataplane.chain.ext_proc.modes import Way
+    from dataplane.chain.ext_proc.session import Session
     from dataplane.exchange import Exchange
-    from dataplane.filters.steps.ext_proc.messages import Direction
-    from dataplane.filters.steps.ext_proc.modes import Way
-    from dataplane.filters.steps.ext_proc.session import Session
     from dataplane.http.heads import Head
     from dataplane.streams import Outlet
 
 _HTTP_2: Final = b"HTTP/2"
 _SHOWN_WHOLE: Final = frozenset((BUFFERED, PARTIAL))
-_NO_CHANGE: Final = pb.CommonResponse()
+NO_CHANGE: Final = pb.CommonResponse()
 
 
 class Half(ABC):
@@ -65,12 +65,12 @@ class Half(ABC):
     # --- as `session.Half`
 
     def headers_answered(self, common: pb.CommonResponse) -> bool:
-        return _set(self._headers, common)
+        return settle(self._headers, common)
 
     def body_answered(self, common: pb.CommonResponse) -> bool:
         if self._content is None or not self._content.answered(common):
             return False
-        _set(self._body, common)
+        settle(self._body, common)
         return True
 
     def trailers_answered(self, mutation: pb.HeaderMutation) -> bool:
@@ -88,7 +88,7 @@ class Half(ABC):
         return _is_pending(self._headers) or (self._content is not None and self._content.is_under_way)
 
     def over(self, reply: Reply) -> None:
-        if _set(self._headers, reply) or _set(self._body, reply):
+        if settle(self._headers, reply) or settle(self._body, reply):
             if self._content is not None:
                 self._content.ended = True  # the step answers
         elif self._content is not None:
@@ -100,6 +100,11 @@ class Half(ABC):
 
     # --- for the steps
 
+    @property
+    def failure(self) -> Reply | None:
+        """What the exchange ends with, where the call has failed."""
+        return self._session.failure
+
     def ask(self, x: Exchange, end: bool) -> None:
         """Show the head, if it is to be shown."""
         if self.way.headers:
@@ -110,7 +115,7 @@ class Half(ABC):
     async def headers(self, x: Exchange) -> pb.CommonResponse | Reply:
         """The answer, carried out."""
         if self._headers is None:
-            return _NO_CHANGE
+            return NO_CHANGE
         return self._carried_out(x, await self._headers)
 
     async def whole(self, x: Exchange) -> Reply | None:
@@ -140,7 +145,7 @@ class Half(ABC):
         return self._content
 
     def _passed(self) -> None:
-        _set(self._body, _NO_CHANGE)
+        settle(self._body, NO_CHANGE)
 
     def replacing(self, data: bytes) -> Any:
         """Makes a stage that gives this in place of the content."""
@@ -181,7 +186,7 @@ class RequestHalf(Half):
             self._replace(x, answer)
             return None
         if not session.is_open:
-            return session.failure
+            return self.failure
         if not x.has_body or self._content is not None or not self._shows_content(x):
             return None
         reply = x.stream_request(self.stage)
@@ -239,7 +244,7 @@ class ResponseHalf(Half):
                 return reply
         if self.is_shown_whole:
             return await self.whole(x)
-        return self._session.failure if self._content is None else None
+        return self.failure if self._content is None else None
 
     def _installed(self, x: Exchange) -> Awaitable[Reply | None] | Reply | None:
         try:
@@ -288,7 +293,7 @@ def _is_pending(future: Any) -> bool:  # Any: a future or None
     return future is not None and not future.done()
 
 
-def _set(future: Any, value: pb.CommonResponse | Reply) -> bool:
+def settle(future: Any, value: pb.CommonResponse | Reply) -> bool:  # Any: as `_is_pending`
     """False: nobody waits for it."""
     if not _is_pending(future):
         return False

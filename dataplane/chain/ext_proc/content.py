@@ -9,15 +9,15 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.calls import CallFailed
-from dataplane.filters.steps.ext_proc import messages
-from dataplane.filters.steps.ext_proc.modes import BUFFERED, DUPLEX, PARTIAL
+from dataplane.chain.ext_proc import messages
+from dataplane.chain.ext_proc.modes import BUFFERED, DUPLEX, PARTIAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dataplane.chain.ext_proc.messages import Direction
+    from dataplane.chain.ext_proc.session import Session
     from dataplane.chain.reply import Reply
-    from dataplane.filters.steps.ext_proc.messages import Direction
-    from dataplane.filters.steps.ext_proc.session import Session
     from dataplane.streams import Outlet
     from gatewright.wire.external import ext_proc_pb2 as pb
 
@@ -25,6 +25,8 @@ MOST_BUFFERED: Final = 8192
 """Bytes of a body that `Buffered` and `BufferedPartial` send."""
 CHUNK: Final = 65_536
 """Bytes of one message of a stream."""
+MOST_KEPT: Final = 1024 * 1024
+"""Bytes that are kept for the case that the server gives no answer."""
 MOST_AHEAD: Final = 1024 * 1024
 """Bytes that are given on while nobody takes them, before the server is read no further."""
 
@@ -323,6 +325,85 @@ class Duplex(Content):
     @property
     def is_under_way(self) -> bool:
         return not self.ended
+
+
+class Kept(Duplex):
+    """The same, and what came is kept until the server answers about it: where no answer comes it passes as it is."""
+
+    def __init__(self, session: Session, direction: Direction, outlet: Outlet, sees_trailers: bool) -> None:
+        super().__init__(session, direction, outlet, sees_trailers)
+        self._kept: list[bytes] | None = []
+        """None: too much came, or the server has answered."""
+        self._kept_size = 0
+        self._passes = False
+
+    def content(self, data: bytes, end: bool) -> None:
+        if self._passes:
+            self.ended = self.ended or end
+            self.outlet.content(data, end)
+            return
+        self._keep(data)
+        super().content(data, end)
+
+    def trailers(self, lines: bytes) -> None:
+        if self._passes:
+            self.end_with(lines)
+        else:
+            super().trailers(lines)
+
+    def answered(self, common: pb.CommonResponse) -> bool:
+        self._forget()
+        return super().answered(common)
+
+    def cancel(self) -> None:
+        self._forget()
+        super().cancel()
+
+    def over(self, reply: Reply | None) -> None:
+        self._forget()
+        super().over(reply)
+
+    def let_pass(self) -> bool:
+        """The server gives no answer: all passes as it came, if it is still here."""
+        kept = self._kept
+        if kept is None:
+            return False
+        data = b"".join(kept)
+        self._forget()
+        self._passes = True
+        if not self.came:
+            self.outlet.content(data, False)
+            self.outlet.resume()
+        elif self.lines:
+            self.outlet.content(data, False)
+            self.end_with(self.lines)
+        else:
+            self.ended = True
+            self.outlet.content(data, True)
+        return True
+
+    def _keep(self, data: bytes) -> None:
+        if self._kept is None or not data:
+            return
+        if self._kept_size + len(data) > MOST_KEPT or not self.session.x.context.room.take(len(data)):
+            self._forget()
+            return
+        self._kept.append(data)
+        self._kept_size += len(data)
+
+    def _forget(self) -> None:
+        self._kept = None
+        if self._kept_size:
+            self.session.x.context.room.free(self._kept_size)
+            self._kept_size = 0
+
+    @property
+    def waits(self) -> bool:
+        return not self._passes and super().waits
+
+    @property
+    def is_under_way(self) -> bool:
+        return not self._passes and super().is_under_way
 
 
 class Replaced(Content):

@@ -19,8 +19,8 @@ from dataplane.http.statuses import BODILESS
 from gatewright.wire.external import ext_proc_pb2 as pb
 
 if TYPE_CHECKING:
+    from dataplane.chain.ext_proc.modes import Modes
     from dataplane.exchange import Exchange
-    from dataplane.filters.steps.ext_proc.modes import Modes
 
 ATTRIBUTES: Final = "envoy.filters.http.ext_proc"
 """Under which name a server finds the attributes of a request."""
