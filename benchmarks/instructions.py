@@ -54,6 +54,19 @@ binds:
 POLICY = "policies: {headerModifiers: {response: {set: [{name: x-page, value: '1'}]}}}"
 MODIFIES = PLAIN.replace("      backends:", f"      {POLICY}\n      backends:")
 
+_COLLECTOR = "{host: '127.0.0.1:4317'%s}"
+
+
+def _telemetry(policies: str) -> str:
+    """The plain route below frontend policies."""
+    return f"\nfrontendPolicies: {{{policies}}}\n" + PLAIN.lstrip("\n")
+
+
+TRACED = _telemetry(f"tracing: {_COLLECTOR % ', randomSampling: %s'}")
+NO_LOG = _telemetry("accessLog: {filter: 'false'}")
+OTLP_LOG = _telemetry(f"accessLog: {{otlp: {_COLLECTOR % ''}}}")
+LABELS = _telemetry("metrics: {attributes: {add: [{name: tenant, expression: 'request.headers[\"user-agent\"]'}]}}")
+
 _FAR = """
 backends:
 - name: far
@@ -168,6 +181,11 @@ SCENARIOS: dict[str, tuple[str, bytes | Frames, bytes | Frames, bool]] = {
     "chunks": (PLAIN, GET, CHUNKS, False),
     "response step": (MODIFIES, GET, ANSWER, False),
     "waits": (MODIFIES, GET, ANSWER, True),
+    "no log": (NO_LOG, GET, ANSWER, False),
+    "otlp log": (OTLP_LOG, GET, ANSWER, False),
+    "labels": (LABELS, GET, ANSWER, False),
+    "unsampled": (TRACED % "'0.000000001'", GET, ANSWER, False),
+    "traced": (TRACED % "'true'", GET, ANSWER, False),
     "2 to 1": (TO_HTTP1, h2_get, ANSWER, False),
     "1 to 2": (TO_HTTP2, GET, h2_answer, False),
     "2 to 2": (TO_HTTP2, h2_get, h2_answer, False),
@@ -230,6 +248,22 @@ def run(name: str, requests: int) -> None:
         if not first // at_once % 64:
             proxy.context.access_log.close()
             proxy.lines.clear()
+            _encode(getattr(proxy, "exported", []))  # a tree to compare with may be older than telemetry
+
+
+def _encode(records: list[Any]) -> None:
+    """What exporters do of the work, but for the sending. (Any: records of traces or logs.)"""
+    if not records:
+        return
+    from dataplane.export.otlp import Traces
+    from dataplane.export.otlp_logs import Logs
+
+    spans = [each for each in records if hasattr(each, "spans")]
+    lines = [each for each in records if not hasattr(each, "spans")]
+    for signal, of in ((Traces(), spans), (Logs(), lines)):
+        if of:
+            signal.encode(of)
+    records.clear()
 
 
 def _said(what: bytes | Frames, numbers: range, own: bytes) -> bytes:

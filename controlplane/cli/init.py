@@ -93,7 +93,7 @@ def _text(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
-TEMPLATES: Final[Mapping[str, Template]] = {  # what they are about: `parser.TEMPLATES`
+TEMPLATES: Final[Mapping[str, Template]] = {  # what they are about: `command_options.TEMPLATES`
     "split": Template(
         ("route.yaml", "shop-next.yaml"),
         _nothing("for i in $(seq 10); do curl -s http://127.0.0.1:8080/ | grep server; done"),

@@ -1,4 +1,4 @@
-"""The command line of `gatewright`: every command, option, default and example in one place, and nothing heavier.
+"""The command line of `gatewright`: every command with its help and examples. Its options are in `command_options`.
 
 Imports the standard library only, so that `gatewright version` and `--help` are instant. What a command does is in the
 module of its name; `__main__` loads that one alone.
@@ -7,300 +7,10 @@ module of its name; `__main__` loads that one alone.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from controlplane.cli import exits, options
-from controlplane.cli.options import ADMIN, RATE_LIMIT_ADMIN, address, page
-
-MOMENTS = ("connection", "request", "response", "end")
-"""As in gatewright.variables.moments; a test compares them."""
-
-SCOPES = ("SystemPrompt", "Messages", "ToolInput", "ToolOutput")
-"""As in gatewright.api.backend.prompt_guard; a test compares them."""
-
-LINT_FORMS = ("text", "json", "sarif", "github")
-"""As in controlplane.cli.lint."""
-
-TEMPLATES = {
-    "split": "two versions of a service, one of which gets a tenth of the requests",
-    "ratelimit": "ten requests in a minute for each client",
-    "jwt": "only who shows a token is served",
-    "https": "TLS, with a certificate for localhost",
-    "llm": "LLM providers for the SDKs of OpenAI and Anthropic; offline until a key is written",
-    "llm-keys": "keys of your own with budgets in dollars by day and month, for one provider's key",
-}
-"""What `init` can write; `controlplane.cli.init` has how."""
-
-MANIFEST_PARTS = ("crds", "base", "namespace", "everywhere", "ratelimit")
-"""Folders of manifests/ that `crds` prints."""
-
-_DURATION = re.compile(r"(?:[0-9]{1,5}(?:h|ms|m|s)){1,4}")
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-
-
-def duration(text: str) -> float:
-    """Seconds from a Gateway API duration (GEP-2257: `30s`, `1m30s`, `500ms`); argparse reports the ValueError."""
-    if not _DURATION.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 30s, 1m30s or 500ms")
-    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)(h|ms|m|s)", text))
-
-
-def manifest_part(text: str) -> str:
-    """A folder of manifests/."""
-    if text not in MANIFEST_PARTS:
-        raise argparse.ArgumentTypeError(
-            f"there is no part {text!r}; there are {', '.join(MANIFEST_PARTS[:-1])} and {MANIFEST_PARTS[-1]}"
-        )
-    return text
-
-
-def count(text: str) -> int:
-    """A whole number from 0."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
-
-
-def _client_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--admin",
-        metavar="ADDR",
-        type=address,
-        default=ADMIN,
-        help="admin address of the controller to ask (default: %(default)s)",
-    )
-
-
-def _up(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "dir", nargs="?", metavar="DIR", default="examples/quickstart", help="folder of YAML (default: %(default)s)"
-    )
-    parser.add_argument("--quiet", "-q", action="store_true", help="do not show what proxies write to standard output")
-    group = parser.add_argument_group("proxies")
-    group.add_argument(
-        "--proxies", metavar="N", type=count, default=2, help="proxies for each Gateway (default: %(default)s)"
-    )
-    group.add_argument(
-        "--port-offset",
-        metavar="N",
-        type=count,
-        default=0,
-        help="add N to every port of the first proxy; each further proxy adds 1000 (default: %(default)s)",
-    )
-    group.add_argument("--workers", metavar="N", type=count, help="worker processes of each proxy (default: its own)")
-    options.add_controller(parser)
-
-
-def _controller(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dir", nargs="?", metavar="DIR", help="folder of YAML, watched for changes")
-    options.add_cluster(parser)
-    options.add_controller(parser)
-    options.add_fleet(parser)
-    options.add_tenants(parser)
-    options.add_proxies(parser)
-    options.add_operation(parser)
-
-
-def _proxy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, metavar="...", help="handed to the proxy as they are (see its --help)"
-    )
-
-
-def _init(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("template", choices=tuple(TEMPLATES), help="what to start from")
-    parser.add_argument("dir", nargs="?", metavar="DIR", help="folder to write into (default: named as the template)")
-
-
-def _import(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file",
-        nargs="+",
-        metavar="FILE",
-        help="the file of a desktop MCP client, with mcpServers; or `litellm` and the configuration of LiteLLM's proxy",
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="where to write it (default: standard output)"
-    )
-    parser.add_argument(
-        "--port", type=count, metavar="PORT", help="port to serve on (default: 3000 for MCP, 4000 as LiteLLM has it)"
-    )
-
-
-def _crds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "parts",
-        nargs="*",
-        metavar="PART",
-        type=manifest_part,
-        help="crds: definitions of our kinds (the default); base: namespace, service account, rights, GatewayClass; "
-        "namespace: what a namespace needs whose Gateways get proxies; everywhere: the right to make them in all; "
-        "ratelimit: a rate limit server",
-    )
-
-
-def _lint(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder (recursive) or - for standard input")
-    parser.add_argument(
-        "--output",
-        "-o",
-        choices=LINT_FORMS,
-        default="text",
-        help="form of the report: sarif and github are for pipelines (default: %(default)s)",
-    )
-    parser.add_argument("--strict", action="store_true", help="warnings fail as errors do")
-    parser.add_argument(
-        "--elsewhere",
-        metavar="KIND[,KIND]",
-        action="append",
-        default=[],
-        help="kinds whose objects come from elsewhere (Secret, Service): a reference to one may lead out of the files",
-    )
-
-
-def _cel(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("expression", nargs="?", metavar="EXPRESSION", help="the expression; - reads standard input")
-    parser.add_argument("--file", "-f", metavar="FILE", help="file with the expression; - for standard input")
-    parser.add_argument(
-        "--with",
-        dest="variables",
-        metavar="FILE",
-        help="YAML or JSON with values of variables (docs/variables.md); without it the expression is only checked",
-    )
-    parser.add_argument(
-        "--moment",
-        choices=MOMENTS,
-        default=MOMENTS[-1],
-        help="when it is evaluated, which decides what it may read (default: %(default)s, when everything exists)",
-    )
-    parser.add_argument(
-        "--plan", action=argparse.BooleanOptionalAction, default=True, help="show the Python that is made of it"
-    )
-    parser.add_argument(
-        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
-    )
-    parser.add_argument("--json", dest="output", action="store_const", const="json", help="the same as -o json")
-
-
-def _guard(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--policy",
-        metavar="FILE",
-        required=True,
-        help="YAML with promptGuard: a GatewayPolicy, a GatewayBackend, or the file of a proxy",
-    )
-    parser.add_argument(
-        "--scope", choices=SCOPES, default="Messages", help="what the text on standard input is (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
-    )
-
-
-def _status(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "objects", nargs="*", metavar="OBJECT", help="only these: KIND, KIND/NAME or KIND/NAMESPACE/NAME"
-    )
-    parser.add_argument(
-        "--output",
-        "-o",
-        choices=("text", "wide", "json", "yaml"),
-        default="text",
-        help="form of the report; wide: with files and generations (default: %(default)s)",
-    )
-    parser.add_argument("--watch", "-w", action="store_true", help="go on, and print again what is another answer")
-    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when something is not well")
-    _client_options(parser)
-
-
-def _trace_change(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("objects", nargs="+", metavar="OBJECT", help="KIND/NAME or KIND/NAMESPACE/NAME")
-    parser.add_argument(
-        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
-    )
-    _client_options(parser)
-
-
-def _wait(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "objects", nargs="*", metavar="OBJECT", help="KIND, KIND/NAME or KIND/NAMESPACE/NAME; none: every object"
-    )
-    parser.add_argument(
-        "--for",
-        dest="condition",
-        metavar="CONDITION",
-        help="condition that must be True (default: Accepted and, as the kind has them, Programmed of a Gateway, "
-        "Attached of a GatewayPolicy, ResolvedRefs)",
-    )
-    parser.add_argument(
-        "--timeout", metavar="DURATION", type=duration, default=30.0, help="give up after this long (default: 30s)"
-    )
-    _client_options(parser)
-
-
-def _ratelimit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "limits",
-        nargs="?",
-        metavar="LIMITS",
-        help="file of limits, or folder of them, in the format of Envoy's rate limit server, watched for changes;"
-        " without one only limits count that come with requests",
-    )
-    parser.add_argument(
-        "--listen",
-        metavar="ADDR",
-        type=address,
-        default="127.0.0.1:8081",
-        help="gRPC, for proxies (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--admin",
-        metavar="ADDR",
-        type=address,
-        default=RATE_LIMIT_ADMIN,
-        help="budgets, metrics and probes over HTTP (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--stats",
-        metavar="ADDR",
-        type=page,
-        default=options.OFF,
-        help="metrics and probes for scrapers elsewhere, for example [::]:18082 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--store",
-        metavar="STORE",
-        default="ratelimit.db",
-        help="where it is counted: a file, for one server, or redis://HOST:PORT of Valkey or Redis, for several"
-        " (default: %(default)s)",
-    )
-    parser.add_argument("--tls-cert", metavar="FILE", help="certificate chain in PEM: gRPC over TLS")
-    parser.add_argument("--tls-key", metavar="FILE", help="its key in PEM")
-    options.add_log(parser)
-
-
-def _budgets(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--domain", metavar="DOMAIN", help="of this domain alone")
-    parser.add_argument(
-        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
-    )
-    parser.add_argument("--exit-code", action="store_true", help="exit with 1 when a budget is used up")
-    parser.add_argument(
-        "--admin",
-        metavar="ADDR",
-        type=address,
-        default=RATE_LIMIT_ADMIN,
-        help="admin address of the rate limit server to ask (default: %(default)s)",
-    )
-
-
-def _version(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--output", "-o", choices=("text", "json"), default="text", help="form of the answer (default: %(default)s)"
-    )
+from controlplane.cli import command_options, exits
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +37,7 @@ examples:
   gatewright up ./gateways               your own folder
   gatewright up --proxies 1 --quiet      one proxy, no access log on the terminal""",
         "controlplane.cli.up",
-        _up,
+        command_options.up,
     ),
     Command(
         "controller",
@@ -346,7 +56,7 @@ examples:
       --xds-token-file tokens
   gatewright proxy --xds controller.example:18000 --xds-ca-file ca.crt --xds-token-file token --gateway default/web""",
         "controlplane.cli.controller",
-        _controller,
+        command_options.controller,
     ),
     Command(
         "proxy",
@@ -358,7 +68,7 @@ examples:
   gatewright proxy --from :8080 --to 127.0.0.1:3000   everything from here to there, without a file
   gatewright proxy --help                all options of the proxy""",
         "controlplane.cli.proxy",
-        _proxy,
+        command_options.proxy,
     ),
     Command(
         "init",
@@ -367,14 +77,14 @@ examples:
 What there is to start from:
 
 """
-        + "\n".join(f"  {name:<10} {summary}" for name, summary in TEMPLATES.items())
+        + "\n".join(f"  {name:<10} {summary}" for name, summary in command_options.TEMPLATES.items())
         + """
 
 examples:
   gatewright init jwt                    the folder jwt
   gatewright init split ./gateways       another folder; nothing is written over files that are there""",
         "controlplane.cli.init",
-        _init,
+        command_options.init,
     ),
     Command(
         "import",
@@ -389,7 +99,7 @@ examples:
   gatewright import litellm config.yaml -o gateway.yaml
   gatewright import ~/.config/client/mcp.json --port 4000""",
         "controlplane.cli.import_mcp",
-        _import,
+        command_options.import_files,
     ),
     Command(
         "crds",
@@ -400,7 +110,7 @@ examples:
   gatewright crds base | kubectl apply -f -
   gatewright crds namespace | kubectl apply -n shop -f -""",
         "controlplane.cli.crds",
-        _crds,
+        command_options.crds,
     ),
     Command(
         "lint",
@@ -417,7 +127,7 @@ examples:
   gatewright lint ./gateways -o json
   gatewright lint ./gateways --strict --elsewhere Secret,Service -o github""",
         "controlplane.cli.lint",
-        _lint,
+        command_options.lint,
     ),
     Command(
         "cel",
@@ -431,7 +141,7 @@ examples:
   gatewright cel 'request.headers["x-team"]' --with docs/request.yaml
   gatewright cel -f rule.cel --moment request --json""",
         "controlplane.cli.cel",
-        _cel,
+        command_options.cel,
     ),
     Command(
         "guard",
@@ -444,7 +154,7 @@ examples:
   gatewright guard --policy guards.yaml < prompt.txt
   gatewright guard --policy guards.yaml --scope ToolOutput -o json < answer.txt""",
         "controlplane.cli.guard",
-        _guard,
+        command_options.guard,
     ),
     Command(
         "status",
@@ -458,7 +168,7 @@ examples:
   gatewright status --exit-code          exit code 1 when something is not well; 4: what is named does not exist
   gatewright status --watch              again whenever something changed""",
         "controlplane.cli.status",
-        _status,
+        command_options.status,
     ),
     Command(
         "trace-change",
@@ -472,7 +182,7 @@ examples:
   gatewright trace-change httproute/shop
   gatewright trace-change gatewaypolicy/default/keys -o json""",
         "controlplane.cli.trace_change",
-        _trace_change,
+        command_options.trace_change,
     ),
     Command(
         "wait",
@@ -485,7 +195,7 @@ examples:
   gatewright wait gateway/web --timeout 10s          until its proxies have acknowledged it
   gatewright wait httproute --for Accepted""",
         "controlplane.cli.wait",
-        _wait,
+        command_options.wait,
     ),
     Command(
         "ratelimit",
@@ -499,7 +209,7 @@ examples:
   gatewright ratelimit ./limits --listen [::]:8081 --store /var/lib/gatewright/ratelimit.db
   gatewright ratelimit limits.yaml --store redis://:password@valkey:6379""",
         "controlplane.cli.ratelimit",
-        _ratelimit,
+        command_options.ratelimit,
     ),
     Command(
         "budgets",
@@ -510,10 +220,14 @@ examples:
   gatewright budgets --domain keys -o json
   gatewright budgets --exit-code         exit code 1 when a budget is used up""",
         "controlplane.cli.budgets",
-        _budgets,
+        command_options.budgets,
     ),
     Command(
-        "version", "print the version", "examples:\n  gatewright version -o json", "controlplane.cli.version", _version
+        "version",
+        "print the version",
+        "examples:\n  gatewright version -o json",
+        "controlplane.cli.version",
+        command_options.version,
     ),
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.cli import parser
+from controlplane.cli import command_options
 from gatewright.api.text import yaml_text
 from gatewright.variables import page, schema
 from gatewright.variables.moments import MEANINGS, MOMENTS, WORDS, exists
@@ -52,7 +52,7 @@ def test_no_two_rows_share_an_attribute() -> None:
 
 
 def test_moments_are_the_same_everywhere() -> None:
-    assert parser.MOMENTS == MOMENTS
+    assert command_options.MOMENTS == MOMENTS
     assert set(MEANINGS) == set(WORDS) == set(MOMENTS)
 
 

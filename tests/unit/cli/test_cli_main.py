@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import exits, parser, proxy
+from controlplane.cli import command_options, exits, parser, proxy
 from tests.harness.patience import PATIENCE
 
 
@@ -56,7 +56,7 @@ def test_a_wrong_command_line_ends_with_2_and_the_cure(
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("1m30s", 90.0), ("500ms", 0.5), ("2h", 7200.0)])
 def test_durations(text: str, seconds: float) -> None:
-    assert parser.duration(text) == seconds
+    assert command_options.duration(text) == seconds
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import exits, parser
+from controlplane.cli import command_options, exits
 from gatewright.api.backend.prompt_guard import PromptguardRequest
 
 GUARDS = """
@@ -122,7 +122,7 @@ def test_a_scope_is_that_of_the_text(run: Run) -> None:
 def test_scopes_are_those_of_the_api() -> None:
     hint = typing.get_type_hints(PromptguardRequest)["scope"]
     (sequence,) = (each for each in typing.get_args(hint) if each is not type(None))
-    assert typing.get_args(typing.get_args(sequence)[0]) == parser.SCOPES
+    assert typing.get_args(typing.get_args(sequence)[0]) == command_options.SCOPES
 
 
 @pytest.mark.parametrize(

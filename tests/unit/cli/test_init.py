@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import crds, exits, forward, init, parser
+from controlplane.cli import command_options, crds, exits, forward, init
 from controlplane.kube import owned
 from gatewright.api.decode import documents
 from gatewright.api.objects.kinds import KINDS
@@ -33,7 +33,7 @@ def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "gatewright"
 
 
-@pytest.mark.parametrize("template", parser.TEMPLATES)
+@pytest.mark.parametrize("template", command_options.TEMPLATES)
 def test_what_is_written_is_valid_and_says_how_to_try_it(
     template: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,7 +49,7 @@ def test_what_is_written_is_valid_and_says_how_to_try_it(
 
 
 def test_templates_are_those_of_the_command_line() -> None:
-    assert init.TEMPLATES.keys() == parser.TEMPLATES.keys()
+    assert init.TEMPLATES.keys() == command_options.TEMPLATES.keys()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import exits, lint, parser
+from controlplane.cli import command_options, exits, lint
 
 GOOD = """\
 apiVersion: v1
@@ -185,4 +185,4 @@ def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_forms_are_those_of_the_command_line() -> None:
-    assert tuple(lint.FORMS) == parser.LINT_FORMS
+    assert tuple(lint.FORMS) == command_options.LINT_FORMS
