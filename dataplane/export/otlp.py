@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -49,12 +50,18 @@ def text_of(text: str) -> str:
     return cut(text).encode("utf-8", "backslashreplace").decode()
 
 
+@lru_cache(512)
+def _key_of(name: str) -> str:
+    """The name of an attribute: tables and configurations have few."""
+    return text_of(name)
+
+
 def attributes_into(target: Any, attributes: Iterable[tuple[str, Any]]) -> None:  # Any: a repeated KeyValue
     """Write those that have a value."""
     for name, value in attributes:
         if value is None or value is NONE:
             continue
-        item = common_pb2.KeyValue(key=text_of(name))
+        item = common_pb2.KeyValue(key=_key_of(name))
         try:
             value_into(item.value, value)
         except CelError:

@@ -215,14 +215,18 @@ NAMES: Final = frozenset(field.name for field in FIELDS)
 
 def attributes_of(x: Exchange, took: float, removed: frozenset[str] = frozenset()) -> list[tuple[str, Any]]:
     """Fields of an exchange that ended, as attributes of OTLP. `removed`: fields to leave out, by either name."""
-    found: list[tuple[str, Any]] = []
-    for field in FIELDS:
-        if field.otlp_name == NO_ATTRIBUTE or field.name in removed or field.otlp_name in removed:
-            continue
-        value = (field.otlp or field.value)(x, took)
-        if value is not None:
-            found.append((field.otlp_name, value))
-    return found
+    found = [(name, value(x, took)) for name, value in _attributes(removed)]
+    return [each for each in found if each[1] is not None]
+
+
+@lru_cache(64)
+def _attributes(removed: frozenset[str]) -> tuple[tuple[str, Value], ...]:
+    """Names in OTLP of the fields that are left, and what has their values."""
+    return tuple(
+        (field.otlp_name, field.otlp or field.value)
+        for field in FIELDS
+        if field.otlp_name != NO_ATTRIBUTE and field.name not in removed and field.otlp_name not in removed
+    )
 
 
 @lru_cache(64)
