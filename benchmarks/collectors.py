@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.fakes.collector import collecting
 from tests.fakes.proxy_process import origin, running
-from tests.loopback.test_bad_collectors import FILE, Peer, hangs, listening, refuses, trickles
+from tests.loopback.test_bad_collectors import FILE, LEAVES, Peer, hangs, listening, refuses, trickles
 
 NONE = FILE[FILE.index("binds:") :]
 BAD: dict[str, Peer | None] = {"away": None, "hangs": hangs, "refuses": refuses, "a byte at a time": trickles}
@@ -38,7 +38,7 @@ async def p99(port: int, seconds: int) -> float:
 
 async def measured(folder: Path, text: str, seconds: int) -> float:
     (folder / "config.yaml").write_text(text)
-    async with running("-f", str(folder / "config.yaml"), workers=1, leaves="Tasks whose messages wait for a collector") as proxy:
+    async with running("-f", str(folder / "config.yaml"), workers=1, leaves=LEAVES) as proxy:
         await proxy.ready()
         await p99(proxy.at(8080), 1)
         return await p99(proxy.at(8080), seconds)

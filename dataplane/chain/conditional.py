@@ -1,4 +1,4 @@
-"""The conditional pattern (spec 2): of several sets of a policy's fields, the first whose condition is true acts.
+"""The conditional pattern: of several sets of a policy's fields, the first whose condition is true acts.
 
 Used by the builders of policies that have it. The choice is made with the request and holds for the response; when no
 item matches, nothing runs. A condition that fails is not true, but one that is cut off at the limits of an evaluation

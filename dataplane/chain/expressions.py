@@ -63,7 +63,7 @@ def _compiled(text: str, moment: Moment) -> Program:
 
 
 def condition(program: Program, cut_off: bool = False) -> Callable[[Exchange], bool]:
-    """Whether the expression is true. One that fails, or gives another type, is not (spec 2, Authorization 4);
+    """Whether the expression is true. One that fails, or gives another type, is not (Authorization 4);
     `cut_off`: whether one is that exceeds the limits of an evaluation, as clients can make it do."""
     evaluate = program.evaluate
 
@@ -151,7 +151,7 @@ def _encoded(value: str) -> bytes | None:
 
 
 def body_value(value: Any) -> bytes:
-    """A value as a body: text and bytes as they are, all others as JSON (spec 2, bodyExpression). Raises CelError."""
+    """A value as a body: text and bytes as they are, all others as JSON (bodyExpression). Raises CelError."""
     if type(value) is bytes:
         return value
     text = value if isinstance(value, str) else _json(value)

@@ -44,7 +44,7 @@ WHOLE = WHOLE_BODY
 (`http/rules.HttpRules.may_hold`)."""
 
 BUFFER_LIMIT = MAX_BUFFER
-"""Bytes of a body that are buffered for a policy at most, unless configured otherwise (spec 2, `maxBufferSize`)."""
+"""Bytes of a body that are buffered for a policy at most, unless configured otherwise (`maxBufferSize`)."""
 
 
 EVERY_HEADER: Final = b":"

@@ -38,8 +38,8 @@ REPLIES = _table(
     ("CodingNotImplemented", 501, "transfer coding is not implemented", True),  # RFC 9112 6.1
     ("VersionNotSupported", 505, "http version is not supported", True),  # RFC 9110 15.6.6
     ("RequestTimeout", 408, "request was not received in time", True),  # RFC 9110 15.5.9
-    ("ConnectNotAllowed", 405, "method not allowed", True),  # spec 2 Errors: CONNECT while unset
-    ("ConnectDenied", 403, "connect is not allowed", True),  # spec 2 Errors: `frontend.connect` Deny
+    ("ConnectNotAllowed", 405, "method not allowed", True),  # CONNECT while unset
+    ("ConnectDenied", 403, "connect is not allowed", True),  # `frontend.connect` Deny
     ("ConnectTargetNotFound", 404, "listener not found", True),  # `frontend.connect` Tunnel: no bind has the port
     ("TunnelTooDeep", 403, "tunnels lie within too many tunnels", True),  # http/connect_rules
     ("TraceNotAllowed", 405, "method not allowed", False),  # RFC 9110 9.3.8: it shows what proxies added
@@ -57,10 +57,10 @@ REPLIES = _table(
     ("AuthenticationBusy", 503, "too many logins at once", False),
     ("ApiKeyMissing", 401, "authentication failed", False),
     ("ApiKeyInvalid", 401, "authentication failed", False),
-    ("ExtAuthDenied", 403, "external authorization failed", False),  # spec 2 Errors
-    ("ExtAuthFailed", 403, "external authorization failed", False),  # spec 2 Errors: server unavailable
+    ("ExtAuthDenied", 403, "external authorization failed", False),
+    ("ExtAuthFailed", 403, "external authorization failed", False),  # server unavailable
     ("AuthorizationDenied", 403, "authorization failed", False),  # spec 2 Authorization
-    ("RateLimited", 429, "rate limit exceeded", False),  # spec 2 Errors
+    ("RateLimited", 429, "rate limit exceeded", False),
     ("RateLimitFailed", 500, "rate limit failed", False),  # decisions: the service is down, and the policy fails closed
     ("ExtProcAnswered", 403, "answered by the external processor", False),  # its status and body are the server's
     ("EndpointPickerFailed", 503, "endpoint picker failed", False),  # Gateway API Inference Extension: it fails closed
@@ -89,7 +89,7 @@ REPLIES = _table(
     ("UpgradeFailed", 502, "request upgrade failed", False),
     ("UpstreamTimeout", 504, "upstream call timeout", False),  # decisions: per attempt
     ("RequestDeadline", 504, "request timeout", False),  # decisions: over all attempts
-    ("McpNotAcceptable", 406, "Not Acceptable: Client must accept text/event-stream", False),  # spec 2 Errors
+    ("McpNotAcceptable", 406, "Not Acceptable: Client must accept text/event-stream", False),
     ("McpContentType", 415, "content type must be application/json", False),  # RFC 9110 15.5.16
     ("McpBadMessage", 400, "not a JSON-RPC message", False),  # JSON-RPC 2.0, 5.1
     ("McpBadVersion", 400, "unsupported protocol version", False),  # MCP, Transports: MCP-Protocol-Version

@@ -1,6 +1,6 @@
 """Rules of authorization: compiled by a builder, decided on a context of expressions. Of requests and of connections.
 
-Rules of several policies add up (spec 2, Authorization): a Deny that matches denies, every Require has to match, and
+Rules of several policies add up (Authorization): a Deny that matches denies, every Require has to match, and
 where there is an Allow one of them has to. An expression that fails does not match; a Deny that costs too much to look
 at denies, so that nobody gets past it by sending what takes long.
 """

@@ -111,16 +111,18 @@ class Cached:
     async def _lead(self, x: Exchange, key: Key) -> Reply | None:
         """Ask, for all who wait."""
         waiting = self._cache.flights[key] = []
-        told: Any = None
+        outcome_for_others: Any = None
         try:
             outcome = await self._asking.ask(x)
             reply = self._asking.act(x, outcome)
-            told = outcome if self._keep(x, key, outcome) or isinstance(outcome, CallFailed) else _NOT_KEPT
+            outcome_for_others = (
+                outcome if self._keep(x, key, outcome) or isinstance(outcome, CallFailed) else _NOT_KEPT
+            )
         finally:
             del self._cache.flights[key]
             for future in waiting:
                 if not future.done():
-                    future.set_result(told)
+                    future.set_result(outcome_for_others)
         return reply
 
     def _keep(self, x: Exchange, key: Key, outcome: Any) -> bool:  # Any: what `ask` gives

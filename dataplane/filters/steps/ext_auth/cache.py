@@ -1,4 +1,4 @@
-"""Answers that are kept (spec 2, ExtAuthCache): keys of expressions, a time to live, a bound, one refresh at a time.
+"""Answers that are kept (ExtAuthCache): keys of expressions, a time to live, a bound, one refresh at a time.
 
 Kept per policy and target over swaps (`Env.kept`). Time is monotonic; a time of expiry is turned into seconds from
 now when the answer arrives.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gatewright.cel.program import Program
 
 ENTRIES: Final = 10_000
-"""Where a policy does not say (spec 2)."""
+"""Where a policy does not say."""
 MOST_BYTES: Final = 32 * 1024 * 1024
 """Of the answers that a policy keeps: clients choose how many there are, the server how large they are."""
 LONG: Final = 128

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gatewright.cel.program import Program
 
 OF_A_BODY: Final = (b"content-type", b"content-encoding", b"content-language")
-"""What tells how to read a body goes with it (RFC 9110 8)."""
+"""What a body is read by goes with it (RFC 9110 8)."""
 
 PATH, METHOD, AUTHORITY = ":path", ":method", ":authority"
 PSEUDO: Final = (PATH, METHOD, AUTHORITY)

@@ -18,7 +18,7 @@ DEADLINE: Final = 2.0
 """Seconds for a call, unless `http.requestTimeout` of the backend says other."""
 VARIABLE: Final = "extauthz"
 DENIED, REDIRECTED, FAILED = "ExtAuthDenied", "ExtAuthRedirect", "ExtAuthFailed"
-"""Reason codes: the server said no; it said no, and there is a place to go to; nobody said anything."""
+"""Reason codes: the server denies; it denies and redirects; no server answered."""
 
 
 class NoQuestion(Exception):
