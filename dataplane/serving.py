@@ -155,7 +155,13 @@ class Serving:
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.room.used
         env = _env(self._context, buckets, loop)
-        self._applier = Applier(rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS)
+        self._applier = Applier(
+            rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS, in_mesh=settings.in_mesh
+        )
+        if settings.in_mesh:
+            from dataplane.upstream.dial.hbone import Tunnels
+
+            self._connector.tunnels = Tunnels(lambda: self._current.table, self._connector)
         self._applier.remains.wake = self._tidy_soon
         self._context.holds = self._applier.holds
         self._started = start

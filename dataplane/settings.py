@@ -60,6 +60,31 @@ LOCAL = XdsAccess()
 
 
 @dataclass(frozen=True, slots=True)
+class MeshSettings:
+    """Who the proxy is in an Istio mesh, and where it has its certificate from. Files are read at each try."""
+
+    authority: Address
+    server_name: str
+    """That the authority's certificate must have."""
+    trust_domains: tuple[str, ...]
+    """Of peers that are believed; the first is our own."""
+    namespace: str
+    service_account: str
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    """Authorities of the mesh, PEM: they sign the authority's own certificate, and are believed of peers."""
+    cluster_id: str = ""
+    network: str = ""
+    life: float = 86_400.0
+    """Seconds for which certificates are asked for."""
+
+    @property
+    def identity(self) -> str:
+        """The SPIFFE id."""
+        return f"spiffe://{self.trust_domains[0]}/ns/{self.namespace}/sa/{self.service_account}"
+
+
+@dataclass(frozen=True, slots=True)
 class SessionKey:
     """Seals sessions; the same for all workers of a proxy. Its repr shows nothing. `is_given`: other proxies may have
     it."""
@@ -120,6 +145,8 @@ class Settings:
     """Where the service manager wants to hear of readiness; empty: nowhere."""
     zone: str = ""
     """Where the proxy runs, as hints of EndpointSlices name it; empty: nobody has said, and no hint counts."""
+    mesh: MeshSettings | None = None
+    """None: it takes no part in a mesh."""
     warnings: tuple[str, ...] = ()
     """What the operator should know, logged once."""
     forward_allow: tuple[str, ...] = ()
@@ -157,6 +184,8 @@ class WorkerSettings:
     drain: Drain
     session_key: SessionKey
     zone: str = ""
+    in_mesh: bool = False
+    """Workloads of a mesh are reached by its tunnels."""
     shares_sessions: bool = False
     """Other proxies may have the key."""
     sockets: str = ""

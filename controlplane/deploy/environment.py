@@ -53,6 +53,7 @@ def _from_field(name: str, path: str) -> Json:
 
 
 def _of_mesh(mesh: MeshSpec) -> Iterator[Json]:
+    yield _from_field("SERVICE_ACCOUNT", "spec.serviceAccountName")
     values = {
         "CA_ADDRESS": mesh.ca_address or MESH_AUTHORITY,
         "TRUST_DOMAIN": mesh.trust_domain or MESH_DOMAIN,

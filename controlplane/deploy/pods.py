@@ -31,6 +31,13 @@ MESH_AUDIENCE: Final = "istio-ca"
 MESH_TOKEN_FOLDER: Final = "/var/run/secrets/tokens"
 MESH_CA_FOLDER: Final = "/var/run/secrets/istio"
 MESH_CA_CONFIG_MAP: Final = "istio-ca-root-cert"
+MESH_PORT: Final = 15008
+"""On which the proxies of a Gateway in a mesh take tunnels."""
+MESH_LABELS: Final = {
+    "istio.io/dataplane-mode": "none",  # the mesh's own proxies redirect nothing of these Pods,
+    "sidecar.istio.io/inject": "false",  # and none is put into them:
+    "networking.istio.io/tunnel": "http",  # they take tunnels themselves
+}
 CONFIG_FOLDER: Final = "/etc/gatewright"
 CONFIG_FILE: Final = "config.yaml"
 CA_FILE: Final = "xds-ca.crt"
@@ -51,7 +58,7 @@ def deployment_spec(name: str, labels: Json, annotations: Json, selector: Json, 
     return {
         "selector": {"matchLabels": selector},
         "template": {
-            "metadata": {"labels": labels, "annotations": annotations | rendering.annotations()},
+            "metadata": {"labels": labels | rendering.labels(), "annotations": annotations | rendering.annotations()},
             "spec": rendering.pod(name),
         },
     }
@@ -65,6 +72,10 @@ class Rendering:
         self._found = found
         self._defaults = defaults
         self._config = config_file(found)
+
+    def labels(self) -> Json:
+        """Of the pods alone."""
+        return {} if self._found.mesh is None else dict(MESH_LABELS)
 
     def annotations(self) -> Json:
         """Of the pods: another configuration file is read by new ones."""
@@ -105,6 +116,7 @@ class Rendering:
             "ports": [
                 {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
                 {"name": "readiness", "containerPort": READINESS_PORT, "protocol": "TCP"},
+                *self._mesh_ports(),
             ],
             "resources": self._found.resources,
             "startupProbe": {**probe, "periodSeconds": 1, "timeoutSeconds": 2, "failureThreshold": 60},
@@ -116,6 +128,9 @@ class Rendering:
             },
             "volumeMounts": self._mounts(),
         }
+
+    def _mesh_ports(self) -> list[Json]:
+        return [] if self._found.mesh is None else [{"name": "hbone", "containerPort": MESH_PORT, "protocol": "TCP"}]
 
     def _arguments(self) -> list[str]:
         request, found, defaults = self._request, self._found, self._defaults

@@ -22,7 +22,7 @@ from dataplane.agent.notify import Notifier
 from dataplane.agent.pages import Routes
 from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.reports import Reports
-from dataplane.agent.resources import FILE, XDS, Resources
+from dataplane.agent.resources import FILE, MESH, XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.stdio_servers import StdioServers
 from dataplane.agent.workers import Pace, Workers
@@ -36,6 +36,7 @@ from gatewright.version import VERSION
 if TYPE_CHECKING:
     from dataplane.agent.file_reading import Loaded, Reader
     from dataplane.agent.file_source import FileSource
+    from dataplane.agent.mesh.workload import Workload
     from dataplane.agent.xds_client import XdsClient
 
 log = logging.getLogger("dataplane.agent")
@@ -79,6 +80,7 @@ class Agent:
         self._journey.on_ready = self._notify_ready
         self._stdio = None if stdio is None else StdioServers(stdio, settings.logging, settings.xds is None)
         self._file = self._make_file_source(first, reader)
+        self._mesh = self._make_workload()
         self._xds = self._make_xds_client()
 
     async def run(self) -> int:
@@ -94,7 +96,8 @@ class Agent:
             servers = None if self._stdio is None else group.create_task(self._stdio.run())
             reaping = group.create_task(orphans.reap(orphans.of_this_session, asyncio.sleep))
             changes = [group.create_task(self._journey.try_again())]
-            changes += [group.create_task(source.run()) for source in (self._file, self._xds) if source is not None]
+            sources = (self._mesh, self._file, self._xds)
+            changes += [group.create_task(source.run()) for source in sources if source is not None]
             minimum, maximum = await self._ending
             for task in changes:
                 task.cancel()
@@ -160,6 +163,20 @@ class Agent:
         run = None if self._stdio is None else self._stdio.take
         return FileSource(file, first, take, self._metrics, process_log.MODULES, reader, run)
 
+    def _make_workload(self) -> Workload | None:
+        settings = self._settings
+        if settings.mesh is None:
+            return None
+        from dataplane.agent.mesh.authority import Authority
+        from dataplane.agent.mesh.workload import Workload
+
+        take = partial(self._journey.take, MESH, whole=True)
+        made = self._reports.mesh = Workload(
+            settings.mesh, settings.gateway, Authority(settings.mesh), take, self._metrics
+        )
+        self._journey.also_pending, made.joined = made.pending, self._journey.look
+        return made
+
     def _make_xds_client(self) -> XdsClient | None:
         settings = self._settings
         if settings.xds is None:
@@ -171,6 +188,8 @@ class Agent:
         client = XdsClient(settings.xds, stream, partial(self._journey.take, XDS), self._metrics, settings.xds_access)
         self._reports.xds, self._journey.on_healing = client, client.start_over
         client.endpoints, self._workers.on_troubles = self._reports.endpoints, client.report
+        if self._mesh is not None:
+            self._mesh.changed = client.report
         return client
 
     # The end.
@@ -216,6 +235,7 @@ def _for_workers(settings: Settings, levels: LogLevels, stdio: Path | None) -> W
         drain=settings.drain,
         session_key=settings.session_key,
         zone=settings.zone,
+        in_mesh=settings.mesh is not None,
         shares_sessions=settings.session_key.is_given,
         sockets="" if stdio is None else str(stdio.parent),
         forward_allow=settings.forward_allow,

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from dataplane.agent.resources import SOURCES, XDS, Resources
+from dataplane.agent.resources import MESH, SOURCES, XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Verdict, Workers
 from dataplane.link.messages import RESOURCE, Record, WantedBind
@@ -35,6 +35,8 @@ class Journey:
         """Binds that do not listen: key -> reason."""
         self.on_ready: Callable[[], None] = _nothing
         self.on_healing: Callable[[], None] = _nothing
+        self.also_pending: Callable[[], list[str]] = _nothing_pending
+        """What else has to happen."""
         self._metrics = metrics
         self._one_at_a_time = asyncio.Lock()
         self._wanted: tuple[WantedBind, ...] = ()
@@ -53,12 +55,13 @@ class Journey:
             changes = change(source, records)
             verdict = await self.workers.apply(changes)
             self._judge(verdict)
-            if not changes or any(record.name not in verdict.refused for record in changes):
+            is_configuration = source != MESH  # that is the proxy's own, beside what it is to serve
+            if is_configuration and (not changes or any(each.name not in verdict.refused for each in changes)):
                 self._has_configuration = True
             if verdict.binds is not None:
                 self._wanted = verdict.binds
             await self._move_binds()
-            self._tell_when_ready()
+            self.look()
             if source != XDS:
                 self._tell_of_healing(before)
             has = self.resources.has
@@ -67,13 +70,14 @@ class Journey:
 
     def pending(self) -> list[str]:
         """What still has to happen before every worker serves a whole state; nothing when the proxy is ready."""
-        return self.workers.pending() if self._has_configuration else ["configuration"]
+        own = self.workers.pending() if self._has_configuration else ["configuration"]
+        return [*own, *self.also_pending()]
 
     async def try_again(self) -> None:
         """Open ports that were in use when they are free; until cancelled."""
         while True:
             await asyncio.sleep(TRY_AGAIN)
-            self._tell_when_ready()  # a worker that failed again and again was not waited for, and may serve by now
+            self.look()  # a worker that failed again and again was not waited for, and may serve by now
             if self.failures:
                 async with self._one_at_a_time:
                     before = self._held_up(XDS)
@@ -91,7 +95,8 @@ class Journey:
         failures = {bind: why for bind, why in self.failures.items() if self.resources.has(source, bind)}
         return {**failures, **self.resources.conflicts(source)}
 
-    def _tell_when_ready(self) -> None:
+    def look(self) -> None:
+        """Whether it is ready now: then say so, once."""
         if not self._was_ready and not self.pending():
             self._was_ready = True
             after = f"{time.monotonic() - self._began:.2f}s"
@@ -140,6 +145,10 @@ class Journey:
         slots[gauge("binds_open")] = len(self.sockets.listening())
         for source in SOURCES:
             slots[gauge("resources", source)] = self.resources.count(source)
+
+
+def _nothing_pending() -> list[str]:
+    return []
 
 
 def _nothing() -> None:

@@ -19,6 +19,7 @@ from gatewright.version import VERSION
 
 if TYPE_CHECKING:
     from dataplane.agent.exposition import Reader
+    from dataplane.agent.mesh.workload import Workload
     from dataplane.agent.xds_client import XdsClient
 
 
@@ -37,6 +38,7 @@ class Reports:
         self._journey, self._metrics = journey, metrics
         self._pending = pending
         self.xds: XdsClient | None = None
+        self.mesh: Workload | None = None
         self.pages: dict[str, str] = {}
         """Name -> address of those that are served."""
 
@@ -86,13 +88,15 @@ class Reports:
             "listening": journey.sockets.listening(),
             "failed": journey.failures,
             "endpoints_in_trouble": self._troubles(),
+            **({} if self.mesh is None else {"mesh": self.mesh.shown()}),
             "resources": dump.resources(journey.resources, journey.refused),
         }
         return Answer(dump.as_json(told), content_type="application/json")
 
     def endpoints(self) -> str:
-        """Those that are not well, for the control plane."""
-        return troubles.report(self._journey.workers.troubles(), asyncio.get_running_loop().time())
+        """Those that are not well, for the control plane; the mesh's authority is one."""
+        own = [] if self.mesh is None else self.mesh.troubles(asyncio.get_running_loop().time())
+        return troubles.report([*own, *self._journey.workers.troubles()], asyncio.get_running_loop().time())
 
     def _troubles(self) -> list[troubles.Row]:
         now = asyncio.get_running_loop().time()

@@ -1,8 +1,9 @@
-"""The agent's last good state: one table of resources from two sources, and what changed for the workers. Pure.
+"""The agent's last good state: one table of resources from its sources, and what changed for the workers. Pure.
 
 Neither source removes the other's keys. Where both have a key, the control plane's resource is in effect (decisions.md:
 typed fields win over `rawConfig`) and the file's comes back when that one goes. A port that both claim stays with the
-source that has it; the other's bind is held back, with an error naming both, until the port is free.
+source that has it; the other's bind is held back, with an error naming both, until the port is free. The third
+source is the agent itself: what its part in a mesh comes to (`agent/mesh`).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from google.protobuf.message import DecodeError
 from dataplane.link.messages import RESOURCE, TYPE_URLS, Record
 from gatewright.wire.v1 import bind_pb2, resource_pb2
 
-XDS, FILE = "xds", "file"
-SOURCES = (XDS, FILE)
+XDS, FILE, MESH = "xds", "file", "mesh"
+SOURCES = (XDS, FILE, MESH)
 """First wins."""
 
 Key = tuple[str, str]

@@ -40,6 +40,11 @@ environment:
   GATEWRIGHT_XDS_CA_FILE, _TOKEN_FILE, _CERT_FILE, _KEY_FILE, _SERVER_NAME
                                            as the flags of these names
   GATEWRIGHT_ZONE                          zone of this proxy: endpoints with a hint for it are preferred
+  CA_ADDRESS, TRUST_DOMAIN, ADDITIONAL_TRUST_DOMAINS, CLUSTER_ID, NETWORK, POD_NAMESPACE, SERVICE_ACCOUNT
+                                           take part in an Istio mesh: where certificates come from, and whose
+  CA_TOKEN_FILE, CA_ROOT_FILE, CA_SERVER_NAME, SECRET_TTL
+                                           token for that authority, its root, the name of its certificate, and for
+                                           how long certificates are asked for (default: 24h)
   SESSION_KEY                              64 hex digits that seal sessions; the same for all replicas
   CONNECTION_MIN_TERMINATION_DEADLINE      how long connections are accepted after SIGTERM (default: 10s)
   TERMINATION_GRACE_PERIOD_SECONDS         when what is still open after SIGTERM is cut (default: 60)

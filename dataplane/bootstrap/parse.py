@@ -21,6 +21,7 @@ from dataplane.settings import (
     Defaults,
     Drain,
     Logging,
+    MeshSettings,
     Pages,
     SessionKey,
     Settings,
@@ -29,6 +30,10 @@ from dataplane.settings import (
 
 if TYPE_CHECKING:
     import argparse
+
+
+MESH_TOKEN, MESH_ROOT = "/var/run/secrets/tokens/istio-token", "/var/run/secrets/istio/root-cert.pem"
+"""Where Pods of a mesh have the token for its authority, and its root."""
 
 
 class WrongSetting(Exception):
@@ -82,6 +87,7 @@ def _settings(options: argparse.Namespace, environment: Mapping[str, str], defau
         session_key=session_key,
         notify_socket=environment.get("NOTIFY_SOCKET", ""),
         zone=environment.get("GATEWRIGHT_ZONE", ""),
+        mesh=_mesh(environment),
         warnings=warnings,
         forward_allow=defaults.forward_allow,
         api_server=_api_server(environment),
@@ -111,6 +117,31 @@ def _xds_access(options: argparse.Namespace, environment: Mapping[str, str], xds
         raise WrongSetting("--xds-insecure is without TLS: it goes with --xds-token-file alone")
     tls = not xds.path and not options.xds_insecure and (asks or not local)
     return XdsAccess(tls=tls, server_name=server_name, **files)
+
+
+def _mesh(environment: Mapping[str, str]) -> MeshSettings | None:
+    """The part in a mesh, which `CA_ADDRESS` asks for."""
+    authority = _from(environment, "CA_ADDRESS", words.authority)
+    if authority is None:
+        return None
+    domains = [_from(environment, "TRUST_DOMAIN", words.trust_domain) or "cluster.local"]
+    domains += _from(environment, "ADDITIONAL_TRUST_DOMAINS", words.trust_domains) or ()
+    names = {name: _from(environment, name, words.name) for name in ("POD_NAMESPACE", "SERVICE_ACCOUNT")}
+    for name, value in names.items():
+        if value is None:
+            raise WrongSetting(f"CA_ADDRESS asks for a certificate of a mesh, which needs {name}: whose it is")
+    return MeshSettings(
+        authority,
+        server_name=environment.get("CA_SERVER_NAME", ""),
+        trust_domains=tuple(dict.fromkeys(domains)),
+        namespace=names["POD_NAMESPACE"] or "",
+        service_account=names["SERVICE_ACCOUNT"] or "",
+        token_file=Path(environment.get("CA_TOKEN_FILE") or MESH_TOKEN),
+        ca_file=Path(environment.get("CA_ROOT_FILE") or MESH_ROOT),
+        cluster_id=environment.get("CLUSTER_ID") or "Kubernetes",
+        network=environment.get("NETWORK", ""),
+        life=_from(environment, "SECRET_TTL", words.seconds) or 86_400.0,
+    )
 
 
 def _is_loopback(host: str) -> bool:

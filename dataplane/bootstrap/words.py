@@ -12,6 +12,7 @@ OFF: Final = "off"
 """Instead of an address: there is no such page."""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_TRUST_DOMAIN = re.compile(r"[a-z0-9._-]{1,255}")
 _SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|)")
 _UNIT = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -60,6 +61,32 @@ def gateway(text: str) -> str:
     namespace, slash, name = text.partition("/")
     if not slash or not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
         raise ValueError(f"{text!r} is not a Gateway; write NAMESPACE/NAME, for example default/web")
+    return text
+
+
+def authority(text: str) -> Address:
+    """`https://host:port` or `host:port`: a mesh's authority, which gets a token and so is asked over TLS alone."""
+    if text.startswith(("http://", "unix:")):
+        raise ValueError(f"{text!r} cannot be asked over TLS; write HOST:PORT or https://HOST:PORT")
+    return remote(text.removeprefix("https://").removesuffix("/"))
+
+
+def trust_domain(text: str) -> str:
+    """SPIFFE-ID 2.1."""
+    if not _TRUST_DOMAIN.fullmatch(text):
+        raise ValueError(f"{text!r} is not a trust domain; write lower-case letters, digits, '-', '.' and '_'")
+    return text
+
+
+def trust_domains(text: str) -> list[str]:
+    """Separated by commas."""
+    return [trust_domain(each.strip()) for each in text.split(",") if each.strip()]
+
+
+def name(text: str) -> str:
+    """Of an object of Kubernetes."""
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is not a name; write lower-case letters, digits, '-' and '.'")
     return text
 
 

@@ -44,6 +44,8 @@ class ConnectionRules:
     connection_window: int | None = None
     frame_size: int | None = None
     max_header_size: int | None = None
+    max_streams: int | None = None
+    """Of HTTP/2, at the same time."""
     ping_interval: float | None = None
     """None: a client is not asked whether it lives."""
     ping_timeout: float | None = None

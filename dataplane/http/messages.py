@@ -85,6 +85,8 @@ class Peer:
     """Within how many tunnels of CONNECT it lies."""
     connect: Head | None = field(default=None, repr=False, compare=False)
     """Headers of the request that opened the innermost of these."""
+    workload: TlsInfo | None = None
+    """Of the tunnel of a mesh that it lies within: who opened that; None: it lies within none."""
 
     def secured(self, tls: TlsInfo, listener: str, asked: bytes) -> Peer:
         """The same, of whom a handshake is done: all fields by their place, which each connection of TLS pays for."""
@@ -101,4 +103,5 @@ class Peer:
             asked,
             self.tunnels,
             self.connect,
+            self.workload,
         )

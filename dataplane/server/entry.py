@@ -15,6 +15,7 @@ from dataplane.proxy.deadlines import NEVER, STEP
 from dataplane.server import admission, arrival_entry, tls_entry
 from dataplane.server.peers import peer_of
 from dataplane.server.phases import NEXT, OVER, Phase
+from dataplane.table.binds import HBONE
 from dataplane.tls.settings import H2
 
 if TYPE_CHECKING:
@@ -196,11 +197,16 @@ def _hand_over(entry: Entry) -> int:
         entry.context.connections.replace(entry, raw)
         raw.carry(entry.transport, entry.peer, data, listener, protocol, entry.server_name)
         return OVER
-    row = plan.other if tls is not None and tls.alpn == H2 else plan.first
+    is_tunnel = listener is not None and listener.protocol == HBONE
+    row = plan.other if is_tunnel or (tls is not None and tls.alpn == H2) else plan.first
     successor = row.make(plan)
     entry.context.connections.replace(entry, successor)
-    successor.take_over(entry.transport, entry.peer, entry.data)
-    entry.data = b""
+    data, entry.data = entry.data, b""
+    successor.take_over(entry.transport, entry.peer, data)
+    if is_tunnel and listener is not None and tls is not None:
+        from dataplane.server import workload_tunnels  # here: few proxies are in a mesh
+
+        workload_tunnels.end_in_time(successor, entry.context.clock(), listener, tls.certificate)
     return OVER
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from dataplane.chain.filter import Refused
 from dataplane.table import endpoints, listeners, policies, routes
@@ -25,6 +26,10 @@ from dataplane.table.table import Table
 from dataplane.table.watching import watches
 from dataplane.upstream.health import Watched
 from gatewright import turns
+
+if TYPE_CHECKING:
+    from dataplane.table.store import Store
+    from dataplane.upstream.dial.workload import MeshPlan
 
 SLICE = 0.001
 """Seconds of work between two yields."""
@@ -101,7 +106,7 @@ class Applier(Kept):
         yield from policies.merge_listeners(swap)
         yield from listeners.secure(swap)
         yield from listeners.fill(swap)
-        yield from _handle(swap, groups, "route", "prices", UNKNOWN)
+        yield from _handle(swap, groups, "route", "prices", "mesh", UNKNOWN)
         for key, value in routes.rebuilt(swap):
             yield from _judge(swap, routes.change_route, key, value)
         for key in policies.marked_routes(swap):
@@ -143,14 +148,15 @@ class Applier(Kept):
         )
         costs = old.prices if swap.prices is UNCHANGED else swap.prices
         is_new = swap.backends is not None or of_gateway is not old.of_gateway or not old.version
-        is_new = is_new or costs is not old.prices
+        mesh = _mesh_of(self.store) if swap.is_mesh_new else old.mesh
+        is_new = is_new or costs is not old.prices or mesh is not old.mesh
         if swap.binds or is_new:
             rules = old.rules + listeners.reads_otherwise(swap.binds, old.binds, binds)
             limits = listeners.limits_of(binds) if swap.binds else old.limits
             of_requests = limits if limits.are_of_requests else None
             keepalives = {key: bind.tcp for key, bind in binds.items() if bind.tcp is not None}
             made = Table(
-                old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives, of_gateway, costs
+                old.version + 1, binds, self.backends, rules, limits, of_requests, keepalives, of_gateway, costs, mesh
             )
             self.current.offer(made)
         self.outcome = Outcome(swap.refused, binds, self._standing(swap), self.waiting.keys())
@@ -225,6 +231,18 @@ def _change_prices(swap: Swap, name: str, value: bytes | None) -> None:
     change_prices(swap, name, value)
 
 
+def _change_mesh(swap: Swap, name: str, value: bytes | None) -> None:
+    from dataplane.table.mesh import change_mesh  # few proxies are in one
+
+    change_mesh(swap, name, value)
+
+
+def _mesh_of(store: Store) -> MeshPlan | None:
+    from dataplane.table.mesh import plan_of  # as above
+
+    return plan_of(store)
+
+
 def _release(swap: Swap) -> Iterator[None]:
     """Give back the endpoints that the old table alone named, and close their connections one by one."""
     for endpoint in swap.released:
@@ -243,6 +261,7 @@ HANDLERS: dict[str, Handler] = {
     "listener": listeners.change_listener,
     "route": routes.change_route,
     "prices": _change_prices,
+    "mesh": _change_mesh,
     UNKNOWN: _change_unknown,
 }
 """By what a key begins with."""

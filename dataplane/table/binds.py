@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 HTTP, HTTPS = "HTTP", "HTTPS"
+HBONE = "HBONE"
+"""Of the listener that ends tunnels of a mesh (`hbone`)."""
 
 
 @dataclass(frozen=True, slots=True)

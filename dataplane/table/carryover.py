@@ -15,8 +15,8 @@ from dataplane.upstream.endpoint import Endpoint
 
 StateT = TypeVar("StateT")
 
-Identity = tuple[str, int, str]
-"""Address, port, path of a Unix socket."""
+Identity = tuple[str, int, str, str]
+"""Address, port, path of a Unix socket, workload."""
 
 
 def _usual(address: str) -> str:
@@ -41,13 +41,14 @@ class Carryover:
             state = self._states[key] = make()
         return state
 
-    def take(self, address: str, port: int, unix_path: str = "") -> Endpoint:
-        """The endpoint of an address: the known one, or a new one. Each taking is given back once."""
+    def take(self, address: str, port: int, unix_path: str = "", workload: str = "") -> Endpoint:
+        """The endpoint of an address: the known one, or a new one. Each taking is given back once. `workload`: as
+        `Pool.workload`; another one at the same address is another endpoint."""
         address = _usual(address) if ":" in address else address
-        identity = (address, port, unix_path)
+        identity = (address, port, unix_path, workload)
         endpoint = self._endpoints.get(identity)
         if endpoint is None:
-            endpoint = self._endpoints[identity] = Endpoint(address, port, unix_path)
+            endpoint = self._endpoints[identity] = Endpoint(address, port, unix_path, workload)
         self._taken[endpoint] = self._taken.get(endpoint, 0) + 1
         return endpoint
 
@@ -60,7 +61,7 @@ class Carryover:
         self._taken[endpoint] -= 1
         if not self._taken[endpoint]:
             del self._taken[endpoint]
-            del self._endpoints[endpoint.address, endpoint.port, endpoint.unix_path]
+            del self._endpoints[endpoint.address, endpoint.port, endpoint.unix_path, endpoint.workload]
             yield from endpoint.retire()
 
     def __len__(self) -> int:

@@ -16,14 +16,14 @@ from dataplane.http import connect_rules
 from dataplane.http.connection_rules import strictest
 from dataplane.http.uri import SCHEME_PORTS
 from dataplane.net.proxy_rules import ProxyRules
-from dataplane.table.binds import BindPlan, ListenerPlan, Phases
+from dataplane.table.binds import HBONE, BindPlan, ListenerPlan, Phases
 from dataplane.table.built import Built
 from dataplane.table.intern import Interns
 from dataplane.table.plans import GRPC_ROUTE, BackendPlan, Destination, ListenerPolicies, RoutePlan, Target, planned
 from dataplane.table.router import Router
 from dataplane.table.security import TlsPlan
 from dataplane.table.sites import is_owned
-from dataplane.tls.settings import HANDSHAKE_TIMEOUT
+from dataplane.tls.settings import HANDSHAKE_TIMEOUT, TlsSettings
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.guards import Rules
 from dataplane.upstream.kinds import Address, Kind
@@ -33,14 +33,14 @@ from dataplane.upstream.versions import BY_REQUEST, HTTP2, configured, speaks_tl
 from gatewright.attach.merge import Attached
 from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, route_pb2
 
-PROTOCOLS = frozenset(("HTTP", "HTTPS", "TLS", "TCP", "UDP"))
+PROTOCOLS = frozenset(("HTTP", "HTTPS", "TLS", "TCP", "UDP", HBONE))
 """Of listeners that are opened."""
 
 TCP, UDP = "TCP", "UDP"
-BY_PORT = frozenset((TCP, UDP))
+BY_PORT = frozenset((TCP, UDP, HBONE))
 """Protocols that say no host name."""
 
-FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP"}
+FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", HBONE: HBONE}
 """Protocols that can share a port are of one family: a connection's first bytes tell them apart."""
 
 _PROTOCOLS = {value: name.removeprefix("PROTOCOL_") for name, value in listener_pb2.Protocol.items()}
@@ -133,11 +133,24 @@ def listener_plan(
     tls: TlsPlan | None = None,
 ) -> ListenerPlan:
     protocol = _PROTOCOLS[message.protocol]
+    if protocol == HBONE:
+        from dataplane.table import hbone  # here: few proxies are in a mesh
+
+        policies = hbone.policies_of(policies)
     gateway = bind.gateway.removeprefix("gateway/")
     log, log_json = _log_fields("gateway", gateway, "listener", message.name)
     return ListenerPlan(
         key, message.name, gateway, message.hostname, log, log_json, router, bind.port, *policies, protocol, tls
     )
+
+
+def tls_settings(message: listener_pb2.Listener, policies: ListenerPolicies) -> TlsSettings:
+    """How a listener speaks TLS."""
+    if message.protocol != listener_pb2.PROTOCOL_HBONE:
+        return policies.tls_settings
+    from dataplane.table import hbone  # as above
+
+    return hbone.TLS
 
 
 def check_listener(message: listener_pb2.Listener) -> None:

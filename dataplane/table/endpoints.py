@@ -36,7 +36,8 @@ def change_endpoint(swap: Swap, name: str, value: bytes | None) -> None:
     if value is not None:
         message = decode_endpoint(name, value)
         compiler.check_endpoint(message)
-        there = swap.of.carryover.take(message.address, message.port)
+        workload = message.workload if swap.of.in_mesh else ""
+        there = swap.of.carryover.take(message.address, message.port, workload=workload)
         new = EndpointRecord(message.backend, there, tuple(message.zones))
         store.endpoints[name] = new
         store.endpoints_of.add(new.backend, name)

@@ -39,12 +39,14 @@ class Kept:
         load: Load = nothing,
         *,
         kinds: Mapping[str, Kind],
+        in_mesh: bool = False,
     ) -> None:
         """`zone`: where this proxy runs; "": nobody has said. `load`: the code of a kind of backends, in steps, before
-        a table has one. `kinds`: of backends, by name."""
+        a table has one. `kinds`: of backends, by name. `in_mesh`: workloads of a mesh are reached by tunnels."""
         self.kinds = kinds
         self.current = Current() if current is None else current
         self.zone = zone
+        self.in_mesh = in_mesh
         self.load = load
         self.carryover = Carryover()
         self.holds = self.carryover.holds

@@ -131,7 +131,8 @@ def secure(swap: Swap) -> Iterator[None]:
             swap.of.security.pop(key, None)
             continue
         old = swap.of.security.get(key)
-        plan = security.plan_of(message, swap.policies_of(key).tls_settings, store, old, swap.of.clock)
+        settings = compiler.tls_settings(message, swap.policies_of(key))
+        plan = security.plan_of(message, settings, store, old, swap.of.clock)
         if plan is not old:
             swap.of.security[key] = plan
             _say_refused(swap, key, plan.refused, "" if old is None else old.refused)

@@ -63,6 +63,8 @@ def change_secret(swap: Swap, key: str, value: bytes | None) -> None:
             swap.listeners.add(user)
         elif user.startswith("backend/"):
             swap.rebuilt_backends[user] = None
+        elif user.startswith("mesh/"):
+            swap.is_mesh_new = True
         else:
             swap.rebuilt_policies[user] = None
 

@@ -35,7 +35,7 @@ AUTHORITIES: Final = "ca.crt"
 STAPLE: Final = "tls.ocsp-staple"
 """As `tls.staples.STAPLE`, which loads OpenSSL."""
 
-SECURE: Final = frozenset((listener_pb2.PROTOCOL_HTTPS, listener_pb2.PROTOCOL_TLS))
+SECURE: Final = frozenset((listener_pb2.PROTOCOL_HTTPS, listener_pb2.PROTOCOL_TLS, listener_pb2.PROTOCOL_HBONE))
 
 _ASKS: Final = {
     tls_pb2.CLIENT_VALIDATION_MODE_UNSPECIFIED: Asks.VALID,
@@ -178,4 +178,5 @@ def _verification(tls: tls_pb2.ListenerTls) -> Verification:
     asks = _ASKS.get(validation.mode)
     if asks is None:
         raise BadSettings(f"mode {validation.mode} of client validation is unknown to this proxy")
-    return Verification(asks, tuple(validation.authorities), tuple(validation.revocations))
+    domains = tuple(validation.trust_domains)
+    return Verification(asks, tuple(validation.authorities), tuple(validation.revocations), domains)

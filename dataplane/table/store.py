@@ -22,7 +22,7 @@ from gatewright import revisions
 from gatewright.attach.merge import Attached
 from gatewright.attach.parents import Owner
 from gatewright.attach.places import Phase, PlaceKey
-from gatewright.wire.v1 import backend_pb2, bind_pb2, listener_pb2, resource_pb2, route_pb2
+from gatewright.wire.v1 import backend_pb2, bind_pb2, gateway_pb2, listener_pb2, resource_pb2, route_pb2
 
 if TYPE_CHECKING:
     from dataplane.table.built import Built
@@ -43,6 +43,7 @@ KINDS = {
     "secret": "secret/",
     "policy": "policy/",
     "prices": "prices/",
+    "mesh": "mesh/",
 }
 """Kinds that this proxy applies, with what their keys begin with."""
 
@@ -160,6 +161,8 @@ class Store:
         self.policies_at: dict[PlaceKey, dict[str, None]] = {}
         """Keys of policies by place."""
         self.prices: dict[str, bytes] = {}
+        self.mesh: gateway_pb2.Mesh | None = None
+        """None: it takes no part in a mesh."""
         """Of models."""
         self.secrets: dict[str, SecretRecord] = {}
         self.secret_users = Users()

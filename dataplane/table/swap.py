@@ -35,6 +35,7 @@ class Swap:
         "binds",
         "dirty_backends",
         "drafts",
+        "is_mesh_new",
         "listener_policies",
         "listeners",
         "merged_places",
@@ -87,6 +88,8 @@ class Swap:
         """Routes that may be able to enter now."""
         self.prices: Any = UNCHANGED  # Any: as `Table.prices`
         """Of models, as they are from now on."""
+        self.is_mesh_new = False
+        """The part in a mesh is another one, or its certificate is."""
         self.released: list[Endpoint] = []
         """To be given back once no table names them."""
 

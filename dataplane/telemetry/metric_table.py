@@ -251,6 +251,8 @@ METRICS = (
     Metric("workers_restarted_total", "counter", "Workers that ended unexpectedly and were replaced", ("cause",), 8),
     Metric("binds_open", "gauge", "Binds that listen"),
     Metric("resources", "gauge", "Resources known, by source", ("source",), 4),
+    Metric("mesh_certificate_expiry_timestamp_seconds", "gauge", "End of the certificate in a mesh; 0: there is none"),
+    Metric("mesh_certificate_requests_total", "counter", "Certificates asked for in a mesh", ("outcome",), 4),
     Metric("xds_connected", "gauge", "1 while the stream from the control plane is open"),
     Metric("xds_connection_terminations_total", "counter", "Ends of the stream, by reason", ("reason",), 16),
     Metric("xds_messages_total", "counter", "Responses received", ("type",), 8),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
@@ -32,7 +32,7 @@ from dataplane.tls.settings import (
     Verification,
 )
 from dataplane.tls.staples import Staple
-from gatewright import presenting
+from gatewright import presenting, spiffe
 
 log = logging.getLogger("dataplane.tls")
 
@@ -145,7 +145,10 @@ def server_context(
         binding.choose_protocol(context, settings.alpn)
     _verify(context, clients)
     if clients.asks is Asks.VALID:
-        context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT)
+        whom = _of_domains(clients.trust_domains) if clients.trust_domains else None
+        context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, whom)
+        if whom is not None:
+            context.set_options(SSL.OP_NO_TICKET)  # certificates of workloads are short-lived: each is looked at
     elif clients.asks is Asks.PERHAPS:
         # A resumed session would not say whether its certificate was valid, so there is none.
         context.set_options(SSL.OP_NO_TICKET)
@@ -281,6 +284,17 @@ def _anybody(connection: SSL.Connection, certificate: crypto.X509, error: int, d
     if not ok:
         connection.set_app_data(binding.UNPROVEN)
     return not _is_slow(certificate)
+
+
+def _of_domains(domains: tuple[str, ...]) -> Callable[[SSL.Connection, crypto.X509, int, int, int], bool]:
+    """Goes on with a valid certificate whose SPIFFE id is of one of these trust domains."""
+
+    def judged(connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
+        if not ok or depth:
+            return bool(ok)
+        return spiffe.trust_domain(spiffe.readable_uris_of(certificate.to_cryptography())) in domains
+
+    return judged
 
 
 def _is_slow(certificate: crypto.X509) -> bool:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 MOST: Final = 256
 """Certificates whose names are remembered: requests of one connection ask for the same."""
-
-_SPIFFE: Final = re.compile(r"spiffe://[a-z0-9._-]{1,255}(/[A-Za-z0-9._/-]*)?").fullmatch
-_WORKLOAD: Final = re.compile(r"spiffe://([^/]+)/ns/([^/]+)/sa/([^/]+)").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +25,17 @@ class Names:
 
     @property
     def spiffe_id(self) -> str | None:
-        """The one URI that is a SPIFFE id (X.509-SVID 2: there is exactly one URI)."""
-        return self.uris[0] if len(self.uris) == 1 and _SPIFFE(self.uris[0]) else None
+        """The one URI that is a SPIFFE id."""
+        from gatewright import spiffe  # here: most workers do without
+
+        return spiffe.identity(self.uris)
 
     @property
     def workload(self) -> tuple[str, str, str] | None:
         """Trust domain, namespace and service account of a workload of Kubernetes."""
-        match = _WORKLOAD(self.spiffe_id or "")
-        return None if match is None else (match[1], match[2], match[3])
+        from gatewright import spiffe  # as above
+
+        return spiffe.workload(self.uris)
 
 
 @lru_cache(maxsize=MOST)
@@ -58,9 +57,21 @@ def names_of(certificate: bytes) -> Names:
         return Names()
 
 
+def ends_of(certificate: bytes) -> float:
+    """When a certificate (DER) ends, in seconds since the epoch; 0 where it cannot be read."""
+    from cryptography import x509
+
+    try:
+        return x509.load_der_x509_certificate(certificate).not_valid_after_utc.timestamp()
+    except (ValueError, x509.InvalidVersion):
+        return 0.0
+
+
 def _alternatives(certificate: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """URIs apart. Raises as `names_of` expects."""
     from cryptography import x509
+
+    from gatewright import spiffe  # as above
 
     assert isinstance(certificate, x509.Certificate)
     try:
@@ -73,4 +84,4 @@ def _alternatives(certificate: object) -> tuple[tuple[str, ...], tuple[str, ...]
         *addresses,
         *extension.get_values_for_type(x509.RFC822Name),
     )
-    return others, tuple(extension.get_values_for_type(x509.UniformResourceIdentifier))
+    return others, spiffe.uris_of(certificate)

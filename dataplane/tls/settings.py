@@ -102,6 +102,8 @@ class Verification:
     """None: those of the system."""
     revocations: tuple[str, ...] = ()
     """Lists as PEM. Where there are some, every certificate of a chain needs one."""
+    trust_domains: tuple[str, ...] = ()
+    """Of which the SPIFFE id of a peer's certificate must be; (): it need not have one."""
 
 
 NOT_ASKED: Final = Verification()

@@ -21,7 +21,7 @@ from dataplane.upstream.dial import steps
 from dataplane.upstream.dial.steps import Dial, Means
 from dataplane.upstream.endpoint import Pool, Streams
 from dataplane.upstream.h1 import UpstreamConnection
-from dataplane.upstream.h2.shared_connection import SharedConnection
+from dataplane.upstream.h2.shared_connection import SETTINGS, SharedConnection
 from dataplane.upstream.limits import IDLE_TIMEOUT
 from dataplane.upstream.opening import NotOpened, NoTunnel, TunnelFailed
 from dataplane.upstream.own_pages import OwnPages
@@ -31,8 +31,9 @@ from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import HTTP1, HTTP2
 
 if TYPE_CHECKING:
+    from dataplane.http.h2.settings import Settings
     from dataplane.http.messages import Peer
-    from dataplane.upstream.opening import Proxies
+    from dataplane.upstream.opening import Proxies, Tunnels
 
 SESSION_TIME = 600.0
 """Seconds that sessions of TLS are kept after the last connection, for the next one."""
@@ -73,6 +74,8 @@ class Connector:
         """Called when there was no descriptor for one: whether something else is being closed for it."""
         self.proxies: Proxies | None = None
         """As `opening.Dials.proxies`."""
+        self.tunnels: Tunnels | None = None
+        """To workloads of a mesh; None: the proxy takes no part in one."""
         self.of_clients: dict[Client, list[Pool]] = {}
         """Pools of connections that are for one client, until it leaves."""
         self._endpoints: set[Pool] = set()
@@ -96,10 +99,16 @@ class Connector:
             self._keep(endpoint)
         return endpoint.shared
 
-    def open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool = False) -> None:
+    def open(
+        self,
+        endpoint: Pool,
+        done: Callable[[Shared | None, str], None],
+        either: bool = False,
+        settings: Settings = SETTINGS,
+    ) -> None:
         """Open an HTTP/2 connection; `done` is called from the loop when the endpoint's SETTINGS have come, or never
-        will. `either`: as `opening.Connects.open`."""
-        self._spawn(self._open(endpoint, done, either))
+        will. `either`: as `opening.Connects.open`. `settings`: of our side."""
+        self._spawn(self._open(endpoint, done, either, settings))
 
     def dial(self, endpoint: Pool, connection: RawEnd, done: Callable[[str], None]) -> None:
         """Open a connection whose bytes are `connection`'s alone: `done("")` or `done(cause)` is called from the loop,
@@ -134,7 +143,9 @@ class Connector:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _open(self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool) -> None:
+    async def _open(
+        self, endpoint: Pool, done: Callable[[Shared | None, str], None], either: bool, settings: Settings
+    ) -> None:
         opened: asyncio.Future[str] = self.loop.create_future()
         connection = SharedConnection(
             endpoint,
@@ -143,6 +154,7 @@ class Connector:
             self.count.upstream_closed,
             self.loop.time,
             partial(self._broke, endpoint),
+            settings,
         )
         instead = UpstreamConnection(endpoint, self.writes, self.count.upstream_closed) if either else None
         try:
@@ -186,7 +198,7 @@ class Connector:
         outcome, is_tunnel = "failed", False
         try:
             async with asyncio.timeout(tcp.connect_timeout):
-                version = await self._dial(Dial(self._means, endpoint, protocols, client, self.proxies))
+                version = await self._dial(Dial(self._means, endpoint, protocols, client, self.proxies, self.tunnels))
                 cause = await opened if opened is not None and version == HTTP2 else ""
             if cause:
                 self._failed(endpoint, "no HTTP/2 SETTINGS")

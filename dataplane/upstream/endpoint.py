@@ -174,12 +174,15 @@ class Pool:
         "spoken",
         "transport",
         "unix_path",
+        "workload",
     )
 
-    def __init__(self, address: str, port: int, unix_path: str = "") -> None:
+    def __init__(self, address: str, port: int, unix_path: str = "", workload: str = "") -> None:
         self.address = address
         self.port = port
         self.unix_path = unix_path
+        self.workload = workload
+        """`namespace/service account` of a workload of the mesh that is reached by its tunnels; "": it is none."""
         self.transport: Transport | None = None
         """None: the plain way."""
         self.base: Endpoint | None = None
@@ -231,8 +234,8 @@ class Endpoint(Pool):
 
     __slots__ = ("health", "latency", "members", "pending", "pools", "share", "warming")
 
-    def __init__(self, address: str, port: int, unix_path: str = "") -> None:
-        super().__init__(address, port, unix_path)
+    def __init__(self, address: str, port: int, unix_path: str = "", workload: str = "") -> None:
+        super().__init__(address, port, unix_path, workload)
         self.pending = 0
         self.latency = INITIAL_LATENCY
         self.health = 1.0
@@ -250,7 +253,7 @@ class Endpoint(Pool):
         """The connections of this transport."""
         pool = self.pools.get(transport)
         if pool is None:
-            pool = self.pools[transport] = Pool(self.address, self.port, self.unix_path)
+            pool = self.pools[transport] = Pool(self.address, self.port, self.unix_path, self.workload)
             pool.transport, pool.base, pool.closed = transport, self, self.closed
         return pool
 

@@ -91,6 +91,13 @@ class Proxies(Protocol):
         shape). Raises `NotOpened`."""
 
 
+class Tunnels(Protocol):
+    """Tunnels of a mesh (`dial/hbone.Tunnels`)."""
+
+    async def open(self, address: str, port: int, workload: str, make: Callable[[], Any]) -> Any:
+        """Connect a protocol that `make` makes to a port of a workload; its transport. Raises `NotOpened`."""
+
+
 class Dials(Connects, Protocol):
     """And connections whose bytes are no requests."""
 

@@ -36,9 +36,13 @@ class ConnectionVariables(ExchangeFacts):
 
     @property
     def _client_names(self) -> Names | None:
-        """Of a certificate that was verified: one that was not proves nothing, so nothing of it is to be read."""
-        tls = self.client.tls
-        return names_of(tls.certificate) if tls is not None and tls.is_proven else None
+        """Of a certificate that was verified: one that was not proves nothing, so nothing of it is to be read. Of a
+        connection within a tunnel of a mesh its own, or else that of the workload that opened the tunnel."""
+        client = self.client
+        for tls in (client.tls, client.workload):
+            if tls is not None and tls.is_proven:
+                return names_of(tls.certificate)
+        return None
 
     @property
     def source_identity(self) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
 from dataplane.mcp.policies import MCP, NO_POLICIES, POLICY
 from dataplane.telemetry.metric_rows.mcp import REQUESTS
+from dataplane.tls.names import names_of
 from gatewright.cel.values import Redacted
 
 if TYPE_CHECKING:
@@ -234,8 +235,8 @@ def policies_of(x: McpExchange, plan: McpPlan) -> McpPolicies:
 def _caller(visit: Visit) -> bytes:
     """Stands for who the client has proven to be; b"" for anybody."""
     attributes = visit.x.attributes
-    tls = visit.x.client.tls
-    if not attributes and tls is None:
+    tls, workload = visit.x.client.tls, visit.x.client.workload
+    if not attributes and tls is None and workload is None:
         return b""
     attributes = attributes or {}
     parts: list[object] = []
@@ -250,6 +251,8 @@ def _caller(visit: Visit) -> bytes:
             parts += [path, value.unredacted() if isinstance(value, Redacted) else value]
     if tls is not None and tls.certificate and tls.is_proven:
         parts += ["certificate", tls.certificate]
+    if workload is not None:  # by its name: its certificates are short-lived
+        parts += ["workload", names_of(workload.certificate).spiffe_id]
     return blake2b(repr(parts).encode(), digest_size=16).digest() if parts else b""
 
 

@@ -22,7 +22,7 @@ from dataplane.proxy.request.inner import InnerConnection
 from dataplane.proxy.response import delayed_responses, tunnel
 from dataplane.proxy.response.tunnel import ESTABLISHED
 from dataplane.proxy.steps.response_steps import UPSTREAM
-from dataplane.table.binds import choose
+from dataplane.table.binds import HBONE, choose
 from dataplane.upstream.destinations import Named
 from dataplane.upstream.tunnels import EndpointTunnel
 
@@ -208,7 +208,7 @@ def _listens_at(addresses: tuple[str, ...], local: bytes) -> bool:
 
 def _inside(x: ActiveExchange, port: int) -> Peer:
     """The client of a tunnel, as its connection inside has it: who it is outside, and nothing of what it has proven
-    there."""
+    there, but for the workload that opened a tunnel of a mesh: what is inside is its."""
     client = x.client
     local = b"%b:%d" % (client.local.rpartition(b":")[0] or client.local, port)
     return Peer(
@@ -219,4 +219,5 @@ def _inside(x: ActiveExchange, port: int) -> Peer:
         raw_port=client.raw_port,
         tunnels=client.tunnels + 1,
         connect=x.request,
+        workload=client.tls if x.listener is not None and x.listener.protocol == HBONE else client.workload,
     )

@@ -20,7 +20,7 @@ def settings_of(limits: Limits, rules: ConnectionRules) -> Settings:
     has `max_headers` for `max_header_list` bytes."""
     size = rules.max_header_size or limits.max_header_list
     return Settings(
-        limits.max_streams,
+        rules.max_streams or limits.max_streams,
         rules.stream_window or _OWN.stream_window,
         rules.connection_window or _OWN.connection_window,
         rules.frame_size or _OWN.frame_size,

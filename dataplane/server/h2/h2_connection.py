@@ -55,6 +55,7 @@ class Connection:
         "broken",
         "codec",
         "context",
+        "cut_due",
         "drains",
         "due",
         "end_due",
@@ -133,7 +134,9 @@ class Connection:
         self.idle_since = 0.0
         """When the last stream ended."""
         self.expires = NEVER
-        """When it takes no further streams (`maxConnectionDuration`)."""
+        """When it takes no further streams (`maxConnectionDuration`, the end of a tunnel's certificate)."""
+        self.cut_due = NEVER
+        """When it is closed, whatever is under way."""
         self.ping_due = self.pong_due = NEVER
         """When the client is asked whether it lives, and when it has to have answered."""
 
@@ -219,6 +222,12 @@ class Connection:
         self.end_due = self.context.clock() + self.context.limits.linger
         self.arm(self.end_due)
         self.write_soon()
+
+    def end_at(self, moment: float, grace: float) -> None:
+        """Take no further streams from `moment` on, and be gone `grace` seconds later."""
+        self.expires = min(self.expires, moment)
+        self.cut_due = moment + grace
+        self.arm(self.expires)
 
     def take_no_more(self) -> None:
         """The second half of a drain."""

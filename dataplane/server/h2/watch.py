@@ -41,7 +41,9 @@ class Watched(Carries, Protocol):
     idle_since: float
     """When the last stream ended."""
     expires: float
-    """When it takes no further streams (`maxConnectionDuration`)."""
+    """When it takes no further streams (`maxConnectionDuration`, the end of a tunnel's certificate)."""
+    cut_due: float
+    """When it is closed, whatever is under way."""
     ping_due: float
     pong_due: float
     """When the client is asked whether it lives, and when it has to have answered."""
@@ -80,6 +82,9 @@ def wake(connection: Watched, now: float) -> None:
         return
     connection.due = NEVER
     if connection.transport.is_closing():
+        return
+    if now >= connection.cut_due:
+        connection.transport.abort()
         return
     if now >= connection.expires:
         connection.expires = NEVER
@@ -145,7 +150,7 @@ def _look(connection: Watched, now: float) -> None:
         connection.end_broken()
     streams = list(connection.codec.streams.values())
     due = min(connection.end_due, connection.head_due, connection.blocked_due, connection.expires)
-    due = min(due, connection.ping_due, connection.pong_due)
+    due = min(due, connection.ping_due, connection.pong_due, connection.cut_due)
     if not streams and connection.has_settings:
         idle_due = connection.idle_since + connection.context.limits.idle_timeout
         if now >= idle_due:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dataplane.net.turns import Turns
     from dataplane.tls.handshakes import Handshakes
     from dataplane.upstream.endpoint import Pool
-    from dataplane.upstream.opening import Proxies
+    from dataplane.upstream.opening import Proxies, Tunnels
     from dataplane.upstream.own_pages import OwnPages
 
 Make = Callable[[], Any]
@@ -53,6 +53,8 @@ class Dial:
     """For whom it is made, where the pool does not say."""
     proxies: Proxies | None = None
     """Of the worker: through whom tunnels are opened."""
+    tunnels: Tunnels | None = None
+    """Of the worker: to workloads of a mesh."""
     version: int = 0
     """That is spoken, once it is open."""
     transport: Any = None
@@ -96,12 +98,22 @@ async def _socket(dial: Dial, below: Below, make: Make) -> None:
         dial.transport, _ = await loop.create_connection(make, pool.address, pool.port)
 
 
-def _has_no_tunnel(pool: Pool) -> bool:
-    return pool.transport is None or pool.transport.tunnel is None
-
-
 def _has_tunnel(pool: Pool) -> bool:
-    return not _has_no_tunnel(pool)
+    return pool.transport is not None and pool.transport.tunnel is not None
+
+
+def _is_workload(pool: Pool) -> bool:
+    return bool(pool.workload) and not _has_tunnel(pool)
+
+
+def _is_direct(pool: Pool) -> bool:
+    return not pool.workload and not _has_tunnel(pool)
+
+
+async def _hbone(dial: Dial, below: Below, make: Make) -> None:
+    pool = dial.pool
+    assert dial.tunnels is not None  # whoever knows workloads has them
+    dial.transport = await dial.tunnels.open(pool.address, pool.port, pool.workload, make)
 
 
 async def _tunnel(dial: Dial, below: Below, make: Make) -> None:
@@ -142,12 +154,19 @@ async def _tls(dial: Dial, below: Below, make: Make) -> None:
 
 STEPS: Final[Sequence[DialStep]] = (
     DialStep("own pages", "nothing is opened to what nobody may reach through us", _all, check=_refuse_own_pages),
-    DialStep("socket", "what everything else is written to", _has_no_tunnel, open=_socket),
+    DialStep("socket", "what everything else is written to", _is_direct, open=_socket),
     DialStep(
         "tunnel",
         "in place of a socket: a connection to the proxy, by these same steps and with TLS where the proxy wants it",
         _has_tunnel,
         open=_tunnel,
+    ),
+    DialStep(
+        "HBONE",
+        "in place of a socket: a stream of the tunnel to a workload of the mesh; a forward proxy that somebody has"
+        " configured comes first",
+        _is_workload,
+        open=_hbone,
     ),
     DialStep("PROXY header", "the first bytes say who it is for, before TLS", _has_header, open=_proxy_header),
     DialStep("TLS", "last: what is spoken in it is for the server that it has verified", _has_tls, open=_tls),

@@ -89,6 +89,7 @@ class SharedConnection:
         on_close: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         on_fault: Callable[[str, str], None] = lambda reason, detail: None,
+        settings: Settings = SETTINGS,
     ) -> None:
         self.endpoint = endpoint
         self.scheme = endpoint.scheme
@@ -100,7 +101,7 @@ class SharedConnection:
         self.on_fault = on_fault
         self.on_room: Callable[[], None] = _nothing
         self.opened = clock()
-        self.codec = Connection(SETTINGS, False, clock)
+        self.codec = Connection(settings, False, clock)
         self.transport: Any = None
         self.state = OPENING
         self.reserved = 0

@@ -141,15 +141,17 @@ class McpTarget(_message.Message):
     def __init__(self, name: _Optional[str] = ..., backend: _Optional[str] = ..., path: _Optional[str] = ..., protocol: _Optional[_Union[McpProtocol, str]] = ..., selector: _Optional[str] = ...) -> None: ...
 
 class Endpoint(_message.Message):
-    __slots__ = ("key", "backend", "address", "port", "zones")
+    __slots__ = ("key", "backend", "address", "port", "zones", "workload")
     KEY_FIELD_NUMBER: _ClassVar[int]
     BACKEND_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     PORT_FIELD_NUMBER: _ClassVar[int]
     ZONES_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     key: str
     backend: str
     address: str
     port: int
     zones: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, key: _Optional[str] = ..., backend: _Optional[str] = ..., address: _Optional[str] = ..., port: _Optional[int] = ..., zones: _Optional[_Iterable[str]] = ...) -> None: ...
+    workload: str
+    def __init__(self, key: _Optional[str] = ..., backend: _Optional[str] = ..., address: _Optional[str] = ..., port: _Optional[int] = ..., zones: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ...) -> None: ...

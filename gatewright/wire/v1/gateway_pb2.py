@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gatewright/wire/v1/gateway.proto\x12\x12gatewright.wire.v1\"*\n\x07Gateway\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n gatewright/wire/v1/gateway.proto\x12\x12gatewright.wire.v1\"*\n\x07Gateway\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"-\n\x04Mesh\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x15\n\rtrust_domains\x18\x02 \x03(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,4 +33,6 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_GATEWAY']._serialized_start=56
   _globals['_GATEWAY']._serialized_end=98
+  _globals['_MESH']._serialized_start=100
+  _globals['_MESH']._serialized_end=145
 # @@protoc_insertion_point(module_scope)

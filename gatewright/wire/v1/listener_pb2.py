@@ -26,7 +26,7 @@ from gatewright.wire.v1 import policy_pb2 as gatewright_dot_wire_dot_v1_dot_poli
 from gatewright.wire.v1 import tls_pb2 as gatewright_dot_wire_dot_v1_dot_tls__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gatewright/wire/v1/listener.proto\x12\x12gatewright.wire.v1\x1a\x1fgatewright/wire/v1/policy.proto\x1a\x1cgatewright/wire/v1/tls.proto\"\xf4\x01\n\x08Listener\x12\x0c\n\x04\x62ind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x08protocol\x18\x03 \x01(\x0e\x32\x1c.gatewright.wire.v1.Protocol\x12\x10\n\x08hostname\x18\x04 \x01(\t\x12-\n\x06source\x18\x05 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12-\n\x06\x61\x64mits\x18\x06 \x01(\x0b\x32\x1d.gatewright.wire.v1.Admission\x12,\n\x03tls\x18\x07 \x01(\x0b\x32\x1f.gatewright.wire.v1.ListenerTls\"F\n\tAdmission\x12\r\n\x05kinds\x18\x01 \x03(\t\x12\x16\n\x0e\x61ll_namespaces\x18\x02 \x01(\x08\x12\x12\n\nnamespaces\x18\x03 \x03(\t*\x81\x01\n\x08Protocol\x12\x18\n\x14PROTOCOL_UNSPECIFIED\x10\x00\x12\x11\n\rPROTOCOL_HTTP\x10\x01\x12\x12\n\x0ePROTOCOL_HTTPS\x10\x02\x12\x10\n\x0cPROTOCOL_TLS\x10\x03\x12\x10\n\x0cPROTOCOL_TCP\x10\x04\x12\x10\n\x0cPROTOCOL_UDP\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!gatewright/wire/v1/listener.proto\x12\x12gatewright.wire.v1\x1a\x1fgatewright/wire/v1/policy.proto\x1a\x1cgatewright/wire/v1/tls.proto\"\xf4\x01\n\x08Listener\x12\x0c\n\x04\x62ind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12.\n\x08protocol\x18\x03 \x01(\x0e\x32\x1c.gatewright.wire.v1.Protocol\x12\x10\n\x08hostname\x18\x04 \x01(\t\x12-\n\x06source\x18\x05 \x01(\x0b\x32\x1d.gatewright.wire.v1.ObjectRef\x12-\n\x06\x61\x64mits\x18\x06 \x01(\x0b\x32\x1d.gatewright.wire.v1.Admission\x12,\n\x03tls\x18\x07 \x01(\x0b\x32\x1f.gatewright.wire.v1.ListenerTls\"F\n\tAdmission\x12\r\n\x05kinds\x18\x01 \x03(\t\x12\x16\n\x0e\x61ll_namespaces\x18\x02 \x01(\x08\x12\x12\n\nnamespaces\x18\x03 \x03(\t*\x95\x01\n\x08Protocol\x12\x18\n\x14PROTOCOL_UNSPECIFIED\x10\x00\x12\x11\n\rPROTOCOL_HTTP\x10\x01\x12\x12\n\x0ePROTOCOL_HTTPS\x10\x02\x12\x10\n\x0cPROTOCOL_TLS\x10\x03\x12\x10\n\x0cPROTOCOL_TCP\x10\x04\x12\x10\n\x0cPROTOCOL_UDP\x10\x05\x12\x12\n\x0ePROTOCOL_HBONE\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.listener
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_PROTOCOL']._serialized_start=440
-  _globals['_PROTOCOL']._serialized_end=569
+  _globals['_PROTOCOL']._serialized_end=589
   _globals['_LISTENER']._serialized_start=121
   _globals['_LISTENER']._serialized_end=365
   _globals['_ADMISSION']._serialized_start=367

@@ -17,12 +17,14 @@ class Protocol(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PROTOCOL_TLS: _ClassVar[Protocol]
     PROTOCOL_TCP: _ClassVar[Protocol]
     PROTOCOL_UDP: _ClassVar[Protocol]
+    PROTOCOL_HBONE: _ClassVar[Protocol]
 PROTOCOL_UNSPECIFIED: Protocol
 PROTOCOL_HTTP: Protocol
 PROTOCOL_HTTPS: Protocol
 PROTOCOL_TLS: Protocol
 PROTOCOL_TCP: Protocol
 PROTOCOL_UDP: Protocol
+PROTOCOL_HBONE: Protocol
 
 class Listener(_message.Message):
     __slots__ = ("bind", "name", "protocol", "hostname", "source", "admits", "tls")

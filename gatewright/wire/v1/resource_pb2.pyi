@@ -14,7 +14,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Resource(_message.Message):
-    __slots__ = ("key", "min_revision", "gateway", "bind", "listener", "route", "tcp_route", "udp_route", "backend", "secret", "policy", "prices")
+    __slots__ = ("key", "min_revision", "gateway", "bind", "listener", "route", "tcp_route", "udp_route", "backend", "secret", "policy", "prices", "mesh")
     KEY_FIELD_NUMBER: _ClassVar[int]
     MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
     GATEWAY_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class Resource(_message.Message):
     SECRET_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PRICES_FIELD_NUMBER: _ClassVar[int]
+    MESH_FIELD_NUMBER: _ClassVar[int]
     key: str
     min_revision: int
     gateway: _gateway_pb2.Gateway
@@ -39,4 +40,5 @@ class Resource(_message.Message):
     secret: _secret_pb2.Secret
     policy: _policy_pb2.Policy
     prices: _ai_pb2.Prices
-    def __init__(self, key: _Optional[str] = ..., min_revision: _Optional[int] = ..., gateway: _Optional[_Union[_gateway_pb2.Gateway, _Mapping]] = ..., bind: _Optional[_Union[_bind_pb2.Bind, _Mapping]] = ..., listener: _Optional[_Union[_listener_pb2.Listener, _Mapping]] = ..., route: _Optional[_Union[_route_pb2.Route, _Mapping]] = ..., tcp_route: _Optional[_Union[_route_pb2.TcpRoute, _Mapping]] = ..., udp_route: _Optional[_Union[_route_pb2.UdpRoute, _Mapping]] = ..., backend: _Optional[_Union[_backend_pb2.Backend, _Mapping]] = ..., secret: _Optional[_Union[_secret_pb2.Secret, _Mapping]] = ..., policy: _Optional[_Union[_policy_pb2.Policy, _Mapping]] = ..., prices: _Optional[_Union[_ai_pb2.Prices, _Mapping]] = ...) -> None: ...
+    mesh: _gateway_pb2.Mesh
+    def __init__(self, key: _Optional[str] = ..., min_revision: _Optional[int] = ..., gateway: _Optional[_Union[_gateway_pb2.Gateway, _Mapping]] = ..., bind: _Optional[_Union[_bind_pb2.Bind, _Mapping]] = ..., listener: _Optional[_Union[_listener_pb2.Listener, _Mapping]] = ..., route: _Optional[_Union[_route_pb2.Route, _Mapping]] = ..., tcp_route: _Optional[_Union[_route_pb2.TcpRoute, _Mapping]] = ..., udp_route: _Optional[_Union[_route_pb2.UdpRoute, _Mapping]] = ..., backend: _Optional[_Union[_backend_pb2.Backend, _Mapping]] = ..., secret: _Optional[_Union[_secret_pb2.Secret, _Mapping]] = ..., policy: _Optional[_Union[_policy_pb2.Policy, _Mapping]] = ..., prices: _Optional[_Union[_ai_pb2.Prices, _Mapping]] = ..., mesh: _Optional[_Union[_gateway_pb2.Mesh, _Mapping]] = ...) -> None: ...

@@ -24,25 +24,25 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cgatewright/wire/v1/tls.proto\x12\x12gatewright.wire.v1\"t\n\x10\x43lientValidation\x12\x36\n\x04mode\x18\x01 \x01(\x0e\x32(.gatewright.wire.v1.ClientValidationMode\x12\x13\n\x0b\x61uthorities\x18\x02 \x03(\t\x12\x13\n\x0brevocations\x18\x03 \x03(\t\"\x8f\x01\n\x0bListenerTls\x12)\n\x04mode\x18\x01 \x01(\x0e\x32\x1b.gatewright.wire.v1.TlsMode\x12\x14\n\x0c\x63\x65rtificates\x18\x02 \x03(\t\x12?\n\x11\x63lient_validation\x18\x03 \x01(\x0b\x32$.gatewright.wire.v1.ClientValidation*S\n\nTlsVersion\x12\x1b\n\x17TLS_VERSION_UNSPECIFIED\x10\x00\x12\x13\n\x0fTLS_VERSION_1_2\x10\x01\x12\x13\n\x0fTLS_VERSION_1_3\x10\x02*\x94\x04\n\x0b\x43ipherSuite\x12\x1c\n\x18\x43IPHER_SUITE_UNSPECIFIED\x10\x00\x12)\n%CIPHER_SUITE_TLS13_AES_256_GCM_SHA384\x10\x01\x12)\n%CIPHER_SUITE_TLS13_AES_128_GCM_SHA256\x10\x02\x12/\n+CIPHER_SUITE_TLS13_CHACHA20_POLY1305_SHA256\x10\x03\x12\x38\n4CIPHER_SUITE_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\x10\x04\x12\x38\n4CIPHER_SUITE_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\x10\x05\x12>\n:CIPHER_SUITE_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256\x10\x06\x12\x36\n2CIPHER_SUITE_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\x10\x07\x12\x36\n2CIPHER_SUITE_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\x10\x08\x12<\n8CIPHER_SUITE_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256\x10\t*\xb9\x01\n\x10KeyExchangeGroup\x12\"\n\x1eKEY_EXCHANGE_GROUP_UNSPECIFIED\x10\x00\x12\x1d\n\x19KEY_EXCHANGE_GROUP_X25519\x10\x01\x12\x1c\n\x18KEY_EXCHANGE_GROUP_P_256\x10\x02\x12\x1c\n\x18KEY_EXCHANGE_GROUP_P_384\x10\x03\x12&\n\"KEY_EXCHANGE_GROUP_X25519_MLKEM768\x10\x04*U\n\x07TlsMode\x12\x18\n\x14TLS_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12TLS_MODE_TERMINATE\x10\x01\x12\x18\n\x14TLS_MODE_PASSTHROUGH\x10\x02*\x9f\x01\n\x14\x43lientValidationMode\x12&\n\"CLIENT_VALIDATION_MODE_UNSPECIFIED\x10\x00\x12+\n\'CLIENT_VALIDATION_MODE_ALLOW_VALID_ONLY\x10\x01\x12\x32\n.CLIENT_VALIDATION_MODE_ALLOW_INSECURE_FALLBACK\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cgatewright/wire/v1/tls.proto\x12\x12gatewright.wire.v1\"\x8b\x01\n\x10\x43lientValidation\x12\x36\n\x04mode\x18\x01 \x01(\x0e\x32(.gatewright.wire.v1.ClientValidationMode\x12\x13\n\x0b\x61uthorities\x18\x02 \x03(\t\x12\x13\n\x0brevocations\x18\x03 \x03(\t\x12\x15\n\rtrust_domains\x18\x04 \x03(\t\"\x8f\x01\n\x0bListenerTls\x12)\n\x04mode\x18\x01 \x01(\x0e\x32\x1b.gatewright.wire.v1.TlsMode\x12\x14\n\x0c\x63\x65rtificates\x18\x02 \x03(\t\x12?\n\x11\x63lient_validation\x18\x03 \x01(\x0b\x32$.gatewright.wire.v1.ClientValidation*S\n\nTlsVersion\x12\x1b\n\x17TLS_VERSION_UNSPECIFIED\x10\x00\x12\x13\n\x0fTLS_VERSION_1_2\x10\x01\x12\x13\n\x0fTLS_VERSION_1_3\x10\x02*\x94\x04\n\x0b\x43ipherSuite\x12\x1c\n\x18\x43IPHER_SUITE_UNSPECIFIED\x10\x00\x12)\n%CIPHER_SUITE_TLS13_AES_256_GCM_SHA384\x10\x01\x12)\n%CIPHER_SUITE_TLS13_AES_128_GCM_SHA256\x10\x02\x12/\n+CIPHER_SUITE_TLS13_CHACHA20_POLY1305_SHA256\x10\x03\x12\x38\n4CIPHER_SUITE_TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384\x10\x04\x12\x38\n4CIPHER_SUITE_TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256\x10\x05\x12>\n:CIPHER_SUITE_TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256\x10\x06\x12\x36\n2CIPHER_SUITE_TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384\x10\x07\x12\x36\n2CIPHER_SUITE_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\x10\x08\x12<\n8CIPHER_SUITE_TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256\x10\t*\xb9\x01\n\x10KeyExchangeGroup\x12\"\n\x1eKEY_EXCHANGE_GROUP_UNSPECIFIED\x10\x00\x12\x1d\n\x19KEY_EXCHANGE_GROUP_X25519\x10\x01\x12\x1c\n\x18KEY_EXCHANGE_GROUP_P_256\x10\x02\x12\x1c\n\x18KEY_EXCHANGE_GROUP_P_384\x10\x03\x12&\n\"KEY_EXCHANGE_GROUP_X25519_MLKEM768\x10\x04*U\n\x07TlsMode\x12\x18\n\x14TLS_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12TLS_MODE_TERMINATE\x10\x01\x12\x18\n\x14TLS_MODE_PASSTHROUGH\x10\x02*\x9f\x01\n\x14\x43lientValidationMode\x12&\n\"CLIENT_VALIDATION_MODE_UNSPECIFIED\x10\x00\x12+\n\'CLIENT_VALIDATION_MODE_ALLOW_VALID_ONLY\x10\x01\x12\x32\n.CLIENT_VALIDATION_MODE_ALLOW_INSECURE_FALLBACK\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.tls_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TLSVERSION']._serialized_start=316
-  _globals['_TLSVERSION']._serialized_end=399
-  _globals['_CIPHERSUITE']._serialized_start=402
-  _globals['_CIPHERSUITE']._serialized_end=934
-  _globals['_KEYEXCHANGEGROUP']._serialized_start=937
-  _globals['_KEYEXCHANGEGROUP']._serialized_end=1122
-  _globals['_TLSMODE']._serialized_start=1124
-  _globals['_TLSMODE']._serialized_end=1209
-  _globals['_CLIENTVALIDATIONMODE']._serialized_start=1212
-  _globals['_CLIENTVALIDATIONMODE']._serialized_end=1371
-  _globals['_CLIENTVALIDATION']._serialized_start=52
-  _globals['_CLIENTVALIDATION']._serialized_end=168
-  _globals['_LISTENERTLS']._serialized_start=171
-  _globals['_LISTENERTLS']._serialized_end=314
+  _globals['_TLSVERSION']._serialized_start=340
+  _globals['_TLSVERSION']._serialized_end=423
+  _globals['_CIPHERSUITE']._serialized_start=426
+  _globals['_CIPHERSUITE']._serialized_end=958
+  _globals['_KEYEXCHANGEGROUP']._serialized_start=961
+  _globals['_KEYEXCHANGEGROUP']._serialized_end=1146
+  _globals['_TLSMODE']._serialized_start=1148
+  _globals['_TLSMODE']._serialized_end=1233
+  _globals['_CLIENTVALIDATIONMODE']._serialized_start=1236
+  _globals['_CLIENTVALIDATIONMODE']._serialized_end=1395
+  _globals['_CLIENTVALIDATION']._serialized_start=53
+  _globals['_CLIENTVALIDATION']._serialized_end=192
+  _globals['_LISTENERTLS']._serialized_start=195
+  _globals['_LISTENERTLS']._serialized_end=338
 # @@protoc_insertion_point(module_scope)

@@ -71,14 +71,16 @@ CLIENT_VALIDATION_MODE_ALLOW_VALID_ONLY: ClientValidationMode
 CLIENT_VALIDATION_MODE_ALLOW_INSECURE_FALLBACK: ClientValidationMode
 
 class ClientValidation(_message.Message):
-    __slots__ = ("mode", "authorities", "revocations")
+    __slots__ = ("mode", "authorities", "revocations", "trust_domains")
     MODE_FIELD_NUMBER: _ClassVar[int]
     AUTHORITIES_FIELD_NUMBER: _ClassVar[int]
     REVOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    TRUST_DOMAINS_FIELD_NUMBER: _ClassVar[int]
     mode: ClientValidationMode
     authorities: _containers.RepeatedScalarFieldContainer[str]
     revocations: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, mode: _Optional[_Union[ClientValidationMode, str]] = ..., authorities: _Optional[_Iterable[str]] = ..., revocations: _Optional[_Iterable[str]] = ...) -> None: ...
+    trust_domains: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, mode: _Optional[_Union[ClientValidationMode, str]] = ..., authorities: _Optional[_Iterable[str]] = ..., revocations: _Optional[_Iterable[str]] = ..., trust_domains: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListenerTls(_message.Message):
     __slots__ = ("mode", "certificates", "client_validation")

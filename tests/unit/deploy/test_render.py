@@ -306,13 +306,16 @@ def test_the_proxy_takes_what_it_is_started_with(name: str) -> None:
     container = pod(CASES[name])["containers"][0]
     assert container["command"] == ["gatewright-proxy"]
     arguments = [each.replace("$(POD_NAME)", "web-1") for each in container["args"]]
-    environment = {each["name"]: each.get("value", "") for each in container["env"]} | {"SESSION_KEY": "ab" * 32}
+    environment = {each["name"]: each.get("value", "web") for each in container["env"]} | {"SESSION_KEY": "ab" * 32}
     settings = parse(arguments, environment)
     request = CASES[name]
     assert (settings.gateway, settings.instance) == (f"{request.namespace}/{request.name}", "web-1")
     assert settings.xds_access.tls and str(settings.xds) == DEFAULTS.xds
     mounted = [Path(each["mountPath"]) for each in container["volumeMounts"]]
-    for file in (settings.xds_access.ca_file, settings.xds_access.token_file):
+    mesh = settings.mesh
+    of_mesh = () if mesh is None else (mesh.ca_file, mesh.token_file)
+    assert (mesh is None) is (name != "mesh")
+    for file in (settings.xds_access.ca_file, settings.xds_access.token_file, *of_mesh):
         assert file is not None and any(folder in file.parents for folder in mounted)
     assert (settings.drain.minimum, settings.drain.maximum) == (10, 60)
 
