@@ -6,6 +6,7 @@ it back after the swap that drops it. `Env.carryover` is this object.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Any, TypeVar
@@ -30,6 +31,8 @@ def _usual(address: str) -> str:
 class Carryover:
     def __init__(self) -> None:
         self._endpoints: dict[Identity, Endpoint] = {}
+        self._workloads: Counter[tuple[str, int]] = Counter()
+        """Of these the addresses and ports of workloads, which may follow each other there."""
         self._taken: dict[Endpoint, int] = {}
         self._states: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -49,12 +52,14 @@ class Carryover:
         endpoint = self._endpoints.get(identity)
         if endpoint is None:
             endpoint = self._endpoints[identity] = Endpoint(address, port, unix_path, workload)
+            if workload:
+                self._workloads[address, port] += 1
         self._taken[endpoint] = self._taken.get(endpoint, 0) + 1
         return endpoint
 
     def holds(self, address: str, port: int) -> bool:
         """Whether a backend has this endpoint. `address`: in its usual spelling."""
-        return (address, port, "") in self._endpoints
+        return (address, port, "", "") in self._endpoints or (address, port) in self._workloads
 
     def give_back(self, endpoint: Endpoint) -> Iterator[None]:
         """One reference less; after the last one its idle connections are closed, one to a step."""
@@ -62,6 +67,8 @@ class Carryover:
         if not self._taken[endpoint]:
             del self._taken[endpoint]
             del self._endpoints[endpoint.address, endpoint.port, endpoint.unix_path, endpoint.workload]
+            if endpoint.workload:
+                self._workloads -= Counter([(endpoint.address, endpoint.port)])
             yield from endpoint.retire()
 
     def __len__(self) -> int:
