@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from controlplane.translate.api_versions import ANNOTATION as BUNDLE_VERSION
 from controlplane.translate.certificates import ENTRY, REVOCATIONS
 from controlplane.translate.found_services import PATH_ANNOTATION
+from controlplane.translate.workloads import REDIRECTION
 from gatewright.api.objects.endpoint_slice import EndpointConditions, EndpointHints, ForZone
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.objects.pod import READY
@@ -34,6 +35,7 @@ class Annotations(Struct, gc=False):
 
     path: str | None = field(name=PATH_ANNOTATION, default=None)
     release: str | None = field(name=BUNDLE_VERSION, default=None)
+    redirection: str | None = field(name=REDIRECTION, default=None)
 
 
 class Metadata(Struct, gc=False):
@@ -124,7 +126,7 @@ class PodMetadata(Metadata, gc=False):
 
 
 class Pod(Struct, gc=False):
-    """A Pod: where it is, and whether it is ready."""
+    """A Pod: where it is, whether it is ready, and as whom it runs."""
 
     class Condition(Struct, gc=False):
         type: str
@@ -134,7 +136,11 @@ class Pod(Struct, gc=False):
         podIP: str | None = None
         conditions: list[Pod.Condition] | None = None
 
+    class Spec(Struct, gc=False):
+        serviceAccountName: str | None = None
+
     metadata: PodMetadata
+    spec: Spec | None = None
     status: Status | None = None
 
 
@@ -218,9 +224,11 @@ def _hints(zones: tuple[str, ...]) -> EndpointHints:
 
 def _pod(found: Pod) -> Json:
     status, gone = found.status or Pod.Status(), found.metadata.deletionTimestamp
+    spec = found.spec or Pod.Spec()
     ready = [msgspec.structs.asdict(each) for each in status.conditions or () if each.type == READY]
     return {
         "metadata": {**_metadata(found.metadata), **_present({"deletionTimestamp": gone})},
+        "spec": _present({"serviceAccountName": spec.serviceAccountName}),
         "status": _present({"podIP": status.podIP, "conditions": ready}),
     }
 
@@ -239,7 +247,7 @@ def _config_map(found: Authorities) -> Json:
 
 def _metadata(found: Metadata) -> Json:
     notes = found.annotations or Annotations()
-    annotations = _present({PATH_ANNOTATION: notes.path, BUNDLE_VERSION: notes.release})
+    annotations = _present({PATH_ANNOTATION: notes.path, BUNDLE_VERSION: notes.release, REDIRECTION: notes.redirection})
     return _present(
         {
             "name": found.name,

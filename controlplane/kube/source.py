@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from controlplane.facts import Fact
@@ -14,13 +14,15 @@ from controlplane.kube.reflector import Reads, Reflector
 from controlplane.kube.spaces import KIND as NAMESPACE
 from controlplane.kube.spaces import Spaces
 from controlplane.sources.source import Sink
+from controlplane.translate import workloads
 from gatewright.api.objects.kinds import KINDS, KindInfo
 from gatewright.api.schema.names import INFERENCE_POOL
 from gatewright.api.text.problem import Problem
 
-ASKED_FOR_BY: Final = {"Pod": INFERENCE_POOL}
-"""Kinds of which a cluster has many, and the kind without which nobody needs them: they are read from the first of
-those on."""
+ASKED_FOR_BY: Final[Mapping[str, Callable[[Fact], bool]]] = {
+    "Pod": lambda fact: fact.key.kind == INFERENCE_POOL or workloads.asks_for_pods(fact)
+}
+"""Kinds of which a cluster has many, and which facts ask for them: they are read from the first of those on."""
 FIELDS: Final = {
     "Secret": {"fieldSelector": "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"},
 }
@@ -104,7 +106,7 @@ class ClusterSource:
         facts = [each for each in facts if each.model is None or self._spaces.is_read(each.key.namespace)]
         facts += self._moved(facts)
         for kind, asked_for in self._asked_for.items():
-            if not asked_for.is_set() and any(each.key.kind == ASKED_FOR_BY[kind] for each in facts):
+            if not asked_for.is_set() and any(map(ASKED_FOR_BY[kind], facts)):
                 asked_for.set()
         self._waiting += 1
         async with self._one_at_a_time:

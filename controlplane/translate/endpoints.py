@@ -55,6 +55,8 @@ class Address(NamedTuple):
     port: int
     zones: tuple[str, ...] = ()
     """As `EndpointView.zones`."""
+    workload: str = ""
+    """As `Endpoint.workload` of the wire."""
 
 
 # Who gets requests: ready endpoints; if there is none, those that are going away but still serve (as kube-proxy does,
@@ -97,6 +99,8 @@ def _name(key: BackendKey, address: Address) -> str:
 
 
 def _serialised(name: str, key: BackendKey, address: Address) -> bytes:
-    host, port, zones = address
-    message = backend_pb2.Endpoint(key=name, backend=key.resource, address=host, port=port, zones=zones)
+    host, port, zones, workload = address
+    message = backend_pb2.Endpoint(
+        key=name, backend=key.resource, address=host, port=port, zones=zones, workload=workload
+    )
     return message.SerializeToString(deterministic=True)

@@ -28,7 +28,7 @@ spec:
     - name: example
 """
 
-BESIDE = {"kubernetes": (ROOT / "manifests/base/gatewayclass.yaml",)}
+BESIDE = dict.fromkeys(("kubernetes", "mesh"), (ROOT / "manifests/base/gatewayclass.yaml",))
 """What is in the cluster of an example already."""
 
 

@@ -34,7 +34,7 @@ WAITING = {
     "GatewayPolicy": 5,
     "BackendTLSPolicy": 0,
     "GatewayBackend": 10,
-    "GatewayParameters": 6,
+    "GatewayParameters": 0,
     STANDALONE: 5,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
 }
 UNSERVED: dict[str, int] = {}

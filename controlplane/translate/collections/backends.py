@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import backend_tls, backends, endpoints, inference_pools
+from controlplane.translate import backend_tls, backends, endpoints, inference_pools, workloads
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.views import Views
@@ -41,16 +41,24 @@ class UsedBackends:
         if port is None:
             return None
         slices = (view for _, view in context.fetch_index(self._views.slices_by_service, key.object))
-        return endpoints.addresses(slices, port)
+        return self._of_mesh(context, key, endpoints.addresses(slices, port))
+
+    def _of_mesh(self, context: Context, key: BackendKey, found: tuple[Address, ...]) -> tuple[Address, ...]:
+        """The same, with the workload where an address is that of a Pod that takes tunnels of a mesh."""
+        if key.transport == "UDP" or not context.fetch(self._views.meshed, key.object.namespace):
+            return found
+        return tuple(each._replace(workload=self._workload(context, each.host)) for each in found)
+
+    def _workload(self, context: Context, address: str) -> str:
+        return workloads.workload_of(view for _, view in context.fetch_index(self._views.workloads_by_address, address))
 
     def _members(self, context: Context, key: BackendKey) -> tuple[Address, ...] | None:
         pool = context.fetch(self._views.pools, key.object)
         if pool is None:
             return None
         group = inference_pools.group(key.namespace, pool.labels)
-        return inference_pools.addresses(
-            pool, (view for _, view in context.fetch_index(self._views.pods_by_label, group))
-        )
+        members = (view for _, view in context.fetch_index(self._views.pods_by_label, group))
+        return self._of_mesh(context, key, inference_pools.addresses(pool, members))
 
     def _message(self, context: Context, key: BackendKey, _: bool) -> bytes | None:
         return MESSAGES[key.kind](self, context, key)

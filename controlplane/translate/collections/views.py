@@ -14,6 +14,7 @@ from controlplane.translate import (
     listener_certificates,
     references,
     secrets,
+    workloads,
 )
 from controlplane.translate.backends import Backends, GatewayBackendView
 from controlplane.translate.collections.found_services import FoundServices
@@ -39,6 +40,11 @@ class Views:
 
         self.services = graph.map("services", inputs.services, lambda _, __, each: service_view(each))
         self.slices = graph.map("slices", inputs.slices, lambda _, key, each: endpoints.slice_view(key, each))
+        self.workloads = graph.map("workloads", inputs.pods, lambda _, key, pod: workloads.view(key, pod))
+        """Pods that take tunnels of a mesh."""
+        self.workloads_by_address = self.workloads.index("address", lambda _, view: [view.address])
+        self.meshed = graph.groups("meshed", self.workloads.index("namespace", lambda key, _: [key.namespace]))
+        """Namespaces that have some."""
         self.slices_by_service = self.slices.index("service", lambda _, view: [view.service])
         pods = graph.map("pods", inputs.pods, lambda _, __, each: inference_pools.pod_view(each))
         self.pods_by_label = pods.index("labels", lambda key, view: [(key.namespace, *label) for label in view.labels])

@@ -74,10 +74,7 @@ HONOURED: Final[dict[str, tuple[str, ...]]] = {
     ),
     "BackendTLSPolicy": ("spec", "-spec.options"),
     "GatewayBackend": tuple(_kinds("spec", lambda kind: kind.name)),
-    "GatewayParameters": (
-        "spec",
-        "-spec.istio",  # proxies take no part in a mesh
-    ),
+    "GatewayParameters": ("spec",),
     STANDALONE: (
         "config",
         "backends[].name",

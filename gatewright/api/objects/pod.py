@@ -1,4 +1,4 @@
-"""Pod, core/v1: as a member of an InferencePool, so what it is selected by, where it is, and whether it is ready."""
+"""Pod, core/v1: what it is selected by, where it is, whether it is ready, and as whom it runs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ class PodState(Model):
 
 
 class PodSpec(Model):
-    """core/v1 PodSpec: nothing of it is read."""
+    """core/v1 PodSpec: as whom it runs."""
 
     model_config = _TOLERANT
+
+    service_account_name: str = ""
 
 
 class Pod(KubeObject):

@@ -12,10 +12,12 @@ from controlplane.facts import Fact, Invalid
 from controlplane.kube.events import Failed
 from controlplane.kube.known import Known
 from controlplane.kube.needed import NEEDED
+from controlplane.translate.workloads import REDIRECTION
 from gatewright.api.objects.config_map import ConfigMap
 from gatewright.api.objects.custom_resource_definition import CustomResourceDefinition
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.kinds import KINDS
+from gatewright.api.objects.pod import Pod
 from gatewright.api.objects.secret import Secret
 from gatewright.api.objects.service import Service
 
@@ -55,6 +57,13 @@ CONTENT: dict[str, Json] = {
         "addressType": "IPv4",
         "endpoints": [ENDPOINT, {"addresses": ["10.0.0.2"], "conditions": {}, "hints": None}],
         "ports": [{"name": "web", "port": 8080, "protocol": "TCP"}],
+    },
+    "Pod": {
+        "spec": {"serviceAccountName": "app", "containers": [{"name": "x", "image": "y" * 1000}]},
+        "status": {
+            "podIP": "10.0.0.1",
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "True"}],
+        },
     },
     "Secret": {"type": "Opaque", "data": {"key": "dmFsdWU="}},
     "ConfigMap": {"data": {"ca.crt": "PEM", "ca.crl": "LIST", "index.html": "x" * 1000}, "binaryData": {"b": "AAAA"}},
@@ -114,6 +123,14 @@ def test_of_each_kind_what_it_is_read_for() -> None:
     assert secret.values() == {"key": b"value"} and "value" not in repr(secret)
     assert ca.data == {"ca.crt": "PEM", "ca.crl": "LIST"} and ca.binary_data == {}
     assert definition.spec.group == "gateway.networking.k8s.io"
+
+
+def test_of_a_pod_where_it_is_and_as_whom_it_runs() -> None:
+    marks = {**METADATA, "annotations": {REDIRECTION: "enabled", "example.com/note": "x"}}
+    pod = taken("Pod", CONTENT["Pod"], marks).acts
+    assert isinstance(pod, Pod)
+    assert (pod.spec.service_account_name, pod.state.pod_ip, pod.is_ready) == ("app", "10.0.0.1", True)
+    assert pod.metadata.annotations == {REDIRECTION: "enabled"}
 
 
 def test_lists_that_are_null_are_empty() -> None:

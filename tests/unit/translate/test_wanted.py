@@ -201,11 +201,10 @@ def test_a_class_names_parameters_of_a_namespace() -> None:
     assert told_.startswith("False InvalidParameters: spec.parametersRef.namespace: is required")
 
 
-def test_parameters_of_a_mesh_are_not_accepted() -> None:
+def test_parameters_of_a_mesh_are_accepted() -> None:
     made, deployer = deployed(CLASS, PARAMETERS % ("own", "{istio: {enabled: true, network: n}}"), referring("own"))
-    accepted = heard(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"]
-    assert accepted.startswith("False ") and "not supported yet: " in accepted and "istio" in accepted
-    assert heard(made)["Accepted"].startswith("False InvalidParameters: ") and deployer.gateways[GW].as_it_is
+    assert heard(made, "GatewayParameters", ObjectKey("default", "own"))["Accepted"].startswith("True ")
+    assert heard(made)["Accepted"].startswith("True ") and not deployer.gateways[GW].as_it_is
 
 
 def test_addresses_are_those_of_the_service() -> None:
