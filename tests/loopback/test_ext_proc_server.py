@@ -486,3 +486,27 @@ async def test_trailers_are_shown_where_that_is_wanted_and_pass_where_not(mode: 
         assert (b"x-good: 2" in came[0], b"x-late: request_trailers" in came[0]) == (is_shown, is_shown)
         assert b"x-bad" not in came[0], "what the server is not shown does not pass"
         assert all((each in it.processor.kinds) is is_shown for each in ("request_trailers", "response_trailers"))
+
+
+async def test_metadata_of_a_call_is_bounded_in_all_its_answers_together() -> None:
+    async def notes(processor: Processor, message: pb.ProcessingRequest) -> list[Answer]:
+        answers = await streams(processor, message)
+        for answer in answers:
+            answer.dynamic_metadata.update({f"m{len(processor.got)}": "x" * 30_000})
+        return answers
+
+    async with world(notes) as it:
+        assert (await it.ask(path="/empty"))[0] == 204  # of two heads
+    async with world(notes) as it:
+        status, _, _ = await it.ask("POST", data=b"abc")
+        assert status == 500 and "bytes of dynamic_metadata" in it.proxy.log_line()
+
+
+async def test_the_answer_to_head_ends_with_its_head_for_the_server() -> None:
+    async with world(streams) as it:
+        status, headers, body = await it.ask("HEAD")
+        assert (status, body, headers["x-up"]) == (200, b"", "up")
+        (shown,) = [
+            each.response_headers for each in it.processor.got if each.WhichOneof("request") == "response_headers"
+        ]
+        assert shown.end_of_stream and "response_body" not in it.processor.kinds
