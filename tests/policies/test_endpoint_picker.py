@@ -388,3 +388,20 @@ async def test_a_client_that_leaves_ends_the_call_to_the_picker() -> None:
         asked.cancel()
         await until(lambda: it.picker.ended == 1)
         assert it.arrived == []
+
+
+async def test_a_picker_may_give_back_all_headers_that_it_was_shown() -> None:
+    """As the reference picker does, without a word on whether they replace or join."""
+
+    async def gives_back(picker: Picker, message: pb.ProcessingRequest) -> list[Answer]:
+        answers = await picks(picker, message)
+        if message.WhichOneof("request") == "request_headers":
+            mutation = answers[0].request_headers.response.header_mutation
+            for each in message.request_headers.headers.headers:
+                if not each.key.startswith(":"):
+                    mutation.set_headers.add(header={"key": each.key, "raw_value": each.raw_value})
+        return answers
+
+    async with world(gives_back) as it:
+        assert (await it.ask(headers={"x-a": "1"}))[0] == 200  # the server refuses two of some, as User-Agent
+        assert it.arrived[0][1]["x-a"] == "1" and it.served_by == [it.members[1]]

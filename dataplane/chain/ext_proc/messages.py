@@ -12,7 +12,7 @@ from google.protobuf.struct_pb2 import Struct
 from dataplane.chain import pseudo_headers
 from dataplane.chain.calls import CallFailed
 from dataplane.chain.header_edits import FRAMING
-from dataplane.chain.header_options import APPEND, HeaderEdit, header_edits
+from dataplane.chain.header_options import OVERWRITE, HeaderEdit, header_edits
 from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head, is_name, plain_name
 from dataplane.http.statuses import BODILESS
@@ -133,7 +133,7 @@ def changes(mutation: pb.HeaderMutation, pseudo: Container[bytes] = ()) -> Heade
     removed = tuple(name for name in names if name != b"host" and name not in FRAMING)
     if not mutation.set_headers and not removed:
         return NO_CHANGES
-    return HeaderChanges(header_edits(mutation.set_headers, APPEND, pseudo), removed)
+    return HeaderChanges(header_edits(mutation.set_headers, OVERWRITE, pseudo), removed)
 
 
 def read(data: bytes) -> pb.ProcessingResponse:
