@@ -45,7 +45,7 @@ class UsedBackends:
 
     def _of_mesh(self, context: Context, key: BackendKey, found: tuple[Address, ...]) -> tuple[Address, ...]:
         """The same, with the workload where an address is that of a Pod that takes tunnels of a mesh."""
-        if key.transport == "UDP" or not context.fetch(self._views.meshed, key.object.namespace):
+        if key.transport == "UDP" or not context.fetch(self._views.meshed, ()):
             return found
         return tuple(each._replace(workload=self._workload(context, each.host)) for each in found)
 

@@ -43,8 +43,8 @@ class Views:
         self.workloads = graph.map("workloads", inputs.pods, lambda _, key, pod: workloads.view(key, pod))
         """Pods that take tunnels of a mesh."""
         self.workloads_by_address = self.workloads.index("address", lambda _, view: [view.address])
-        self.meshed = graph.groups("meshed", self.workloads.index("namespace", lambda key, _: [key.namespace]))
-        """Namespaces that have some."""
+        self.meshed = graph.groups("meshed", self.workloads.index("all", lambda _, __: [()]))
+        """One group, while there are some."""
         self.slices_by_service = self.slices.index("service", lambda _, view: [view.service])
         pods = graph.map("pods", inputs.pods, lambda _, __, each: inference_pools.pod_view(each))
         self.pods_by_label = pods.index("labels", lambda key, view: [(key.namespace, *label) for label in view.labels])

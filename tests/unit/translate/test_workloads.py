@@ -88,6 +88,11 @@ def test_a_pod_that_takes_tunnels_makes_its_address_a_workload(marks: str, workl
     assert world.seen() == {"10.0.0.1": workload, "10.0.0.2": ""}
 
 
+def test_a_slice_may_name_a_pod_of_another_namespace() -> None:
+    pod = (POD % ("app-1", REDIRECTED, "app", "True")).replace("namespace: default", "namespace: other")
+    assert Endpoints(pod).seen()["10.0.0.1"] == "other/app"
+
+
 def test_without_pods_no_address_is_a_workload() -> None:
     assert Endpoints().seen() == {"10.0.0.1": "", "10.0.0.2": ""}
 
