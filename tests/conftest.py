@@ -28,7 +28,7 @@ OWN_FOLDERS = (os.environ.get("GATEWRIGHT_TOOLS"), f"{ROOT}/.tools/bin", f"{ROOT
 TOOL_FOLDERS = (*OWN_FOLDERS, os.environ.get("PATH"), "/usr/sbin")
 TOOL_PATH = os.pathsep.join(folder for folder in TOOL_FOLDERS if folder)
 
-pytest_plugins = ("tests.harness.seeds", "tests.harness.lane_files")
+pytest_plugins = ("tests.harness.seeds", "tests.harness.lane_files", "tests.fakes.waiting")
 
 # Deadlines, and the complaint that examples are slow to draw, would measure the machine.
 hypothesis.settings.register_profile(

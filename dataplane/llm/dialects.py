@@ -30,8 +30,6 @@ _encode: Final = msgspec.json.Encoder().encode
 
 def written(dialect: Dialect, body: Body, model: str) -> bytes:
     """Raises `Malformed`, also for what cannot be said."""
-    if dialect.shape is not None:
-        return dialect.shape.write(body, model)
     if dialect.renamed is not None:
         body.set(_MODEL, _encode(dialect.renamed(model)))
     for name in dialect.without:

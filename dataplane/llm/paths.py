@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from dataplane.llm.routes import Format
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from dataplane.llm.body import Body
 
 
-class Shape(NamedTuple):
-    """Another API that does the same as a format, in one request and one answer."""
+class Converted(NamedTuple):
+    """A request in another API that does the same as a format. `read`: its answer as the format has it; raises
+    `contract.Unreadable`."""
 
-    write: Callable[[Body, str], bytes]
-    """The body, for a model. Raises `Malformed`, also for what cannot be said."""
+    body: bytes
     read: Callable[[bytes, Head], bytes]
-    """An answer as the format has it. Raises `contract.Unreadable`."""
+
+
+Shape: TypeAlias = "Callable[[Body, str], Converted]"
+"""Makes one of a body of the format, for a model. Raises `Malformed`, also for what cannot be said."""
 
 
 class Dialect(NamedTuple):
@@ -39,7 +42,8 @@ class Dialect(NamedTuple):
     """The features of `anthropic-beta` that there are, which stand in the body; None: the header goes there."""
     renamed: Callable[[str], str] | None = None
     """The body's name of the model, by the client's."""
-    shape: Shape | None = None
+    shape: str = ""
+    """The API that does the same (`shapes.SHAPES`); "": bodies are of the format."""
     is_framed: bool = False
     """Streams are messages of AWS's event stream around the format's events."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from dataplane.chain.rules import Rule, decision
 from dataplane.guards.plan import NO_GUARDS, Guards
 from dataplane.llm.routes import ALL_COMPLETIONS, Routes
-from dataplane.llm.shape import NO_SHAPE, Shape
+from dataplane.llm.shape import NO_SHAPE, Caching, Shape
 
 if TYPE_CHECKING:
     from dataplane.variables import Variables
@@ -40,6 +40,7 @@ class AiPolicy:
     """Models as clients may call them: aliases, in their order."""
     drops: bool = False
     """What a provider's API cannot carry is left out, also where that is not harmless."""
+    caching: Caching | None = None
     first_event_timeout: float | None = None
     """Seconds until a stream's first content, after which another provider is asked; None: it has time."""
 

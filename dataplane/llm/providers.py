@@ -155,6 +155,8 @@ class Row(NamedTuple):
     paths: Callable[[Settings], Paths]
     place: Place
     family: Family
+    caches: re.Pattern[str] | None = None
+    """Models that cache prompts up to points that are set for them."""
     native: Place | None = None
     """Of its own API, where that is another place."""
     variants: Callable[[Settings], tuple[Variant, ...]] = _no_variants
@@ -164,11 +166,11 @@ class Row(NamedTuple):
 ROWS: Final = (
     Row("openai", "openai", _openai, BEARER, OPENAI),
     Row("anthropic", "anthropic", _anthropic, API_KEY, ANTHROPIC),
-    Row("gemini", "gcp.gemini", _gemini, BEARER, GOOGLE, GOOGLE_KEY),
+    Row("gemini", "gcp.gemini", _gemini, BEARER, GOOGLE, native=GOOGLE_KEY),
     Row("azure-openai", "azure.ai.openai", _azure_openai, AZURE_KEY, AZURE),
     Row("azure-foundry", "azure.ai.inference", _azure_foundry, AZURE_KEY, AZURE),
     Row("custom", "custom", _custom, BEARER, OPENAI),
-    Row("bedrock", "aws.bedrock", bedrock.paths, BEARER, AMAZON, variants=bedrock.variants),
+    Row("bedrock", "aws.bedrock", bedrock.paths, BEARER, AMAZON, bedrock.CACHES, variants=bedrock.variants),
     Row("vertexai", "gcp.vertex_ai", vertex.paths, BEARER, GOOGLE, variants=vertex.variants),
 )
 PROVIDERS: Final[Mapping[str, Row]] = {row.name: row for row in ROWS}
@@ -189,6 +191,9 @@ class Provider(NamedTuple):
     def of(self, model: str) -> Provider:
         """What it is for a model."""
         return next((provider for models, provider in self.others if models.search(model)), self)
+
+    def caches(self, model: str) -> bool:
+        return self.row.caches is not None and self.row.caches.search(model) is not None
 
     def family(self, form: Format | None) -> Family:
         """Whose headers requests of a format have: Messages have those of Anthropic's API wherever they go."""

@@ -17,6 +17,18 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Caching:
+    """Points up to which prompts are to be cached (`cache_points`)."""
+
+    system: bool = True
+    messages: bool = True
+    tools: bool = False
+    min_tokens: int = 1024
+    offset: int = 0
+    """How far before the second to last message."""
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """What the policies for a provider come to, as far as they change bodies. Values are JSON."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dataplane.llm import errors, losses, names
+from dataplane.llm import cache_points, errors, losses, names
 from dataplane.llm.body import Malformed
 from dataplane.llm.chat import Answer, Asked, Conversation, Failure
 from dataplane.llm.deltas import Delta, Failed
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dataplane.llm.paths import Path
     from dataplane.llm.providers import Provider
     from dataplane.llm.routes import Format
+    from dataplane.llm.shape import Caching
 
 
 _BAD_GATEWAY: Final = 502
@@ -52,22 +53,27 @@ class Translated(NamedTuple):
     """The client's names of tools, by those that the provider gets in their place."""
 
 
-def translated(source: Format, body: bytes, provider: Provider, drops: bool = False) -> Translated:
-    """In the provider's first format that can carry it, `drops`: in its first. Raises `Malformed` for a body that is
-    none of its format's, and `losses.Inexpressible` where none can, with the reason of the first."""
+def translated(
+    source: Format, body: bytes, provider: Provider, drops: bool = False, caching: Caching | None = None
+) -> Translated:
+    """In the provider's first format that can carry it, `drops`: in its first; `caching`: with points up to which the
+    prompt is to be cached, where the model does that. Raises `Malformed` for a body that is none of its format's, and
+    `losses.Inexpressible` where none can, with the reason of the first."""
     try:
-        return _translated(source, body, provider, drops)
+        return _translated(source, body, provider, drops, caching)
     except RecursionError:
         raise Malformed("", "the body is nested too deeply") from None
 
 
-def _translated(source: Format, body: bytes, provider: Provider, drops: bool) -> Translated:
+def _translated(source: Format, body: bytes, provider: Provider, drops: bool, caching: Caching | None) -> Translated:
     talk = CLIENTS[source].read(body)
     refused = ("", "")
     for target in targets(source, provider):
         verdict = losses.judge(talk, target, drops)
         if verdict.refused is None:
             fitted, named = names.fitted(talk, target)
+            if caching is not None and provider.caches(talk.model):
+                fitted = cache_points.marked(fitted, caching)
             written = PROVIDERS[target].write(fitted, provider)
             beside = (talk.said[each] for each in written.dropped if each in talk.said)
             return Translated(source, target, talk, written.body, (*verdict.dropped, *beside), named)

@@ -299,7 +299,6 @@ POLICIES: Final[tuple[Policy, ...]] = (
         merge=ALL,  # as `backend_mcp`
         not_on=("Service",),  # its LLM providers are parts of a GatewayBackend
         subset=WITH_AI,
-        waits=(Waits("promptCaching", "Amazon Bedrock"),),
     ),
     Policy(
         name="health",

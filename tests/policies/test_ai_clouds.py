@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.carriers import Carrier, Response
+from tests.carriers import Carrier, Request, Response
 from tests.fakes import aws_frames
 from tests.fakes.llm_toys import CHAT, CHATTED, as_json, error, of_backend, post, sent
 from tests.fakes.memory_proxy import MemoryProxy
@@ -304,3 +304,16 @@ def test_errors_of_google_come_in_the_shape_of_messages_and_anthropic_s_own_pass
     assert error(carried.answer) == {"type": "error", "error": {"type": "rate_limit_error", "message": "quota"}}
     own = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
     assert error(run.carry(post("/v1/messages", body), as_json(own, 529)).answer) == own
+
+
+@pytest.mark.parametrize("path", ["/model/amazon.nova-pro-v1%3A0/converse", "/detect/v1/chat/completions"])
+def test_what_passes_as_it_is_is_signed_when_it_is_complete(path: str, carrier: Carrier) -> None:
+    signed = "AWS4-HMAC-SHA256 Credential=mine/20260101/us-west-2/bedrock/aws4_request, SignedHeaders=host, Signature=0"
+    headers = (("authorization", signed), ("x-amz-date", "20260101T000000Z"), ("x-amz-security-token", "mine"))
+    request = Request("POST", path, headers=headers, body=[b'{"messages":', b"[]}"])
+    carried = carrier.proxy(bedrock("region: eu-west-1")).carry(request, Response(body=[b"\x00", b"\x01"]))
+    (received,) = carried.reached
+    match = SIGNED.match(received.headers["authorization"])
+    assert match is not None and match.groups()[:2] == ("eu-west-1", "bedrock")
+    assert (received.target, received.body, carried.answer.body) == (path, b'{"messages":[]}', b"\x00\x01")
+    assert "x-amz-security-token" not in received.headers

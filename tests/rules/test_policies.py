@@ -49,6 +49,7 @@ from gatewright.attach.policies import (
     of,
 )
 from gatewright.wire.v1 import policy_pb2
+from tests.fakes.waiting import SETTING
 
 WIRE: Final = [field.name for field in policy_pb2.Policy.DESCRIPTOR.oneofs_by_name["field"].fields]
 MODELS: Final[dict[str, type[BaseModel]]] = {
@@ -133,15 +134,13 @@ def test_conditional_is_what_the_model_says() -> None:
     assert found == {row.name for row in POLICIES if row.conditional}
 
 
-@pytest.mark.parametrize(
-    ("row", "path", "in_file"),
-    [(row, each.path, each.in_file or each.path) for row in POLICIES for each in row.waits if each.path],
-    ids=lambda value: value.name if isinstance(value, Policy) else None,
-)
-def test_a_setting_that_waits_is_one(row: Policy, path: str, in_file: str) -> None:
-    assert exists(MODELS[row.part].model_fields[row.attribute].annotation, path)
-    form: Any = file_form(MODELS[row.part])
-    assert exists(form.model_fields[row.file_attribute].annotation, in_file)
+def test_a_setting_that_waits_is_one() -> None:
+    """Also the one that tests take for one, when none waits."""
+    waits = [(row, each.path, each.in_file or each.path) for row in POLICIES for each in row.waits if each.path]
+    for row, path, in_file in [*waits, (BY_NAME["backend_ai"], SETTING, SETTING)]:
+        assert exists(MODELS[row.part].model_fields[row.attribute].annotation, path)
+        form: Any = file_form(MODELS[row.part])
+        assert exists(form.model_fields[row.file_attribute].annotation, in_file)
 
 
 def exists(annotation: Any, path: str) -> bool:

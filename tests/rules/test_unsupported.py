@@ -31,11 +31,11 @@ WAITING = {
     "HTTPRoute": 0,
     "GRPCRoute": 0,
     **dict.fromkeys(("TLSRoute", "TCPRoute", "UDPRoute"), 0),
-    "GatewayPolicy": 5,
+    "GatewayPolicy": 0,
     "BackendTLSPolicy": 0,
-    "GatewayBackend": 10,
+    "GatewayBackend": 0,
     "GatewayParameters": 0,
-    STANDALONE: 5,  # what remains of `policies`, `mcp` and `ai`, one by one, and of the listeners' `traffic`
+    STANDALONE: 0,
 }
 UNSERVED: dict[str, int] = {}
 
@@ -195,6 +195,7 @@ TARGET = {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "r"
 GATEWAY = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "g"}
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 @pytest.mark.parametrize(
     ("kind", "spec", "verdict", "paths"),
     [
@@ -223,6 +224,7 @@ def test_verdicts(kind: str, spec: dict[str, Any], verdict: str, paths: list[str
     assert all(problem.unsupported for problem in decoded.problems)
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 @pytest.mark.parametrize(
     ("policies", "path"),
     [

@@ -15,6 +15,8 @@ from dataplane.llm.dialects import Events, error
 from dataplane.llm.formats.contract import Unreadable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.backends.llm.facts import Facts
     from dataplane.backends.terminating.contract import Taker
     from dataplane.chain.calls import CallRequest
@@ -30,7 +32,7 @@ FRAMED: Final = b"application/vnd.amazon.eventstream"
 class Adapting(Reading):
     """Errors, whole answers of another shape and streams in frames become those of the format; others pass."""
 
-    __slots__ = ("_dialect", "_events")
+    __slots__ = ("_dialect", "_events", "_reads")
 
     def __init__(
         self,
@@ -41,17 +43,19 @@ class Adapting(Reading):
         known: Facts,
         place: Place,
         dialect: Dialect,
+        read: Callable[[bytes, Head], bytes] | None = None,
     ) -> None:
-        """`plan`: a BackendPlan."""
+        """`plan`: a BackendPlan. `read`: a whole answer of another shape as the format has it."""
         super().__init__(out, plan, request, form, known, place, form)
         self._dialect = dialect
+        self._reads = read
         self._events: Events | None = None
 
     def accepted(self, head: ResponseHead, first: bytes, end: bool) -> None:
         lines = Head(head.block, head.low)
         coding = lines.get(b"content-encoding")
         is_framed = self._dialect.is_framed and (lines.get(b"content-type") or b"").startswith(FRAMED)
-        if head.status >= ERROR or (self._dialect.shape is not None and coding is None):
+        if head.status >= ERROR or (self._reads is not None and coding is None):
             self._forget()
             self._kept_head = head
             self._take(first, end)
@@ -66,22 +70,21 @@ class Adapting(Reading):
         super().upstream_content(data if events is None else events.feed(data), end)
 
     def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
-        shape = self._dialect.shape
         if head.status >= ERROR:
             body = error(self._dialect, self._form, head.status, data)
             Forwarding.answered(self, about(head, errors.JSON, len(body)), body, True)
-        elif shape is None:
+        elif self._reads is None:
             super()._kept_whole(head, data)
         else:
             try:
-                body = shape.read(data, Head(head.block, head.low))
+                body = self._reads(data, Head(head.block, head.low))
             except Unreadable as problem:
                 self._unusable(head, str(problem))
                 return
             super()._kept_whole(about(head, errors.JSON, len(body)), body)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:
-        if self._dialect.shape is None:
+        if self._reads is None:
             super()._kept_part(head, data)
         else:
             self._unusable(head, "the answer is too large to be translated")

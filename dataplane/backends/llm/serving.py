@@ -24,10 +24,11 @@ from dataplane.chain.calls import CallRequest
 from dataplane.chain.expressions import body_value
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
-from dataplane.llm import counting, dialects, errors, translation
+from dataplane.llm import cache_points, counting, dialects, errors, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
 from dataplane.llm.routes import Format, RouteType, Way
+from dataplane.llm.shapes import SHAPES
 from dataplane.llm.shaping import MODEL, Given, shape
 from dataplane.llm.texts import FIELDS
 from gatewright.cel.errors import CelError
@@ -50,10 +51,11 @@ _READ: Final = ("model", "stream")
 
 def begun(x: LlmExchange, providers: AiPlan) -> Terminator:
     tries = Tries(x, providers, _serve)
-    takes_whole = isinstance(tries.visit.route, Format)
-    if takes_whole:
+    is_read, plan = isinstance(tries.visit.route, Format), tries.visit.plan
+    if is_read:
         tries.take_over()
-    return Terminator(x, tries.begin, takes_whole=takes_whole)
+    is_signed = plan is not None and any(each.needs_body for each in plan.finishers or ())
+    return Terminator(x, tries.begin, takes_whole=is_read or is_signed)
 
 
 def _serve(visit: Visit, out: Terminator) -> Served:
@@ -145,10 +147,15 @@ def _adapted(
     dropped = dialects.with_headers(dialect, head, body)
     if dropped:
         known["dropped"] = ",".join(dropped)
-    out.replace(dialects.written(dialect, body, model))
+    caching = visit.policies.policy.caching
+    if caching is not None and form is Format.MESSAGES and provider.caches(model):
+        cache_points.set_in(body, caching)
+    made = SHAPES[dialect.shape](body, model) if dialect.shape else None
+    out.replace(dialects.written(dialect, body, model) if made is None else made.body)
     request = CallRequest(x.method, provider.paths[form].of(model, b"", known["streaming"]), headers=head.block[2:])
     taker = held.taker(guarding.taker(visit, out, form, known), visit.tries)
-    _asked(visit, Adapting(taker, visit.plan, request, form, known, provider.row.place, dialect), known)
+    place, read = provider.row.place, None if made is None else made.read
+    _asked(visit, Adapting(taker, visit.plan, request, form, known, place, dialect, read), known)
     return None
 
 
@@ -163,7 +170,8 @@ def _translated(
 ) -> Reply | None:
     """Raises `Malformed`, also for what the provider's API cannot say."""
     x = visit.x
-    made = translation.translated(form, body, provider, visit.policies.policy.drops)
+    policy = visit.policies.policy
+    made = translation.translated(form, body, provider, policy.drops, policy.caching)
     if visit.plan is None:
         return replace(visit.refused("NoEndpoints"), detail=visit.failed)
     if made.dropped:

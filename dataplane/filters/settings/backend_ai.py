@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dataplane.guards.plan import Guards
     from dataplane.llm.policies import AiPolicies, AiPolicy
     from dataplane.llm.routes import RouteType
-    from dataplane.llm.shape import Message
+    from dataplane.llm.shape import Caching, Message
 
 OWN: Final = "policies of the route or backend itself"
 _PREFIX: Final = "AI_ROUTE_TYPE_"
@@ -52,8 +52,21 @@ def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
         _rules(config, env),
         _guards(config),
         tuple(sorted(config.model_aliases)),
+        caching=_caching(config.prompt_caching) if config.HasField("prompt_caching") else None,
         drops=config.unsupported_fields == ai_pb2.AI_UNSUPPORTED_FIELDS_DROP,
         first_event_timeout=config.first_event_timeout_ms / 1000 if config.HasField("first_event_timeout_ms") else None,
+    )
+
+
+def _caching(config: ai_pb2.AiPromptCaching) -> Caching:
+    from dataplane.llm.shape import Caching
+
+    return Caching(
+        config.cache_system,
+        config.cache_messages,
+        config.cache_tools,
+        config.min_tokens,
+        config.cache_message_offset,
     )
 
 

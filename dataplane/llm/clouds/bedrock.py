@@ -10,7 +10,7 @@ import json
 import re
 from typing import Final
 
-from dataplane.llm.paths import CLAUDE, Dialect, Path, Paths, Settings, Variant
+from dataplane.llm.paths import CLAUDE, Dialect, Path, Paths, Settings, Variant, escaped
 from dataplane.llm.routes import Format
 
 BETAS: Final = frozenset(
@@ -68,10 +68,35 @@ def _messages(settings: Settings) -> Dialect:
     )
 
 
+def _foundation(model: str) -> str:
+    """Tokens are counted by the model itself, whatever profile it is called by."""
+    return escaped(_PROFILE.sub("", model))
+
+
+_PROFILE: Final = re.compile(r"^(?:[a-z]{2,6}|us-gov)\.(?=anthropic\.)")
+_COUNT: Final = Path(
+    _MODEL, b"/count-tokens", dialect=Dialect(Format.CONVERSE, betas=BETAS, shape="count"), named=_foundation
+)
+
+
+def _invoked(pattern: str, form: Format, shape: str) -> Variant:
+    return Variant(re.compile(pattern), {form: Path(_MODEL, _INVOKE, dialect=Dialect(Format.CONVERSE, shape=shape))})
+
+
+_OTHERS: Final = (
+    _invoked(r"amazon\.titan-embed", Format.EMBEDDINGS, "titan"),
+    _invoked(r"amazon\.nova-.*embed", Format.EMBEDDINGS, "nova"),
+    _invoked(r"cohere\.embed", Format.EMBEDDINGS, "cohere"),
+    _invoked(r"(?:amazon|cohere)\.rerank", Format.RERANK, "rerank"),
+)
+"""Models for one purpose."""
+
+
 def variants(settings: Settings) -> tuple[Variant, ...]:
     """Clients of Messages reach Claude by its own API, so that nothing is lost; others by Converse."""
     messages = Path(_MODEL, _INVOKE, streamed=_INVOKE_STREAM, dialect=_messages(settings))
-    return (Variant(CLAUDE, {Format.MESSAGES: messages, **paths(settings)}),)
+    claude = {Format.MESSAGES: messages, **paths(settings), Format.TOKEN_COUNT: _COUNT}
+    return (Variant(CLAUDE, claude), *_OTHERS)
 
 
 CACHES: Final = re.compile(r"claude-(?!instant|v[12]\b)|amazon\.nova|:application-inference-profile/")

@@ -14,7 +14,10 @@ from dataplane.llm.routes import Format
 
 VERSION: Final = ("anthropic_version", b'"vertex-2023-10-16"')
 _DATED: Final = re.compile(r"-(\d{8})$")
-_OF_GOOGLE: Final = re.compile(r"^(?:publishers/google/models/|google/)?(?=gemini)")
+_OF_GOOGLE: Final = re.compile(r"^(?:publishers/google/models/|google/)?(?=gemini|text)")
+
+
+_EMBEDDINGS: Final = re.compile(r"(?:^|/)(?:gemini-embedding|text-embedding|text-multilingual-embedding|textembedding)")
 
 
 def of_claude(model: str) -> str:
@@ -42,7 +45,10 @@ def paths(settings: Settings) -> Paths:
 
 def variants(settings: Settings) -> tuple[Variant, ...]:
     above = _above(settings)
+    embedding = Dialect(Format.GENERATE_CONTENT, shape="vertex")
+    embedded = Path(above + b"publishers/google/models/", b":predict", dialect=embedding, named=_gemini)
     return (
+        Variant(_EMBEDDINGS, {Format.EMBEDDINGS: embedded}),
         Variant(CLAUDE, _of_claude(above + b"publishers/anthropic/models/")),
         Variant(_OF_GOOGLE, _of_gemini(above + b"publishers/google/models/")),
     )

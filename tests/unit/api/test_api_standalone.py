@@ -231,6 +231,7 @@ def test_the_smallest_files() -> None:
 ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

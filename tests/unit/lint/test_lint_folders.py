@@ -36,6 +36,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
     report = lint_paths([folder])
     assert [line.replace(f"{folder}/", "") for line in report.text().splitlines()] == [
@@ -61,6 +62,7 @@ def test_aliases_of_aliases_are_an_error_of_their_file_alone(tmp_path: Path) -> 
     assert "aliases repeat more than 10000 values" in report.errors[0].message
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 def test_json_has_the_same(folder: Path) -> None:
     report = lint_paths([str(folder / "b.yaml"), folder / "deep"])
     content = json.loads(report.json())
@@ -110,6 +112,7 @@ def test_paths_that_cannot_be_read(tmp_path: Path) -> None:
     assert (report.files, report.objects, report.absent) == (2, 1, False)
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 def test_a_setting_that_is_not_supported_is_reported_by_name() -> None:
     removed = "not supported yet: remove promptCaching to have the rest accepted"
     first, *_ = lint([Document("a.yaml", POLICY)])

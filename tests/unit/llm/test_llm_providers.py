@@ -78,7 +78,12 @@ GOLDEN = {
         Rerank       /rank""",
     ("bedrock", Settings(model="us.anthropic.claude-opus-4-1-20250805-v1:0")): """
         Messages     /model/us.anthropic.claude-opus-4-1-20250805-v1%3A0/invoke
-        Converse     /model/us.anthropic.claude-opus-4-1-20250805-v1%3A0/converse""",
+        Converse     /model/us.anthropic.claude-opus-4-1-20250805-v1%3A0/converse
+        TokenCount   /model/anthropic.claude-opus-4-1-20250805-v1%3A0/count-tokens""",
+    ("bedrock", Settings(model="amazon.titan-embed-text-v2:0")): """
+        Embeddings   /model/amazon.titan-embed-text-v2%3A0/invoke""",
+    ("bedrock", Settings(model="cohere.rerank-v3-5:0")): """
+        Rerank       /model/cohere.rerank-v3-5%3A0/invoke""",
     ("bedrock", Settings(model="arn:aws:bedrock:eu-west-1:1:inference-profile/eu.amazon.nova-pro-v1:0")): """
         Converse     /model/arn%3Aaws%3Abedrock%3Aeu-west-1%3A1%3Ainference-profile%2Feu.amazon.nova-pro-v1%3A0/converse
         """,
@@ -87,6 +92,8 @@ GOLDEN = {
         TokenCount   /v1/projects/a%20b/locations/eu/publishers/anthropic/models/count-tokens:rawPredict""",
     ("vertexai", Settings(model="gemini-3-pro", project="p", region="us-east5")): """
         GenerateContent /v1/projects/p/locations/us-east5/publishers/google/models/gemini-3-pro:generateContent""",
+    ("vertexai", Settings(model="gemini-embedding-001", project="p", region="global")): """
+        Embeddings   /v1/projects/p/locations/global/publishers/google/models/gemini-embedding-001:predict""",
     ("vertexai", Settings(model="meta/llama-4", project="p", region="us-east5")): """
         Completions  /v1/projects/p/locations/us-east5/endpoints/openapi/chat/completions""",
 }

@@ -337,6 +337,7 @@ def test_a_grant_of_guardrails_that_goes() -> None:
     assert owners(made, "backend/service/red/shop/80") == set()
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> None:
     """As docs/conditions.md tells, Policies."""
     made = world(CLASS, GATEWAY, policy("a", ON_GATEWAY, "buffer: {}, timeouts: {request: 1s}"))
@@ -353,6 +354,7 @@ def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> Non
     ]
 
 
+@pytest.mark.usefixtures("a_setting_waits")
 def test_what_is_withdrawn_takes_no_field_from_others() -> None:
     old = policy("a", ON_GATEWAY, "timeouts: {request: 1s}")
     old = old.replace("  traffic:", "  backend: {ai: {promptCaching: {}}}\n  traffic:")

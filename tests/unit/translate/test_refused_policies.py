@@ -16,6 +16,8 @@ from gatewright.wire.v1 import policy_pb2, resource_pb2
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS, GATEWAY, ON_GATEWAY, ROUTE, SERVICE, policy, world
 
+pytestmark = pytest.mark.usefixtures("a_setting_waits")
+
 CACHING = "backend: {ai: {promptCaching: {}}}"
 """A setting that does not work yet, of what guards."""
 NOT_SUPPORTED = policy("a", ON_GATEWAY, "csrf: {}, timeouts: {request: 9s}").replace(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.llm import chat
 from dataplane.llm.chat import Choosing, Media, Origin
+from dataplane.llm.clouds.bedrock import CACHES
 from dataplane.llm.features import Feature
 from dataplane.llm.formats import claude
 from dataplane.llm.formats.contract import Written
@@ -37,8 +38,6 @@ DOCUMENTS: Final = {
     "text/markdown": "md",
 }
 AUDIO: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
-CACHES: Final = re.compile(r"claude|nova")
-"""Models that take cache points."""
 CLAUDE: Final = re.compile(r"claude")
 MAX_ID: Final = 64
 _TTLS: Final = ("5m", "1h")
