@@ -54,6 +54,12 @@ ENDS: Final = {
     b"/embeddings": Format.EMBEDDINGS,
     b"/rerank": Format.RERANK,
     b"/count_tokens": Format.TOKEN_COUNT,
+    b":generateContent": Format.GENERATE_CONTENT,
+    b":streamGenerateContent": Format.GENERATE_CONTENT,
+    b":rawPredict": Format.MESSAGES,
+    b":streamRawPredict": Format.MESSAGES,
+    b"/converse": Format.CONVERSE,
+    b"/invoke": Format.MESSAGES,
 }
 """Of paths as providers have them."""
 

@@ -317,3 +317,28 @@ def test_what_passes_as_it_is_is_signed_when_it_is_complete(path: str, carrier: 
     assert match is not None and match.groups()[:2] == ("eu-west-1", "bedrock")
     assert (received.target, received.body, carried.answer.body) == (path, b'{"messages":[]}', b"\x00\x01")
     assert "x-amz-security-token" not in received.headers
+
+
+@pytest.mark.parametrize("model", [".", ".."])
+def test_a_model_that_would_be_another_path_is_refused(model: str, carrier: Carrier) -> None:
+    carried = carrier.proxy(bedrock()).carry(post("/v1/chat/completions", {**CHAT, "model": model}))
+    assert (carried.answer.status, carried.reached) == (400, ())
+    assert error(carried.answer)["error"]["param"] == "model"
+
+
+DETECTED = {
+    "/model/m/converse": CONVERSED,
+    "/model/m/invoke": {"usage": {"input_tokens": 9, "output_tokens": 4}},
+    "/v1/projects/p/locations/global/publishers/anthropic/models/m:rawPredict": {
+        "usage": {"input_tokens": 9, "output_tokens": 4}
+    },
+    "/v1/projects/p/locations/global/publishers/google/models/m:generateContent": GENERATED,
+}
+
+
+@pytest.mark.parametrize("path", DETECTED)
+def test_usage_of_clouds_is_detected_by_the_end_of_the_path(path: str, carrier: Carrier) -> None:
+    config = bedrock().replace("'*': Passthrough", "'*': Detect")
+    carried = carrier.proxy(config).carry(post(path, {}), as_json(DETECTED[path]))
+    assert "gen_ai.usage.input_tokens=9" in carried.line and "gen_ai.usage.output_tokens=4" in carried.line
+    assert json.loads(carried.answer.body) == DETECTED[path]

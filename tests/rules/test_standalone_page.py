@@ -1,4 +1,4 @@
-"""The page of the standalone file: its examples are valid, those that shall work do, and every part has one."""
+"""The page of the standalone file: its examples are valid, and every part has one."""
 
 from __future__ import annotations
 
@@ -20,29 +20,21 @@ from gatewright.api.text.nulls import without_nulls
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/standalone.md"
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-WORKING, WAITING = (YAML.findall(part) for part in PAGE.read_text().split("\n## Known, not honoured yet\n"))
+BLOCKS = YAML.findall(PAGE.read_text())
 
 Named = tuple[str, str]
 """A class, and the name of one of its fields in the file."""
 
 
-@pytest.mark.parametrize("block", WORKING)
-def test_what_works(block: str) -> None:
+@pytest.mark.parametrize("block", BLOCKS)
+def test_examples_are_valid(block: str) -> None:
     assert [str(problem) for problem in standalone.load(block, "page.yaml").problems] == []
-
-
-@pytest.mark.parametrize("block", WAITING)
-def test_what_waits_is_valid_otherwise(block: str) -> None:
-    """When this fails because nothing waits any more, the block belongs into the upper part of the page."""
-    problems = standalone.load(block, "page.yaml").problems
-    assert problems
-    assert [str(problem) for problem in problems if not problem.unsupported] == []
 
 
 def test_every_part_has_an_example() -> None:
     wanted = set(fields_of(StandaloneFile, set()))
     assert {("StandaloneFile", "binds"), ("_Traffic", "extAuthz"), ("Content", "env")} <= wanted
-    shown = {field for block in (*WORKING, *WAITING) for field in fields_in(file_of(block))}
+    shown = {field for block in BLOCKS for field in fields_in(file_of(block))}
     assert sorted(wanted - shown) == []
 
 

@@ -55,7 +55,7 @@ class Adapting(Reading):
         lines = Head(head.block, head.low)
         coding = lines.get(b"content-encoding")
         is_framed = self._dialect.is_framed and (lines.get(b"content-type") or b"").startswith(FRAMED)
-        if head.status >= ERROR or (self._reads is not None and coding is None):
+        if coding is None and (head.status >= ERROR or self._reads is not None):
             self._forget()
             self._kept_head = head
             self._take(first, end)

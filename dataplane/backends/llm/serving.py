@@ -110,6 +110,8 @@ def _read(visit: Visit, out: Terminator) -> Served:
 def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts) -> Reply | None:
     """Raises `Malformed`."""
     provider = visit.part.provider.of(model)
+    if model in _NO_MODELS:
+        raise Malformed(MODEL, "must be the name of a model")
     if form is Format.TOKEN_COUNT and form not in provider.paths:
         _counted(visit, out, body.written(), known)
         return None
@@ -196,6 +198,8 @@ def _counted(visit: Visit, out: Terminator, body: bytes, known: facts.Facts) -> 
     out.whole(200, _JSON, msgspec.json.encode({"input_tokens": found}))
 
 
+_NO_MODELS: Final = (".", "..")
+"""A path that has the name would be another one (RFC 3986 5.2.4)."""
 _JSON: Final = b"content-type: application/json\r\n"
 _PREFIXES: Final = {Format.COMPLETIONS: "chatcmpl-", Format.MESSAGES: "msg_", Format.RESPONSES: "resp_"}
 """What ids of answers begin with, where the provider gives none."""
