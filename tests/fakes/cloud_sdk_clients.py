@@ -26,7 +26,8 @@ NOVA = "amazon.nova-pro-v1:0"
 PROFILE = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc"
 LONG = "a_tool_whose_name_is_longer_than_the_sixty_four_characters_that_it_may_have_there"
 GIVEN = json.loads(sys.argv[1])
-"""Addresses by name: `bedrock` and `vertex` (APIs of LLMs), `aws` and `google` (what passes as it is)."""
+"""Addresses by name: `bedrock`, `vertex`, `azure` and `foundry` (APIs of LLMs), `aws` and `google` (what passes as
+it is), `runtime` (of an agent), and the `path` of that runtime."""
 
 
 def boto() -> Any:
@@ -82,6 +83,23 @@ def aws_error() -> None:
         assert error.response["Error"]["Code"] == "ThrottlingException"
     else:
         raise AssertionError("nothing was raised")
+
+
+def aws_agent_runtime() -> None:
+    """Its own path and signature are the gateway's; content, stream and session are its own."""
+    client = boto3.client(
+        "bedrock-agentcore",
+        endpoint_url=GIVEN["runtime"],
+        region_name="us-west-2",
+        aws_access_key_id="mine",
+        aws_secret_access_key="mine",
+    )
+    other = "arn:aws:bedrock-agentcore:us-west-2:000000000000:runtime/other-AbC123"
+    payload = b'{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"big":12345678901234567890}}'
+    done = client.invoke_agent_runtime(agentRuntimeArn=other, runtimeSessionId="s" * 40, payload=payload)
+    path, _, sent = done["response"].read().partition(b"\n")
+    assert (sent, done["runtimeSessionId"], done["contentType"]) == (payload, "s" * 40, "text/event-stream")
+    assert path.decode() == GIVEN["path"], path
 
 
 def anthropic_bedrock() -> None:
@@ -196,6 +214,15 @@ def claude_asks_vertex() -> None:
         with claude("vertex").messages.stream(model=model, max_tokens=9, messages=HELLO) as stream:
             assert "".join(stream.text_stream) == TEXT
     assert claude("vertex").messages.count_tokens(model="claude-x", messages=HELLO).input_tokens == 42
+
+
+def gpt_asks_azure() -> None:
+    client = openai.AzureOpenAI(
+        azure_endpoint=GIVEN["azure"], api_version="2024-10-21", azure_ad_token="mine", max_retries=0
+    )
+    done = client.chat.completions.create(model="deployed", messages=HELLO)
+    assert done.choices[0].message.content == TEXT
+    assert gpt("foundry").chat.completions.create(model="m", messages=HELLO).choices[0].message.content == TEXT
 
 
 for line in sys.stdin:

@@ -1,6 +1,8 @@
 """Amazon Bedrock and Vertex AI, by the environment of the SDKs (`llm-python`): requests are judged by botocore's own
 model of the service, their signatures by botocore, bodies of Messages by Anthropic's types. It misbehaves when the
-model's name says so. `loopback/test_cloud_sdks` starts it. It prints its port.
+model's name says so. `loopback/test_cloud_sdks` starts it with files of a certificate and its key, for runtimes of
+agents (Amazon Bedrock AgentCore). It prints its port, and that of a forward proxy which leads to its runtimes, whatever
+name is asked for.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import asyncio
 import base64
 import json
 import re
+import ssl
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -51,10 +54,10 @@ EVENTS = [
 ]
 
 
-def signature(request: web.Request, body: bytes) -> str:
+def signature(request: web.Request, body: bytes, service: str = "bedrock") -> str:
     """What is wrong with it; "": nothing."""
     found = re.fullmatch(
-        rf"AWS4-HMAC-SHA256 Credential={ACCESS}/\d+/{REGION}/bedrock/aws4_request,"
+        rf"AWS4-HMAC-SHA256 Credential={ACCESS}/\d+/{REGION}/{service}/aws4_request,"
         r" SignedHeaders=(\S+), Signature=(\w+)",
         request.headers.get("authorization", ""),
     )
@@ -63,7 +66,7 @@ def signature(request: web.Request, body: bytes) -> str:
     signed = {name: request.headers[name] for name in found[1].split(";")}
     made = AWSRequest(request.method, f"http://{request.host}{request.raw_path}", headers=signed, data=body)
     made.context["timestamp"] = signed["x-amz-date"]
-    auth = SigV4Auth(Credentials(ACCESS, SECRET), "bedrock", REGION)
+    auth = SigV4Auth(Credentials(ACCESS, SECRET), service, REGION)
     wanted = auth.signature(auth.string_to_sign(made, auth.canonical_request(made)), made)
     return "" if wanted == found[2] else "the signature does not match"
 
@@ -214,16 +217,90 @@ async def vertex(request: web.Request) -> web.StreamResponse:
     return await streamed(request, "text/event-stream", sse([generated(TEXT)], False))
 
 
-async def main() -> None:
-    app = web.Application(client_max_size=1 << 22)
-    routes: dict[str, Callable[[web.Request], Any]] = {"/model/{rest:.*}": bedrock, "/{rest:.*}": vertex}
-    for path, handler in routes.items():
-        app.router.add_post(path, handler)
+async def entra(request: web.Request) -> web.StreamResponse:
+    """A token that says whom it is for."""
+    asked = await request.post()
+    if (asked["client_id"], asked["client_secret"], request.match_info["tenant"]) != ("c1", "its-secret", "t1"):
+        return web.json_response({"error": "invalid_client"}, status=401)
+    return web.json_response({"access_token": f"for {asked['scope']}".replace(" ", "-"), "expires_in": 3600})
+
+
+AUDIENCES = {"openai": "https://cognitiveservices.azure.com/.default", "api": "https://ai.azure.com/.default"}
+"""By the first part of the path: of a resource of OpenAI, and of a project of Azure AI Foundry."""
+
+
+async def azure(request: web.Request) -> web.StreamResponse:
+    wanted = f"Bearer for-{AUDIENCES[request.path.split('/')[1]]}"
+    if request.headers.get("authorization") != wanted or "api-key" in request.headers:
+        return web.json_response({"error": {"message": f"not {wanted}", "code": "401"}}, status=401)
+    message = {"role": "assistant", "content": TEXT}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return web.json_response({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
+
+
+async def runtime(request: web.Request) -> web.StreamResponse:
+    """It says what it was asked, in a stream."""
+    data = await request.read()
+    wrong = signature(request, data, "bedrock-agentcore")
+    if wrong or request.host != f"bedrock-agentcore.{REGION}.amazonaws.com":
+        return refused(wrong or f"no host of runtimes: {request.host}", 403)
+    session = request.headers.get(SESSION, "")
+    answer = web.StreamResponse(headers={"content-type": "text/event-stream", SESSION: session})
+    await answer.prepare(request)
+    for each in (request.raw_path.encode(), b"\n", data):
+        await answer.write(each)
+        await asyncio.sleep(0)
+    return answer
+
+
+SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
+
+
+async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+def way_to(port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
+    """A forward proxy (RFC 9110 9.3.6) that leads there."""
+
+    async def led(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        inner, outer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(copied(reader, outer), copied(inner, writer), return_exceptions=True)
+
+    return led
+
+
+async def served(app: web.Application, security: ssl.SSLContext | None = None) -> int:
+    """Its port."""
     runner = web.AppRunner(app)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    print(json.dumps({"port": runner.addresses[0][1]}), flush=True)
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=security).start()
+    return int(runner.addresses[0][1])
+
+
+async def main() -> None:
+    app = web.Application(client_max_size=1 << 22)
+    routes: dict[str, Callable[[web.Request], Any]] = {
+        "/{tenant}/oauth2/v2.0/token": entra,
+        "/openai/{rest:.*}": azure,
+        "/api/projects/{rest:.*}": azure,
+        "/model/{rest:.*}": bedrock,
+        "/{rest:.*}": vertex,
+    }
+    for path, handler in routes.items():
+        app.router.add_post(path, handler)
+    runtimes = web.Application()
+    runtimes.router.add_post("/runtimes/{rest:.*}", runtime)
+    security = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    security.load_cert_chain(*sys.argv[1:3])
+    forward = await asyncio.start_server(way_to(await served(runtimes, security)), "127.0.0.1", 0)
+    ports = {"port": await served(app), "forward": forward.sockets[0].getsockname()[1]}
+    print(json.dumps(ports), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 
 
