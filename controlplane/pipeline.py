@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from controlplane import condition_log
 from controlplane.answers.news import News
 from controlplane.derive import Change
 from controlplane.facts import Fact
@@ -85,6 +86,7 @@ class Pipeline:
         self._unpublished_since: float | None = None  # when the oldest change was reported that no state holds yet
         self._translated: list[Change[ResourceKey, Message]] = []
         self.program.resources.subscribe(self._translated.extend)
+        self.program.status_changes.subscribe(condition_log.write)
 
     def close(self) -> None:
         """Publishes nothing more."""

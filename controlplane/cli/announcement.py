@@ -59,7 +59,7 @@ def _lines(running: Running) -> Iterator[str]:
 
 def _proxy(proxy: Proxy, gateways: Iterable[Gateway]) -> Iterator[str]:
     gateway = next(each for each in gateways if f"{each.metadata.namespace}/{each.metadata.name}" == proxy.gateway)
-    ports = " ".join(f"http://{HOST}:{port}" for port in proxy.listens(gateway))
-    yield f"{INDENT}{proxy.label:<11} {ports or 'no HTTP listener'}   (Gateway {proxy.gateway})"
+    ports = " ".join(door.address for door in proxy.doors(gateway))
+    yield f"{INDENT}{proxy.label:<11} {ports or 'no listener'}   (Gateway {proxy.gateway})"
     pages = "  ".join(f"{page} http://{HOST}:{port}{PAGE_PATHS[page]}" for page, port in proxy.pages.items())
     yield f"{INDENT}{'':<12}{pages}"

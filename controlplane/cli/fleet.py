@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.cli import children
+from controlplane.cli.doors import LOOPBACK, Door, doors
 from gatewright.api.decode.documents import DEFAULT_NAMESPACE
 from gatewright.api.objects.gateway import Gateway
 
-HOST = "127.0.0.1"
+HOST = LOOPBACK
 OFFSET_OF_NEXT_PROXY = 1000
 """Ports of a Gateway's second proxy are so much higher than those of the first, and so on."""
 OFFSET_OF_NEXT_GATEWAY = 100
@@ -34,10 +35,10 @@ class Proxy:
     offset: int
     pages: Mapping[str, int]
 
-    def listens(self, gateway: Gateway) -> list[int]:
-        return sorted(
-            {listener.port + self.offset for listener in gateway.spec.listeners if listener.protocol == "HTTP"}
-        )
+    def doors(self, gateway: Gateway) -> list[Door]:
+        """Where it listens for its Gateway: one listener of each port, in the order of ports."""
+        of_port = {(door.port, door.is_datagram): door for door in reversed(doors([gateway], self.offset))}
+        return [of_port[place] for place in sorted(of_port)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,12 +162,13 @@ def check_free(address: tuple[str, int], purpose: str, cure: str) -> None:
         raise exits.Failure(exits.BIND, f"{text}; it is wanted for {purpose}: {cure}")
 
 
-def taken(address: tuple[str, int]) -> str:
-    """Why the address cannot be listened on ("" when it can): an exclusive bind tells, and is undone at once."""
+def taken(address: tuple[str, int], *, is_datagram: bool = False) -> str:
+    """Why the address cannot be listened on ("" when it can): an exclusive bind shows it, and is undone at once."""
     host, port = address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_DGRAM if is_datagram else socket.SOCK_STREAM) as probe:
+        if not is_datagram:  # of two sockets of datagrams with it the second would get all
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:

@@ -8,33 +8,20 @@ from __future__ import annotations
 import ipaddress
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from controlplane.cli.demo import SERVES, Server
+from controlplane.cli.doors import ANY_NAME, LOOPBACK, Door, commands, doors
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.routes.http_route import HTTPRoute, HTTPRouteMatch
-from gatewright.api.schema.metadata import KubeObject, ObjectKey
+from gatewright.api.schema.metadata import KubeObject
 
 DEMO_ANNOTATION = "gatewright.dev/demo"
-LOOPBACK = "127.0.0.1"
+REQUESTS = ("HTTP", "HTTPS")
+"""Protocols of listeners whose routes say which requests they take."""
 CURLS = 3
 """Examples of requests that the summary shows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    """One listener as people reach it, on the first proxy."""
-
-    gateway: ObjectKey
-    listener: str
-    port: int
-    hostname: str
-
-    @property
-    def url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
 
 
 def demos(objects: Iterable[KubeObject]) -> tuple[frozenset[Server], list[str]]:
@@ -66,26 +53,18 @@ def _servers(kind: str, item: EndpointSlice) -> Iterator[Server]:
                     yield Server(kind, service, address, port.port)
 
 
-def doors(gateways: Iterable[Gateway], offset: int) -> list[Door]:
-    """Every HTTP listener, as the proxy with this offset opens it."""
-    return [
-        Door(gateway.key, listener.name, listener.port + offset, listener.hostname or "")
-        for gateway in gateways
-        for listener in gateway.spec.listeners
-        if listener.protocol == "HTTP"
-    ]
-
-
 def curls(gateways: Iterable[Gateway], routes: Sequence[HTTPRoute], offset: int) -> list[str]:
-    """Up to three command lines that reach different routes, or else different rules; loopback is all they need."""
+    """Up to three command lines that reach different routes, or else different rules, then one for each protocol that
+    carries no requests; loopback is all they need."""
     of_gateway: dict[tuple[str, str], list[Door]] = {}
-    for door in doors(gateways, offset):
+    there = doors(gateways, offset)
+    for door in there:
         of_gateway.setdefault((door.gateway.namespace, door.gateway.name), []).append(door)
     # One line for each route first, then their further rules.
     by_route = [list(dict.fromkeys(_lines(route, of_gateway, offset))) for route in routes]
     longest = max(map(len, by_route), default=0)
     ranked = [lines[rank] for rank in range(longest) for lines in by_route if rank < len(lines)]
-    return list(dict.fromkeys(ranked))[:CURLS]
+    return [*list(dict.fromkeys(ranked))[:CURLS], *commands(there)]
 
 
 def _lines(route: HTTPRoute, of_gateway: Mapping[tuple[str, str], Sequence[Door]], offset: int) -> Iterator[str]:
@@ -93,6 +72,7 @@ def _lines(route: HTTPRoute, of_gateway: Mapping[tuple[str, str], Sequence[Door]
         door
         for parent in route.spec.parent_refs
         for door in of_gateway.get((parent.namespace or route.metadata.namespace or "", parent.name), ())
+        if door.protocol in REQUESTS
         if parent.section_name in (None, door.listener) and parent.port in (None, door.port - offset)
     ]
     for rule in route.spec.rules:
@@ -108,14 +88,20 @@ def _is_literal(match: HTTPRouteMatch) -> bool:
 
 
 def _line(door: Door, hostnames: Sequence[str], match: HTTPRouteMatch) -> str:
-    host = (hostnames[0] if hostnames else door.hostname).replace("*", "www")
+    host = (hostnames[0] if hostnames else door.hostname).replace("*", ANY_NAME)
     query = urlencode([(parameter.name, parameter.value) for parameter in match.query_params])
     words = ["curl", "-i"]
     if match.method not in (None, "GET"):
         words += ["-X", str(match.method)]
-    headers = [("host", host)] if host else []
-    headers += [(header.name, header.value) for header in match.headers]
+    address, headers = door.address, [(header.name, header.value) for header in match.headers]
+    if door.protocol == "HTTPS":
+        words.append("-k")  # people's own machines have certificates of their own
+        if host:  # the name is that of the handshake as well
+            words += ["--resolve", f"{host}:{door.port}:{LOOPBACK}"]
+            address = f"https://{host}:{door.port}"
+    elif host:
+        headers.insert(0, ("host", host))
     for name, value in headers:
         words += ["-H", f"{name}: {value}"]
-    words.append(f"{door.url}{match.path.value}" + (f"?{query}" if query else ""))
+    words.append(f"{address}{match.path.value}" + (f"?{query}" if query else ""))
     return shlex.join(words)

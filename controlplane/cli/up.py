@@ -117,8 +117,8 @@ def _warn_of_taken_listeners(app: app_.App, household: Household) -> None:
     """A port in somebody else's hands takes one listener away, not the rest."""
     gateways = {f"{gateway.metadata.namespace}/{gateway.metadata.name}": gateway for gateway in app.gateways()}
     for proxy in household.wanted():
-        for port in proxy.listens(gateways[proxy.gateway]):
-            text = running.taken(("0.0.0.0", port))
+        for door in proxy.doors(gateways[proxy.gateway]):
+            text = running.taken(("0.0.0.0", door.port), is_datagram=door.is_datagram)
             if text:
                 household.say(f"warning: {text}; {proxy.label} serves {proxy.gateway} without this port")
 

@@ -160,18 +160,50 @@ def test_a_regular_expression_does_not_say_what_to_ask_for(match: str) -> None:
 
 
 def test_a_route_of_another_namespace_or_listener_protocol_gets_no_line() -> None:
-    https = "[{name: a, protocol: TCP, port: 443}]"
-    assert summary.curls([gateway(listeners=https)], [route("a", "[{}]")], 0) == []
+    raw = "[{name: a, protocol: TCP, port: 443}]"
+    assert summary.curls([gateway(listeners=raw)], [route("a", "[{}]")], 0) == ["nc 127.0.0.1 443"]
     assert summary.curls([gateway()], [route("a", "[{}]", parent="{name: web, namespace: other}")], 0) == []
     named = route("a", "[{}]", parent="{name: web, namespace: default}")
     assert summary.curls([gateway()], [named], 0) == ["curl -i http://127.0.0.1:8080/"]
 
 
-def test_the_ports_of_a_proxy_are_those_of_plain_listeners_in_order() -> None:
+def test_a_line_for_a_listener_with_a_certificate_names_its_host_in_the_handshake_too() -> None:
+    tls = "tls: {certificateRefs: [{name: c}]}"
+    listeners = f"[{{name: one, protocol: HTTPS, port: 443, hostname: '*.example', {tls}}}]"
+    found = [route("a", "[{}]"), route("b", "[{matches: [{path: {value: /b}}]}]", "[b.example]")]
+    assert summary.curls([gateway(listeners=listeners)], found, 8000) == [
+        "curl -i -k --resolve www.example:8443:127.0.0.1 https://www.example:8443/",
+        "curl -i -k --resolve b.example:8443:127.0.0.1 https://b.example:8443/b",
+    ]
+
+
+def test_each_protocol_without_requests_has_a_line_of_its_own() -> None:
+    kinds = ("TCP", "TLS", "UDP", "TCP")
+    tls = {"TLS": ", tls: {mode: Passthrough}"}
+    listeners = ", ".join(
+        f"{{name: n{i}, protocol: {kind}, port: {9000 + i}{tls.get(kind, '')}}}" for i, kind in enumerate(kinds)
+    )
+    named = "{name: t, protocol: TLS, port: 9009, hostname: '*.example', tls: {mode: Passthrough}}"
+    assert summary.curls([gateway(listeners=f"[{listeners}]")], [], 0) == [
+        "nc 127.0.0.1 9000",
+        "openssl s_client -connect 127.0.0.1:9001",
+        "nc -u 127.0.0.1 9002",
+    ]
+    assert summary.curls([gateway(listeners=f"[{named}]")], [], 0) == [
+        "openssl s_client -connect 127.0.0.1:9009 -servername www.example"
+    ]
+
+
+def test_the_addresses_of_a_proxy_are_those_of_all_its_listeners_in_order() -> None:
     plain = "{name: b, protocol: HTTP, port: 8082, hostname: b.example}, {name: a, protocol: HTTP, port: 8081}"
-    listeners = f"[{plain}, {{name: c, protocol: HTTP, port: 8082}}, {{name: d, protocol: TCP, port: 443}}]"
-    one = gateway(listeners=listeners)
-    assert [proxy.listens(one) for proxy in fleet.wanted([one], PLAN, {})] == [[8081, 8082], [9081, 9082]]
+    raw = "{name: d, protocol: TCP, port: 443}, {name: e, protocol: UDP, port: 443}, {name: f, protocol: SCTP, port: 1}"
+    one = gateway(listeners=f"[{plain}, {{name: c, protocol: HTTP, port: 8082}}, {raw}]")
+    found = [[door.address for door in proxy.doors(one)] for proxy in fleet.wanted([one], PLAN, {})]
+    schemes = ("tcp", "udp", "http", "http")
+    assert found == [
+        [f"{scheme}://127.0.0.1:{port}" for scheme, port in zip(schemes, ports, strict=True)]
+        for ports in ((443, 443, 8081, 8082), (1443, 1443, 9081, 9082))
+    ]
 
 
 def test_gateways_of_one_name_have_proxies_of_different_names() -> None:
@@ -294,8 +326,8 @@ def test_the_announcement_names_every_address() -> None:
 
 
 def test_an_announcement_of_little() -> None:
-    """A Gateway without plain listeners, no demo servers, nothing to try."""
-    https = gateway(listeners="[{name: a, protocol: TCP, port: 443}]")
+    """A Gateway without listeners that are served, no demo servers, nothing to try."""
+    https = gateway(listeners="[{name: a, protocol: SCTP, port: 443}]")
     demos = [demo.Server("echo", "b", "127.0.0.1", 9002), demo.Server("sse", "a", "127.0.0.1", 9001)]
     little = announcement.Running(
         "1.0",
@@ -311,7 +343,7 @@ def test_an_announcement_of_little() -> None:
         1,
     )
     text = announcement.text(little)
-    assert "\n  proxy-2     no HTTP listener   (Gateway default/web)\n" in text
+    assert "\n  proxy-2     no listener   (Gateway default/web)\n" in text
     assert "\n  demo        a (sse) on 127.0.0.1:9001\n              b (echo) on 127.0.0.1:9002\n" in text
     assert "Try:" not in text and "note:" not in text
 
