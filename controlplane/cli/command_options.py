@@ -73,12 +73,16 @@ def _client_options(parser: argparse.ArgumentParser) -> None:
 
 def up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "dir", nargs="?", metavar="DIR", default="examples/quickstart", help="folder of YAML (default: %(default)s)"
+        "dir",
+        nargs="?",
+        metavar="DIR",
+        default="examples/quickstart",
+        help="folder of YAML, or the file of a proxy alone (default: %(default)s)",
     )
     parser.add_argument("--quiet", "-q", action="store_true", help="do not show what proxies write to standard output")
     group = parser.add_argument_group("proxies")
     group.add_argument(
-        "--proxies", metavar="N", type=count, default=2, help="proxies for each Gateway (default: %(default)s)"
+        "--proxies", metavar="N", type=count, default=options.PROXIES, help="proxies for each Gateway (default: %(default)s)"
     )
     group.add_argument(
         "--port-offset",

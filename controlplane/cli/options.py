@@ -9,6 +9,8 @@ XDS: Final = "127.0.0.1:18000"
 ADMIN: Final = "127.0.0.1:18001"
 RATE_LIMIT_ADMIN: Final = "127.0.0.1:18081"
 OFF: Final = "off"
+PROXIES: Final = 2
+"""Of each Gateway, where `up` is not asked for another number."""
 
 
 def address(text: str) -> str:

@@ -35,6 +35,7 @@ addresses of all. Save a file in the folder and the proxies have the change at o
 examples:
   gatewright up                          the example that ships with the product
   gatewright up ./gateways               your own folder
+  gatewright up config.yaml              one proxy alone, from its file
   gatewright up --proxies 1 --quiet      one proxy, no access log on the terminal""",
         "controlplane.cli.up",
         command_options.up,

@@ -2,6 +2,7 @@
 
 The controller runs in this process; everything else is a child that ends with it, whatever happens (`children`). The
 folder is followed while it runs: a Gateway that appears gets its proxies, a demo server that is asked for starts.
+`gatewright up FILE` runs one proxy from the file of a proxy alone: this process becomes it.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from controlplane import app as app_
-from controlplane.cli import announcement, children, exits, fleet, notify, process_log, running, summary
+from controlplane.cli import announcement, children, exits, fleet, notify, options, process_log, running, summary
 from controlplane.cli import household as household_
+from controlplane.cli import proxy as proxy_
 from controlplane.cli.household import Household
 from gatewright import orphans
+from gatewright.api.lint.lint import is_standalone
 from gatewright.api.routes.http_route import HTTPRoute
 from gatewright.version import VERSION
 
@@ -33,8 +37,26 @@ READY_PAUSE = 0.05
 
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when something that is needed is taken or absent."""
+    if Path(arguments.dir).is_file():
+        return proxy_.run(_of_one_proxy(arguments))
     process_log.configure(prefix="[controller] ")
     return asyncio.run(serve(arguments))
+
+
+def _of_one_proxy(arguments: argparse.Namespace) -> list[str]:
+    """The proxy's command line. Raises Failure where the file is not that of a proxy alone, or an option needs more
+    than one proxy."""
+    file = arguments.dir
+    if not is_standalone(Path(file).read_text(errors="replace")):
+        text = f"{file} is not the file of a proxy alone, which begins with binds; name the folder that holds it"
+        raise exits.Failure(exits.DEPENDENCY, text)
+    for option, given in (
+        ("--proxies", arguments.proxies != options.PROXIES),
+        ("--port-offset", arguments.port_offset),
+    ):
+        if given:
+            raise exits.Failure(exits.USAGE, f"{option} is for a folder; {file} is run by one proxy, on its own ports")
+    return ["-f", file, *(["--workers", str(arguments.workers)] if arguments.workers else [])]
 
 
 async def serve(arguments: argparse.Namespace, start: household_.Start = children.start) -> int:

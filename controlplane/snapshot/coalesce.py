@@ -112,6 +112,8 @@ class _Waiting:
         self.held: dict[Place, bytes | None] = {}
         """What is unfinished, and what waits with it."""
         self._held_until = math.inf
+        self._all_wait = False
+        """Whether what is held says who meets the rules."""
         self._unfinished: set[Place] = set()
         self._is_leading = False
         """What is held would have been published when it came."""
@@ -147,7 +149,8 @@ class _Waiting:
         """Take out of `ready`, and of what is pending, what waits with something unfinished."""
         if is_new:
             self._held_until, self._is_leading = now + LONGEST, is_quiet or (bool(self.pending) and self.due <= now)
-        waits = _waiting_with(self._unfinished, len(self.pending) + len(ready))
+        self._all_wait = self._all_wait or not all(map(_is_alone, (*self._unfinished, *self.pending, *ready)))
+        waits = _everything if self._all_wait else _waiting_with(self._unfinished, len(self.pending) + len(ready))
         older = {place: content for place, content in self.pending.items() if place not in ready}
         if taken := {place: content for place, content in older.items() if waits(place, content)}:
             self._held_until = min(self._held_until, self._limit)  # it is held no longer than it would be anyhow
@@ -161,7 +164,7 @@ class _Waiting:
         """All is finished: what was held goes with what came."""
         ready |= {place: content for place, content in self.held.items() if place not in ready}
         self.held.clear()
-        self._held_until = math.inf
+        self._held_until, self._all_wait = math.inf, False
         if self._is_leading:
             self._latest = -math.inf  # it would have been published when it came
 
@@ -187,6 +190,7 @@ class _Waiting:
             self.held.clear()
             self._unfinished.clear()
             self._held_until, self._latest = math.inf, now if taken else self._latest
+            self._all_wait = False
         if early or taken or self.due <= now:
             taken |= self.pending
             self.pending.clear()
@@ -198,20 +202,26 @@ class _Waiting:
         return not self.pending and not self.held and now - self._latest >= QUIET
 
 
+def _everything(_place: Place, _content: bytes | None) -> bool:
+    return True
+
+
+def _is_alone(place: Place) -> bool:
+    _, type_url, name = place
+    return type_url == ENDPOINT_TYPE or name.startswith(ALONE)
+
+
 def _waiting_with(unfinished: set[Place], changes: int) -> Callable[[Place, bytes | None], bool]:
     """Whether a change waits while these are unfinished. `changes`: how many are asked about."""
-    if any(not name.startswith(ALONE) for _, _, name in unfinished) or len(unfinished) * changes > MOST_LOOKS:
-        return lambda place, content: True
+    if len(unfinished) * changes > MOST_LOOKS:
+        return _everything
     named = [name.encode() for _, _, name in unfinished]
     routes = {_route_of(name) for _, _, name in unfinished if name.startswith(ROUTE)}
 
     def waits(place: Place, content: bytes | None) -> bool:
-        _, type_url, name = place
-        if content is None or any(each in content for each in named):
+        if content is None or place in unfinished or any(each in content for each in named):
             return True
-        if type_url == ENDPOINT_TYPE:
-            return False
-        return not name.startswith(ALONE) or place in unfinished or _route_of(name) in routes
+        return place[1] != ENDPOINT_TYPE and _route_of(place[2]) in routes
 
     return waits
 

@@ -17,6 +17,7 @@ from tests.histories.texts import GONE
 @example([("edit", "route a/r", GONE), ("turns", 3), ("edit", "gateway one", 2)])
 @example([("edit", "route a/q", 4), ("edit", "gateway one", 2)])  # a listener does not come before a rule that waits
 @example([("edit", "route a/q", 4), ("edit", "route a/r", 1)])  # another route does
+@example([("edit", "gateway one", 1), ("edit", "route a/r", 2), ("edit", "service a/s", GONE)])  # but for a listener
 @settings(max_examples=12)
 @given(STEPS)
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:

@@ -139,7 +139,7 @@ def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) 
         return
     api_version, kind = value.get("apiVersion"), value.get("kind")
     if api_version is None and kind is None and value:
-        yield _refused(subject, _NOTHING_OF_OURS)
+        yield _refused(subject, _OF_A_PROXY if _BINDS in value else _NOTHING_OF_OURS)
         return
     for name, given in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(given, str) or not given:
@@ -157,6 +157,11 @@ def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) 
         yield _decode_known(value, info, subject)
 
 
+_BINDS: Final = "binds"
+"""Field that a file of a proxy alone has."""
+_OF_A_PROXY: Final = (
+    "is the file of a proxy alone, not an object: `gatewright up FILE` runs it; a folder of objects is read without it"
+)
 _NOTHING_OF_OURS: Final = (
     "has neither apiVersion and kind, as an object has, nor binds, as the file of a proxy alone has; "
     "files of other products are not read"

@@ -356,9 +356,13 @@ def test_what_decides_who_meets_a_rule_does_not_come_before_it(clock: Clock, nam
     both = [change(RULE, b"unfinished"), change(name)]
     for each in both if is_later else reversed(both):
         add(coalescer, each)
+    add(coalescer, change("route/httproute/other/all/0"))  # nor is it met by the listeners of before
     assert coalescer.take() == []
     clock.now += 0.0501
-    assert sorted(names(coalescer)) == sorted([name, RULE])
+    assert sorted(names(coalescer)) == sorted([name, RULE, "route/httproute/other/all/0"])
+    add(coalescer, change(RULE, b"unfinished"), change("route/httproute/other/all/0", b"new"))
+    clock.now += 0.0101
+    assert names(coalescer) == ["route/httproute/other/all/0"]
 
 
 def test_the_rules_of_one_route_are_one_change(clock: Clock) -> None:
