@@ -19,6 +19,7 @@ from controlplane.answers.news import News
 from controlplane.derive import Change
 from controlplane.facts import Fact
 from controlplane.numbers import Numbers
+from controlplane.snapshot import Change as SnapshotChange
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.spans import NOBODY
 from controlplane.translate import bugs
@@ -41,6 +42,8 @@ LONGEST_HOLD = 1.0
 
 MOST_NAMED: Final = 16
 """Gateways whose names a span has."""
+MOST_LISTED: Final = 200
+"""Resources of one state whose names the log has at level debug."""
 
 
 class Listener:
@@ -240,17 +243,17 @@ class Pipeline:
             if published and since is not None:
                 self.numbers.change_seconds.observe(time.monotonic() - since)
             for snapshot in published:
-                self._note(snapshot, len(changes))
+                self._note(snapshot, changes)
         if not len(self._coalescer):
             self._unpublished_since = None
         self.news.settle(self._coalescer.holds)
 
-    def _note(self, snapshot: Snapshot, count: int) -> None:
+    def _note(self, snapshot: Snapshot, changes: Sequence[SnapshotChange]) -> None:
         self.numbers.snapshots += 1
         self.published_at[snapshot.gateway] = time.monotonic()
         self._coalescer.published(snapshot.gateway)
         # Behind the streams, which were woken just now: a line costs as much as a response.
-        asyncio.get_running_loop().call_soon(_tell_of, snapshot, count)
+        asyncio.get_running_loop().call_soon(_log_state, snapshot, changes)
         self.news.answered(snapshot.gateway)
 
     # What proxies answered: the pipeline is the publisher of `answers.news`
@@ -285,6 +288,11 @@ def _content(model: KubeObject) -> tuple[object, ...]:
     return model.metadata.uid, getattr(model, "spec", None)
 
 
-def _tell_of(snapshot: Snapshot, count: int) -> None:
-    changed = "1 resource" if count == 1 else f"{count} resources"
+def _log_state(snapshot: Snapshot, changes: Sequence[SnapshotChange]) -> None:
+    changed = "1 resource" if len(changes) == 1 else f"{len(changes)} resources"
     log.info("%s: version %s, %s changed", snapshot.gateway, shown(snapshot.version)[:12], changed)
+    if log.isEnabledFor(logging.DEBUG):
+        for _, _, name, content in changes[:MOST_LISTED]:
+            log.debug("%s: %s %s", snapshot.gateway, "removed" if content is None else "changed", name)
+        if len(changes) > MOST_LISTED:
+            log.debug("%s: and %d more", snapshot.gateway, len(changes) - MOST_LISTED)

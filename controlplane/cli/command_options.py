@@ -82,7 +82,11 @@ def up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", "-q", action="store_true", help="do not show what proxies write to standard output")
     group = parser.add_argument_group("proxies")
     group.add_argument(
-        "--proxies", metavar="N", type=count, default=options.PROXIES, help="proxies for each Gateway (default: %(default)s)"
+        "--proxies",
+        metavar="N",
+        type=count,
+        default=options.PROXIES,
+        help="proxies for each Gateway (default: %(default)s)",
     )
     group.add_argument(
         "--port-offset",

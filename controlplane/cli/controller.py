@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 
 from controlplane import settings
 from controlplane.app import App
 from controlplane.cli import lines, notify, process_log, running
+
+log = logging.getLogger("controlplane.cli")
 
 STDOUT = 1
 
@@ -34,7 +37,14 @@ async def _serve(arguments: argparse.Namespace) -> int:
     signals = running.Signals()
     wanted = running.from_arguments(arguments)
     async with running.controller(wanted) as app:
-        lines.Lines(lines.to_descriptor(STDOUT)).put(_announcement(wanted, app).encode())
+        if arguments.log_format == "text":
+            lines.Lines(lines.to_descriptor(STDOUT)).put(_announcement(wanted, app).encode())
+        else:  # who reads JSON reads nothing else
+            log.info(
+                "reading %s",
+                wanted.source,
+                extra={"fields": {name.lower(): at for name, at in running.addresses(app).items()}},
+            )
         if await signals.unless_stopped(app.pipeline.ready.wait()):
             notify.ready(os.environ, f"reading {wanted.source}", running.addresses(app))
             await signals.stop.wait()

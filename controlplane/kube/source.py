@@ -16,7 +16,7 @@ from controlplane.kube.spaces import Spaces
 from controlplane.sources.source import Sink
 from controlplane.translate import workloads
 from gatewright.api.objects.kinds import KINDS, KindInfo
-from gatewright.api.schema.names import INFERENCE_POOL
+from gatewright.api.schema.names import INFERENCE_POOL, OUR_KINDS
 from gatewright.api.text.problem import Problem
 
 ASKED_FOR_BY: Final[Mapping[str, Callable[[Fact], bool]]] = {
@@ -27,6 +27,9 @@ FIELDS: Final = {
     "Secret": {"fieldSelector": "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"},
 }
 """Of a kind: which objects are read at all. What charts and accounts keep in Secrets is large and none of ours."""
+NEEDED: Final = ("GatewayClass", "Gateway", "HTTPRoute", *OUR_KINDS)
+"""Kinds that a cluster of ours defines; that others are not there is usual."""
+INSTALL: Final = "install Gateway API's definitions, and ours with `gatewright crds | kubectl apply -f -`"
 WATCHED: Final = tuple(KINDS.values())
 
 
@@ -78,12 +81,16 @@ class ClusterSource:
                 await sink.idle()
 
     def problems(self) -> Sequence[Problem]:
-        """Kinds that cannot be read now. What is wrong with objects is in their statuses."""
-        return [
+        """Kinds that cannot be read now, or are not defined. What is wrong with objects is in their statuses."""
+        found = [
             Problem("cluster", 0, each.info.plural, "", f"cannot be read: {each.trouble}", code="unreadable")
             for each in self.reflectors.values()
             if each.trouble
         ]
+        if missing := self._undefined():
+            text = f"does not define {', '.join(missing)}: {INSTALL}"
+            found.append(Problem("cluster", 0, "", "", text, severity="warning", code="unreadable"))
+        return found
 
     def version_of(self, kind: str) -> str:
         """In which objects of a kind are read and written; "" when the cluster has no such kind."""
@@ -95,6 +102,13 @@ class ClusterSource:
         if asked_for is not None:
             await asked_for.wait()
         await reflector.run()
+
+    def _undefined(self) -> Sequence[str]:
+        """Of the kinds that are needed, those that the cluster does not define. None before all was read."""
+        if not self._is_complete:
+            return ()
+        needed = (self.reflectors[kind] for kind in NEEDED if kind in self.reflectors)
+        return [f"{each.info.plural}.{each.info.group}" for each in needed if not each.version and not each.trouble]
 
     def _first(self) -> list[Reflector[Fact]]:
         """Those that decide what the others read."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from controlplane.snapshot.records import ENDPOINT_TYPE
@@ -150,7 +150,7 @@ class _Waiting:
         if is_new:
             self._held_until, self._is_leading = now + LONGEST, is_quiet or (bool(self.pending) and self.due <= now)
         self._all_wait = self._all_wait or not all(map(_is_alone, (*self._unfinished, *self.pending, *ready)))
-        waits = _everything if self._all_wait else _waiting_with(self._unfinished, len(self.pending) + len(ready))
+        waits = _everything if self._all_wait else _waiting_with(self._unfinished, self.held | self.pending | ready)
         older = {place: content for place, content in self.pending.items() if place not in ready}
         if taken := {place: content for place, content in older.items() if waits(place, content)}:
             self._held_until = min(self._held_until, self._limit)  # it is held no longer than it would be anyhow
@@ -211,15 +211,18 @@ def _is_alone(place: Place) -> bool:
     return type_url == ENDPOINT_TYPE or name.startswith(ALONE)
 
 
-def _waiting_with(unfinished: set[Place], changes: int) -> Callable[[Place, bytes | None], bool]:
-    """Whether a change waits while these are unfinished. `changes`: how many are asked about."""
-    if len(unfinished) * changes > MOST_LOOKS:
+def _waiting_with(
+    unfinished: set[Place], changes: Mapping[Place, bytes | None]
+) -> Callable[[Place, bytes | None], bool]:
+    """Whether one of the changes waits while these are unfinished."""
+    if len(unfinished) * len(changes) > MOST_LOOKS:
         return _everything
-    named = [name.encode() for _, _, name in unfinished]
-    routes = {_route_of(name) for _, _, name in unfinished if name.startswith(ROUTE)}
+    names = [name.encode() for _, _, name in unfinished]
+    named = {place for place, content in changes.items() if content and any(name in content for name in names)}
+    routes = {_route_of(name) for _, _, name in unfinished | named if name.startswith(ROUTE)}
 
     def waits(place: Place, content: bytes | None) -> bool:
-        if content is None or place in unfinished or any(each in content for each in named):
+        if content is None or place in unfinished or place in named:
             return True
         return place[1] != ENDPOINT_TYPE and _route_of(place[2]) in routes
 

@@ -18,6 +18,7 @@ from tests.histories.texts import GONE
 @example([("edit", "route a/q", 4), ("edit", "gateway one", 2)])  # a listener does not come before a rule that waits
 @example([("edit", "route a/q", 4), ("edit", "route a/r", 1)])  # another route does
 @example([("edit", "gateway one", 1), ("edit", "route a/r", 2), ("edit", "service a/s", GONE)])  # but for a listener
+@example([("edit", "route a/r", 1), ("edit", "slice a/s-1", 2)])  # and for the rules of the same route
 @settings(max_examples=12)
 @given(STEPS)
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:

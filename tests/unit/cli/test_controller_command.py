@@ -49,7 +49,7 @@ def heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.so
         yield made
 
 
-def runs(security: Security, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[object]]:
+def runs(security: Security, monkeypatch: pytest.MonkeyPatch, form: str = "text") -> tuple[int, list[object]]:
     """Its exit code, and how its log was set up."""
     wanted = settings.Settings(Path("/etc/gw"), Path("/run/x.sock"), ("::1", 0), ("127.0.0.1", 0), None, None, security)
 
@@ -66,7 +66,7 @@ def runs(security: Security, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list
     monkeypatch.setattr(running, "from_arguments", lambda _: wanted)
     monkeypatch.setattr(running, "controller", started)
     monkeypatch.setattr(running, "addresses", lambda _: {"ADMIN": "127.0.0.1:7"})
-    return controller.run(argparse.Namespace(log_level="debug", log_format="json")), logs
+    return controller.run(argparse.Namespace(log_level="debug", log_format=form)), logs
 
 
 STATUS = "reflection, health, client status"
@@ -89,7 +89,7 @@ def test_it_says_where_it_listens_and_what_it_offers_there(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert runs(security, monkeypatch) == (130, [("debug", "json")])
+    assert runs(security, monkeypatch) == (130, [("debug", "text")])
     said = ""
 
     def all_said() -> bool:
@@ -106,6 +106,14 @@ def test_it_says_where_it_listens_and_what_it_offers_there(
     ]
     assert heard.recv(4096) == b"READY=1\nSTATUS=reading /etc/gw\nX_GATEWRIGHT_ADMIN=127.0.0.1:7"
     assert heard.recv(4096) == b"STOPPING=1\nSTATUS=stopping"
+
+
+def test_a_log_of_json_has_no_text_before_it(
+    heard: socket.socket, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert runs(Security(), monkeypatch, "json") == (130, [("debug", "json")])
+    assert heard.recv(4096).startswith(b"READY=1\n")
+    assert capfd.readouterr().out == ""
 
 
 def test_who_is_stopped_before_all_is_ready_never_was(

@@ -328,6 +328,20 @@ async def test_a_server_that_has_no_kind_at_all_takes_nothing_away(core: bytes |
         assert sink.gone == [] and len(sink.world) == 2
 
 
+async def test_definitions_that_are_not_there_are_named_with_what_installs_them() -> None:
+    server = ApiServer()
+    server.undefine(ROUTES)
+    server.undefine(TCP_ROUTES)
+    async with following(server, "HTTPRoute", "TCPRoute") as (source, sink):
+        await turns(lambda: sink.idles == 1)
+        (problem,) = source.problems()  # nobody misses TCPRoutes
+        assert str(problem).startswith(
+            "cluster: warning: does not define httproutes.gateway.networking.k8s.io: install"
+        )
+        server.define(ROUTES)
+        await turns(lambda: source.problems() == [])
+
+
 async def test_a_kind_of_the_core_is_never_absent() -> None:
     server = ApiServer()
     server.undefine(SERVICES)
