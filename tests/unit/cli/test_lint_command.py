@@ -78,7 +78,11 @@ def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "no.yaml" in capsys.readouterr().out
 
 
-SHOWN = {"policies": ["spec.traffic.timeouts"], "kubernetes": ["spec.gatewayClassName"]}
+SHOWN = {
+    "policies": ["spec.traffic.timeouts"],
+    "kubernetes": ["spec.gatewayClassName"],
+    "mesh": ["spec.gatewayClassName"],
+}
 """Folder to where it shows a warning, on purpose and with a page that says so: a class is made by whoever installs."""
 MADE = {"https"}
 """Folders that a script completes; test_https_example.py lints what it makes."""

@@ -189,7 +189,7 @@ async def test_the_first_rest_is_when_every_kind_is_listed() -> None:
             "",
             "",
         )
-        assert source.problems() == []
+        assert len(source.problems()) == 1  # HTTPRoutes are not defined
 
 
 async def test_what_changes_is_told() -> None:
@@ -294,7 +294,7 @@ async def test_who_may_not_ask_for_versions_of_the_core_asks_an_api_server_all_t
         await turns(lambda: sink.idles == 1 and sink.names("HTTPRoute") == ["a"])
         server.undefine(ROUTES)
         await turns(lambda: sink.names("HTTPRoute") == [])
-        assert source.problems() == []
+        assert [each.severity for each in source.problems()] == ["warning"]
 
 
 @pytest.mark.parametrize(
@@ -330,8 +330,6 @@ async def test_a_server_that_has_no_kind_at_all_takes_nothing_away(core: bytes |
 
 async def test_definitions_that_are_not_there_are_named_with_what_installs_them() -> None:
     server = ApiServer()
-    server.undefine(ROUTES)
-    server.undefine(TCP_ROUTES)
     async with following(server, "HTTPRoute", "TCPRoute") as (source, sink):
         await turns(lambda: sink.idles == 1)
         (problem,) = source.problems()  # nobody misses TCPRoutes
