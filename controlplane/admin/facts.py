@@ -107,6 +107,7 @@ _UNREADABLE = {
     "GatewayPolicy": "Invalid",
     "GatewayParameters": "InvalidParameters",
     "BackendTLSPolicy": "Invalid",
+    "InferencePool": "Invalid",
 }
 
 

@@ -36,6 +36,7 @@ DEFAULTS = {
     "GatewayPolicy": ("Accepted", "Attached", "ResolvedRefs"),
     "GatewayParameters": ("Accepted",),
     "BackendTLSPolicy": ("Accepted",),
+    "InferencePool": ("Accepted", "ResolvedRefs"),
 }
 
 

@@ -527,8 +527,8 @@ OTHERS: list[Row] = [
     ("GatewayPolicy", "spec.strategy", {"inheritance": "Override"}, None),
     ("GatewayPolicy", "spec.strategy", {"inheritance": "override"}, 'did you mean "Override"?'),
     ("GatewayParameters", "spec.logging", {"level": "info"}, None),
-    ("GatewayParameters", "spec.mesh", {}, "not supported yet: "),
-    ("GatewayParameters", "spec.istio", {}, "not supported yet: "),
+    ("GatewayParameters", "spec.mesh", {}, None),
+    ("GatewayParameters", "spec.istio", {}, None),
 ]  # fmt: skip
 
 ROWS: list[Row] = [

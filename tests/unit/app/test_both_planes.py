@@ -117,6 +117,7 @@ async def test_the_controller_command_says_where_it_listens_and_ends_by_a_signal
 ) -> None:
     arguments = argparse.Namespace(
         dir=str(folder),
+        log_format="text",
         socket=str(tmp_path / "xds.sock"),
         admin=f"127.0.0.1:{reserve()}",
         xds=f"127.0.0.1:{reserve()}",

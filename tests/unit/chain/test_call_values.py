@@ -74,6 +74,8 @@ def test_whose_policy_it_is(origin: Origin, words: str, key: str) -> None:
 
 
 STATUSES = {
+    "EndpointPickerFailed": 503,
+    "EndpointNotInPool": 503,
     "BadRequest": 400,
     "AmbiguousPath": 400,
     "AgentCallUnreadable": 400,

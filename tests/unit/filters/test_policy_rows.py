@@ -26,7 +26,13 @@ def test_of_which_policies_several_hold_at_once() -> None:
 
 
 def test_what_counts_or_remembers_does_so_for_each_target() -> None:
-    assert sorted(names("per_target")) == ["backend_ext_auth", "backend_transformation", "ext_auth", "rate_limit"]
+    assert sorted(names("per_target")) == [
+        "backend_ext_auth",
+        "backend_transformation",
+        "endpoint_picker",
+        "ext_auth",
+        "rate_limit",
+    ]
     assert names("task") == []  # none needs a Task
 
 

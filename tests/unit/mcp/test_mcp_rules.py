@@ -354,7 +354,7 @@ class Leases:
         return self._resolved
 
     def guard(self, plan: Any, rules: Any) -> Any:
-        return SimpleNamespace(usable=lambda endpoints, far: (*endpoints, far))
+        return SimpleNamespace(choosable=lambda _holder, _key, endpoints, far: (*endpoints, far))
 
     def admits(self, holder: Any, plan: Any, guard: Any) -> bool:
         return self._admits
@@ -372,14 +372,16 @@ class Leases:
         ("guarded", {"endpoints": ("a",)}, Leases(), [("take", ("a", "far"))]),
         ("guarded", {"endpoints": ("a",)}, Leases(admits=False), []),
         ("guarded", {}, Leases(), [("endpoints", "b: it has no endpoints")]),
-        ("guarded", {"host": b"h"}, Leases(), ["resolved", ("take", ("resolved", "far"))]),
+        ("guarded", {"host": b"h"}, Leases(), ["resolved", ("take", ("resolved", ()))]),
         ("guarded", {"host": b"h"}, Leases(resolved=()), ["resolved"]),
         ("refused", {"refused": "why"}, Leases(), [("refused", "b: why")]),
         ("mcp", {}, Leases(), [("refused", "b: MCP servers answer requests of clients, no calls of policies")]),
     ],
 )
 def test_which_endpoints_a_backend_gives(kind: str, plan: Any, leases: Leases, did: list[Any]) -> None:
-    made: Any = SimpleNamespace(**{"key": "b", "endpoints": (), "host": b"", "far": "far", "rules": "r", **plan})
+    made: Any = SimpleNamespace(
+        **{"key": "b", "endpoints": (), "host": b"", "far": "far", "rules": "r", "steps": None, **plan}
+    )
     row: Any = registry.ROWS[kind]
     row.begin(leases, made, leases)
     assert [each[0] if each[0] == "resolved" else each for each in leases.did] == did

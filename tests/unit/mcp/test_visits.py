@@ -234,7 +234,7 @@ class Endpoint:
             method=b"POST",
             authority=b"gw",
             scheme=b"http",
-            client=SimpleNamespace(tls=None, local=b""),
+            client=SimpleNamespace(tls=None, local=b"", workload=None),
             policies=None,
             host_set=False,
             reason="",

@@ -130,6 +130,7 @@ def test_names_follow_the_conventions() -> None:
 
 
 MOST_SERIES = {
+    "mesh_certificate_requests_total": 4,
     "requests_total": 2048,
     "request_duration_seconds": 128,
     "request_bytes_total": 128,
