@@ -85,7 +85,7 @@ class Host:
 
 
 class Serving:
-    """The rooms of the request path, put together, and what the agent may tell them."""
+    """The request path, put together, and what the agent asks of it."""
 
     def __init__(
         self,
@@ -117,40 +117,12 @@ class Serving:
         )
         self._first_state_serves = host.first_state_serves
         self._recorder = recorder = Recorder(metrics, host.clock)
-        buckets, loads = Buckets.of(common), Loads.of(common, hello.index)
+        buckets = Buckets.of(common)
         own = OwnPages(settings.own_pages)
         self._connector = Connector(loop, writes, recorder, own)
         self._look_ups = LookUps(loop)
         self._resolver = Resolver(loop, Endpoint, self._look_ups.look_up)
-        self._context = Context(
-            current=self._current,
-            deadlines=Deadlines(host.clock, loop.call_at),
-            leases=Leases(
-                registry.ROWS,
-                self._connector,
-                self._resolver,
-                random.random,
-                recorder.stale_retry,
-                guards=Guards(Evictions.of(common, buckets), loads, host.clock, recorder),
-            ),
-            access_log=self._access_log,
-            recorder=recorder,
-            writes=writes,
-            spawn=self._tasks.spawn,
-            make_future=partial(StepFuture, loop=loop),
-            call_soon=loop.call_soon,
-            clock=host.clock,
-            session_key=settings.session_key.value,
-            loads=loads,
-            common=common,
-            index=hello.index,
-            shares_sessions=settings.shares_sessions,
-            sockets=settings.sockets,
-            kinds=registry.KINDS,
-            look_up=self._look_ups.look_up,
-            forwarding=Forwarding(settings.forward_allow, settings.api_server, own),
-            descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
-        )
+        self._context = self._made_context(hello, host, common, buckets, writes, own)
         self._acceptor = Acceptor(self._context, loop)
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.room.used
@@ -159,9 +131,7 @@ class Serving:
             rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS, in_mesh=settings.in_mesh
         )
         if settings.in_mesh:
-            from dataplane.upstream.dial.hbone import Tunnels
-
-            self._connector.tunnels = Tunnels(lambda: self._current.table, self._connector)
+            self._join_mesh()
         self._applier.remains.wake = self._tidy_soon
         self._context.holds = self._applier.holds
         self._started = start
@@ -171,6 +141,47 @@ class Serving:
         self.state = 0
         self._connector.make_room = make_room = partial(admission.make_room, self._context, admission.AT_ONCE)
         self._watches = Watches(loop.call_later, metrics, self._publish, make_room)
+
+    def _made_context(
+        self, hello: messages.Hello, host: Host, common: Region, buckets: Buckets, writes: Writes, own: OwnPages
+    ) -> Context:
+        """What every exchange of this worker has in common."""
+        loop, loads = asyncio.get_running_loop(), Loads.of(common, hello.index)
+        return Context(
+            current=self._current,
+            deadlines=Deadlines(host.clock, loop.call_at),
+            leases=Leases(
+                registry.ROWS,
+                self._connector,
+                self._resolver,
+                random.random,
+                self._recorder.stale_retry,
+                guards=Guards(Evictions.of(common, buckets), loads, host.clock, self._recorder),
+            ),
+            access_log=self._access_log,
+            recorder=self._recorder,
+            writes=writes,
+            spawn=self._tasks.spawn,
+            make_future=partial(StepFuture, loop=loop),
+            call_soon=loop.call_soon,
+            clock=host.clock,
+            session_key=self.settings.session_key.value,
+            loads=loads,
+            common=common,
+            index=hello.index,
+            shares_sessions=self.settings.shares_sessions,
+            sockets=self.settings.sockets,
+            kinds=registry.KINDS,
+            look_up=self._look_ups.look_up,
+            forwarding=Forwarding(self.settings.forward_allow, self.settings.api_server, own),
+            descriptors=lambda: admission.for_connections(host.descriptors(), self._acceptor.listening()),
+        )
+
+    def _join_mesh(self) -> None:
+        """Nobody else loads what it takes."""
+        from dataplane.upstream.dial.hbone import Tunnels
+
+        self._connector.tunnels = Tunnels(lambda: self._current.table, self._connector)
 
     def _publish(self) -> bool:
         """As `Watches` asks for it."""

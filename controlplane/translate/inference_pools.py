@@ -29,8 +29,8 @@ MOST_PARENTS: Final = 32
 _ACCEPTED: Final = Condition("Accepted", True, "Accepted", "")
 _RESOLVED: Final = Condition("ResolvedRefs", True, "ResolvedRefs", "")
 _SAYS_HOW: Final = frozenset({"https", "kubernetes.io/wss", "http", "kubernetes.io/h2c", "kubernetes.io/ws", "grpc"})
-"""Application protocols that say whether TLS is spoken. Pickers make a certificate for themselves, unless they are told
-otherwise, so that others mean TLS with whatever certificate."""
+"""Application protocols that say whether TLS is spoken. Pickers make a certificate for themselves by default, so others
+mean TLS with whatever certificate."""
 
 Labels = tuple[tuple[str, str], ...]
 

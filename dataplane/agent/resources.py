@@ -67,7 +67,8 @@ class Resources:
 
     def judge(self, refused: Collection[str]) -> None:
         """The workers' verdict after the last update: names of all that they refuse now. What they refused before and
-        do not refuse any more is good, also when another resource's change made it so (a listener whose rival went)."""
+        do not refuse any more is good, also when the change of another resource made it so (of two listeners with one
+        hostname, the first went)."""
         for key, before in self._before.items():
             if key[1] in refused and key in self._effective:
                 self._refused.setdefault(key, before)

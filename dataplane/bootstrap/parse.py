@@ -210,7 +210,7 @@ def _drain(environment: Mapping[str, str]) -> Drain:
 
 
 def _api_server(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Of pods, which the kubelet tells it (Kubernetes, Service environment variables)."""
+    """Of pods: the kubelet sets it (Kubernetes, Service environment variables)."""
     host = environment.get("KUBERNETES_SERVICE_HOST", "")
     return (host,) if words.is_ip(host) else ()
 

@@ -73,7 +73,7 @@ def _answer(read: _Read, model: str, is_packed: bool, data: bytes, head: Head) -
 
 
 def _packed(vector: Any) -> str:  # Any: JSON of a provider
-    """As clients of OpenAI's ask for it unless told otherwise: numbers of four bytes, the least byte first."""
+    """As OpenAI's clients ask for it by default: numbers of four bytes, the least byte first."""
     try:
         return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
     except (struct.error, TypeError, OverflowError):

@@ -169,7 +169,7 @@ class Tunnels:
             self._connector.loop.call_later(LOOK, self._look)
 
     def _is_over(self, tunnel: _Tunnel, plan: MeshPlan | None, now: float) -> bool:
-        """Whether it is gone; what is to end is told so."""
+        """Whether it is gone; a tunnel that is to end begins to."""
         connection = tunnel.connection
         if now >= tunnel.ends + GRACE:
             connection.close()
