@@ -20,6 +20,7 @@ from controlplane.settings import Cluster
 from controlplane.xds.authority import LIFETIME
 from tests.cluster.controllers import (
     BASE,
+    CRDS,
     GATEWAY_API,
     SECRET,
     SHOP,
@@ -28,6 +29,7 @@ from tests.cluster.controllers import (
     apply,
     bundle,
     created,
+    define,
     get,
     proxy,
     token_of,
@@ -115,6 +117,7 @@ def test_each_right_is_used_and_none_is_missing(server: ApiServer, token: str, s
     since = server.audit.stat().st_size
     for path in (SECRET, f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{LEASE}"):
         server.request("DELETE", path)
+    pools_are_defined(server)
     controller = Controller(server, token, tmp_path, "controller", "--xds-service-accounts")
     try:
         controller.await_ready()
@@ -126,7 +129,7 @@ def test_each_right_is_used_and_none_is_missing(server: ApiServer, token: str, s
             wait_until(lambda: "connected from" in controller.process.log(), started.log)
     finally:
         controller.end()
-        for path in [*STATUSES, *WITHOUT_STATUS]:
+        for path in [*STATUSES, *WITHOUT_STATUS, f"{CRDS}/{DEFINITION}"]:
             server.request("DELETE", path)
     asyncio.run(_replace_authority(tmp_path / "kubeconfig"))
     asked = noted(server, since)
@@ -152,6 +155,9 @@ TARGET: Json = {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "G
 LISTENER: Json = {"name": "http", "port": 80, "protocol": "HTTP"}
 CLASS = f"{GATEWAY_API}/gatewayclasses/{NAME}"
 SERVICE = f"/api/v1/namespaces/shop/services/{NAME}-backend"
+POOLS = "inference.networking.k8s.io"
+POOL = f"/apis/{POOLS}/v1/namespaces/shop/inferencepools/{NAME}"
+DEFINITION = f"inferencepools.{POOLS}"
 OBJECTS: list[tuple[str, str, Json]] = [
     (CLASS, "GatewayClass", {"controllerName": "gatewright.dev/controller"}),
     (
@@ -174,7 +180,13 @@ OBJECTS: list[tuple[str, str, Json]] = [
     (
         f"{SHOP}/httproutes/{NAME}",
         "HTTPRoute",
-        {**PARENT, "rules": [{"backendRefs": [{"name": f"{NAME}-backend", "port": 80}]}]},
+        {
+            **PARENT,
+            "rules": [
+                {"backendRefs": [{"name": f"{NAME}-backend", "port": 80}]},
+                {"backendRefs": [{"group": POOLS, "kind": "InferencePool", "name": NAME}]},
+            ],
+        },
     ),
     (f"{SHOP}/grpcroutes/{NAME}", "GRPCRoute", {**PARENT, "rules": [{}]}),
     (f"{SHOP}/tcproutes/{NAME}", "TCPRoute", {**PARENT, "rules": [{"backendRefs": [{"name": "x", "port": 80}]}]}),
@@ -195,6 +207,15 @@ OBJECTS: list[tuple[str, str, Json]] = [
     (f"{MINE}/gatewaybackends/{NAME}", "GatewayBackend", {"static": {"host": "a.example", "port": 80}}),
     (f"{MINE}/gatewaypolicies/{NAME}", "GatewayPolicy", {**TARGET, "traffic": {"timeouts": {"request": "9s"}}}),
     (PARAMETERS, "GatewayParameters", {"podDisruptionBudget": {}, "horizontalPodAutoscaler": {}}),
+    (
+        POOL,
+        "InferencePool",
+        {
+            "selector": {"matchLabels": {"app": NAME}},
+            "targetPorts": [{"number": 8000}],
+            "endpointPickerRef": {"name": f"{NAME}-backend", "port": {"number": 80}},
+        },
+    ),
 ]
 """One of each kind that has a status."""
 STATUSES = [path for path, *_ in OBJECTS]
@@ -206,7 +227,24 @@ def everything(server: ApiServer) -> None:
     document = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
     created(server, SERVICE, document)
     for path, kind, spec in OBJECTS:
-        apply(server, path, kind, spec, OURS if path.startswith(MINE) else "gateway.networking.k8s.io/v1")
+        group, _, version = path.removeprefix("/apis/").partition("/")
+        apply(server, path, kind, spec, f"{group}/{version.partition('/')[0]}")
+
+
+def pools_are_defined(server: ApiServer) -> None:
+    """With as little of a schema as there can be: the extension is others'."""
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "subresources": {"status": {}},
+    }
+    names = {"kind": "InferencePool", "plural": "inferencepools"}
+    # The API server asks all who define something in its groups for this.
+    metadata = {"name": DEFINITION, "annotations": {"api-approved.kubernetes.io": "unapproved, test"}}
+    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": metadata}
+    define(server, [{**kind, "spec": {"group": POOLS, "scope": "Namespaced", "names": names, "versions": [version]}}])
 
 
 PLACES = (
