@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from math import nan
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -51,7 +52,7 @@ class Answer:
         """When it was made, by its server's clock: seconds since the epoch."""
         try:
             return parsedate_to_datetime(self.headers.get("date", "")).timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
 
 
@@ -108,11 +109,13 @@ def text_of(members: Mapping[str, Any], name: str, host: str) -> bytes:
 
 
 def seconds_of(members: Mapping[str, Any], name: str) -> float:
-    """A number of seconds, which some servers send as text; USUAL_LIFE where there is none."""
+    """A number of seconds, which some servers send as text; USUAL_LIFE where there is none; NaN: one too large."""
     try:
         return float(members[name])
     except (KeyError, TypeError, ValueError):
         return USUAL_LIFE
+    except OverflowError:
+        return nan
 
 
 _CODES: Final = frozenset(

@@ -203,6 +203,6 @@ def _id_token(found: Mapping[str, Any], answer: Answer, host: str, world: World)
     try:
         claims = json.loads(base64.urlsafe_b64decode(token.split(b".")[1] + b"=="))
         ends = float(claims["exp"])
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, OverflowError, LookupError, TypeError, RecursionError):
         raise Unobtainable(f"{host} answered what is no ID token") from None
     return Fetched(token, ends - (world.wall() if answer.moment is None else answer.moment))

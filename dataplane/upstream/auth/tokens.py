@@ -31,7 +31,10 @@ LEAST: Final = 1.0
 """Seconds between two fetches, however short a life was given."""
 BACKOFF: Final = 30.0
 """Most seconds between two tries when fetching fails; the first is after one."""
+LONGEST: Final = 86_400.0
+"""Seconds after which a credential is fetched again, whatever life it was given."""
 NEVER: Final = float("inf")
+"""The life of one that does not say when it ends."""
 
 
 class Unobtainable(Exception):
@@ -41,7 +44,7 @@ class Unobtainable(Exception):
 class Fetched(NamedTuple, Generic[ValueT]):
     value: ValueT
     seconds: float
-    """That it counts from now on; NEVER: it has no end."""
+    """That it counts from now on; what servers say may be any number, or none (NaN)."""
 
     def __repr__(self) -> str:
         return f"Fetched({self.seconds:g} s)"
@@ -149,17 +152,14 @@ class Token(Generic[ValueT]):
                     future.set_result(None)
 
     def _came(self, fetched: Fetched[ValueT]) -> None:
-        if fetched.seconds <= 0:
-            raise Unobtainable("the server gave a credential that has ended already")
+        now, seconds = self._services.clock(), min(fetched.seconds, LONGEST)
+        if not seconds > 0:  # neither is what is no number
+            raise Unobtainable("the server gave a credential that has ended, or whose end is no time")
         if self._failures:
             log.info("%s: the credential was fetched again", self._name)
-        now, seconds = self._services.clock(), fetched.seconds
         self._value, self._failures, self._problem = fetched.value, 0, ""
-        if seconds == NEVER:
-            self._ends = self._renew = NEVER
-        else:
-            self._ends = now + max(seconds - MARGIN, seconds * (1 - SHARE / 2))
-            self._renew = now + max(seconds - AHEAD, seconds * (1 - SHARE))
+        self._ends = now + max(seconds - MARGIN, seconds * (1 - SHARE / 2))
+        self._renew = now + max(seconds - AHEAD, seconds * (1 - SHARE))
         self._next = now + LEAST
 
     def _failed(self, why: str) -> None:
