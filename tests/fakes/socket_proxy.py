@@ -14,9 +14,10 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from dataplane.backends.registry import KINDS
@@ -55,7 +56,12 @@ Prepare = Callable[[Sequence[resource_pb2.Resource]], Sequence[resource_pb2.Reso
 class SocketProxy:
     """Made by `serving`."""
 
-    def __init__(self, rows: Sequence[Row] = ROWS, prepare: Prepare = list) -> None:
+    def __init__(
+        self,
+        rows: Sequence[Row] = ROWS,
+        prepare: Prepare = list,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.prepare = prepare
         loop = self._loop = asyncio.get_running_loop()
         self._skew = 0.0
@@ -90,6 +96,7 @@ class SocketProxy:
                 calls,
                 spawn=self._spawn,
                 make_future=make_future,
+                environment=environment,
                 call_at=self.deadlines.call_at,
             ),
             kinds=KINDS,
@@ -234,11 +241,16 @@ class SocketProxy:
 
 @asynccontextmanager
 async def serving(
-    text: str, rows: Sequence[Row] = ROWS, prepare: Prepare = list, *, of_objects: bool = False
+    text: str,
+    rows: Sequence[Row] = ROWS,
+    prepare: Prepare = list,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    of_objects: bool = False,
 ) -> AsyncIterator[SocketProxy]:
-    """A proxy with this standalone file, until the block ends; `prepare`: what becomes of its resources first.
-    `of_objects`: with these objects of a Gateway."""
-    proxy = SocketProxy(rows, prepare)
+    """A proxy with this standalone file, until the block ends; `prepare`: what becomes of its resources first;
+    `environment`: its variables. `of_objects`: with these objects of a Gateway."""
+    proxy = SocketProxy(rows, prepare, environment)
     await (proxy.load_objects(text) if of_objects else proxy.load(text))
     try:
         yield proxy

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
-from email.utils import formatdate
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -52,10 +52,7 @@ def moment(life: Any) -> Any:
     """As AWS writes it."""
     if not isinstance(life, int) or abs(life) > 2**33 or NOW + life < 0:
         return life if isinstance(life, str) else str(life)
-    date = formatdate(NOW + life, usegmt=True)
-    months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-    _, day, month, year, time, _ = date.split()
-    return f"{year}-{months.index(month) + 1:02}-{day}T{time}Z"
+    return datetime.fromtimestamp(NOW + life, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def keys(life: Any) -> bytes:
@@ -85,7 +82,9 @@ class Server(NamedTuple):
     """Good answers to what is asked first."""
 
 
-ENTRA = "azure: {secretRef: {clientID: {value: c}, tenantID: {value: t}, clientSecret: {value: %s}}}" % HUSH
+ENTRA = "azure: {secretRef: {clientID: {value: c}, tenantID: {value: t}, clientSecret: {value: HUSH}}}".replace(
+    "HUSH", HUSH
+)
 GOOGLE = "gcp: {TYPE, secretRef: {value: ACCOUNT}}".replace("ACCOUNT", json.dumps(ACCOUNT))
 SERVERS: Final = {
     "AWS role": Server(
@@ -101,7 +100,11 @@ SERVERS: Final = {
         (http(b"its-token"), http(b"the-role\n")),
     ),
     "Azure client": Server(ENTRA, {"AZURE_AUTHORITY_HOST": SERVER}, access),
-    "Azure identity": Server("azure: {managedIdentity: {clientId: c, objectId: '', resourceId: ''}}", {"AZURE_POD_IDENTITY_AUTHORITY_HOST": SERVER}, access),
+    "Azure identity": Server(
+        "azure: {managedIdentity: {clientId: c, objectId: '', resourceId: ''}}",
+        {"AZURE_POD_IDENTITY_AUTHORITY_HOST": SERVER},
+        access,
+    ),
     "Azure of App Service": Server(
         "azure: {managedIdentity: {clientId: c, objectId: '', resourceId: ''}}",
         {"IDENTITY_ENDPOINT": f"{SERVER}/msi", "IDENTITY_HEADER": HUSH},
