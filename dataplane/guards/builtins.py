@@ -16,32 +16,45 @@ from dataplane.guards import phones
 from dataplane.guards.digits import digits_of, is_card, luhn
 from dataplane.guards.patterns import Check, Pattern, of_builtin
 from dataplane.guards.search import CONTEXT
+from dataplane.guards.spelling import AT, BLANKS, DIGIT, HYPHENS, before, behind, plain, plain_address
 from dataplane.guards.words import is_otherwise, said
 
 AFTER: Final = 24
 """Bytes behind a match in which a word may say what it is."""
 _ONE: Final = 4
 """Bytes behind a match of which nothing is asked but whether it goes on."""
+_ESCAPE: Final = 12
+"""Bytes before a match of which nothing is asked but whether it goes on there: two characters as JSON escapes them."""
 _BOUND: Final = 400
 """Bytes of a match; the longest are mail addresses (RFC 5321 4.5.3.1)."""
 
 _alphanumeric_before: Final = re.compile(rb"(?:[0-9A-Za-z_\x80-\xff]|[0-9][-./:,][^ ]?|[-/#][^ ]?|[0-9] )\Z").search
 _goes_on: Final = re.compile(rb"[0-9A-Za-z_\x80-\xff]|[-./:,]\d|[-/][A-Za-z]| \d").match
-_ssn_words: Final = said("ssn", "ssns", "social", "social[- ]security", "ss ?#", "ss no", "tax ?id", "taxpayer", "itin")
-_sin_words: Final = said("sin", "social insurance", "nas", "assurance sociale", "insurance number", "sin ?#")
-
-
-def _before(text: bytes, start: int) -> bytes:
-    return text[max(0, start - CONTEXT) : start]
+_ssn_words: Final = said(
+    "ssn", "ssns", "social", "social[- _]security", "ss ?#", "ss no", "tax ?id", "taxpayer", "itin"
+)
+_sin_words: Final = said(r"sin(?!\()", "social[- _]insurance", "nas", "assurance sociale", "insurance number", "sin ?#")
 
 
 def _is_apart(text: bytes, start: int, end: int) -> bool:
     """It is no part of a longer number, word or path."""
-    return not _alphanumeric_before(text, max(0, start - 3), start) and not _goes_on(text, end, end + 3)
+    return not _alphanumeric_before(before(text, start, _ESCAPE)) and not _goes_on(behind(text, end, _ONE))
+
+
+def _is_otherwise(text: bytes, start: int) -> bool:
+    return is_otherwise(before(text, start, CONTEXT)) is not None
 
 
 def _around(text: bytes, start: int, end: int) -> bytes:
-    return _before(text, start) + b" # " + text[end : end + AFTER]
+    return before(text, start, CONTEXT) + b" # " + behind(text, end, AFTER)
+
+
+_phone_before: Final = re.compile(rb"(?i)(?<![a-z])(?:phone|tel|fax|call|mobile|cell)\W*(?:no|number)?\W*\Z").search
+_amount_behind: Final = re.compile(
+    rb"(?i)\W{0,2}(?:dollars?|euros?|cad|usd|eur|people|inhabitants|habitants|users|views|units|bytes|tons|k?m|k?g|mm"
+    rb"|grams?|[$%])(?![a-z])"
+).match
+"""Thousands are groups of three digits, too."""
 
 
 _KNOWN_SSNS: Final = frozenset((b"078051120", b"219099999", b"123456789", b"987654321"))
@@ -52,32 +65,34 @@ def _is_ssn(text: bytes, start: int, end: int) -> bool:
     """Social Security Administration, since 2011: no area 000, 666 and 900 to 999, no group 00, no serial 0000."""
     if not _is_apart(text, start, end):
         return False
-    digits = digits_of(text[start:end])
+    written = plain(text[start:end])
+    digits = digits_of(written)
     area = digits[:3]
     if area in (b"000", b"666") or area >= b"900" or digits[3:5] == b"00" or digits[5:] == b"0000":
         return False
     if digits in _KNOWN_SSNS or len(set(digits)) == 1:
         return False
-    if end - start > len(digits) and text[start + 3] != ord(" "):
-        return not is_otherwise(_before(text, start))
-    return _ssn_words(_around(text, start, end)) is not None
+    if _ssn_words(_around(text, start, end)) is not None:
+        return True
+    return written[3:4] in (b"-", b".") and not _is_otherwise(text, start)
 
 
 def _is_sin(text: bytes, start: int, end: int) -> bool:
     """Luhn's checksum; none begins with 0, and 8 is for businesses (Employment and Social Development Canada)."""
-    digits = digits_of(text[start:end])
+    digits = digits_of(plain(text[start:end]))
     if not _is_apart(text, start, end) or digits[:1] in (b"0", b"8") or not luhn(digits):
         return False
     if len(set(digits)) == 1:
         return False
     if _sin_words(_around(text, start, end)) is not None:
         return True
-    return end - start > len(digits) and not is_otherwise(_before(text, start))
+    if end - start == len(digits) or _is_otherwise(text, start):
+        return False
+    return not _phone_before(before(text, start, CONTEXT)) and not _amount_behind(behind(text, end, AFTER))
 
 
 def _is_credit_card(text: bytes, start: int, end: int) -> bool:
-    digits = digits_of(text[start:end])
-    return _is_apart_card(text, start, end) and is_card(digits)
+    return is_card(digits_of(plain(text[start:end]))) and _is_apart_card(text, start, end)
 
 
 _card_before: Final = re.compile(rb"(?:[0-9A-Za-z_\x80-\xff.]|[0-9][-. ]|[-/=#][^ ]?)\Z").search
@@ -85,12 +100,14 @@ _card_goes_on: Final = re.compile(rb"[0-9A-Za-z_\x80-\xff]|[-.]\d|-[A-Za-z]").ma
 _iban_before: Final = re.compile(rb"\b[A-Z]{2}\d{2}(?: ?[0-9A-Z]{4})* ?\Z").search
 
 
+_card_named: Final = re.compile(rb"(?i)(?:card|cc|pan|visa|amex|mastercard)_?(?:no|nr|num|number)?=[^ ]?\Z").search
+
+
 def _is_apart_card(text: bytes, start: int, end: int) -> bool:
-    return (
-        not _card_before(text, max(0, start - 3), start)
-        and not _card_goes_on(text, end, end + 3)
-        and not _iban_before(_before(text, start))
-    )
+    said = before(text, start, CONTEXT)
+    if _card_before(said) and not _card_named(said):
+        return False
+    return not _card_goes_on(behind(text, end, _ONE)) and not _iban_before(said)
 
 
 _FILES: Final = frozenset(
@@ -102,7 +119,7 @@ _FILES: Final = frozenset(
 
 
 def _is_email(text: bytes, start: int, end: int) -> bool:
-    local, _, domain = text[start:end].rpartition(b"@")
+    local, _, domain = plain_address(text[start:end]).rpartition(b"@")
     if local.startswith(b".") or local.endswith(b".") or b".." in local:
         return False
     labels = domain.lower().split(b".")
@@ -119,6 +136,15 @@ _LABEL: Final = r"[0-9A-Za-z\x{80}-\x{10FFFF}-]"
 """Letters of all scripts count (RFC 6531), and so does what else is beyond ASCII: the pattern is small then."""
 
 
+def _grouped(groups: str, least: int = 0, most: int = 0, *, dots: bool = True) -> str:
+    """Digits in groups, between which the same sort of separator stands; and, where `least` is given, without."""
+    parts = [f"{DIGIT}{{{size}}}" for size in groups.split()]
+    forms = [separator.join(parts) for separator in (f"[{HYPHENS}]", f"[{BLANKS}]", r"\.")[: 2 + dots]]
+    if least:
+        forms.append(f"{DIGIT}{{{least},{most or least}}}")
+    return "|".join(forms)
+
+
 @cache
 def builtin(name: str) -> Pattern:
     """By name of the API. Raises KeyError."""
@@ -130,17 +156,16 @@ def _made(label: bytes, pattern: str, check: Check, after: int) -> Callable[[], 
 
 
 _MAKERS: Final[dict[str, Callable[[], Pattern]]] = {
-    "Ssn": _made(b"<SSN>", r"\d{3}-\d{2}-\d{4}|\d{3} \d{2} \d{4}|\d{3}\.\d{2}\.\d{4}|\d{9}", _is_ssn, AFTER),
-    "CaSin": _made(b"<CA_SIN>", r"\d{3}-\d{3}-\d{3}|\d{3} \d{3} \d{3}|\d{3}\.\d{3}\.\d{3}|\d{9}", _is_sin, AFTER),
+    "Ssn": _made(b"<SSN>", _grouped("3 2 4", 9), _is_ssn, AFTER),
+    "CaSin": _made(b"<CA_SIN>", _grouped("3 3 3", 9), _is_sin, AFTER),
     "CreditCard": _made(
         b"<CREDIT_CARD>",
-        r"\d{4} \d{4} \d{4} \d{4}(?: \d{3})?|\d{4}-\d{4}-\d{4}-\d{4}(?:-\d{3})?|\d{4} \d{6} \d{4,5}|\d{4}-\d{6}-\d{4,5}"
-        r"|\d{13,19}",
+        rf"{_grouped('4 4 4 4 3', 13, 19, dots=False)}|{_grouped('4 4 4 4', dots=False)}|{_grouped('4 6 4,5', dots=False)}",
         _is_credit_card,
         _ONE,
     ),
     "Email": _made(
-        b"<EMAIL_ADDRESS>", rf"{_LOCAL}+@(?:{_LABEL}+\.)+[A-Za-z\x{{80}}-\x{{10FFFF}}]{{2,24}}", _is_email, _ONE
+        b"<EMAIL_ADDRESS>", rf"{_LOCAL}+{AT}(?:{_LABEL}+\.)+[A-Za-z\x{{80}}-\x{{10FFFF}}]{{2,24}}", _is_email, _ONE
     ),
     "PhoneNumber": _made(b"<PHONE_NUMBER>", phones.CANDIDATE, phones.is_phone, phones.AFTER),
 }

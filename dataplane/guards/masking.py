@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dataplane.guards.search import BOUND, PIECE, Search
 
 if TYPE_CHECKING:
     from dataplane.guards.patterns import Pattern
+
+_LOOK: Final = 32
+"""Bytes before a place, of those that a search keeps."""
+_in_escape: Final = re.compile(rb"(?<!\\)(?:\\\\)*(\\(?:u[0-9A-Fa-f]{0,3})?)\Z").search
 
 
 class Masker:
@@ -19,7 +24,7 @@ class Masker:
     that stands first.
     """
 
-    __slots__ = ("_covered", "_given", "_patterns", "_search", "masked")
+    __slots__ = ("_covered", "_given", "_is_last", "_patterns", "_search", "masked")
 
     def __init__(self, patterns: Sequence[Pattern], bound: int = BOUND) -> None:
         self._patterns = patterns
@@ -28,6 +33,7 @@ class Masker:
         """Up to where the text was given."""
         self._covered = 0
         """Up to where it is masked: the label was given."""
+        self._is_last = False
         self.masked: Counter[bytes] = Counter()
         """How often, by label."""
 
@@ -39,18 +45,21 @@ class Masker:
         """Yields between pieces of work. Answers what may be given now."""
         given = []
         for start in range(0, len(data) or 1, PIECE):
-            last = start + PIECE >= len(data)
-            decided = yield from self._search.feed(data[start : start + PIECE], is_end and last)
+            self._is_last = is_end and start + PIECE >= len(data)
+            decided = yield from self._search.feed(data[start : start + PIECE], self._is_last)
             given.append(self._give(decided))
         return b"".join(given)
 
     def _give(self, decided: int) -> bytes:
         search, parts = self._search, []
+        if decided < search.size or not self._is_last:
+            decided = max(self._given, self._begin_of_escape(decided))
         found = sorted(search.found, key=lambda each: (each.start, each.order))
         search.found = [each for each in found if each.start >= decided]
         for each in found[: len(found) - len(search.found)]:
             if each.start >= self._covered:
-                parts.append(search.text(max(self._given, self._covered), each.start))
+                begin = max(self._given, self._covered)
+                parts.append(search.text(begin, max(begin, self._begin_of_escape(each.start))))
                 parts.append(self._patterns[each.order].label)
                 self.masked[parts[-1]] += 1
                 self._given = each.start
@@ -61,6 +70,15 @@ class Masker:
         self._given = max(self._given, decided)
         search.forget(decided)
         return b"".join(parts)
+
+    def _begin_of_escape(self, place: int) -> int:
+        """Where the escape of JSON begins that this place is in, else the place. A text may be JSON itself (what a tool
+        is called with): a label behind the backslash of `\\n` would make it unreadable."""
+        start = max(0, place - _LOOK)
+        text = self._search.text(start, place)
+        if b"\\" in text and (found := _in_escape(text)) is not None:
+            return start + found.start(1)
+        return place
 
 
 def masked(patterns: Sequence[Pattern], text: bytes, bound: int = BOUND) -> bytes:

@@ -8,13 +8,19 @@ international one, the way in which numbers are written in North America, or a w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final
 
 from dataplane.guards.digits import digits_of
 from dataplane.guards.search import CONTEXT
+from dataplane.guards.spelling import BLANKS, DIGIT, HYPHENS, behind, plain
+from dataplane.guards.spelling import before as before_place
 from dataplane.guards.words import is_otherwise, said
 
-CANDIDATE: Final = r"(?:\+|\()?\d(?:(?: ?\(\d{1,4}\) ?|[ .()/-]{1,2})?\d){6,16}"
+CANDIDATE: Final = (
+    rf"(?:\+|\()?{DIGIT}(?:(?:[{BLANKS}]?\({DIGIT}{{1,4}}\)[{BLANKS}]?|[.()/{BLANKS}{HYPHENS}]{{1,2}})?{DIGIT}){{6,16}}"
+)
 AFTER: Final = 24
 """Bytes behind a number that are looked at."""
 REGIONS: Final = ("US", "GB", "DE", "FR", "IN", "AU", "BR")
@@ -46,6 +52,8 @@ _words: Final = said(
     *("text me", "sms", "whatsapp", "signal", "telegram", "contact", "reach", "hotline", "helpline", "landline", "ph"),
     *("handy", "telefon", "téléphone", "teléfono"),
 )
+_named: Final = re.compile(rb"(?i)(?:phone|tel|mobile|cell|fax)(?:_?number|_?no)?=\Z").search
+"""As the value of a field."""
 _of_another: Final = said("ssn", "sin", "card")
 _BEFORE: Final = 12
 _date: Final = re.compile(
@@ -54,12 +62,12 @@ _date: Final = re.compile(
 
 
 def is_phone(text: bytes, start: int, end: int) -> bool:
-    written = text[start:end]
-    before = text[max(0, start - CONTEXT) : start]
+    written = plain(text[start:end])
+    before, after = before_place(text, start, CONTEXT), behind(text, end, AFTER)
     digits = digits_of(written)
     if not _LEAST <= len(digits) <= _MOST or len(set(digits)) <= 2:
         return False
-    if _before_it(before) or _behind_it(text, end, end + 3) or _date(written) or is_otherwise(before):
+    if (_before_it(before) and not _named(before)) or _behind_it(after) or _date(written) or is_otherwise(before):
         return False
     if _of_another(before[-_BEFORE:]):
         return False
@@ -67,9 +75,35 @@ def is_phone(text: bytes, start: int, end: int) -> bool:
         return _is_valid(written, None)
     if _north_american(written):
         return _is_valid(written, "US")
-    if _words(before + b" # " + text[end : end + AFTER]) is None:
+    if _words(before + b" # " + after) is None:
         return False
-    return any(_is_valid(written, region) for region in REGIONS)
+    return any(_is_valid(written, region) for region in _possible(digits.decode()))
+
+
+_ABROAD: Final = (("011", "US"), ("0011", "AU"), ("00", "GB"))
+"""How numbers of other countries begin where they are called from: one region of each is asked."""
+
+
+def _possible(digits: str) -> Iterator[str]:
+    """Regions that may have such a number: asking the library costs twenty times as much as looking at the shape."""
+    for prefix, region in _ABROAD:
+        if digits.startswith(prefix):
+            yield region
+    for region in REGIONS:
+        if _shape(region)(digits):
+            yield region
+
+
+@cache
+def _shape(region: str) -> Callable[[str], object]:
+    """Whether digits may be a national number, behind the country's code and the prefix of calls within it."""
+    import phonenumbers
+
+    found = phonenumbers.PhoneMetadata.metadata_for_region(region)
+    prefix = f"(?:{found.national_prefix_for_parsing}|{found.national_prefix}[0-9][0-9])"
+    return re.compile(
+        f"(?:{found.country_code})?{prefix}?(?:{found.general_desc.national_number_pattern})", re.ASCII
+    ).fullmatch
 
 
 def _is_valid(written: bytes, region: str | None) -> bool:

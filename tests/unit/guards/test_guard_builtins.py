@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dataplane.guards.builtins import BUILTINS, builtin
@@ -39,6 +40,77 @@ def test_precision_and_recall(name: str) -> None:
     right = sum(expected and hit for expected, hit in found)
     assert right / sum(hit for _, hit in found) >= LEAST
     assert right / sum(expected for expected, _ in found) >= LEAST
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_precision_and_recall_on_lines_of_others(name: str) -> None:
+    """Written by somebody else, as people and programs write: forms, logs, chats, files."""
+    rows = lines(f"others/{name}")
+    assert len(rows) >= 45
+    found = [(expected, is_found(name, text)) for expected, text in rows]
+    right = sum(expected and hit for expected, hit in found)
+    assert right / sum(hit for _, hit in found) >= LEAST
+    assert right / sum(expected for expected, _ in found) >= LEAST
+
+
+SPELLINGS = {
+    r"{\"a\": \"ssn:\n536-22-8765\"}": "<SSN>",
+    r"{\"a\": \"1\n536-22-8765\"}": "<SSN>",
+    r"x\t4111111111111111": "<CREDIT_CARD>",
+    r"call\r\n(415) 555-2671": "<PHONE_NUMBER>",
+    r"sin\u00a0130-692-544": "<CA_SIN>",
+    r"hi\njane@acme.com": "<EMAIL_ADDRESS>",
+    r"\u00e9ric@acme.com": "<EMAIL_ADDRESS>",
+    "536\u201122\u20118765": "<SSN>",
+    "SSN\uff1a536-22-8765": "<SSN>",
+    "\u201c4111 1111 1111 1111\u201d": "<CREDIT_CARD>",
+    "4111\xa01111\xa01111\xa01111": "<CREDIT_CARD>",
+    "\u5361\u53f74111111111111111\u3002": "<CREDIT_CARD>",
+    "\uff15\uff13\uff16-\uff12\uff12-\uff18\uff17\uff16\uff15": "<SSN>",
+    "call +1\u202f415\u202f555\u202f2671": "<PHONE_NUMBER>",
+    "(415)\xa0555\u20112671": "<PHONE_NUMBER>",
+    "my number\u2014415-555-2671\u2014please": "<PHONE_NUMBER>",
+    "?mail=jane%40acme.com&x": "<EMAIL_ADDRESS>",
+    "jane&#64;acme.com": "<EMAIL_ADDRESS>",
+    "jane\uff20acme.com": "<EMAIL_ADDRESS>",
+    "phone=%2B1": "",
+    "5\u200b36-22-8765": "",
+    "five three six, 22 8765": "",
+    "NTM2LTIyLTg3NjU=": "",
+    "jane at acme dot com": "",
+}
+"""What the page says of spellings: seen, or not ("")."""
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_spellings(text: str) -> None:
+    said = masked(tuple(map(builtin, BUILTINS)), text.encode()).decode()
+    assert [
+        part for part in ("<SSN>", "<CREDIT_CARD>", "<PHONE_NUMBER>", "<CA_SIN>", "<EMAIL_ADDRESS>") if part in said
+    ] == ([SPELLINGS[text]] if SPELLINGS[text] else [])
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["jane@acme.com", "\n", "\t", "\\", '"', "\xe9", "\u2028", "n", "u", "00", "4111111111111111", " "]
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 200),
+    st.booleans(),
+)
+@example(["\\", "n", "jane@acme.com"], 0, True)
+@example(["\xe9", "jane@acme.com"], 9, True)
+def test_text_that_is_json_stays_json(parts: list[str], cut: int, is_ascii: bool) -> None:
+    """What a tool is called with: no label stands behind half an escape, wherever the text was split."""
+    text = json.dumps({"a": "".join(parts)}, ensure_ascii=is_ascii).encode()
+    used = (*map(builtin, BUILTINS), of_user("[a-z]+"), of_user(r"\d+"))
+    masker = Masker(used[: len(BUILTINS)])
+    said = finished(masker.feed(text[:cut])) + finished(masker.feed(text[cut:], True))
+    assert said == masked(used[: len(BUILTINS)], text)
+    assert json.loads(said).keys() == {"a"}
+    assert len(json.loads(masked(used, text))) == 1
 
 
 @pytest.mark.parametrize("name", BUILTINS)
