@@ -1,15 +1,17 @@
 """Translation between APIs of language models: `python -m benchmarks.llm_translation [--rounds N] [--json FILE]`.
 
 CPU of what a proxy does beside passing bytes: a chunk of a stream of Completions for a client of Messages, the other
-way round, and a conversation of twenty turns with calls of tools in each direction. Exit status 1 when a bar does not
-hold.
+way round, and a conversation of twenty turns with calls of tools in each direction; that for Anthropic also by LiteLLM,
+where the variable LITELLM names its program (as in `benchmarks.llm`). Exit status 1 when a bar does not hold.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -98,14 +100,27 @@ def measured(rounds: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in found.items()}
 
 
+def of_litellm(program: str, rounds: int) -> float:
+    """The conversation of Completions for Anthropic."""
+    body = translation.translated(
+        Format.MESSAGES, json.dumps(conversation()).encode(), provider(Format.COMPLETIONS)
+    ).body
+    script = Path(__file__).with_name("peers") / "litellm_translation.py"
+    command = [str(Path(program).with_name("python")), str(script), str(rounds), str(REPEATS["conversation"])]
+    done = subprocess.run(command, input=body, capture_output=True, check=True, timeout=300)
+    return statistics.median(json.loads(done.stdout.splitlines()[-1]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found = measured(given.rounds)
+    if program := os.environ.get("LITELLM"):
+        found["conversation of Completions to Messages, by LiteLLM"] = of_litellm(program, given.rounds)
     for name, value in found.items():
-        print(f"{name:<44} {value:8.1f} us")
+        print(f"{name:<54} {value:8.1f} us")
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n")
     return int(any(value > MOST for name, value in found.items() if name.startswith("chunk")))

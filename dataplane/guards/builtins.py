@@ -155,12 +155,14 @@ def _made(label: bytes, pattern: str, check: Check, after: int) -> Callable[[], 
     return lambda: of_builtin(label, pattern, check, after, _BOUND)
 
 
+_CARDS: Final = ("4 4 4 4", "4 6 4,5")
+"""Groups of digits, without those of the longest."""
 _MAKERS: Final[dict[str, Callable[[], Pattern]]] = {
     "Ssn": _made(b"<SSN>", _grouped("3 2 4", 9), _is_ssn, AFTER),
     "CaSin": _made(b"<CA_SIN>", _grouped("3 3 3", 9), _is_sin, AFTER),
     "CreditCard": _made(
         b"<CREDIT_CARD>",
-        rf"{_grouped('4 4 4 4 3', 13, 19, dots=False)}|{_grouped('4 4 4 4', dots=False)}|{_grouped('4 6 4,5', dots=False)}",
+        "|".join((_grouped("4 4 4 4 3", 13, 19, dots=False), *(_grouped(each, dots=False) for each in _CARDS))),
         _is_credit_card,
         _ONE,
     ),

@@ -1,7 +1,7 @@
-"""The same text in other spellings: what stands around a number, and what it is written with, as plain characters. Pure.
+"""The same text in other spellings: numbers, and what stands around them, as plain characters. Pure.
 
 Word processors and models write hyphens and blanks that are not those of a keyboard; scripts without blanks put a word
-right before a number; and where a text is JSON itself, as what a tool is called with, `\\n` stands for the end of a line.
+right before a number; and in JSON in a text, as what a tool is called with, `\\n` stands for the end of a line.
 """
 
 from __future__ import annotations
