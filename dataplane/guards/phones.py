@@ -100,6 +100,7 @@ def _shape(region: str) -> Callable[[str], object]:
     import phonenumbers
 
     found = phonenumbers.PhoneMetadata.metadata_for_region(region)
+    assert found is not None and found.general_desc is not None  # of the regions that are named here
     prefix = f"(?:{found.national_prefix_for_parsing}|{found.national_prefix}[0-9][0-9])"
     return re.compile(
         f"(?:{found.country_code})?{prefix}?(?:{found.general_desc.national_number_pattern})", re.ASCII
