@@ -18,14 +18,19 @@ from gatewright.api.checks.parts import Path
 
 def comparisons(part: BaseModel) -> Iterator[tuple[Path, str]]:
     """Path within `part` and name of each secret that an expression of its own fields compares."""
-    marked = {field.name for field in expression_fields(type(part)) if field.mark is not None}
-    for attribute, field in type(part).model_fields.items():
-        name = field.alias or attribute
-        if name in marked:
-            for path, text in _texts(getattr(part, attribute), (name,)):
-                found = _compared().search(text)
-                if found is not None:
-                    yield path, found[1] or found[2]
+    for attribute, name in _with_expressions(type(part)):
+        for path, text in _texts(getattr(part, attribute), (name,)):
+            found = _compared().search(text)
+            if found is not None:
+                yield path, found[1] or found[2]
+
+
+@cache
+def _with_expressions(model: type[BaseModel]) -> tuple[tuple[str, str], ...]:
+    """Attributes with expressions, and their names in the API."""
+    marked = {field.name for field in expression_fields(model) if field.mark is not None}
+    named = ((attribute, field.alias or attribute) for attribute, field in model.model_fields.items())
+    return tuple((attribute, name) for attribute, name in named if name in marked)
 
 
 def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:

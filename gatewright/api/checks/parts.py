@@ -16,15 +16,19 @@ Path = tuple[str | int, ...]
 
 def parts(value: BaseModel, path: Path = ()) -> Iterator[tuple[Path, BaseModel]]:
     """The value itself and all models below it, with their paths in API names."""
-    yield path, value
-    for attribute, name in _holders(type(value)):
-        below = getattr(value, attribute)
-        if isinstance(below, BaseModel):
-            yield from parts(below, (*path, name))
-        elif isinstance(below, tuple):
-            for index, item in enumerate(below):
-                if isinstance(item, BaseModel):
-                    yield from parts(item, (*path, name, index))
+    waiting = [(path, value)]
+    while waiting:
+        path, value = here = waiting.pop()
+        yield here
+        below: list[tuple[Path, BaseModel]] = []
+        for attribute, name in _holders(type(value)):
+            held = getattr(value, attribute)
+            if isinstance(held, BaseModel):
+                below.append(((*path, name), held))
+            elif isinstance(held, tuple):
+                items = enumerate(held)
+                below += [((*path, name, index), item) for index, item in items if isinstance(item, BaseModel)]
+        waiting += reversed(below)
 
 
 @cache

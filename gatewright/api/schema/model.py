@@ -8,6 +8,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
@@ -15,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 from gatewright.api.schema.camel import to_camel
+from gatewright.api.schema.part_values import attribute_of
 from gatewright.api.schema.rules import Rule
 
 MOST_REPEATED = 16
@@ -58,12 +60,20 @@ class RuledModel(Model):
     def broken_rules(self) -> Iterator[Broken]:
         """Every rule between fields that does not hold; called when each field by itself is valid. Overridden for what
         no API server checks by a CRD of ours: other groups' kinds, the standalone file, and `gateway_only`."""
-        yield from (Broken(*broken) for rule in self.cel_rules for broken in rule.broken(self))
+        for attribute, rule in _asked(type(self)):
+            if not attribute or getattr(self, attribute) is not None:  # most say something of fields that are not there
+                yield from (Broken(*broken) for broken in rule.broken(self))
 
     @model_validator(mode="after")
     def _rules_hold(self) -> Self:
         refuse(list(self.broken_rules()))
         return self
+
+
+@cache
+def _asked(model: type[RuledModel]) -> tuple[tuple[str, Rule], ...]:
+    """The rules of a part, each with the attribute without which it says nothing, or ""."""
+    return tuple((attribute_of(model, rule.given) if rule.given else "", rule) for rule in model.cel_rules)
 
 
 def refuse(broken: list[Broken]) -> None:

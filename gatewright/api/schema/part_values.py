@@ -32,7 +32,7 @@ def answer(cel: str, values: dict[str, Any]) -> object:
 
 def is_set(part: BaseModel, name: str) -> bool:
     """Whether a field is there, of a part or of its form in the file."""
-    attribute = _attribute(type(part), name)
+    attribute = attribute_of(type(part), name)
     value = getattr(part, attribute)
     return value is not None and (attribute in part.model_fields_set or _is_there(part, attribute, value))
 
@@ -54,11 +54,11 @@ def items_of(holder: BaseModel, names: tuple[str, ...], above: Path) -> Iterator
 
 def read(part: BaseModel, name: str) -> Any:  # Any: what a model holds
     """A field by its name in the API."""
-    return getattr(part, _attribute(type(part), name))
+    return getattr(part, attribute_of(type(part), name))
 
 
 @cache
-def _attribute(model: type[BaseModel], name: str) -> str:
+def attribute_of(model: type[BaseModel], name: str) -> str:
     """The attribute that has a name in the API; of the file's forms it may be a property."""
     by_alias = (attribute for attribute, field in model.model_fields.items() if field.alias == name)
     return next(by_alias, to_snake(name))
