@@ -60,8 +60,11 @@ class RuledModel(Model):
     def broken_rules(self) -> Iterator[Broken]:
         """Every rule between fields that does not hold; called when each field by itself is valid. Overridden for what
         no API server checks by a CRD of ours: other groups' kinds, the standalone file, and `gateway_only`."""
-        for attribute, rule in _asked(type(self)):
-            if not attribute or getattr(self, attribute) is not None:  # most say something of fields that are not there
+        for attributes, rule in _asked(type(self)):
+            for attribute in attributes:
+                if getattr(self, attribute) is None:
+                    break
+            else:
                 yield from (Broken(*broken) for broken in rule.broken(self))
 
     @model_validator(mode="after")
@@ -71,9 +74,9 @@ class RuledModel(Model):
 
 
 @cache
-def _asked(model: type[RuledModel]) -> tuple[tuple[str, Rule], ...]:
-    """The rules of a part, each with the attribute without which it says nothing, or ""."""
-    return tuple((attribute_of(model, rule.given) if rule.given else "", rule) for rule in model.cel_rules)
+def _asked(model: type[RuledModel]) -> tuple[tuple[tuple[str, ...], Rule], ...]:
+    """The rules of a part, each with the attributes without which it says nothing. Most are about what is not there."""
+    return tuple((tuple(attribute_of(model, name) for name in rule.needs), rule) for rule in model.cel_rules)
 
 
 def refuse(broken: list[Broken]) -> None:

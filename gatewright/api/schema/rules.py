@@ -34,6 +34,11 @@ class Rule:
     given: str = ""
     unless: str = ""
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Fields without which it says nothing: an object that has not even one of them is not asked about."""
+        return (self.given,) if self.given else ()
+
     def broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
         """Where it does not hold and what must hold; nothing when it holds."""
         if self.given and not is_set(part, self.given):
@@ -74,6 +79,10 @@ class Apart(Rule):
 
     __slots__ = ()
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.apart
+
     def _broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
         one, other = self.apart
         if is_set(part, one) and is_set(part, other):
@@ -93,6 +102,10 @@ class When:
         is_there = " && ".join(f"has(self.{'.'.join(names[: length + 1])})" for length in range(len(names)))
         return f"{is_there} && self.{self.path} == '{self.value}'" if self.value else is_there
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.path.partition(".")[0],)
+
     def holds(self, part: BaseModel) -> bool:
         """Whether it says something of a part."""
         value: Any = part  # what a model holds
@@ -108,6 +121,10 @@ class Absent(Rule):
     """A field is not set where another has a value."""
 
     when: When | None = None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.given, *(self.when.needs if self.when is not None else ()))
 
     def _broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
         if self.when is not None and self.when.holds(part):
@@ -139,6 +156,11 @@ class Each(Rule):
     when: When | None = None
     text: str = ""
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        given = (self.given,) if self.given else ()
+        return (*given, self.items[0], *(self.when.needs if self.when is not None else ()))
+
     def _broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
         if self.when is not None and not self.when.holds(part):
             return
@@ -158,6 +180,10 @@ class Distinct(Rule):
 
     items: tuple[str, str] = ("", "")
     text: str = ""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.items[0],)
 
     def _broken(self, part: BaseModel) -> Iterator[tuple[Path, str]]:
         seen = set()
