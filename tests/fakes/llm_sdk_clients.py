@@ -10,6 +10,7 @@ Functions that begin with `sdk_` hold for a provider with and without the gatewa
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import sys
@@ -24,6 +25,7 @@ import cohere
 import openai
 import pydantic
 from anthropic.types import Message, RawMessageStreamEvent
+from google import genai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import ResponseFunctionToolCall
 
@@ -35,8 +37,8 @@ CHAT_TOOLS: Any = [{"type": "function", "function": {"name": "weather", "paramet
 MESSAGE_TOOLS: Any = [{"name": "weather", "description": "of a city", "input_schema": SCHEMA}]
 RESPONSE_TOOLS: Any = [{"type": "function", "name": "weather", "parameters": SCHEMA, "strict": False}]
 GIVEN = json.loads(sys.argv[1])
-"""Addresses by name: `openai`, `anthropic`, `azure`, `cohere`; `own`: no key of the gateway's; `who`: it wants one of
-its clients; `large`: it takes large bodies; `provider`: without the gateway. And `key`."""
+"""Addresses by name: `openai`, `anthropic`, `azure`, `cohere`, `gemini`; `own`: no key of the gateway's; `who`: it
+wants one of its clients; `large`: it takes large bodies; `provider`: without the gateway. And `key`."""
 
 
 class Person(pydantic.BaseModel):
@@ -475,6 +477,49 @@ def demo() -> None:
         assert talk.get_final_text() == "You said: hello"
     assert claude().messages.create(model="m", max_tokens=64, messages=HELLO).usage.output_tokens == 3
     assert claude().messages.count_tokens(model="m", messages=HELLO).input_tokens == 1
+
+
+# --- google-genai, by its own API
+
+
+@functools.cache
+def google() -> Any:
+    """Kept: one that nobody holds is closed."""
+    options = genai.types.HttpOptions(base_url=GIVEN["gemini"], retry_options=genai.types.HttpRetryOptions(attempts=1))
+    return genai.Client(api_key=GIVEN["key"], http_options=options)
+
+
+def gemini() -> Any:
+    return google().models
+
+
+def sdk_gemini() -> None:
+    config = {"temperature": 0.5, "seed": 7, "max_output_tokens": 9, "system_instruction": "Be brief."}
+    done = gemini().generate_content(model="gemini-2", contents="hello", config=config)
+    assert (done.text, done.model_version, done.candidates[0].finish_reason.value) == (TEXT, "gemini-1", "STOP")
+    assert (done.usage_metadata.total_token_count, done.usage_metadata.cached_content_token_count) == (15, 3)
+
+
+def sdk_gemini_stream() -> None:
+    chunks = list(gemini().generate_content_stream(model="gemini-2", contents="hello"))
+    assert len(chunks) > 1 and "".join(each.text or "" for each in chunks) == TEXT
+    assert chunks[-1].usage_metadata.candidates_token_count == 4
+
+
+def sdk_gemini_tools() -> None:
+    schema = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}
+    tools = [{"function_declarations": [{"name": "weather", "parameters": schema}]}]
+    (call,) = gemini().generate_content(model="gemini-2", contents="hello", config={"tools": tools}).function_calls
+    assert (call.name, call.args) == ("weather", {"city": "Bern"})
+
+
+def sdk_gemini_counts_tokens() -> None:
+    assert gemini().count_tokens(model="gemini-2", contents="hello").total_tokens == 11
+
+
+def sdk_gemini_is_told_of_errors() -> None:
+    error = raised(genai.errors.ClientError, lambda: gemini().generate_content(model="limited", contents="hello"))
+    assert (error.code, error.status) == (429, "RESOURCE_EXHAUSTED")
 
 
 def raised(kind: type[Exception], ask: Any) -> Any:

@@ -19,6 +19,7 @@ from aiohttp import web
 from anthropic.types import Message, MessageTokensCount, RawMessageStreamEvent
 from anthropic.types.message_count_tokens_params import MessageCountTokensParams
 from anthropic.types.message_create_params import MessageCreateParams
+from google.genai import types
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.completion_create_params import CompletionCreateParams
 from openai.types.embedding_create_params import EmbeddingCreateParams
@@ -302,6 +303,53 @@ APIS = {
     f"{DEPLOYMENT}/embeddings": EMBEDDINGS._replace(keys=OF_AZURE),
 }
 
+# --- Gemini's own API
+
+OF_GEMINI = (("x-goog-api-key", KEY),)
+GEMINI_USAGE = {"promptTokenCount": 11, "candidatesTokenCount": 4, "totalTokenCount": 15, "cachedContentTokenCount": 3}
+
+
+def problems_of_gemini(method: str, body: Value) -> list[str]:
+    """By the models of google-genai, which forbid what they have no field for."""
+    found = []
+    parts: dict[str, Value] = {"contents": list[types.Content]}
+    if method != "countTokens":
+        parts |= {"generationConfig": types.GenerationConfig, "systemInstruction": types.Content}
+        parts |= {"tools": list[types.Tool], "toolConfig": types.ToolConfig}
+    for name, value in body.items():
+        if name not in parts:
+            found.append(f"{name}: {method} has no such field")
+            continue
+        try:
+            TypeAdapter(parts[name]).validate_python(value)
+        except ValidationError as error:
+            found += [f"{name}.{each['loc']}: {each['msg']}" for each in error.errors()[:5]]
+    return found
+
+
+def gemini_chunks(body: Value) -> list[Value]:
+    if body.get("tools"):
+        parts: list[Value] = [{"functionCall": {"name": TOOL, "args": json.loads(ARGUMENTS)}}]
+    else:
+        parts = [{"text": word} for word in WORDS]
+    chunks: list[Value] = [
+        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}], "modelVersion": "gemini-1"}
+        for part in parts
+    ]
+    chunks[-1]["candidates"][0]["finishReason"] = "STOP"
+    chunks[-1]["usageMetadata"] = GEMINI_USAGE
+    return [types.GenerateContentResponse.model_validate(each) and each for each in chunks]
+
+
+def gemini_answer(method: str, body: Value) -> Value:
+    if method == "countTokens":
+        return {"totalTokens": 11}
+    chunks = gemini_chunks(body)
+    parts = [part for each in chunks for part in each["candidates"][0]["content"]["parts"]]
+    last = chunks[-1]
+    return {**last, "candidates": [{**last["candidates"][0], "content": {"role": "model", "parts": parts}}]}
+
+
 # --- how it misbehaves
 
 LIMITS = {"retry-after": "7", "x-ratelimit-remaining-requests": "0"}
@@ -341,6 +389,27 @@ class Provider:
         if api.answers is not None:
             api.answers.validate_python(answer)
         return web.json_response(answer)
+
+    async def gemini(self, request: web.Request) -> web.StreamResponse:
+        model, _, method = request.match_info["call"].partition(":")
+        body = json.loads(await request.read())
+        found = problems_of_gemini(method, body)
+        if not any(request.headers.get(header) == value for header, value in OF_GEMINI):
+            found.append(f"the key is wrong: {dict(request.headers)}")
+        self.seen.append({"path": request.path_qs, "model": model, "problems": found, "bytes": len(str(body))})
+        if found:
+            return web.json_response({"error": {"code": 400, "message": "; ".join(found)}}, status=400)
+        if model == "limited":
+            refusal = {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED"}
+            return web.json_response({"error": refusal}, status=429, headers=LIMITS)
+        if method != "streamGenerateContent":
+            return web.json_response(gemini_answer(method, body))
+        answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await answer.prepare(request)
+        for each in gemini_chunks(body):
+            await answer.write(encoded("", each))
+        await answer.write_eof()
+        return answer
 
     async def stream(self, request: web.Request, api: Api, body: Value, how: str) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"content-type": "text/event-stream; charset=utf-8"})
@@ -397,6 +466,7 @@ async def main() -> None:
     provider, app = Provider(), web.Application(client_max_size=MOST)
     for path, api in APIS.items():
         app.router.add_post(path, lambda request, api=api: provider.serve(request, api))
+    app.router.add_post(r"/{version:v1|v1beta}/models/{call}", provider.gemini)
     app.router.add_get("/seen", provider.report)
     app.router.add_post("/go", provider.proceed)
     runner = web.AppRunner(app, access_log=None)

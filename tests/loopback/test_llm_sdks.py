@@ -27,6 +27,7 @@ FILE = """
 binds:
 - {{port: 8080, listeners: [{{name: usual, routes: [{routes}]}}]}}
 - {{port: 8081, listeners: [{{name: large, http: {{maxBufferSize: 16777216}}, routes: [{large}]}}]}}
+- {{port: 8082, listeners: [{{name: native, routes: [{native}]}}]}}
 """
 ROUTES = (
     "routes: {/chat/completions: Completions, /responses: Responses, /embeddings: Embeddings, /messages: Messages,"
@@ -52,6 +53,14 @@ BACKENDS = {
 }
 
 
+def native(port: int) -> str:
+    """Gemini's own API, as its SDK speaks it: requests pass as they are, with the gateway's key."""
+    provider = f"{{gemini: {{}}, host: 127.0.0.1, port: {port}}}"
+    auth = f"{{key: {KEY}, location: {{header: {{name: x-goog-api-key}}}}}}"
+    backend = f"{{ai: {{provider: {provider}}}, policies: {{auth: {auth}}}}}"
+    return f"{{name: gemini, policies: {{ai: {{routes: {{'*': Passthrough}}}}}}, backends: [{backend}]}}"
+
+
 def route(name: str, port: int, named: str = "") -> str:
     provider, more, policies = BACKENDS[name]
     matches = f"matches: [{{path: {{type: PathPrefix, value: /{name}}}}}]"
@@ -71,7 +80,7 @@ async def provider() -> AsyncIterator[int]:
 
 def addresses(provider: int, base: str = "", **more: str) -> str:
     own = f"http://127.0.0.1:{provider}"
-    named = {name: f"{base}/{name}" if base else own for name in BACKENDS}
+    named = {name: f"{base}/{name}" if base else own for name in (*BACKENDS, "gemini")}
     return json.dumps({**named, "provider": own, "key": "sk-mine" if base else KEY, **more})
 
 
@@ -86,7 +95,7 @@ async def direct(provider: int) -> AsyncIterator[Running]:
 async def gateway(provider: int, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Proxy]:
     file = tmp_path_factory.mktemp("llm") / "config.yaml"
     routes = ", ".join(route(name, provider) for name in BACKENDS)
-    file.write_text(FILE.format(routes=routes, large=route("openai", provider, "large")))
+    file.write_text(FILE.format(routes=routes, large=route("openai", provider, "large"), native=native(provider)))
     async with running("-f", str(file), workers=1) as proxy:
         await proxy.ready()
         yield proxy
@@ -97,7 +106,8 @@ async def through(provider: int, gateway: Proxy) -> AsyncIterator[Running]:
     """The clients, whose requests pass the gateway. Their key is none of the provider's."""
     base = f"http://127.0.0.1:{gateway.at(8080)}"
     large = f"http://127.0.0.1:{gateway.at(8081)}/openai"
-    async with sdk(CLIENTS, addresses(provider, base, large=large)) as clients:
+    gemini = f"http://127.0.0.1:{gateway.at(8082)}"
+    async with sdk(CLIENTS, addresses(provider, base, large=large, gemini=gemini)) as clients:
         yield clients
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Union, get_args, get_origin
 
@@ -73,10 +72,18 @@ class RuledModel(Model):
         return self
 
 
-@cache
-def _asked(model: type[RuledModel]) -> tuple[tuple[tuple[str, ...], Rule], ...]:
+_Asked = tuple[tuple[tuple[str, ...], Rule], ...]
+_known: dict[type[RuledModel], tuple[tuple[Rule, ...], _Asked]] = {}
+"""By model: its rules, and what was made of them."""
+
+
+def _asked(model: type[RuledModel]) -> _Asked:
     """The rules of a part, each with the attributes without which it says nothing. Most are about what is not there."""
-    return tuple((tuple(attribute_of(model, name) for name in rule.needs), rule) for rule in model.cel_rules)
+    rules, made = _known.get(model, (None, ()))
+    if rules is not model.cel_rules:
+        made = tuple((tuple(attribute_of(model, name) for name in rule.needs), rule) for rule in model.cel_rules)
+        _known[model] = (model.cel_rules, made)
+    return made
 
 
 def refuse(broken: list[Broken]) -> None:
