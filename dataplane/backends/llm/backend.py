@@ -34,7 +34,7 @@ class Llm(Row):
         "dataplane.backends.terminating.forwarding",
         "dataplane.llm.candidates",
         "dataplane.llm.refusals",
-        "dataplane.backends.llm.forwarding",
+        "dataplane.backends.llm.reading",
         "dataplane.backends.llm.serving",
     )
 

@@ -16,7 +16,9 @@ import msgspec
 
 from dataplane.backends.llm import facts, guarding, heads, held, models, outcomes
 from dataplane.backends.llm.adapting import Adapting
-from dataplane.backends.llm.forwarding import Detecting, Passing, Reading
+from dataplane.backends.llm.detecting import Detecting
+from dataplane.backends.llm.passing import Passing
+from dataplane.backends.llm.reading import Reading
 from dataplane.backends.llm.translating import Translating
 from dataplane.backends.llm.trying import Tries
 from dataplane.backends.terminating.terminator import Terminator

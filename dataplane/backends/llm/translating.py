@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.backends.llm.forwarding import ERROR, Reading
 from dataplane.backends.llm.heads import about
+from dataplane.backends.llm.reading import ERROR, Reading
 from dataplane.backends.terminating.forwarding import Forwarding
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head

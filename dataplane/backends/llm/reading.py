@@ -1,4 +1,4 @@
-"""A request on its way to a provider, and its answer: bytes pass, and what they say is read beside.
+"""A request to a provider whose answer is read beside: its usage, its model, when the first token came.
 
 A whole answer is held until it is all here, so that response steps and the client's head can say what it cost; one that
 is larger than may be held passes as it comes. A stream passes event by event.
@@ -9,98 +9,41 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.backends.llm import credentials, facts, outcomes
-from dataplane.backends.llm.held import Try
-from dataplane.backends.terminating.forwarding import Forwarding, reply_of
-from dataplane.chain.calls import FOR_EVER, CallFailed
+from dataplane.backends.llm import facts, outcomes
+from dataplane.backends.llm.asking import Asking
+from dataplane.backends.llm.passing import Passing
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN
-from dataplane.llm import content, errors, estimates, prices, refusals, routes, usage
-from dataplane.llm.body import Body, Malformed
+from dataplane.llm import content, errors, estimates, prices, usage
 from dataplane.llm.heard import Heard
 from dataplane.llm.providers import BEARER
 from dataplane.llm.routes import Format
 from dataplane.llm.streams import Watch
 from dataplane.telemetry.plan import log_of
-from dataplane.upstream.calls import Call
-from dataplane.upstream.health import Refused
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.facts import Facts
-    from dataplane.backends.llm.typing import LlmExchange
     from dataplane.backends.terminating.contract import Taker
-    from dataplane.chain.calls import CallRequest
+    from dataplane.chain.calls import CallFailed, CallRequest
     from dataplane.http.messages import ResponseHead
     from dataplane.llm.providers import Place
     from dataplane.llm.routes import RouteType
-    from dataplane.upstream.outgoing import Outgoing
 
 MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
-DRAIN_TIME: Final = 1.0
-"""Seconds that the rest of an answer is read that makes place for another candidate, so that its connection can be used
-again."""
-MAX_ASKED: Final = 262_144
-"""Bytes of a request that passes as it is, of which a copy is read."""
 ESTIMATED: Final = 1_000
 """Messages of a request that are looked at to estimate its tokens; others are taken to be alike."""
 ERROR: Final = 400  # the status from which on an answer is one
 
 
-class Passing(Forwarding):
-    """As it is, in both directions."""
-
-    __slots__ = ("_facts", "_is_counted", "_place", "_route", "_x")
-
-    def __init__(
-        self, out: Taker, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
-    ) -> None:
-        """`plan`: a BackendPlan. `place`: of a key that has no location of its own."""
-        super().__init__(out, plan, request)
-        self._place = place
-        self._x: LlmExchange = out.x  # type: ignore[assignment]  # the exchange, of which both are a part
-        self._facts = known
-        self._route = route
-        self._is_counted = False
-
-    def _finished(self, out: Outgoing) -> None:
-        credentials.placed(out, self._place)
-        super()._finished(out)
-
-    def refused(self, head: ResponseHead) -> Refused | None:
-        """429 says that it takes no more, and may say until when."""
-        if head.status != refusals.TOO_MANY:
-            return None
-        return Refused(refusals.seconds(Head(head.block, head.low), self._x.context.wall_clock()))
-
-    def broke(self, error: CallFailed) -> None:
-        if self._is_passing:
-            self.out.lost()
-        else:
-            self._x.reply(errors.refused(self._route, reply_of(error)))
-
-    def over_whole(self) -> None:
-        self._count()
-
-    def cancel(self) -> None:
-        super().cancel()
-        self._count()
-
-    def _count(self) -> None:
-        """For metrics and the log, once."""
-        if not self._is_counted:
-            self._is_counted = True
-            outcomes.record(self._x, self._route, self._facts, self.calls.clock() - self.started, self.traced)
-
-
-class Reading(Passing):
+class Reading(Asking):
     """What the answer says is read: its usage, its model, when the first token came."""
 
     __slots__ = (
-        *("_event_by", "_form", "_has_token", "_heard", "_hides", "_inputs", "_is_left"),
-        *("_kept", "_kept_head", "_kept_size", "_try", "_watch"),
+        *("_form", "_heard", "_hides", "_inputs", "_is_left"),
+        *("_kept", "_kept_head", "_kept_size", "_watch"),
     )
     adds_events = True
     """A stream that breaks off gets an event which says so."""
@@ -117,16 +60,11 @@ class Reading(Passing):
         hides_usage: bool = False,
     ) -> None:
         super().__init__(out, plan, request, route, known, place)
-        self._try = out if isinstance(out, Try) else None
-        """None: there is nobody else to ask."""
-        self._event_by = FOR_EVER
-        """When the first content has to be there, if anybody else can be asked."""
         self._form = form
         self._hides = hides_usage
         self._watch: Watch | None = None
         self._kept_head: ResponseHead | None = None
         """Of an answer that is held until it is all here."""
-        self._has_token = False
         self._heard: Heard | None = None
         """Of a stream: what it has said."""
         self._inputs = 0
@@ -136,60 +74,10 @@ class Reading(Passing):
         self._kept: list[bytes] = []
         self._kept_size = 0
 
-    def go(self, head_within: float = FOR_EVER) -> None:
-        super().go(head_within)
-        seconds = self._x.policies.timeouts.backend_request
-        if seconds is not None:  # beside the backend's own, whichever is shorter
-            self.head_by = min(self.head_by, self.started + seconds)
-            self.calls.wake_at(self.head_by, self)
-
-    def within(self, seconds: float | None) -> None:
-        """The first content of a stream has to be there by then, where another candidate can be asked. None: it has
-        time."""
-        if seconds is not None and self._try is not None and not self.is_over:
-            self._event_by = self.started + seconds
-            self.calls.wake_at(self._event_by, self)
-
-    def wake(self, now: float) -> None:
-        super().wake(now)
-        if now >= self._event_by and not self.is_over and not self._has_token and self._try is not None:
-            self._event_by = FOR_EVER
-            if self._try.may_give_way():
-                self.calls.leases.failed(self.plan, self.endpoint)
-                self.fail(CallFailed("timeout", f"{self.where()} sent no content in time"))
-
-    def answered(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        if self._try is not None and self._try.gives_way(str(head.status), head.status, head):
-            self._leave()
-        else:
-            self.accepted(head, first, end)
-
-    def _leave(self) -> None:
-        """Another candidate takes the place of this answer, which goes on for nobody for a moment."""
-        assert self._try is not None  # it gives way
-        up, self.up = self.up, None
-        self._let_go_of_stream()
-        self._end()
-        sleeper = None if up is None else up.discard()
-        if sleeper is not None:
-            self.calls.wake_at(self.calls.clock() + DRAIN_TIME, sleeper)
-        self._try.proceed()
-
     def _let_go_of_stream(self) -> None:
-        """It is counted among the tries that failed, and nothing of it is kept."""
-        self._is_counted = True
-        if self.traced is not None:
-            outcomes.describe(self.traced, self._route, self._facts)
+        super()._let_go_of_stream()
         if self._heard is not None:
             self._x.context.room.free(self._heard.beyond_sample)
-
-    def over(self) -> None:
-        super().over()
-        if self._try is not None:
-            head = self.head_of_answer
-            outcome = self.failure or ("" if head is None else str(head.status))
-            self._try.tries.note(self._try.name, outcome, self.calls.clock() - self.started)
-            self._facts["candidates"] = self._try.tries.text
 
     def streams(self) -> None:
         """The answer is a stream, nothing of which is content yet."""
@@ -197,26 +85,25 @@ class Reading(Passing):
             self._try.holds = self._try.may_give_way()
 
     def accepted(self, head: ResponseHead, first: bytes, end: bool) -> None:
-        """The answer with this head is the one that the client gets, or the beginning of a stream that may be."""
         self._forget()
         if head.status >= ERROR:
-            super().answered(head, first, end)
+            super().accepted(head, first, end)
             return
         lines = Head(head.block, head.low)
         if lines.get(b"content-encoding") is not None:
-            super().answered(head, first, end)  # it was not asked for, and cannot be read
+            super().accepted(head, first, end)  # it was not asked for, and cannot be read
         elif is_stream(lines):
             self.streams()
             self._watch = Watch(self._form, self._hides)
             self._hear(self._form)
-            super().answered(_without_length(head) if self.adds_events else head, self._watched(first), False)
+            super().accepted(_without_length(head) if self.adds_events else head, self._watched(first), False)
             if not self._watched_fails(False) and end:
                 self.upstream_content(b"", True)
         elif head.length <= MAX_ANSWER:
             self._kept_head = head
             self._take(first, end)
         else:
-            super().answered(head, first, end)
+            super().accepted(head, first, end)
 
     def upstream_content(self, data: bytes, end: bool) -> None:
         if self._kept_head is not None:
@@ -238,14 +125,6 @@ class Reading(Passing):
             self.up = None
         why = watch.failed or ("the stream ended before its first content" if end and not watch.is_complete else "")
         return self.fails_early(why)
-
-    def fails_early(self, why: str) -> bool:
-        """Whether a stream makes place for another candidate, which failed before its first content; "": it did not.
-        If so, it does not go on."""
-        if not why or self._try is None or self._has_token or self.is_over or not self._try.may_give_way():
-            return False
-        self.fail(CallFailed("lost", f"{self.where()}: {why}"))
-        return True
 
     def upstream_trailers(self, lines: bytes) -> None:
         if self._kept_head is not None:
@@ -278,11 +157,11 @@ class Reading(Passing):
     def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
         """An answer is all here."""
         self._read_whole(data)
-        super().answered(head, data, True)
+        super().accepted(head, data, True)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:
         """It is larger than may be held; more of it comes."""
-        super().answered(head, data, False)
+        super().accepted(head, data, False)
 
     def _let_go(self) -> None:
         """Nothing is held any more."""
@@ -406,16 +285,11 @@ class Reading(Passing):
             self.out.lost()
 
     def fail(self, error: CallFailed) -> None:
-        if not self.is_over and self._try is not None and self._try.gives_way(error.cause):
-            self._kept_head = None
-            self._let_go()
-            self._let_go_of_stream()
-            Call.fail(self, error)
-            self._try.proceed()
-            return
         is_held, self._kept_head = self._kept_head is not None, None
         self._let_go()
-        super().fail(error)
+        if self._has_given_way(error):
+            return
+        Passing.fail(self, error)
         if is_held:  # the client has nothing of the answer yet
             self.out.take_back()
             self.broke(error)
@@ -434,42 +308,6 @@ class Reading(Passing):
             self._facts["responseModel"] = model
         if tier:
             self._facts["serviceTier"] = tier
-
-
-class Detecting(Reading):
-    """Bytes pass as they are in both directions; what they say is read beside, as the end of the path has it."""
-
-    __slots__ = ("_asked", "_asked_size")
-    adds_events = False
-
-    def __init__(
-        self, out: Taker, plan: Any, request: CallRequest, route: RouteType, known: Facts, place: Place = BEARER
-    ) -> None:
-        x: LlmExchange = out.x  # type: ignore[assignment]  # as above
-        super().__init__(out, plan, request, route, known, place, routes.detected(x.path))
-        self._asked: list[bytes] | None = [self.body]
-        self._asked_size = len(self.body)
-        if self._is_request_here:
-            self._asked_whole()
-
-    def more(self, data: bytes, end: bool) -> None:
-        if self._asked is not None:
-            self._asked.append(data)
-            self._asked_size += len(data)
-            if self._asked_size > MAX_ASKED:
-                self._asked = None
-            elif end:
-                self._asked_whole()
-        super().more(data, end)
-
-    def _asked_whole(self) -> None:
-        asked, self._asked = b"".join(self._asked or ()), None
-        try:
-            found, params = facts.of_request(self._form, Body(asked), self._facts["provider"])
-        except Malformed:
-            return  # nothing can be said of it
-        self._facts.take(found)
-        self._x.leave(facts.PARAMS, params)
 
 
 def _without_length(head: ResponseHead) -> ResponseHead:
