@@ -113,8 +113,8 @@ REPLIES = _table(
     ("AnswerRejected", 403, "rejected by a guard", False),  # spec 2, PromptguardResponse `response`
     ("GuardUnavailable", 403, "a guard cannot judge", False),  # decisions: guards that cannot be asked
     ("LlmMethodNotAllowed", 405, "method not allowed", False),  # RFC 9110 15.5.6
+    ("LlmNeedsWebSocket", 426, "this API needs a WebSocket", False),  # RFC 9110 15.5.22; docs/llm/realtime.md
     ("LlmContentCoding", 415, "request body must not be compressed", False),  # RFC 9110 15.5.16
-    ("LlmNotSupported", 501, "not supported yet", False),  # decisions: not supported yet
     ("LlmProvidersFailed", 503, "no provider could answer", False),  # docs/llm/failover.md: what comes next refused
     ("LlmStreamBroken", 502, "the provider ended the stream before its end", False),  # an event of the stream
     ("InternalError", 500, "internal error", True),

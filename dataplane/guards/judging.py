@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from dataplane.chain.turns import AT_A_TIME, NEXT_TURN
 from dataplane.guards.masking import Masker, is_found
 from dataplane.guards.plan import Guard, Guards, Rejected
 from dataplane.guards.values import Action, Phase, Text
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from dataplane.guards.verdicts import Verdict
 
 T = TypeVar("T")
-AT_A_TIME: Final = 0.002
-"""Seconds of CPU time of one turn: others go on after it."""
 _ERRORS: Final = "surrogatepass"
 """JSON may hold halves of characters; they are no text, and pass."""
 
@@ -77,16 +76,6 @@ class Judge:
     def track(self, kind: Text) -> Track:
         """For a text that comes in pieces. `kind`: what it is; its text does not count."""
         return Track(self, kind)
-
-
-class _NextTurn:
-    """Awaited: others go on. It needs no event loop."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-_NEXT_TURN: Final = _NextTurn()
 
 
 class _Stage(Protocol):
@@ -177,7 +166,7 @@ async def paced(work: Generator[None, None, T]) -> T:
             found: T = end.value
             return found
         if time.thread_time() - began > AT_A_TIME:
-            await _NEXT_TURN
+            await NEXT_TURN
             began = time.thread_time()
 
 

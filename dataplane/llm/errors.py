@@ -45,9 +45,14 @@ def _type(types: dict[int, str], status: int, ours: str) -> str:
 _SERVERS: Final = 500
 
 
-def _openai(status: int, reason: str, message: str, field: str) -> dict[str, object]:
+def of_openai(status: int, reason: str, message: str, field: str = "") -> dict[str, object]:
+    """`error` of OpenAI's APIs."""
     kind = _type(OPENAI_TYPES, status, "server_error")
-    return {"error": {"message": message, "type": kind, "param": field or None, "code": reason}}
+    return {"message": message, "type": kind, "param": field or None, "code": reason}
+
+
+def _openai(status: int, reason: str, message: str, field: str) -> dict[str, object]:
+    return {"error": of_openai(status, reason, message, field)}
 
 
 def _anthropic(status: int, reason: str, message: str, field: str) -> dict[str, object]:
@@ -80,10 +85,15 @@ def body(route: RouteType, status: int, reason: str, message: str, field: str = 
 
 def refused(route: RouteType, reply: Reply, message: str = "", field: str = "") -> Reply:
     """The same answer, as clients of the API read it. `message`: in place of the text of its row."""
-    text = message or MESSAGES.get(reply.reason) or reply.body.decode("utf-8", "replace")
-    text += f": {reply.hint}" if reply.hint and not message else ""
+    text = message or told(reply)
     written = body(route, reply.status, reply.reason, text, field)
     return replace(reply, body=written, content_type=JSON, detail=reply.detail or message)
+
+
+def told(reply: Reply) -> str:
+    """Its text, with what its client can do."""
+    text = MESSAGES.get(reply.reason) or reply.body.decode("utf-8", "replace")
+    return f"{text}: {reply.hint}" if reply.hint else text
 
 
 def event(route: RouteType, status: int, reason: str, message: str, sequence: int = 0) -> bytes:

@@ -94,7 +94,8 @@ def _below(prefix: str, formats: tuple[Format, ...], query: str = "") -> Paths:
 
 
 def _openai(settings: Settings) -> Paths:
-    return _below(settings.path_prefix.rstrip("/") if settings.path_prefix else "/v1", OF_OPENAI)
+    prefix = settings.path_prefix.rstrip("/") if settings.path_prefix else "/v1"
+    return _below(prefix, (*OF_OPENAI, Format.REALTIME))
 
 
 def _anthropic(settings: Settings) -> Paths:

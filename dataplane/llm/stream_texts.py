@@ -155,10 +155,54 @@ def _responses_rest(event: Event, key: Key, text: str) -> Event:
     return {name: found for name, found in event.items() if name not in ("obfuscation", "logprobs")} | {"delta": text}
 
 
+# --- Realtime
+
+_OF_AUDIO: Final = ("response.output_audio", "response.audio")
+"""Events whose pieces are encoded sound."""
+_PLAIN: Final = ("session.", "input_audio_buffer.", "output_audio_buffer.", "rate_limits.", "transcription_session.")
+"""What types of events begin with that have no text, or repeat what the client has said of its session."""
+RESPONSE: Final = 1
+"""Where a key has the id of the response."""
+
+
+def _realtime_pieces(event: Event) -> Iterator[Piece]:
+    kind = event.get("type")
+    if type(kind) is str and kind.endswith(_DELTA) and type(event.get("delta")) is str:
+        kind = kind.removesuffix(_DELTA)
+        if kind not in _OF_AUDIO:
+            scope = Scope.TOOL_INPUT if "arguments" in kind else Scope.MESSAGES
+            yield Piece(_realtime_key(kind, event), Slot(event, "delta", scope, _ROLE))
+
+
+def _realtime_key(kind: str, event: Event) -> Key:
+    return (kind, _id(event.get("response_id")), _id(event.get("item_id")), _number(event.get("content_index")))
+
+
+def _id(found: Any) -> str:
+    return found if type(found) is str else ""
+
+
+def _realtime_ended(event: Event, open_keys: Iterable[Key]) -> list[Key]:
+    kind, whole = event.get("type"), event.get("item")
+    if type(kind) is not str or kind.endswith(_DELTA):
+        return []
+    if kind == "response.done":
+        response = event.get("response")
+        ended = _id(response.get("id") if type(response) is dict else None)
+        return [key for key in open_keys if key[RESPONSE] == ended]
+    key = _realtime_key(kind.rpartition(".")[0], event)
+    if kind == "response.content_part.done":
+        return [each for each in open_keys if each[RESPONSE:] == key[RESPONSE:]]
+    if kind in ("response.output_item.done", "conversation.item.done") and type(whole) is dict:
+        return [each for each in open_keys if each[RESPONSE + 1] == _id(whole.get("id"))]
+    return [each for each in open_keys if each == key] if kind.endswith((".done", ".completed", ".failed")) else []
+
+
 READERS: Final[dict[Format, Reader]] = {
     Format.COMPLETIONS: Reader(_completions_pieces, _completions_ended, _completions_rest),
     Format.MESSAGES: Reader(_messages_pieces, _messages_ended, _messages_rest),
     Format.RESPONSES: Reader(_responses_pieces, _responses_ended, _responses_rest),
+    Format.REALTIME: Reader(_realtime_pieces, _realtime_ended, _responses_rest),
 }
 COUNTS: Final = "sequence_number"
 """Of events of Responses: there is none twice, and none is left out."""
@@ -171,6 +215,14 @@ def others(event: Event, pieces: Iterable[Piece]) -> list[Slot]:
     return [
         slot for slot in of_answer(whole if type(whole) is dict else event) if (id(slot.holder), slot.key) not in known
     ]
+
+
+def says_nothing(event: Event) -> bool:
+    """An event of a realtime session that has no text, by its type."""
+    kind = event.get("type")
+    if type(kind) is not str:
+        return False
+    return kind.startswith(_PLAIN) or kind.removesuffix(_DELTA) in _OF_AUDIO
 
 
 def is_empty(form: Format, event: Event) -> bool:

@@ -23,7 +23,7 @@ _OPAQUE: Final = frozenset(
         *("call_id", "tool_call_id", "tool_use_id", "item_id", "response_id", "previous_response_id", "file_id"),
         *("container_id", "signature", "encrypted_content", "encrypted_index", "data", "url", "image_url", "file_url"),
         *("file_data", "finish_reason", "stop_reason", "created_by", "server_label", "ttl", "service_tier"),
-        "obfuscation",
+        *("obfuscation", "event_id", "previous_item_id", "conversation_id"),
     )
 )
 """Fields whose strings are no text."""
@@ -34,6 +34,8 @@ _ECHOED: Final = frozenset(
     )
 )
 """Fields of an answer as a whole, beside these: of the provider, or what the request has said (Responses)."""
+_AUDIO: Final = frozenset(("input_audio", "output_audio", "audio", "input_audio_buffer.append"))
+"""Types of objects whose `audio` is encoded."""
 _TOKENS: Final = "logprobs"
 """They repeat the text, token by token."""
 _SYSTEM: Final = frozenset(("system", "developer"))
@@ -83,11 +85,18 @@ def _fields(value: dict[str, Any], scope: Scope, path: tuple[Any, ...], is_paylo
     """Of one object. `is_payload`: what a tool is called with, whose names are the tool's own."""
     inner = scope if is_payload else _scope_of(value, scope)
     for name, found in value.items():
-        is_text = is_payload or name not in _OPAQUE or (name == "data" and value.get("type") == "text")
+        is_text = is_payload or not _is_opaque(value, name)
         if is_text:
             is_input = name in _INPUTS and _is_call(value, name)
             below = Scope.TOOL_INPUT if is_input else inner
             yield value, name, below, (*path, name), is_payload or (is_input and type(found) is dict)
+
+
+def _is_opaque(value: dict[str, Any], name: str) -> bool:
+    """Whether a field of an object is no text, whatever string it has."""
+    if name == "audio":
+        return value.get("type") in _AUDIO
+    return name in _OPAQUE and not (name == "data" and value.get("type") == "text")
 
 
 def _scope_of(value: dict[str, Any], scope: Scope) -> Scope:
@@ -184,6 +193,33 @@ def _has_tokens(form: Format, name: str, value: Any) -> bool:
     return any(type(each) is int or (type(each) is list and any(type(one) is int for one in each)) for each in value)
 
 
+# --- events of a realtime session
+
+
+def of_event(event: dict[str, Any]) -> list[Slot]:
+    """Texts of an event of a client: what a session and a response are told to do, items, and, of an event that nobody
+    knows, all that it has."""
+    found: list[Slot] = []
+    for name, value in event.items():
+        if name in _INSTRUCTED and type(value) is dict:
+            found += _of_instructed(value)
+        elif name == "item" and type(value) is dict:
+            found += _messages({"item": [value]}, "item")
+        elif not _is_opaque(event, name):
+            found += _texts(event, name, Scope.MESSAGES)
+    return [slot for slot in found if slot.text.text]
+
+
+_INSTRUCTED: Final = ("session", "response")
+
+
+def _of_instructed(holder: dict[str, Any]) -> Iterator[Slot]:
+    """Of a session, or of a response that is asked for: as of a request of Responses."""
+    for name, read in FIELDS[Format.RESPONSES]:
+        if name in holder:
+            yield from read(holder, name)
+
+
 # --- answers
 
 
@@ -209,4 +245,4 @@ def without_tokens(answer: Any) -> None:
             waiting += value
 
 
-JUDGED: Final = CHATS | {Format.EMBEDDINGS, Format.RERANK}
+JUDGED: Final = CHATS | {Format.EMBEDDINGS, Format.RERANK, Format.REALTIME}

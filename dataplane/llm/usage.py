@@ -96,9 +96,9 @@ def _text(values: Raw, name: str) -> str:
 
 
 def openai(usage: Raw) -> Usage:
-    """`usage` of Completions, Responses and Embeddings: the same under two names."""
-    took = _part(usage, "prompt_tokens_details", "input_tokens_details")
-    gave = _part(usage, "completion_tokens_details", "output_tokens_details")
+    """`usage` of Completions, Responses, Embeddings and Realtime: the same under several names."""
+    took = _part(usage, "prompt_tokens_details", "input_tokens_details", "input_token_details")
+    gave = _part(usage, "completion_tokens_details", "output_tokens_details", "output_token_details")
     inputs = _count(usage, "prompt_tokens", "input_tokens")
     return Usage(
         input_tokens=inputs,
@@ -195,6 +195,18 @@ def _of_generate_content(answer: Raw) -> Report:
 
 def _of_converse(answer: Raw) -> Report:
     return Report(bedrock(_part(answer, "usage")), tier=_text(_part(answer, "serviceTier"), "type"))
+
+
+def of_realtime(event: Raw) -> Report:
+    """Of a `response.done`."""
+    response = _part(event, "response")
+    return Report(openai(_part(response, "usage")), _text(response, "model"), is_last=True)
+
+
+def cached_audio(event: Raw) -> int:
+    """Tokens of audio of a `response.done` that the provider's cache had: they are among those of audio as well."""
+    took = _part(_part(_part(event, "response"), "usage"), "input_token_details")
+    return _count(_part(took, "cached_tokens_details"), "audio_tokens") or 0
 
 
 ANSWERS: Final[dict[Format, Callable[[Raw], Report]]] = {

@@ -101,10 +101,6 @@ def test_a_format_that_the_provider_lacks_is_refused_by_name(
     assert names in error(carried.answer)["error"]["message"]
 
 
-def test_realtime_is_refused_until_it_works(carrier: Carrier) -> None:
-    assert carrier.proxy(text()).carry(post("/v1/realtime", {})).answer.status == 501
-
-
 # --- credentials
 
 

@@ -95,6 +95,10 @@ class Asking(Passing):
     def _let_go_of_stream(self) -> None:
         """It is counted among the tries that failed, and nothing of it is kept."""
         self._is_counted = True
+        self._describe()
+
+    def _describe(self) -> None:
+        """Say of its span what is known."""
         if self.traced is not None:
             outcomes.describe(self.traced, self._route, self._facts)
 

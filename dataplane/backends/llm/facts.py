@@ -158,6 +158,16 @@ def add_usage(facts: Facts, found: Usage) -> None:
         facts["totalTokens"] = found.total_tokens
 
 
+def sum_usage(facts: Facts, found: Usage) -> None:
+    """Add what one of several answers cost."""
+    for field, name in _COUNTS:
+        value = getattr(found, field)
+        if value is not None:
+            facts[name] = (facts.get(name) or 0) + value
+    if found.total_tokens is not None:
+        facts["totalTokens"] = (facts.get("totalTokens") or 0) + found.total_tokens
+
+
 def add_estimate(facts: Facts, inputs: Callable[[], int], outputs: int) -> None:
     """Of a call that ended before the provider had reported its usage: what was reported counts, the rest is estimated.
     What a provider reports of the output before its end is what it begins with."""

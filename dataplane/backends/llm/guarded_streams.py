@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAX_TRACKS: Final = 1024
 """Texts of one answer that may be open at a time, or be repeated by later events."""
+_REPEATING: Final = (Format.RESPONSES, Format.REALTIME)
+"""Formats whose later events have all of a text once more."""
 MAX_REPEATED: Final = 4_194_304
 """Bytes of texts that later events may repeat."""
 
@@ -76,9 +78,10 @@ class GuardedStream:
         event = usage.parsed(data)
         if type(event) is not dict:
             raise self._unreadable("an event of the answer is not a JSON object")
-        return await self._judged(event, raw)
+        return await self.judged(event, raw)
 
-    async def _judged(self, event: Event, raw: bytes) -> bytes:
+    async def judged(self, event: Event, raw: bytes) -> bytes:
+        """What goes on of an event now, and of those before it. `raw`: as it came."""
         pieces = [*self._reader.pieces(event)]
         slots = stream_texts.others(event, pieces)
         for piece in pieces:
@@ -95,14 +98,14 @@ class GuardedStream:
         if is_counted:
             event[stream_texts.COUNTS] += self._added
         self.next_number = _number(event, self.next_number)
-        return before + (_written(raw, event) if pieces or slots or is_counted else raw)
+        return before + (self.written(raw, event) if pieces or slots or is_counted else raw)
 
     def _open(self, piece: Piece, event: Event) -> None:
         track = self._tracks.get(piece.key)
         if track is None:
             if len(self._tracks) >= MAX_TRACKS:
                 raise self._unreadable("the answer has too many texts at a time")
-            repeats = self._form is Format.RESPONSES
+            repeats = self._form in _REPEATING
             track = self._tracks[piece.key] = _Open(self._judge.track(piece.slot.text), repeats)
         track.last = event
 
@@ -129,9 +132,24 @@ class GuardedStream:
             self._added += 1
             event[stream_texts.COUNTS] = self.next_number
         self.next_number = _number(event, self.next_number)
+        return self.added(event)
+
+    def added(self, event: Event) -> bytes:
+        """An event of ours."""
         name = event.get("type")
         line = b"event: %b\n" % name.encode() if type(name) is str else b""
         return b"%bdata: %b\n\n" % (line, msgspec.json.encode(event))
+
+    def written(self, raw: bytes, event: Event) -> bytes:
+        """An event with other data; its name and id stay."""
+        lines = [line for line in raw.splitlines() if line and not line.startswith(b"data:")]
+        return b"".join(line + b"\n" for line in lines) + b"data: %b\n\n" % msgspec.json.encode(event)
+
+    def forget(self) -> None:
+        """Of what has ended nothing is repeated any more."""
+        if not self._tracks:
+            self._repeated.clear()
+            self._repeated_size = 0
 
     def _over(self, key: Key) -> None:
         track = self._tracks.pop(key)
@@ -183,9 +201,3 @@ def _number(event: Event, known: int) -> int:
 
 def _digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=16).digest()
-
-
-def _written(raw: bytes, event: Event) -> bytes:
-    """The event with other data; its name and id stay."""
-    lines = [line for line in raw.splitlines() if line and not line.startswith(b"data:")]
-    return b"".join(line + b"\n" for line in lines) + b"data: %b\n\n" % msgspec.json.encode(event)

@@ -17,7 +17,7 @@ from dataplane.guards.values import Action, Phase
 from dataplane.http.heads import Head
 from dataplane.llm.body import Malformed
 from dataplane.llm.routes import CHATS, Format
-from dataplane.llm.texts import FIELDS, Asked
+from dataplane.llm.texts import JUDGED, Asked
 from dataplane.telemetry.metric_rows.llm import GUARDS, UNGUARDED
 from dataplane.telemetry.plan import log_of
 
@@ -52,9 +52,11 @@ def _count(x: LlmExchange, guard: Guard, phase: Phase, action: Action) -> None:
 
 def of_form(guards: tuple[Guard, ...], form: Format) -> tuple[Guard, ...]:
     """Those that judge bodies of this format: servers judge conversations."""
-    if form not in FIELDS:
+    if form not in JUDGED:
         return ()
-    return guards if form in CHATS else tuple(guard for guard in guards if guard.server is None)
+    return (
+        guards if form in CHATS or form is Format.REALTIME else tuple(guard for guard in guards if guard.server is None)
+    )
 
 
 def pass_unjudged(visit: Visit) -> None:

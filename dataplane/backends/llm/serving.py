@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from dataplane.backends.llm import facts, guarding, heads, held, models, outcomes
+from dataplane.backends.llm import facts, guarding, heads, held, models, outcomes, shaped
 from dataplane.backends.llm.adapting import Adapting
 from dataplane.backends.llm.detecting import Detecting
 from dataplane.backends.llm.passing import Passing
@@ -23,17 +23,14 @@ from dataplane.backends.llm.translating import Translating
 from dataplane.backends.llm.trying import Tries
 from dataplane.backends.terminating.terminator import Terminator
 from dataplane.chain.calls import CallRequest
-from dataplane.chain.expressions import body_value
-from dataplane.chain.replies import made
 from dataplane.http.heads import Head
-from dataplane.llm import cache_points, counting, dialects, errors, translation
+from dataplane.llm import cache_points, counting, dialects, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
 from dataplane.llm.routes import Format, RouteType, Way
 from dataplane.llm.shapes import SHAPES
 from dataplane.llm.shaping import MODEL, Given, shape
-from dataplane.llm.texts import FIELDS
-from gatewright.cel.errors import CelError
+from dataplane.llm.texts import JUDGED
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.typing import LlmExchange
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
     from dataplane.llm.paths import Dialect
     from dataplane.llm.plans import AiPlan
     from dataplane.llm.providers import Provider
-    from gatewright.cel.program import Program
 
 STREAM_OPTIONS: Final = "stream_options"
 _WITH_USAGE: Final = b'{"include_usage":true}'
@@ -53,18 +49,19 @@ _READ: Final = ("model", "stream")
 
 def begun(x: LlmExchange, providers: AiPlan) -> Terminator:
     tries = Tries(x, providers, _serve)
-    is_read, plan = isinstance(tries.visit.route, Format), tries.visit.plan
+    route, plan = tries.visit.route, tries.visit.plan
+    is_read = isinstance(route, Format)
     if is_read:
         tries.take_over()
     is_signed = plan is not None and any(each.needs_body for each in plan.finishers or ())
-    return Terminator(x, tries.begin, takes_whole=is_read or is_signed)
+    return Terminator(x, tries.begin, takes_whole=(is_read and route is not Format.REALTIME) or is_signed)
 
 
 def _serve(visit: Visit, out: Terminator) -> Served:
     """One candidate. None: it is asked."""
     if visit.policies.refused:
         return replace(visit.refused("PolicyUnusable"), detail=visit.policies.refused)
-    if visit.route not in FIELDS:
+    if visit.route not in JUDGED:
         guarding.pass_unjudged(visit)
     try:
         return WAYS[visit.route](visit, out)
@@ -84,7 +81,7 @@ def _read(visit: Visit, out: Terminator) -> Served:
         return refused
     body = Body(visit.tries.body)
     for name in _READ:
-        _require_once(body, name)
+        shaped.require_once(body, name)
     provider = visit.part.provider
     known, params = facts.of_request(form, body, provider.row.system)
     if visit.tries.text:
@@ -92,11 +89,10 @@ def _read(visit: Visit, out: Terminator) -> Served:
     x.leave(facts.VARIABLE, known)
     x.leave(facts.PARAMS, params)
     policy = visit.policies.policy
-    if visit.policies.rules:
-        why = visit.policies.decide(x)  # type: ignore[arg-type]  # the exchange, of which a part is known
-        if why is not None:
-            return _denied(visit, why)
-    shape(body, Given(form, policy.shape, _results(visit, body), provider.model))
+    refused = shaped.denied(visit)
+    if refused is not None:
+        return refused
+    shape(body, Given(form, policy.shape, shaped.results(visit, body), provider.model))
     model = body.text(MODEL)
     if not model and form is not Format.RERANK:
         return visit.refused("LlmBadRequest", "model: must be set", MODEL)
@@ -215,10 +211,17 @@ def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
     coding = Head(out.block).get(b"content-encoding")
     if coding is not None and coding.strip().lower() not in (b"", b"identity"):
         return visit.refused("LlmContentCoding")
-    if form is Format.REALTIME:
-        return visit.refused("LlmNotSupported", f"{form} is not supported yet")
     spoken_as = Format.MESSAGES if form is Format.TOKEN_COUNT else form  # whose tokens are counted
     return None if form in provider.paths else _unspoken(visit, spoken_as, provider)
+
+
+def _realtime(visit: Visit, out: Terminator) -> Served:
+    from dataplane.backends.llm.realtime import serving  # few ask for it
+
+    provider = visit.part.provider
+    if Format.REALTIME not in provider.paths:
+        return _unspoken(visit, Format.REALTIME, provider)
+    return serving.serve(visit, out)
 
 
 def _unspoken(visit: Visit, form: Format, provider: Provider) -> Reply | None:
@@ -227,47 +230,6 @@ def _unspoken(visit: Visit, form: Format, provider: Provider) -> Reply | None:
         return None
     spoken = ", ".join(provider.paths)
     return visit.refused("LlmFormatUnsupported", f"the provider does not speak {form}; it speaks {spoken}")
-
-
-def _require_once(body: Body, name: str) -> None:
-    """Raises `Malformed` where readers would differ in what the request says."""
-    if body.is_twice(name):
-        raise Malformed(name, "stands in the body more than once")
-    other = body.other_spelling(name)
-    if other:
-        raise Malformed(name, f"is written as {other} as well or instead")
-
-
-def _denied(visit: Visit, why: str) -> Reply:
-    return errors.refused(visit.route, made("LlmModelDenied", why), "", MODEL)
-
-
-def _results(visit: Visit, body: Body) -> tuple[tuple[str, bytes | None], ...]:
-    """Of transformations, all on the body as it came. One that fails or is null takes its field out."""
-    transformations = visit.policies.policy.transformations
-    if not transformations:
-        return ()
-    x = visit.x
-    x.leave(facts.REQUEST, _object(body))
-    try:
-        return tuple((name, _result(program, x)) for name, program in transformations)
-    finally:
-        if x.attributes is not None:
-            x.attributes.pop(facts.REQUEST, None)
-
-
-def _object(body: Body) -> dict[str, object]:
-    return {name: body.value(name) for name in body.names}
-
-
-def _result(program: Program, x: LlmExchange) -> bytes | None:
-    try:
-        value = program.evaluate(x)
-        if value is None:
-            return None
-        return msgspec.json.encode(value) if isinstance(value, str) else body_value(value)
-    except CelError:
-        return None
 
 
 def _asks_usage(body: Body, form: Format) -> bool:
@@ -315,6 +277,7 @@ def _as_it_is(visit: Visit, out: Terminator, how: type[Passing]) -> Reply | None
 
 WAYS: Final[dict[RouteType, Callable[[Visit, Terminator], Served]]] = {
     **dict.fromkeys(Format, _read),
+    Format.REALTIME: _realtime,
     Way.MODELS: _models,
     Way.PASSTHROUGH: _passed,
     Way.DETECT: _detected,

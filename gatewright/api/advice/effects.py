@@ -35,7 +35,7 @@ def _authorities_that_verify_nothing(tls: BackendTLS) -> Iterator[Advice]:
         yield Advice(("insecureSkipVerify",), "All verifies nothing, so caCertificateRefs has no effect: leave one out")
 
 
-_UNJUDGED: Final = ("Passthrough", "Detect", "AnthropicTokenCount", "Realtime")
+_UNJUDGED: Final = ("Passthrough", "Detect", "AnthropicTokenCount")
 """Route types whose bodies pass as they are."""
 
 

@@ -171,8 +171,8 @@ STATUSES = {
     "LlmFormatUnsupported": 400,
     "LlmModelDenied": 403,
     "LlmMethodNotAllowed": 405,
+    "LlmNeedsWebSocket": 426,
     "LlmContentCoding": 415,
-    "LlmNotSupported": 501,
     "LlmStreamBroken": 502,
 }
 CLOSES = [

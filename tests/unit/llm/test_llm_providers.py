@@ -23,15 +23,18 @@ GOLDEN = {
     ("openai", Settings()): """
         Completions  /v1/chat/completions
         Responses    /v1/responses
-        Embeddings   /v1/embeddings""",
+        Embeddings   /v1/embeddings
+        Realtime     /v1/realtime""",
     ("openai", Settings(path_prefix="/api/paas/v4/")): """
         Completions  /api/paas/v4/chat/completions
         Responses    /api/paas/v4/responses
-        Embeddings   /api/paas/v4/embeddings""",
+        Embeddings   /api/paas/v4/embeddings
+        Realtime     /api/paas/v4/realtime""",
     ("openai", Settings(path="/all?key=1")): """
         Completions  /all?key=1
         Responses    /all?key=1
-        Embeddings   /all?key=1""",
+        Embeddings   /all?key=1
+        Realtime     /all?key=1""",
     ("anthropic", Settings()): """
         Messages     /v1/messages
         TokenCount   /v1/messages/count_tokens""",

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dataplane.chain import expressions
+from dataplane.chain import expressions, limits
 from dataplane.chain.buffering import buffering
 from dataplane.chain.filter import EndHook, Env, Filter, Refused, RequestHook
 from dataplane.chain.replies import made
@@ -63,7 +63,7 @@ def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
     meter = env.buckets.meter(env.origin.key, rates)
     return Filter(
         NAME,
-        request=_request_hook(meter, env.clock, refuse),
+        request=_request_hook(meter, env.clock, refuse, rates if settled else ()),
         end=_end_hook(meter, env.clock, settled) if settled else None,
     )
 
@@ -92,14 +92,59 @@ def _rate(limit: traffic_pb2.LocalRateLimit, where: str) -> Rate:
     return Rate(seconds / count, count + limit.burst, is_charged=amount == "requests")
 
 
-def _request_hook(meter: Meter, clock: Callable[[], float], refuse: Callable[[Sequence[float]], Reply]) -> RequestHook:
+Refuse = Callable[[Sequence[float]], Reply]
+
+
+def _request_hook(
+    meter: Meter, clock: Callable[[], float], refuse: Refuse, lasting: Sequence[Rate] = ()
+) -> RequestHook:
+    """`lasting`: the rates, where an exchange that lasts is counted on its way."""
     take = meter.take
 
     def limit(x: Exchange) -> Reply | None:
         levels = take(clock())
-        return None if levels is None else refuse(levels)
+        if levels is not None:
+            return refuse(levels)
+        if lasting and x.upgrade:
+            limits.add(x, Lasting(lasting, take, meter.spend, clock, refuse))
+        return None
 
     return limit
+
+
+class Lasting:
+    """Of an exchange that lasts (`limits.Running`): its tokens are taken as it goes on."""
+
+    __slots__ = ("_clock", "_rates", "_refuse", "_spend", "_take")
+
+    def __init__(
+        self,
+        rates: Sequence[Rate],
+        take: Callable[[float], Sequence[float] | None],
+        spend: Callable[[float, int, float], None],
+        clock: Callable[[], float],
+        refuse: Refuse,
+    ) -> None:
+        self._rates, self._take, self._spend, self._clock, self._refuse = rates, take, spend, clock, refuse
+
+    def used(self, tokens: int) -> None:
+        for index, rate in enumerate(self._rates):
+            if not rate.is_charged:
+                self._spend(self._clock(), index, tokens)
+
+    def refusal(self) -> Reply | None:
+        """Of limits of tokens alone: the exchange was counted as a request when it began."""
+        now = self._clock()
+        levels = self._take(now)
+        if levels is None:
+            for index, rate in enumerate(self._rates):
+                if rate.is_charged:
+                    self._spend(now, index, -1)  # it was none
+            return None
+        of_tokens = [0.0 if rate.is_charged else level for rate, level in zip(self._rates, levels, strict=True)]
+        if all(level <= rate.room for rate, level in zip(self._rates, of_tokens, strict=True)):
+            return None
+        return self._refuse(of_tokens)
 
 
 def _programs(config: traffic_pb2.RateLimit) -> dict[str, Program]:
@@ -113,20 +158,20 @@ def _keyed(
     env: Env,
     rates: Sequence[Rate],
     programs: Mapping[str, Program],
-    refuse: Callable[[Sequence[float]], Reply],
+    refuse: Refuse,
     settled: Sequence[int],
 ) -> Filter:
     """Where a limit has a key. Limits with the same one ask for its value once, when the request is let through: what
     it comes to is taken from the buckets of the same values."""
     assert env.buckets is not None
     texts = list(programs)
-    limits = [
+    found = [
         keyed.Limit(rate, texts.index(limit.key) if limit.key else None)
         for limit, rate in zip(config.local, rates, strict=True)
     ]
     origin, clock = env.origin, env.clock
     policy = f"{origin.policy}|{origin.field}|{origin.digest}|{origin.item}"
-    take, spend = keyed.meter_of(env.buckets, origin.key, policy, limits)
+    take, spend = keyed.meter_of(env.buckets, origin.key, policy, found)
     keys = tuple(map(_key_of, programs.values()))
     state = f"rateLimit.keys|{origin.key}"
 
@@ -137,11 +182,22 @@ def _keyed(
             return refuse(levels)
         if settled:
             x.leave(state, values)
+            if x.upgrade:
+                limits.add(x, lasting(values))
         return None
+
+    def lasting(values: list[bytes]) -> Lasting:
+        def take_again(now: float) -> Sequence[float] | None:
+            return take(now, values)
+
+        def spend_again(now: float, index: int, tokens: float) -> None:
+            spend(now, index, values, tokens)
+
+        return Lasting(rates, take_again, spend_again, clock, refuse)
 
     def settle(x: Exchange) -> None:
         values: Any = None if x.attributes is None else x.attributes.get(state)
-        used = tokens_used(x)
+        used = _tokens_left(x)
         if values is not None and used:
             now = clock()
             for index in settled:
@@ -197,14 +253,14 @@ def _address(value: Any) -> bytes | None:
     return network.cidr_text(value).encode() if isinstance(value, network.Network) else None
 
 
-def _end_hook(meter: Meter, clock: Callable[[], float], limits: Sequence[int]) -> EndHook:
+def _end_hook(meter: Meter, clock: Callable[[], float], settled: Sequence[int]) -> EndHook:
     spend = meter.spend
 
     def settle(x: Exchange) -> None:
-        used = tokens_used(x)
+        used = _tokens_left(x)
         if used:
             now = clock()
-            for index in limits:
+            for index in settled:
                 spend(now, index, used)
 
     return settle
@@ -215,6 +271,12 @@ def tokens_used(x: Exchange) -> int:
     llm: Any = None if x.attributes is None else x.attributes.get("llm")
     found = None if llm is None else llm.get("totalTokens")
     return found if isinstance(found, int) and found > 0 else 0
+
+
+def _tokens_left(x: Exchange) -> int:
+    """Those that were not counted on its way."""
+    used = tokens_used(x)
+    return used - limits.settled(x) if used and x.upgrade else used
 
 
 def _refusal(rates: Sequence[Rate], names: Sequence[Name], levels: Sequence[float]) -> Reply:
