@@ -295,3 +295,30 @@ async def test_looks_are_counted_and_a_file_that_cannot_be_read_is_told_once_eac
     assert caplog.text.count("cannot be read, the last good configuration stays") == 2
     await looked("binds: no", "binds: no", "binds: neither")
     assert (applied.states[3:], counted()) == ([], [3, 2])
+
+
+PRICED = """
+config: {{prices: {{file: {path}}}}}
+binds:
+- port: 8080
+  listeners: [{{name: http, routes: [{{name: a, backends: [{{host: '127.0.0.1:1'}}]}}]}}]
+"""
+
+
+@pytest.mark.parametrize("where", ["prices.yaml", "elsewhere/prices.json"])
+async def test_a_file_of_prices_is_followed(tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    file, prices = tmp_path / "c.yaml", tmp_path / where
+    prices.parent.mkdir(exist_ok=True)
+    prices.write_text('{"m": {"input": 1, "output": 2}}')
+    file.write_text(PRICED.format(path=where))
+    async with following(file) as applied:
+        save(prices, '{"m": {"input": 1.5, "output": 2}}')
+        await applied.wait_for(2)
+        save(prices, '{"m": {"input": -1}}')
+        async with asyncio.timeout(PATIENCE):
+            while "last good configuration stays" not in caplog.text:
+                await asyncio.sleep(0.02)
+        save(prices, '{"m": {"input": 7}}')
+        await applied.wait_for(3)
+    assert len(applied.states) == 3
