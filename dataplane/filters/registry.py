@@ -45,6 +45,7 @@ from dataplane.filters.steps import (
     authorization,
     basic_authentication,
     buffer,
+    compression,
     cors,
     csrf,
     delay,
@@ -52,6 +53,7 @@ from dataplane.filters.steps import (
     endpoint_picker,
     ext_auth,
     ext_proc,
+    fault,
     header_modifiers,
     jwt_authentication,
     rate_limit,
@@ -68,6 +70,9 @@ def _hides(config: Any) -> EndHook | None:  # Any: a message with a credential's
 
 
 ROWS: tuple[Row, ...] = (
+    Row(
+        "compression", compression.build, STEP, "outside of all that read or edit responses: they see them as they are"
+    ),
     Row("cors", cors.build, STEP, "first: preflights carry no credentials, and refusals get its headers too"),
     Row("csrf", csrf.build, STEP, "before anything that believes the credentials a browser adds", refuses=True),
     Row(
@@ -151,6 +156,7 @@ ROWS: tuple[Row, ...] = (
     Row("url_rewrite", url_rewrite.build, STEP, "after whatever reads the path and host that the client asked for"),
     Row("request_redirect", request_redirect.build, STEP, "it answers, so nothing may be left to do"),
     Row("delay", delay.build, STEP, "nobody waits to be refused or redirected; an answer of ours may be a slow one"),
+    Row("fault", fault.build, STEP, "as delay; an error takes the place of a backend, or of an answer of ours"),
     Row("direct_response", direct_response.build, STEP, "last: an answer for whom no step has one"),
     Row("timeouts", timeouts.build, SETTING, "kept by the proxy over all attempts", "timeouts"),
     Row("retry", retry.build, SETTING, "a matter of attempts, which come after all steps", "retry"),

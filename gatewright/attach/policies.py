@@ -139,6 +139,7 @@ _CALLS: Final = "gRPC callouts"
 
 POLICIES: Final[tuple[Policy, ...]] = (
     # Of requests: steps in their order, then settings that the proxy itself carries out.
+    Policy(name="compression", part=TRAFFIC, does="compresses responses for clients that accept it"),
     Policy(
         name="cors",
         part=TRAFFIC,
@@ -226,6 +227,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
     Policy(name="url_rewrite", part=RULE, does="changes the host or path that the backend sees", merge=ALL),
     Policy(name="request_redirect", part=RULE, does="sends the client elsewhere", merge=ALL),
     Policy(name="delay", part=TRAFFIC, does="has requests wait before they go on"),
+    Policy(name="fault", part=TRAFFIC, does="has some requests wait or fail, for tests of clients"),
     Policy(name="direct_response", part=TRAFFIC, does="answers without a backend", conditional=True),
     Policy(name="timeouts", part=TRAFFIC, does="bounds the time that a request may take", inline="field"),
     Policy(name="retry", part=TRAFFIC, does="tries a request another time, on another endpoint", inline="field"),

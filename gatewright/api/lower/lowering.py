@@ -289,6 +289,8 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("Retry", "backoff_ms"): _milliseconds("backoff"),
     ("Retry", "precondition"): optional("precondition"),  # a GatewayPolicy's retry has the two,
     ("Retry", "condition"): optional("condition"),  # an HTTPRoute's has not
+    ("FaultDelay", "duration_ms"): _milliseconds("duration"),
+    ("Compression", "min_size"): _bytes("min_size"),
     ("SessionPersistence", "absolute_timeout_ms"): _milliseconds("absolute_timeout"),
     ("SessionCookie", "permanent"): lambda cookie: cookie.lifetime_type == "Permanent",
     ("BufferedBody", "max_bytes"): _bytes("max_bytes"),

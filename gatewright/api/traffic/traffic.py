@@ -12,11 +12,13 @@ from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
 from gatewright.api.traffic.authorization import Authorization
 from gatewright.api.traffic.basic_authentication import BasicAuthentication
 from gatewright.api.traffic.buffer import Buffer
+from gatewright.api.traffic.compression import Compression
 from gatewright.api.traffic.csrf import CSRF
 from gatewright.api.traffic.delay import Delay
 from gatewright.api.traffic.direct_response import DirectResponseOrConditional
 from gatewright.api.traffic.ext_auth import ExtAuthOrConditional
 from gatewright.api.traffic.ext_proc import ExtProcOrConditional
+from gatewright.api.traffic.fault import Fault
 from gatewright.api.traffic.header_modifiers import HeaderModifiers
 from gatewright.api.traffic.host_rewrite import HostnameRewrite
 from gatewright.api.traffic.jwt_authentication import JWTAuthentication
@@ -67,6 +69,10 @@ class RequestPolicies(RuledModel):
     """API keys of clients."""
     delay: Delay | None = None
     """Requests wait before they go on. Gatewright extension."""
+    fault: Fault | None = None
+    """Some requests wait or fail, for tests of clients. Gatewright extension."""
+    compression: Compression | None = None
+    """Responses are compressed for clients that accept it. Gatewright extension."""
     direct_response: DirectResponseOrConditional | None = None
     """The gateway answers itself."""
     buffer: Buffer | None = None

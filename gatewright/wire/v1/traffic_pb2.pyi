@@ -278,6 +278,54 @@ class Delay(_message.Message):
     duration: str
     def __init__(self, duration: _Optional[str] = ...) -> None: ...
 
+class Fault(_message.Message):
+    __slots__ = ("delay", "abort")
+    DELAY_FIELD_NUMBER: _ClassVar[int]
+    ABORT_FIELD_NUMBER: _ClassVar[int]
+    delay: FaultDelay
+    abort: FaultAbort
+    def __init__(self, delay: _Optional[_Union[FaultDelay, _Mapping]] = ..., abort: _Optional[_Union[FaultAbort, _Mapping]] = ...) -> None: ...
+
+class FaultDelay(_message.Message):
+    __slots__ = ("duration_ms", "fraction", "condition")
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    FRACTION_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    duration_ms: int
+    fraction: FaultFraction
+    condition: str
+    def __init__(self, duration_ms: _Optional[int] = ..., fraction: _Optional[_Union[FaultFraction, _Mapping]] = ..., condition: _Optional[str] = ...) -> None: ...
+
+class FaultAbort(_message.Message):
+    __slots__ = ("status", "body", "fraction", "condition")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    FRACTION_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    status: int
+    body: str
+    fraction: FaultFraction
+    condition: str
+    def __init__(self, status: _Optional[int] = ..., body: _Optional[str] = ..., fraction: _Optional[_Union[FaultFraction, _Mapping]] = ..., condition: _Optional[str] = ...) -> None: ...
+
+class FaultFraction(_message.Message):
+    __slots__ = ("numerator", "denominator")
+    NUMERATOR_FIELD_NUMBER: _ClassVar[int]
+    DENOMINATOR_FIELD_NUMBER: _ClassVar[int]
+    numerator: int
+    denominator: int
+    def __init__(self, numerator: _Optional[int] = ..., denominator: _Optional[int] = ...) -> None: ...
+
+class Compression(_message.Message):
+    __slots__ = ("encodings", "content_types", "min_size")
+    ENCODINGS_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_TYPES_FIELD_NUMBER: _ClassVar[int]
+    MIN_SIZE_FIELD_NUMBER: _ClassVar[int]
+    encodings: _containers.RepeatedScalarFieldContainer[str]
+    content_types: _containers.RepeatedScalarFieldContainer[str]
+    min_size: int
+    def __init__(self, encodings: _Optional[_Iterable[str]] = ..., content_types: _Optional[_Iterable[str]] = ..., min_size: _Optional[int] = ...) -> None: ...
+
 class Csrf(_message.Message):
     __slots__ = ("additional_origins",)
     ADDITIONAL_ORIGINS_FIELD_NUMBER: _ClassVar[int]

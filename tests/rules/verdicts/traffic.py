@@ -241,6 +241,55 @@ DELAY = shape(
     *(invalid("duration", bad, _DELAY) for bad in ("0s", "301s", "6m")),
 )
 
+_FAULT = X + "some requests wait or are answered with an error"
+FRACTION = shape(
+    {"numerator": 1},
+    required("numerator", _FAULT),
+    integer("numerator", 0, 100, _FAULT),
+    integer("denominator", 1, 1_000_000, _FAULT),
+    invalid("", {"numerator": 3, "denominator": 2}, _FAULT),
+)
+FAULT = shape(
+    {"abort": {"status": 503}},
+    invalid("", {}, _FAULT),
+    nested(
+        "delay",
+        shape(
+            {"duration": "1s"},
+            required("duration", _FAULT),
+            *(valid("duration", good, _FAULT) for good in ("1ms", "5m")),
+            *(invalid("duration", bad, _FAULT) for bad in ("0s", "301s", "soon")),
+            expression("condition", _FAULT, "request.headers['x-test'] == 'yes'"),
+            nested("fraction", FRACTION, _FAULT),
+        ),
+        _FAULT,
+    ),
+    nested(
+        "abort",
+        shape(
+            {"status": 503},
+            required("status", _FAULT),
+            integer("status", 400, 599, _FAULT),
+            text("body", 0, 4096, _FAULT),
+            expression("condition", _FAULT, "request.headers['x-test'] == 'yes'"),
+            nested("fraction", FRACTION, _FAULT),
+        ),
+        _FAULT,
+    ),
+)
+
+_COMPRESSION = X + "responses are compressed for clients that accept it"
+COMPRESSION = shape(
+    {},
+    items("encodings", 1, 3, _COMPRESSION, "br", "zstd", "gzip"),
+    *(invalid("encodings", bad, _COMPRESSION) for bad in (["deflate"], ["br", "br"])),
+    items("contentTypes", 1, 64, _COMPRESSION, "text/html"),
+    *(valid("contentTypes", [good], _COMPRESSION) for good in ("text/*", "application/vnd.a+json")),
+    *(invalid("contentTypes", [bad], _COMPRESSION) for bad in ("text", "*/*", "a/b; c=d", "/")),
+    byte_size("minSize", _COMPRESSION),
+    byte_size_in_full("minSize"),
+)
+
 _BUFFER = P + "| buffer | Buffer | `request` and `response`, each with `maxBytes` (ByteSize, optional;"
 _DEFAULT = P + "| Buffer `maxBytes` default | global proxy setting, default 2Mi |"
 BODY = shape({}, byte_size("maxBytes", _BUFFER), byte_size_in_full("maxBytes"), valid("maxBytes", "2Mi", _DEFAULT))
@@ -268,6 +317,8 @@ _LATE: Final[dict[str, Any]] = {
     "directResponse": {"status": 200},
     "buffer": {},
     "delay": DELAY.least,
+    "fault": FAULT.least,
+    "compression": {},
 }
 
 TRAFFIC = shape(
@@ -283,6 +334,8 @@ TRAFFIC = shape(
     ),
     nested("upgrades", UPGRADES, _UPGRADES),
     nested("delay", DELAY, _DELAY),
+    nested("fault", FAULT, _FAULT),
+    nested("compression", COMPRESSION, _COMPRESSION),
     nested("extProc", TRAFFIC_EXT_PROC, P + "| extProc | ExtProcOrConditional | external processing |"),
     nested("extAuth", TRAFFIC_EXT_AUTH, P + "| extAuth | ExtAuthOrConditional | external authentication |"),
     nested("rateLimit", RATE_LIMIT, P + "| rateLimit | RateLimitsOrConditional | rate limiting |"),
