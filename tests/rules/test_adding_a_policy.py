@@ -167,6 +167,8 @@ def test_the_example_is_written_in_these_files_alone() -> None:
 ABOUT: Final = {
     "docs/architecture.md": "names it as the example",
     "CHANGELOG.md": "says what is new",
+    "dataplane/filters/steps/fault.py": "has a delay of its own",
+    "tests/policies/test_fault.py": "the same",
     "dataplane/upstream/race.py": "has the Connection Attempt Delay of RFC 8305",
 }
 """Files that name the policy without a part of it."""

@@ -32,6 +32,7 @@ SAME = {
     r"^AIPromptGuard\.hold_back: (without PlainValidator|any type)": "a rule reads the size",
     r"^MCPBackend\.max_answer_size: without PlainValidator": "likewise, a rule reads it",
     r"^(HTTPRouteRetry|Retry)\.codes: (without max_length|max_length 201)": "they differ, and there are 200",
+    r"^Compression\.encodings: (without max_length|max_length 4)": "they differ, and there are three",
     r"^HTTPCORSFilter\.allow_methods: (without max_length|max_length 10)": "there are nine, and * stands alone",
     r"^ShutdownSpec\.(min: (without le|le \d+)|max: (without ge|ge -1))": "min is at most max",
     r"^AwsAssumeRole\.role_arn: min_length 2|^PolicyAncestorStatus\.controller_name: min_length 2": "by pattern",

@@ -11,8 +11,6 @@ from gatewright.api.schema.fields import Duration, Integer
 from gatewright.api.schema.model import RuledModel
 from gatewright.api.schema.rules import Rule
 
-_MOST: int = 1_000_000
-
 
 class FaultFraction(RuledModel):
     """A share of requests."""
@@ -21,9 +19,9 @@ class FaultFraction(RuledModel):
         Rule("self.numerator <= self.denominator", "numerator must not be more than denominator", path=("numerator",)),
     )
 
-    numerator: Annotated[Integer, Field(ge=0, le=_MOST)]
+    numerator: Annotated[Integer, Field(ge=0)]
     """How many."""
-    denominator: Annotated[Integer, Field(ge=1, le=_MOST)] = 100
+    denominator: Annotated[Integer, Field(ge=1, le=1_000_000)] = 100
     """Of how many."""
 
 

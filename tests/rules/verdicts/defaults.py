@@ -63,11 +63,26 @@ _GUARDS = {
 _MCP_BACKEND = {"targets": [{"name": "t", "static": {"host": "a", "port": 1}}]}
 _GUARDRAILS = {"processors": [{"remote": {"backendRef": _REF}, "methods": {"*": "Full"}}]}
 
+_USUAL_TYPES: Final = (
+    *("text/html", "text/css", "text/plain", "text/javascript", "text/xml", "text/csv"),
+    *("application/json", "application/javascript", "application/xml", "application/x-ndjson", "image/svg+xml"),
+)
+_COMPRESSION: Final = X + "responses are compressed for clients that accept it"
+
 DEFAULTS: Final = (
     _policy("traffic.phase", "PostRouting", P + "| default `PostRouting`.", traffic={}),
     _policy("traffic.cors.maxAge", 5, D + "`cors` = Gateway API HTTPCORSFilter", traffic={"cors": {}}),
     _policy(
         "traffic.retry.attempts", 1, D + "**Retry**: `attempts` = retries after the first try", traffic={"retry": {}}
+    ),
+    _policy("traffic.compression.encodings", ["zstd", "br", "gzip"], _COMPRESSION, traffic={"compression": {}}),
+    _policy("traffic.compression.contentTypes", [*_USUAL_TYPES], _COMPRESSION, traffic={"compression": {}}),
+    _policy("traffic.compression.minSize", "1Ki", _COMPRESSION, traffic={"compression": {}}),
+    _policy(
+        "traffic.fault.abort.fraction.denominator",
+        100,
+        X + "some requests wait or are answered with an error",
+        traffic={"fault": {"abort": {"status": 503, "fraction": {"numerator": 1}}}},
     ),
     _policy("traffic.extAuth.failureMode", "FailClosed", _FAIL_CLOSED, traffic={"extAuth": _EXT_AUTH}),
     _policy(

@@ -246,12 +246,14 @@ FRACTION = shape(
     {"numerator": 1},
     required("numerator", _FAULT),
     integer("numerator", 0, 100, _FAULT),
+    invalid("", {"numerator": 0, "denominator": 0}, _FAULT),
     integer("denominator", 1, 1_000_000, _FAULT),
     invalid("", {"numerator": 3, "denominator": 2}, _FAULT),
 )
 FAULT = shape(
     {"abort": {"status": 503}},
     invalid("", {}, _FAULT),
+    valid("", {"delay": {"duration": "1s"}}, _FAULT),
     nested(
         "delay",
         shape(
@@ -281,11 +283,14 @@ FAULT = shape(
 _COMPRESSION = X + "responses are compressed for clients that accept it"
 COMPRESSION = shape(
     {},
-    items("encodings", 1, 3, _COMPRESSION, "br", "zstd", "gzip"),
+    items("encodings", 1, 3, _COMPRESSION, ("br", "zstd", "gzip", "deflate").__getitem__),
     *(invalid("encodings", bad, _COMPRESSION) for bad in (["deflate"], ["br", "br"])),
     items("contentTypes", 1, 64, _COMPRESSION, "text/html"),
-    *(valid("contentTypes", [good], _COMPRESSION) for good in ("text/*", "application/vnd.a+json")),
-    *(invalid("contentTypes", [bad], _COMPRESSION) for bad in ("text", "*/*", "a/b; c=d", "/")),
+    *(
+        valid("contentTypes", [good], _COMPRESSION)
+        for good in ("text/*", "a/b", "application/vnd.a+json", f"a/{'b' * 253}")
+    ),
+    *(invalid("contentTypes", [bad], _COMPRESSION) for bad in ("text", "*/*", "a/b; c=d", "/", "a/", f"a/{'b' * 254}")),
     byte_size("minSize", _COMPRESSION),
     byte_size_in_full("minSize"),
 )

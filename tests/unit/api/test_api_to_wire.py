@@ -467,6 +467,7 @@ ELSEWHERE = {
     "DiscoveredJwks": {"backend_ref", "cache_duration"},
     "Timeouts": {"request"},
     "Retry": {"backoff"},
+    "FaultDelay": {"duration"},
     "PathModifier": {"type"},
 }
 
