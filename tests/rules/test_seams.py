@@ -86,7 +86,7 @@ HOMES: Final = {
             "dataplane/proxy/*grpc_calls.py",
             "dataplane/proxy/layers/grpc_web.py",
         ),
-        47,
+        48,
     ),
 }
 """Of gRPC the agent's files are those of its client, which is a library."""
