@@ -27,6 +27,7 @@ from dataplane.filters.settings import (
     backend_ai,
     backend_auth,
     backend_client_certificate,
+    backend_hash,
     backend_http,
     backend_limits,
     backend_mcp,
@@ -199,6 +200,7 @@ ROWS: tuple[Row, ...] = (
         refuses=True,
     ),
     Row("backend_limits", backend_limits.build, SETTING, "asked with the attempt, before a choice", "backend_limits"),
+    Row("backend_hash", backend_hash.build, SETTING, "endpoints are chosen with the attempt", "backend_hash"),
     Row(
         "backend_mcp",
         backend_mcp.build,

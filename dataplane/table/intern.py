@@ -64,7 +64,7 @@ REFUSED: dict[str, Callable[..., Tls | ClientCertificate | Tunnel | Auth | Filte
 }
 """What stands for one that cannot be built."""
 
-BACKEND_SETTINGS = frozenset((*CONNECTING, "backend_limits", "health"))
+BACKEND_SETTINGS = frozenset((*CONNECTING, "backend_hash", "backend_limits", "health"))
 """Policies that a backend has as values (`plans.BackendPlan`), beside those of its kind."""
 
 _SAME = "same"

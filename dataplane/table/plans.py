@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dataplane.exchange import Exchange
     from dataplane.telemetry.plan import TelemetryPlan
     from dataplane.upstream.guards import Guard, Rules
+    from dataplane.upstream.hashing import Hash
     from dataplane.upstream.health import Health
     from dataplane.upstream.limits import Limits, Quota
     from dataplane.upstream.outgoing import Finisher
@@ -111,8 +112,9 @@ class RoutePolicies:
     """How backends are connected to, where they do not say."""
     health: Health | None = None
     backend_limits: Limits | None = None
+    backend_hash: Hash | None = None
     rules: Rules | None = None
-    """`health` and `backend_limits` for the backends, where they do not have their own; None: neither is set."""
+    """Policies for the sake of backends, where these do not have their own; None: none is set."""
     of_kind: Mapping[str, object] = field(default_factory=lambda: NO_KINDS)
     """What policies say of what happens in a kind of backend, by name of the policy."""
     inline: tuple[Any, ...] = ()

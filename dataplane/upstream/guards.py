@@ -1,5 +1,6 @@
 """What policies ask of a worker for the sake of a backend: to watch the health of its endpoints (`health`), to send
-no more than so much at a time (`limits`), and to keep sessions at their endpoints (`persistence`).
+no more than so much at a time (`limits`), to choose an endpoint by a key (`hashing`), and to keep sessions where they
+are (`persistence`).
 
 A `Guard` is made for a plan with such rules when the first request comes to it, and lives with that plan. What has to
 outlive swaps is elsewhere: with the endpoints, and in the memory that workers share.
@@ -13,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from dataplane.upstream import gate, health
 from dataplane.upstream.gate import Gate
+from dataplane.upstream.hashing import Hash, Ring
 from dataplane.upstream.health import Health, Refused, Watch, Watched
 from dataplane.upstream.limits import Limits, Quota, Tally
 from dataplane.upstream.persistence import Persistence
@@ -32,6 +34,7 @@ class Rules(NamedTuple):
 
     health: Health | None = None
     backend_limits: Limits | None = None
+    backend_hash: Hash | None = None
     session_persistence: Filter | None = None
     """The step that has read the session of a request."""
 
@@ -42,6 +45,7 @@ class Rules(NamedTuple):
         return Rules(
             self.health or less.health,
             self.backend_limits or less.backend_limits,
+            self.backend_hash or less.backend_hash,
             self.session_persistence or less.session_persistence,
         )
 
@@ -53,13 +57,18 @@ class Events(health.Events, gate.Events, Protocol):
 class Guard:
     """Of one plan of a backend."""
 
-    __slots__ = ("_persistence", "_watch", "tally")
+    __slots__ = ("_persistence", "_ring", "_watch", "tally")
 
     def __init__(
-        self, watch: Watch[Endpoint] | None, tally: Tally | None, persistence: Persistence | None = None
+        self,
+        watch: Watch[Endpoint] | None,
+        tally: Tally | None,
+        persistence: Persistence | None = None,
+        ring: Ring | None = None,
     ) -> None:
         self._watch = watch
         self._persistence = persistence
+        self._ring = ring
         self.tally = tally
         """Counts what is under way; None: nothing limits it."""
 
@@ -68,9 +77,9 @@ class Guard:
     ) -> Sequence[Endpoint]:
         """As `usable`, for the request of `holder`: one alone where a policy says which."""
         usable = self.usable(endpoints, far)
-        if self._persistence is None:
-            return usable
-        return self._persistence.among(holder, backend, usable, lambda: self._not_evicted(far))
+        if self._persistence is not None:
+            usable = self._persistence.among(holder, backend, usable, lambda: self._not_evicted(far))
+        return usable if self._ring is None else self._ring.among(holder, usable)
 
     def _not_evicted(self, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
         watch = self._watch
@@ -120,7 +129,8 @@ class Guards:
             watch = Watch(backend, rules.health, self._evictions, self._clock, self.events, self.watched)
         if rules.backend_limits is not None and rules.backend_limits.counts_requests:
             tally = Tally(backend, rules.backend_limits, self._loads)
-        return Guard(watch, tally, None if rules.session_persistence is None else Persistence())
+        persistence = None if rules.session_persistence is None else Persistence()
+        return Guard(watch, tally, persistence, None if rules.backend_hash is None else Ring(rules.backend_hash))
 
     def gate(self, quota: Quota, connects: Connects) -> Gate:
         """The one for these limits."""

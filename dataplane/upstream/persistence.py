@@ -128,7 +128,7 @@ class Persistence:
         if pin is None:
             return endpoints
         found = self._found(pin.endpoint, endpoints) or _among(others(), pin.endpoint)
-        if found is None or found in _tried(holder):
+        if found is None or found in tried_by(holder):
             return endpoints
         if found in session.failed:
             return [each for each in endpoints if each is not found] or endpoints
@@ -145,6 +145,6 @@ def _among(endpoints: Sequence[Endpoint], wanted: bytes) -> Endpoint | None:
     return next((each for each in endpoints if digest(each.label) == wanted), None)
 
 
-def _tried(holder: object) -> Sequence[Endpoint]:
+def tried_by(holder: object) -> Sequence[Endpoint]:
     retries = getattr(holder, "retries", None)
     return () if retries is None else retries.tried

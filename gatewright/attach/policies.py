@@ -285,6 +285,12 @@ POLICIES: Final[tuple[Policy, ...]] = (
         carries=(HTTP, TCP),
     ),
     Policy(
+        name="backend_hash",
+        part=BACKEND,
+        written="hash",
+        does="sends requests with the same key to the same endpoint",
+    ),
+    Policy(
         name="backend_mcp",
         part=BACKEND,
         written="mcp",

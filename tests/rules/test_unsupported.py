@@ -51,7 +51,7 @@ def test_the_list_only_shrinks() -> None:
 
 OF_REQUESTS = (
     *("ai", "mcp", "a2a", "aws"),
-    *(f"policies.{name}" for name in ("http", "auth", "ai", "mcp", "transformation", "extAuthz")),
+    *(f"policies.{name}" for name in ("http", "auth", "ai", "mcp", "hash", "transformation", "extAuthz")),
 )
 OF_CONNECTIONS = ("dynamicForwardProxy", *(f"policies.{name}" for name in ("tcp", "tls", "tunnel", "limits")))
 

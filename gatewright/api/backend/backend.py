@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gatewright.api.backend.ai import BackendAI
+from gatewright.api.backend.hash import BackendHash
 from gatewright.api.backend.health import Health
 from gatewright.api.backend.limits import BackendLimits
 from gatewright.api.backend.mcp import BackendMCP
@@ -27,6 +28,8 @@ class BackendWithAI(BackendSimple):
 class BackendFull(BackendWithAI):
     """All policies for connecting to a backend."""
 
+    hash: BackendHash | None = None
+    """What decides which endpoint a request goes to. Gatewright extension."""
     mcp: BackendMCP | None = None
     """What happens with MCP calls."""
     ext_auth: ExtAuth | None = None

@@ -73,6 +73,9 @@ RequestScalar = Annotated[str, _Text, Expression("request", SCALAR)]
 RequestNumber = Annotated[str, _Text, Expression("request", NUMBER)]
 RequestKey = Annotated[str, _Text, Expression("request", KEY)]
 ResponseScalar = Annotated[str, _Text, Expression("response", SCALAR)]
+_HELD: Final = ("request.body",), "it is not held when an endpoint is chosen"
+HashKey = Annotated[str, _Text, Expression("request", SCALAR, unread=_HELD)]
+"""What endpoints are chosen by."""
 RequestShare = Annotated[str, _Text, Expression("request", SHARE)]
 
 Cost = Annotated[str, _Text, Expression("end", NUMBER, earlier=("unit", "Requests"))]

@@ -171,6 +171,20 @@ class Health(_message.Message):
     eviction: Eviction
     def __init__(self, unhealthy_condition: _Optional[str] = ..., eviction: _Optional[_Union[Eviction, _Mapping]] = ...) -> None: ...
 
+class BackendHash(_message.Message):
+    __slots__ = ("header", "cookie", "source", "expression", "max_load")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    COOKIE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    MAX_LOAD_FIELD_NUMBER: _ClassVar[int]
+    header: str
+    cookie: str
+    source: str
+    expression: str
+    max_load: int
+    def __init__(self, header: _Optional[str] = ..., cookie: _Optional[str] = ..., source: _Optional[str] = ..., expression: _Optional[str] = ..., max_load: _Optional[int] = ...) -> None: ...
+
 class BackendLimits(_message.Message):
     __slots__ = ("max_connections", "max_pending", "max_requests", "retry_budget", "idle_timeout_ms", "max_connection_duration_ms")
     MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]

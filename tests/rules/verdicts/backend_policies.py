@@ -13,6 +13,7 @@ from tests.rules.verdicts.common import (
     K,
     P,
     X,
+    header_name,
     short_string,
 )
 from tests.rules.verdicts.external import EXT_AUTH
@@ -197,6 +198,20 @@ LIMITS_OF_BACKENDS = shape(
     duration("idleTimeout", _LIMITS),
     duration("maxConnectionDuration", _LIMITS),
     valid("", {"maxRequests": 1, "retryBudget": 0}, _LIMITS),
+)
+
+# Consistent hashing, an extension.
+
+_HASH = X + "requests with the same key go to the same endpoint"
+HASH = shape(
+    {"header": "x-user"},
+    exactly_one(_HASH, {"header": "a", "cookie": "b", "source": "Address", "expression": "request.path"}),
+    header_name("header", _HASH),
+    given({"cookie": "a"}, header_name("cookie", _HASH)),
+    given({"source": "Address"}, enum("source", ("Address",), _HASH)),
+    given({"expression": "true"}, expression("expression", _HASH, "request.path")),
+    given({"expression": "true"}, invalid("expression", "request.body", _HASH)),
+    integer("maxLoad", 101, 1000, _HASH),
 )
 
 # The smallest of the three subsets; the others are in `subsets`.

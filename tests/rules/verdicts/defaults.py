@@ -75,6 +75,12 @@ DEFAULTS: Final = (
     _policy(
         "traffic.retry.attempts", 1, D + "**Retry**: `attempts` = retries after the first try", traffic={"retry": {}}
     ),
+    _policy(
+        "backend.hash.maxLoad",
+        125,
+        X + "requests with the same key go to the same endpoint",
+        backend={"hash": {"header": "a"}},
+    ),
     _policy("traffic.compression.encodings", ["zstd", "br", "gzip"], _COMPRESSION, traffic={"compression": {}}),
     _policy("traffic.compression.contentTypes", [*_USUAL_TYPES], _COMPRESSION, traffic={"compression": {}}),
     _policy("traffic.compression.minSize", "1Ki", _COMPRESSION, traffic={"compression": {}}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.rules.verdicts.ai_policies import AI
-from tests.rules.verdicts.backend_policies import HEALTH, LIMITS_OF_BACKENDS, SIMPLE, SIMPLE_FIELDS
+from tests.rules.verdicts.backend_policies import HASH, HEALTH, LIMITS_OF_BACKENDS, SIMPLE, SIMPLE_FIELDS
 from tests.rules.verdicts.common import P, X
 from tests.rules.verdicts.external import EXT_AUTH
 from tests.rules.verdicts.mcp_policies import MCP
@@ -23,6 +23,7 @@ _FURTHER = (
 )
 _AI = nested("ai", AI, P + "| ai | BackendAI | only for backends of type `ai` |")
 _MCP = nested("mcp", MCP, P + "| mcp | BackendMCP | only for backends of type `mcp` |")
+_HASH = nested("hash", HASH, X + "requests with the same key go to the same endpoint")
 _EXT_AUTH = nested("extAuth", EXT_AUTH, P + "| extAuth | ExtAuth | external authentication for requests sent to this")
 
 WITH_AI = shape(
@@ -35,13 +36,13 @@ WITH_AI = shape(
 )
 """BackendWithAI."""
 
-ANY_BACKEND = shape({}, *SIMPLE_FIELDS, *_FURTHER, _EXT_AUTH, unknown("retry", {}, _SUBSETS))
+ANY_BACKEND = shape({}, *SIMPLE_FIELDS, *_FURTHER, _HASH, _EXT_AUTH, unknown("retry", {}, _SUBSETS))
 """BackendFull without what needs a backend of a certain type."""
 
 AI_ONLY = shape({}, _AI)
 MCP_ONLY = shape({}, _MCP)
 
-FULL = shape({}, *SIMPLE_FIELDS, _AI, _MCP, *_FURTHER, _EXT_AUTH, unknown("retry", {}, _SUBSETS))
+FULL = shape({}, *SIMPLE_FIELDS, _AI, _MCP, *_FURTHER, _HASH, _EXT_AUTH, unknown("retry", {}, _SUBSETS))
 """BackendFull."""
 
 __all__ = ["AI_ONLY", "ANY_BACKEND", "FULL", "MCP_ONLY", "SIMPLE", "WITH_AI"]
