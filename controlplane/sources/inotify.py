@@ -1,21 +1,23 @@
 """Linux's inotify for a folder and everything below it: what happened, the moment it happened, at no cost while quiet.
 
-Called by `watch`, from its thread. A library polls its own queue every few milliseconds, which is most of the time that
-a change may take here; the system's three calls are all that is needed. Symlinks to folders are followed, as `scan`
-does. What is below a folder that appears is not told one by one: its own path is, which asks for a scan.
+Called by `watch`, from its thread. The system's calls are those of `inotify_simple`. Symlinks to folders are followed,
+as `scan` does. What is below a folder that appears is not reported one by one: its own path is, which asks for a scan.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import logging
 import os
 import select
-import struct
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+try:
+    import inotify_simple
+except ImportError:  # it is a dependency on Linux alone
+    inotify_simple = None
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +28,6 @@ _OF_INTEREST = (
     _ATTRIB | _MODIFY | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
 )
 _UNFINISHED = _CREATE | _MODIFY
-_HEAD = struct.Struct("iIII")
 _READ_BYTES = 64 * 1024
 _SHORTEST_POLL = 0.001
 _PASSED_OVER = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG))
@@ -46,12 +47,11 @@ class Inotify:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._calls = _calls()
         self._paths: dict[int, str] = {}
-        self._fd = self._check(self._calls.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._inotify = _opened()
         self._waker = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLIN)
+        self._poll.register(self._inotify, select.POLLIN)
         self._poll.register(self._waker, select.POLLIN)
         try:
             self._add(root)
@@ -67,7 +67,7 @@ class Inotify:
             seconds = 0.0
         self._poll.poll(None if seconds is None else seconds * 1e3)
         try:
-            data = os.read(self._fd, _READ_BYTES)
+            data = os.read(self._inotify.fileno(), _READ_BYTES)
         except BlockingIOError:
             return []
         return list(self._events(data))
@@ -77,15 +77,11 @@ class Inotify:
         os.eventfd_write(self._waker, 1)
 
     def close(self) -> None:
-        os.close(self._fd)
+        self._inotify.close()
         os.close(self._waker)
 
     def _events(self, data: bytes) -> Iterator[Event]:
-        at = 0
-        while at < len(data):
-            watch, mask, _, length = _HEAD.unpack_from(data, at)
-            name = os.fsdecode(data[at + _HEAD.size : at + _HEAD.size + length].rstrip(b"\0"))
-            at += _HEAD.size + length
+        for watch, mask, _, name in inotify_simple.parse_events(data):
             if mask & _OVERFLOW:
                 self._add_new(self._root)  # folders that came may be among what was lost
                 yield Event(self._root, False)
@@ -123,8 +119,7 @@ class Inotify:
         if (status.st_dev, status.st_ino) in visited:
             return []
         visited.add((status.st_dev, status.st_ino))
-        mask = _OF_INTEREST | _ONLY_FOLDERS
-        watch = self._check(self._calls.inotify_add_watch(self._fd, os.fsencode(folder), mask))
+        watch = self._inotify.add_watch(folder, _OF_INTEREST | _ONLY_FOLDERS)
         self._name(watch, folder, status)
         with os.scandir(folder) as entries:
             return sorted((entry.path for entry in entries if _is_folder(entry)), key=_turn, reverse=True)
@@ -135,12 +130,6 @@ class Inotify:
         known = self._paths.get(watch)
         if known is None or _turn(folder) < _turn(known) or not _leads_to(known, status):
             self._paths[watch] = folder
-
-    def _check(self, result: int) -> int:
-        if result < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-        return result
 
 
 def _turn(path: str) -> tuple[bool, list[str]]:
@@ -163,9 +152,8 @@ def _leads_to(path: str, status: os.stat_result) -> bool:
         return False
 
 
-def _calls() -> ctypes.CDLL:
+def _opened() -> Any:  # the library has no types
     """Raises OSError where there is no such thing."""
-    calls = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(calls, "inotify_init1") or not hasattr(os, "eventfd"):
+    if inotify_simple is None or not hasattr(os, "eventfd"):
         raise OSError(errno.ENOSYS, "this system has no inotify")
-    return calls
+    return inotify_simple.INotify(nonblocking=True)

@@ -2,18 +2,17 @@
 
 What happened is reported at once, so that it can be read while the moment lasts, and then that the group is whole.
 Called by `directory`, which decides what an event means. On Linux the system reports at once (`inotify`); elsewhere, or
-when its limit is reached, watchfiles does.
+when its limit is reached, the folder is looked at every second.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
-
-from watchfiles._rust_notify import RustNotify
 
 from controlplane.sources.inotify import Inotify
 
@@ -24,24 +23,20 @@ LONGEST = 0.020
 """Seconds. A group is whole when nothing has happened for so long, and no file is being written; at the latest after
 the longest. So files that a program writes one after the other belong together, and none is read when it is half."""
 
-STEP_MS = 3
-DEBOUNCE_MS = 20
-IDLE_MS = 2_000
-"""Milliseconds. The same where there is no inotify; without an event it is asked again when it was idle for so long."""
-POLL_MS = 250
-"""Milliseconds between two looks, where a folder is on a file system without events."""
+LOOK_AGAIN = 1.0
+"""Seconds between two looks where nothing is reported."""
 
-Told = Callable[[frozenset[str], bool], None]
+Report = Callable[[frozenset[str], bool], None]
 """Paths, and whether their group is whole with them."""
 
 
 class Watch:
     """Watches from construction on, so that nothing between the first look at the folder and `start` is missed."""
 
-    def __init__(self, root: str, told: Told) -> None:
-        """Raises FileNotFoundError when `root` is absent. `told` is called from the thread with absolute paths; its
+    def __init__(self, root: str, report: Report) -> None:
+        """Raises FileNotFoundError when `root` is absent. `report` is called from the thread with absolute paths; its
         last call for a group, perhaps with no further path, says that it is whole."""
-        self._told = told
+        self._report = report
         self._stopping = threading.Event()
         self._events = _events(root)
         self._thread = threading.Thread(target=self._run, name=f"watch {root}", daemon=True)
@@ -64,10 +59,10 @@ class Watch:
                 for paths, is_whole in self._events.group(self._stopping):
                     if self._stopping.is_set():
                         return
-                    self._told(paths, is_whole)
+                    self._report(paths, is_whole)
         except OSError as error:  # the folder is looked at now and then all the same
             log.error("changes below a folder are noticed late: %s", error)
-            self._told(frozenset(), True)
+            self._report(frozenset(), True)
 
 
 Part = tuple[frozenset[str], bool]
@@ -87,25 +82,15 @@ class Events(Protocol):
 
 def _events(root: str) -> Events:
     try:
-        return _Told(Inotify(root))
+        return _Reported(Inotify(root))
     except FileNotFoundError:
         raise
     except OSError as error:
-        log.debug("no inotify: %s", error)
-    return _Polled(_notify(root))
+        log.warning("nothing reports changes below %s (%s); it is looked at every %g s", root, error, LOOK_AGAIN)
+    return _Looked(root)
 
 
-def _notify(root: str) -> RustNotify:
-    try:
-        return RustNotify([root], False, False, POLL_MS, True, True)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        log.warning("cannot watch %s (%s); looking at it every %d ms instead", root, error, POLL_MS)
-        return RustNotify([root], False, True, POLL_MS, True, True)
-
-
-class _Told:
+class _Reported:
     """Groups of the system's events."""
 
     def __init__(self, inotify: Inotify) -> None:
@@ -133,19 +118,20 @@ class _Told:
             yield frozenset(paths), True
 
 
-class _Polled:
-    """Groups of watchfiles' events."""
+class _Looked:
+    """Groups of nothing but the folder itself, which asks for a look at all of it."""
 
-    def __init__(self, notify: RustNotify) -> None:
-        self._notify = notify
+    def __init__(self, root: str) -> None:
+        """Raises FileNotFoundError."""
+        os.stat(root)
+        self._root = root
 
     def group(self, stopping: threading.Event) -> Iterator[Part]:
-        events = self._notify.watch(DEBOUNCE_MS, STEP_MS, IDLE_MS, stopping)
-        if isinstance(events, set) and events:
-            yield frozenset(path for _, path in events), True
+        if not stopping.wait(LOOK_AGAIN):
+            yield frozenset((self._root,)), True
 
     def wake(self) -> None:
-        """It looks at the event that it was given, with every step."""
+        """Whoever stops has set the event that it waits for."""
 
     def close(self) -> None:
-        self._notify.close()
+        """It holds nothing."""

@@ -1,7 +1,7 @@
 """One seed for a run: whatever a test draws comes from it, a new one each time unless it is given.
 
-`--seed N` or GATEWRIGHT_SEED=N replays a run; the environment carries it to every lane of `scripts/test`, to workers of
-pytest-xdist and to child processes. It is printed when a run begins, and again with the command that replays a failed
+`--seed N` or GATEWRIGHT_SEED=N replays a run; the environment carries it to every lane of `scripts/test` and to
+child processes. It is printed when a run begins, and again with the command that replays a failed
 test. Hypothesis gets it as `--hypothesis-seed`, Python's own `random` is set from it before each test, and generators
 of our own ask `rolls`. GATEWRIGHT_EXAMPLES=N multiplies how long random tests look: `max_examples` of every hypothesis
 test, and what asks `times` (`scripts/test --long` has 10).
@@ -97,8 +97,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _reporter(config: pytest.Config) -> Any:
-    """What prints; None in a worker of pytest-xdist."""
-    return None if hasattr(config, "workerinput") else config.pluginmanager.get_plugin("terminalreporter")
+    """What prints."""
+    return config.pluginmanager.get_plugin("terminalreporter")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -30,7 +30,7 @@ from tests.harness.processes import is_alive
 from tests.harness.waiting import until
 from tests.loopback.test_agent import file_of
 
-FORBIDDEN = ("pydantic", "yaml", "grpc", "prometheus_client", "watchfiles", "inotify_simple")
+FORBIDDEN = ("pydantic", "yaml", "grpc", "prometheus_client", "inotify_simple")
 MAX_RSS_KIB = 38 * 1024
 
 

@@ -16,7 +16,6 @@ HEAVY = (
     "yaml",
     "grpc",
     "prometheus_client",
-    "watchfiles",
     "inotify_simple",
     "aiohttp",
     "gatewright.api",

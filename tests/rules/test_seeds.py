@@ -78,7 +78,7 @@ def test_a_run_has_a_new_seed_and_a_run_with_it_draws_the_same(run: Run, tmp_pat
     (seed,) = re.findall(r"^seed: (\d+)$", first.stdout, re.MULTILINE)
     assert f"seed: {seed}\n" in run("--seed", seed).stdout
     assert drawn(tmp_path) == before
-    workers = run("-n", "2", "--dist", "loadfile", **{seeds.SEED: seed})
+    workers = run("-p", "tests.harness.forked", "--forks", "1", **{seeds.SEED: seed})
     assert workers.stdout.count(f"seed: {seed}\n") == 1, workers.stdout
     assert drawn(tmp_path) == before
     longer = run(**{seeds.EXAMPLES: "3"})

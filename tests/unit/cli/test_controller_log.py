@@ -15,7 +15,7 @@ from dataplane.telemetry import process_log as proxy_log
 
 pytestmark = pytest.mark.leaves("the threads that write logs live as long as the process")
 
-NAMES = ("", *process_log.MODULES, *proxy_log.MODULES, "asyncio", "grpc", "watchfiles")
+NAMES = ("", *process_log.MODULES, *proxy_log.MODULES, "asyncio", "grpc")
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ Waits are for events, never for a time to pass, except where the settling time i
 
 import asyncio
 import contextlib
+import errno
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.facts import Fact
-from controlplane.sources import directory, tree
+from controlplane.sources import directory, inotify, tree, watch
 from gatewright import files
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
@@ -112,6 +113,20 @@ async def test_an_edit_arrives_and_a_new_folder_is_watched(tmp_path: Path) -> No
         await seen.until(lambda: seen.objects == {"a": "2", "b": "1"})
         (tmp_path / "new" / "b.yaml").write_text("b 2\n")
         await seen.until(lambda: seen.objects == {"a": "2", "b": "2"})
+
+
+async def test_an_edit_arrives_where_the_system_reports_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(_root: str) -> inotify.Inotify:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(watch, "Inotify", absent)
+    monkeypatch.setattr(watch, "LOOK_AGAIN", 0.01)
+    (tmp_path / "a.yaml").write_text("a 1\n")
+    async with running(tmp_path) as (_, seen):
+        (tmp_path / "a.yaml").write_text("a 2\nb 1\n")
+        await seen.until(lambda: seen.objects == {"a": "2", "b": "1"})
 
 
 async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

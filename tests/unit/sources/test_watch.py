@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +14,6 @@ import pytest
 
 from controlplane.sources import inotify, scan, watch
 from tests.harness.patience import PATIENCE
-
-pytestmark = pytest.mark.leaves("a thread of the library looks only now and then whether it is to stop")
 
 
 class Watched:
@@ -122,18 +121,18 @@ def test_a_root_that_is_absent_is_an_error(tmp_path: Path) -> None:
         watch.Watch(str(tmp_path / "absent"), lambda _paths, _is_whole: None)
 
 
-def test_without_inotify_the_folder_is_watched_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_inotify_the_folder_is_looked_at_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(_root: str) -> inotify.Inotify:
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(watch, "Inotify", none_left)
+    monkeypatch.setattr(watch, "LOOK_AGAIN", 0.001)
     made = Watched(tmp_path)
-    (tmp_path / "a.yaml").write_text("a")
-    made.told("a.yaml")
+    made.told(".")
     made.watch.stop()
 
 
-OVERFLOW = inotify._HEAD.pack(-1, inotify._OVERFLOW, 0, 0)
+OVERFLOW = struct.pack("iIII", -1, inotify._OVERFLOW, 0, 0)
 
 
 def test_lost_events_ask_for_a_look_at_everything(tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ def test_lost_events_ask_for_a_look_at_everything(tmp_path: Path) -> None:
 def test_a_folder_whose_coming_was_lost_is_watched(tmp_path: Path) -> None:
     made = inotify.Inotify(str(tmp_path))
     (tmp_path / "new" / "deep").mkdir(parents=True)
-    os.read(made._fd, 65536)  # lost
+    os.read(made._inotify.fileno(), 65536)  # lost
     list(made._events(OVERFLOW))
     file = tmp_path / "new" / "deep" / "a.yaml"
     file.write_text("a")

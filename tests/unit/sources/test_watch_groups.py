@@ -5,14 +5,12 @@ The clock is moved by hand; the numbers of the kernel's events are those of inot
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import select
 import stat
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +91,7 @@ def test_a_group_is_told_in_parts_and_ends(
     reads = Reads(clock, *answers)
     found = [
         " ".join([*sorted(paths), *["whole"] * is_whole])
-        for paths, is_whole in watch._Told(reads).group(threading.Event())  # type: ignore[arg-type]
+        for paths, is_whole in watch._Reported(reads).group(threading.Event())  # type: ignore[arg-type]
     ]
     assert found == parts
     assert reads.asked == asked
@@ -104,75 +102,8 @@ def test_a_group_ends_at_once_when_it_is_time_to_stop(clock: Clock) -> None:
     stopping = threading.Event()
     stopping.set()
     reads = Reads(clock, (0, [A]))
-    assert list(watch._Told(reads).group(stopping)) == []  # type: ignore[arg-type]
+    assert list(watch._Reported(reads).group(stopping)) == []  # type: ignore[arg-type]
     assert reads.asked == [None]
-
-
-class Library:
-    """What watchfiles' object is asked."""
-
-    made: list[tuple[Any, ...]]
-    fails: Callable[[bool], Exception | None] = staticmethod(lambda polls: None)
-
-    def __init__(self, paths: list[str], debug: bool, polls: bool, delay: int, recursive: bool, ignores: bool) -> None:
-        self.made.append((paths, debug, polls, delay, recursive, ignores))
-        error = self.fails(polls)
-        if error is not None:
-            raise error
-        self.answer: object = set()
-        self.asked: tuple[Any, ...] = ()
-        self.is_closed = False
-
-    def watch(self, *asked: Any) -> object:
-        self.asked = asked
-        return self.answer
-
-    def close(self) -> None:
-        self.is_closed = True
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> type[Library]:
-    def no_inotify(_root: str) -> inotify.Inotify:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-
-    class Own(Library):
-        made = []  # noqa: RUF012 - of this test alone
-
-    monkeypatch.setattr(watch, "Inotify", no_inotify)
-    monkeypatch.setattr(watch, "RustNotify", Own)
-    return Own
-
-
-def test_without_inotify_the_library_watches_everything_below(library: type[Library]) -> None:
-    """Quiet, by the system's own events, folders below as well, and those that may not be looked at left out."""
-    events = watch._events("/gw")
-    assert library.made == [(["/gw"], False, False, 250, True, True)]
-    asked: Any = events._notify  # type: ignore[attr-defined]
-    stopping = threading.Event()
-    asked.answer = {(1, "/gw/a"), (2, "/gw/b")}
-    assert list(events.group(stopping)) == [({"/gw/a", "/gw/b"}, True)]
-    assert asked.asked[3] is stopping
-    for nothing in ("timeout", "stop", "signal"):
-        asked.answer = nothing
-        assert list(events.group(stopping)) == []
-    events.wake()
-    events.close()
-    assert asked.is_closed
-
-
-def test_without_any_events_of_the_system_the_library_looks_now_and_then(library: type[Library]) -> None:
-    library.fails = staticmethod(lambda polls: None if polls else OSError(errno.ENOSPC, "no space"))
-    assert watch._events("/gw") is not None
-    assert [made[2] for made in library.made] == [False, True]
-    assert library.made[1] == (["/gw"], False, True, 250, True, True)
-
-
-def test_a_root_that_is_gone_is_an_error_whoever_watches(library: type[Library]) -> None:
-    library.fails = staticmethod(lambda polls: FileNotFoundError(errno.ENOENT, "gone"))
-    with pytest.raises(FileNotFoundError):
-        watch._events("/gw")
-    assert len(library.made) == 1
 
 
 class Scripted:
@@ -279,31 +210,6 @@ def test_a_watch_that_ended_is_forgotten_and_an_unknown_one_says_nothing(watched
     assert watched._paths == {}
 
 
-def test_the_kernel_is_asked_for_all_of_these_and_for_folders_only(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    class Calls:
-        def inotify_init1(self, flags: int) -> int:
-            assert flags == os.O_NONBLOCK | os.O_CLOEXEC
-            return os.open(os.devnull, os.O_RDONLY)
-
-        def inotify_add_watch(self, _fd: int, path: bytes, mask: int) -> int:
-            assert path == os.fsencode(tmp_path)
-            asked.append(mask)
-            return 1
-
-    patched = pytest.MonkeyPatch()
-    patched.setattr(inotify, "_calls", Calls)
-    try:
-        made = inotify.Inotify(str(tmp_path))
-        made.close()
-    finally:
-        patched.undo()
-    every = IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVED_FROM | IN_MOVED_TO
-    every |= IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR
-    assert asked == [every]
-
-
 def events_of(made: inotify.Inotify, *wanted: str) -> set[str]:
     """All that is read until these were told."""
     told: set[str] = set()
@@ -402,7 +308,7 @@ def test_a_watch_whose_system_fails_says_that_its_last_group_is_whole(
 
 def test_closing_gives_both_descriptors_back(tmp_path: Path) -> None:
     made = inotify.Inotify(str(tmp_path))
-    numbers = (made._fd, made._waker)
+    numbers = (made._inotify.fileno(), made._waker)
     for number in numbers:
         assert os.get_inheritable(number) is False
         assert os.get_blocking(number) is False
@@ -428,49 +334,24 @@ def test_a_folder_that_comes_and_cannot_be_watched_stops_nobody(
     (tmp_path / "new").mkdir()
     (number,) = watched._paths
 
-    def refuses(_result: int) -> int:
+    def refuses(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(watched, "_check", refuses)
+    monkeypatch.setattr(watched._inotify, "add_watch", refuses)
     data = packed(number, IN_CREATE | IN_ISDIR, "new") + packed(number, IN_MOVED_TO | IN_ISDIR, "gone")
     assert [os.path.basename(event.path) for event in watched._events(data)] == ["new", "gone"]
 
 
-def test_what_the_system_refuses_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Calls:
-        def inotify_init1(self, _flags: int) -> int:
-            ctypes.set_errno(errno.EMFILE)
-            return -1
-
-    monkeypatch.setattr(inotify, "_calls", Calls)
-    with pytest.raises(OSError, match="Too many open files") as raised:
-        inotify.Inotify(str(tmp_path))
-    assert raised.value.errno == errno.EMFILE
-
-
-def test_a_system_without_inotify_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_inotify_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "eventfd")
     with pytest.raises(OSError, match="this system has no inotify") as raised:
-        inotify._calls()
+        inotify.Inotify(str(tmp_path))
     assert raised.value.errno == errno.ENOSYS
 
 
 def test_folders_come_in_the_order_of_a_scan_hidden_ones_last() -> None:
     names = ["/r/.b/x", "/r/a/b", "/r/a", "/r/.a", "/r/b"]
     assert sorted(names, key=inotify._turn) == ["/r/a", "/r/a/b", "/r/b", "/r/.a", "/r/.b/x"]
-
-
-def test_poll_is_asked_about_input_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    registered: list[tuple[int, int]] = []
-
-    class Poll:
-        def register(self, number: int, events: int) -> None:
-            registered.append((number, events))
-
-    monkeypatch.setattr(select, "poll", Poll)
-    made = inotify.Inotify(str(tmp_path))
-    assert registered == [(made._fd, select.POLLIN), (made._waker, select.POLLIN)]
-    made.close()
 
 
 def test_a_path_leads_to_a_folder_as_long_as_it_is_that_folder(tmp_path: Path) -> None:

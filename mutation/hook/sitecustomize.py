@@ -1,4 +1,4 @@
-"""Read by Python at its start, in processes that tests start while a mutant is planted (`tests/mutation/planted`)."""
+"""Read by Python at its start, in processes that tests start while a mutant is planted (`mutation/planted`)."""
 
 import importlib.util
 from pathlib import Path

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PLANES: Final = ("dataplane", "controlplane", "gatewright")
 """The packages at the top; `gatewright` is what both planes share."""
 GENERATED: Final = "gatewright/wire"

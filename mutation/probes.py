@@ -19,8 +19,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Final
 
-from tests.mutation.mutants import Mutant
-from tests.mutation.planted import Finder, module_of
+from mutation.mutants import Mutant
+from mutation.planted import Finder, module_of
 
 NAME: Final = "__gatewright_probe__"
 """A builtin while tests run: it takes what was executed."""

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.mutation import forks, selection
-from tests.mutation.equivalent import EQUIVALENT
-from tests.mutation.index import FOLDER, Index, file_of
-from tests.mutation.mutants import Mutant, of_files
-from tests.mutation.planted import module_of
-from tests.mutation.probes import MODULE, Wanted, runs_at_import
-from tests.mutation.run import FAILED, NO_VERDICT, TESTS_FAILED, UNPROVEN, Fault, Outcome, Record, run
-from tests.mutation.selection import PLANES, ROOT
+from mutation import forks, selection
+from mutation.equivalent import EQUIVALENT
+from mutation.index import FOLDER, Index, file_of
+from mutation.mutants import Mutant, of_files
+from mutation.planted import module_of
+from mutation.probes import MODULE, Wanted, runs_at_import
+from mutation.run import FAILED, NO_VERDICT, TESTS_FAILED, UNPROVEN, Fault, Outcome, Record, run
+from mutation.selection import PLANES, ROOT
 
 WANTED = 0.9
 """Share of the faults that tests have to notice, in each plane."""

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from mutation import planted
+from mutation.probes import Wanted
 from tests.harness.patience import SCALE
-from tests.mutation import planted
-from tests.mutation.probes import Wanted
 
-ROOT = Path(__file__).resolve().parents[2]
-HOOK = ROOT / "tests/mutation/hook"
+ROOT = Path(__file__).resolve().parents[1]
+HOOK = ROOT / "mutation/hook"
 LIBRARIES = ("pytest", "hypothesis", "hypothesis.strategies", "pytest_asyncio.plugin", "asyncio", "unittest.mock")
 LIBRARIES += ("google.protobuf.message", "pydantic", "yaml", "httptools", "cryptography.hazmat.primitives.hashes")
 """Most of what tests load, but for grpc, which must not be forked."""
@@ -36,8 +36,6 @@ OPTIONS = (
     "--tb=line",
     "-m",
     "not slow",
-    "-p",
-    "no:xdist",
     "-W",
     "ignore::pytest.PytestAssertRewriteWarning",
 )
@@ -195,7 +193,7 @@ def _child(
         planted.plant(fault.module, fault.file, fault.text)
     import pytest
 
-    from tests.mutation import index
+    from mutation import index
 
     if record is None:
         code = pytest.main(["-x", *OPTIONS, "--rootdir", root, *tests])

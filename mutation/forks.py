@@ -22,10 +22,9 @@ from typing import NoReturn
 
 import pytest
 
-from tests.harness import forked
-from tests.mutation import planted, swap
-from tests.mutation.index import file_of
-from tests.mutation.run import (
+from mutation import planted, swap
+from mutation.index import file_of
+from mutation.run import (
     LOOK,
     OPTIONS,
     ROOT,
@@ -38,6 +37,7 @@ from tests.mutation.run import (
     pass_on,
     server,
 )
+from tests.harness import forked
 
 CANNOT = 120
 """Verdict of a fork that cannot show the fault."""

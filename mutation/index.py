@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.mutation import probes
-from tests.mutation.probes import Spot
+from mutation import probes
+from mutation.probes import Spot
 
 FOLDER: Final = ".coverage/mutation"
 
