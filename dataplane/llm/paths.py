@@ -13,18 +13,28 @@ from dataplane.llm.routes import Format
 if TYPE_CHECKING:
     from dataplane.http.heads import Head
     from dataplane.llm.body import Body
+    from dataplane.llm.providers import Provider
 
 
 class Converted(NamedTuple):
     """A request in another API that does the same as a format. `read`: its answer as the format has it; raises
-    `contract.Unreadable`."""
+    `contract.Unreadable`. `dropped`: fields that it leaves out."""
 
     body: bytes
     read: Callable[[bytes, Head], bytes]
+    dropped: tuple[str, ...] = ()
 
 
-Shape: TypeAlias = "Callable[[Body, str], Converted]"
-"""Makes one of a body of the format, for a model. Raises `Malformed`, also for what cannot be said."""
+class Wanted(NamedTuple):
+    """What a request is made for. `drops`: fields that cannot be said are left out, else they are refused."""
+
+    provider: Provider
+    model: str
+    drops: bool
+
+
+Shape: TypeAlias = "Callable[[Body, Wanted], Converted]"
+"""Makes one of a body of the format. Raises `Malformed`, also for what cannot be said."""
 
 
 class Dialect(NamedTuple):
@@ -47,9 +57,23 @@ class Dialect(NamedTuple):
     is_framed: bool = False
     """Streams are messages of AWS's event stream around the format's events."""
 
+    @property
+    def is_another(self) -> bool:
+        """Whether headers of the format's own API mean nothing there."""
+        return bool(self.shape) and self.betas is None
+
 
 def escaped(model: str) -> str:
     return quote(model, safe="")
+
+
+def of_gemini(model: str) -> str:
+    """Google lists its models as `models/<model>`."""
+    return model.removeprefix("models/")
+
+
+def escaped_of_gemini(model: str) -> str:
+    return escaped(of_gemini(model))
 
 
 class Path(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from dataplane.llm.clouds import bedrock, vertex
-from dataplane.llm.paths import Path, Paths, Settings, Variant
+from dataplane.llm.paths import Dialect, Path, Paths, Settings, Variant, escaped_of_gemini
 from dataplane.llm.routes import Format
 
 
@@ -104,9 +104,13 @@ def _anthropic(settings: Settings) -> Paths:
 
 def _gemini(settings: Settings) -> Paths:
     """Its native API, for requests that are translated, and its endpoint for clients of OpenAI's API."""
-    native = Path(b"/v1beta/models/", b":generateContent", streamed=(b":streamGenerateContent", b"alt=sse"))
-    openai = _below("/v1beta/openai", (Format.COMPLETIONS, Format.EMBEDDINGS))
-    return {Format.GENERATE_CONTENT: native, **openai}
+    above, streamed = b"/v1beta/models/", (b":streamGenerateContent", b"alt=sse")
+    counting = Dialect(Format.GENERATE_CONTENT, shape="count-gemini")
+    return {
+        Format.GENERATE_CONTENT: Path(above, b":generateContent", streamed=streamed, named=escaped_of_gemini),
+        **_below("/v1beta/openai", (Format.COMPLETIONS, Format.EMBEDDINGS)),
+        Format.TOKEN_COUNT: Path(above, b":countTokens", dialect=counting, named=escaped_of_gemini),
+    }
 
 
 V1: Final = "v1"
@@ -197,12 +201,16 @@ class Provider(NamedTuple):
         return self.row.caches is not None and self.row.caches.search(model) is not None
 
     def family(self, form: Format | None) -> Family:
-        """Whose headers requests of a format have: Messages have those of Anthropic's API wherever they go."""
+        """Whose headers requests of a format have: Messages have those of Anthropic's API wherever they go as such."""
+        path = None if form is None else self.paths.get(form)
+        if path is not None and path.dialect is not None and path.dialect.is_another:
+            return self.row.family
         return MESSAGES_ELSEWHERE.get(self.row.family, ANTHROPIC) if form in OF_ANTHROPIC else self.row.family
 
     def place(self, form: Format | None) -> Place:
         """Google's native API takes keys in a header of its own."""
-        return self.row.native or self.row.place if form is Format.GENERATE_CONTENT else self.row.place
+        is_native = form is not None and (form is Format.GENERATE_CONTENT or self.paths[form].dialect is not None)
+        return self.row.native or self.row.place if is_native else self.row.place
 
     def needs_model(self, form: Format) -> bool:
         """Whether its path has the model's name."""
@@ -228,8 +236,10 @@ def _placed(paths: Paths, settings: Settings) -> Paths:
     if not settings.path:
         return paths
     text, _, query = settings.path.partition("?")
+    # The model stands in these paths alone.
+    native = (Format.GENERATE_CONTENT, Format.TOKEN_COUNT) if Format.GENERATE_CONTENT in paths else ()
     return {
         form: Path(text.encode(), query=query.encode(), dialect=path.dialect)
         for form, path in paths.items()
-        if form is not Format.GENERATE_CONTENT  # the model stands in its path
+        if form not in native
     }

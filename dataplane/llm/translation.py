@@ -54,21 +54,29 @@ class Translated(NamedTuple):
 
 
 def translated(
-    source: Format, body: bytes, provider: Provider, drops: bool = False, caching: Caching | None = None
+    source: Format,
+    body: bytes,
+    provider: Provider,
+    drops: bool = False,
+    caching: Caching | None = None,
+    into: tuple[Format, ...] = (),
 ) -> Translated:
     """In the provider's first format that can carry it, `drops`: in its first; `caching`: with points up to which the
-    prompt is to be cached, where the model does that. Raises `Malformed` for a body that is none of its format's, and
-    `losses.Inexpressible` where none can, with the reason of the first."""
+    prompt is to be cached, where the model does that; `into`: in one of these, whatever the provider has. Raises
+    `Malformed` for a body that is none of its format's, and `losses.Inexpressible` where none can, with the reason of
+    the first."""
     try:
-        return _translated(source, body, provider, drops, caching)
+        return _translated(source, body, provider, drops, caching, into or targets(source, provider))
     except RecursionError:
         raise Malformed("", "the body is nested too deeply") from None
 
 
-def _translated(source: Format, body: bytes, provider: Provider, drops: bool, caching: Caching | None) -> Translated:
+def _translated(
+    source: Format, body: bytes, provider: Provider, drops: bool, caching: Caching | None, into: tuple[Format, ...]
+) -> Translated:
     talk = CLIENTS[source].read(body)
     refused = ("", "")
-    for target in targets(source, provider):
+    for target in into:
         verdict = losses.judge(talk, target, drops)
         if verdict.refused is None:
             fitted, named = names.fitted(talk, target)

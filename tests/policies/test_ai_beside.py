@@ -1,5 +1,5 @@
-"""Requests that are no conversations, to providers of clouds whose API for them is another one: embeddings, rankings,
-counts of tokens."""
+"""Requests that are no conversations, to providers whose API for them is another one: embeddings, rankings, counts of
+tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.carriers import Carrier, Response
-from tests.fakes.llm_toys import CHAT, as_json, error, post, sent
+from tests.fakes.llm_toys import CHAT, as_json, error, of_backend, post, sent
+from tests.fakes.memory_proxy import MemoryProxy
 from tests.policies.test_ai_clouds import ABOVE, CLAUDE, bedrock, vertex
 
 COUNTED = (("content-type", "application/json"), ("x-amzn-bedrock-input-token-count", "7"))
@@ -146,3 +147,167 @@ def test_tokens_of_other_models_are_estimated(carrier: Carrier) -> None:
     carried = carrier.proxy(bedrock()).carry(asked)
     assert (carried.answer.status, carried.reached) == (200, ())
     assert json.loads(carried.answer.body)["input_tokens"] > 0
+
+
+# --- left out, where all of it is
+
+
+@pytest.mark.parametrize("provider", ["bedrock", "vertex"])
+def test_what_embeddings_cannot_say_is_left_out_where_the_policy_says_so(provider: str, carrier: Carrier) -> None:
+    made, model, answer = {
+        "bedrock": (bedrock, COHERE, {"embeddings": [VECTOR]}),
+        "vertex": (vertex, "text-embedding-005", {"predictions": [{"embeddings": {"values": VECTOR}}]}),
+    }[provider]
+    body = {"model": model, "input": "one", "later": 1, "user": "u1"}
+    carried = carrier.proxy(made("", "unsupportedFields: Drop")).carry(post("/v1/embeddings", body), as_json(answer))
+    assert carried.answer.status == 200 and "later" not in sent(carried)
+    assert "llm.dropped=later,user" in carried.line
+
+
+def test_the_end_user_of_embeddings_is_left_out_and_said_so(carrier: Carrier) -> None:
+    body = {"model": COHERE, "input": "one", "user": "u1"}
+    carried = carrier.proxy(bedrock()).carry(post("/v1/embeddings", body), as_json({"embeddings": [VECTOR]}))
+    assert "user" not in sent(carried) and "llm.dropped=user" in carried.line
+
+
+# --- Google's ranking API
+
+RANKER = "model: semantic-ranker-default-004"
+RANKED = {"query": "q", "documents": ["a", "b"], "top_n": 1, "model": "any"}
+
+
+def test_rankings_reach_google_s_ranking_api(carrier: Carrier) -> None:
+    carried = carrier.proxy(vertex(RANKER)).carry(
+        post("/v2/rerank", RANKED), as_json({"records": [{"id": "1", "score": 0.9}, {"id": "0"}]})
+    )
+    (received,) = carried.reached
+    assert received.target == "/v1/projects/my-project/locations/global/rankingConfigs/default_ranking_config:rank"
+    assert sent(carried) == {
+        "model": "semantic-ranker-default-004",
+        "query": "q",
+        "records": [{"id": "0", "content": "a"}, {"id": "1", "content": "b"}],
+        "topN": 1,
+        "ignoreRecordDetailsInResponse": True,
+    }
+    assert json.loads(carried.answer.body)["results"] == [
+        {"index": 1, "relevance_score": 0.9},
+        {"index": 0, "relevance_score": 0.0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("global", "discoveryengine.googleapis.com"),
+        ("us", "us-discoveryengine.googleapis.com"),
+        ("eu", "eu-discoveryengine.googleapis.com"),
+    ],
+)
+def test_a_model_that_ranks_has_another_host(region: str, host: str) -> None:
+    text = of_backend(f"provider: {{vertexai: {{projectId: p, region: {region}, {RANKER}}}}}")
+    plans = MemoryProxy(text, environment={}).applier.current.table.backends.values()
+    assert {plan.host for plan in plans if plan.host} == {host.encode()}
+
+
+@pytest.mark.parametrize(("settings", "path"), [("", "/v2/rerank"), (RANKER, "/v1/chat/completions")])
+def test_a_provider_of_vertex_ranks_or_converses(settings: str, path: str, carrier: Carrier) -> None:
+    body = {**RANKED, **CHAT, "model": "semantic-ranker-default-004"}
+    carried = carrier.proxy(vertex(settings)).carry(post(path, body))
+    assert (carried.answer.status, carried.reached) == (400, ())
+    assert "does not speak" in carried.answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"records": 1},
+        {"records": [{"id": "2", "score": 1}]},
+        {"records": [{"id": 0, "score": 1}]},
+        {"records": [{"id": ["0"]}]},
+    ],
+)
+def test_an_answer_that_ranks_something_else_is_an_error(answer: Any, carrier: Carrier) -> None:
+    carried = carrier.proxy(vertex(RANKER)).carry(post("/v2/rerank", RANKED), as_json(answer))
+    assert carried.answer.status == 502
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("query", None), ("query", 1), ("documents", "a"), ("documents", [{}]), ("top_n", "1")]
+)
+@pytest.mark.parametrize("provider", ["bedrock", "vertex"])
+def test_a_ranking_that_is_none_is_refused(provider: str, field: str, value: Any, carrier: Carrier) -> None:
+    run = carrier.proxy(vertex(RANKER) if provider == "vertex" else bedrock())
+    carried = run.carry(post("/v2/rerank", {**RANKED, "model": "cohere.rerank-v3-5:0", field: value}))
+    assert (carried.answer.status, carried.reached) == (400, ())
+    assert field in error(carried.answer)["message"]
+
+
+# --- tokens as Gemini counts them
+
+GEMINI = of_backend("provider: {gemini: {}, host: 127.0.0.1, port: 9001}}, policies: {auth: {key: ours}")
+ASKED = {
+    "model": "gemini-3",
+    "system": "be brief",
+    "messages": [{"role": "user", "content": "hi"}],
+    "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+    "tool_choice": {"type": "any"},
+}
+COUNTED_REQUEST = {
+    "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+    "systemInstruction": {"parts": [{"text": "be brief"}]},
+    "tools": [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": {"type": "object"}}]}],
+}
+OWN = (("x-api-key", "sk-ant-mine"), ("anthropic-beta", "b1"), ("anthropic-version", "2023-06-01"))
+
+
+@pytest.mark.parametrize("model", ["gemini-3", "models/gemini-3"])
+def test_tokens_are_counted_by_gemini(model: str, carrier: Carrier) -> None:
+    asked = post("/v1/messages/count_tokens", {**ASKED, "model": model}, *OWN)
+    carried = carrier.proxy(GEMINI).carry(asked, as_json({"totalTokens": 11}))
+    (received,) = carried.reached
+    assert received.target == "/v1beta/models/gemini-3:countTokens"
+    assert sent(carried) == {
+        "generateContentRequest": {
+            "model": "models/gemini-3",
+            **COUNTED_REQUEST,
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
+        }
+    }
+    assert received.headers["x-goog-api-key"] == "ours"
+    assert not [name for name in received.headers if name.startswith("anthropic-") or name == "x-api-key"]
+    assert json.loads(carried.answer.body) == {"input_tokens": 11}
+    assert "llm.usage_estimated" not in carried.line
+
+
+def test_tokens_are_counted_by_gemini_on_vertex(carrier: Carrier) -> None:
+    carried = carrier.proxy(vertex()).carry(
+        post("/v1/messages/count_tokens", ASKED, *OWN), as_json({"totalTokens": 11, "totalBillableCharacters": 9})
+    )
+    (received,) = carried.reached
+    assert received.target.endswith("/locations/global/publishers/google/models/gemini-3:countTokens")
+    assert sent(carried) == COUNTED_REQUEST
+    assert not [name for name in received.headers if name.startswith("anthropic-") or name == "x-api-key"]
+    assert json.loads(carried.answer.body) == {"input_tokens": 11}
+
+
+def test_what_gemini_cannot_be_asked_to_count_is_estimated(carrier: Carrier) -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://a.example/i.png"}}
+    body = {**ASKED, "messages": [{"role": "user", "content": [image]}]}
+    carried = carrier.proxy(GEMINI).carry(post("/v1/messages/count_tokens", body))
+    assert (carried.answer.status, carried.reached) == (200, ())
+    assert json.loads(carried.answer.body)["input_tokens"] > 1000
+    assert "llm.usage_estimated=true" in carried.line
+
+
+@pytest.mark.parametrize("answer", [{}, {"totalTokens": "11"}, {"totalTokens": True}, []])
+def test_an_answer_without_a_number_of_tokens_is_an_error(answer: Any, carrier: Carrier) -> None:
+    carried = carrier.proxy(GEMINI).carry(post("/v1/messages/count_tokens", ASKED), as_json(answer))
+    assert carried.answer.status == 502
+
+
+def test_an_error_of_gemini_s_counting_comes_in_the_shape_of_messages(carrier: Carrier) -> None:
+    google = {"error": {"code": 404, "message": "no such model", "status": "NOT_FOUND"}}
+    carried = carrier.proxy(GEMINI).carry(post("/v1/messages/count_tokens", ASKED), as_json(google, 404))
+    assert carried.answer.status == 404
+    assert error(carried.answer)["error"] == {"type": "not_found_error", "message": "no such model"}

@@ -45,9 +45,11 @@ it. APIs of clients are `Completions`, `Messages` and `Responses`. Providers hav
   images behind it.
 - **Names of tools** that are longer than a provider takes (64 characters, Anthropic 128) are shortened with a digest.
   Answers have the client's names.
-- **Counting tokens** (`TokenCount`) for a provider whose API does not count: an estimate, answered here, and marked
-  in the log (`llm.usage_estimated`). It is within a third for prose and code; an image or document counts as 1600
-  tokens.
+- **Counting tokens** (`TokenCount`): Gemini counts what a request is in its API. For a provider whose API does not
+  count, and for a request that Gemini's cannot carry: an estimate, answered here, and marked in the log
+  (`llm.usage_estimated`). It is within a third for prose and code; an image or document counts as 1600 tokens.
+- **Embeddings and rankings** of providers with an API of another shape ([clouds](clouds.md)): a field that it does not
+  have is refused, or left out where all are. The end user's id is always left out.
 - **Ids and state**: nothing is stored. `previous_response_id` is refused; the conversation must be in the request.
 - Arguments of a tool that are no JSON object stand under the name `arguments` where an API has them as an object.
 

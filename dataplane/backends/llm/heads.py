@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN
-from dataplane.llm.providers import FAMILIES, VERSION_OF_MESSAGES, foreign_lines
-from dataplane.llm.routes import Format
+from dataplane.llm.providers import ANTHROPIC, FAMILIES, VERSION_OF_MESSAGES, foreign_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.http.messages import ResponseHead
     from dataplane.llm.providers import Family
+    from dataplane.llm.routes import Format
 
 _FRAMING: Final = (b"host", b"content-length", b"transfer-encoding")
 """Written anew for the call."""
@@ -31,7 +31,6 @@ _OF_BROWSERS: Final = (
 )
 """They are about this gateway's name, which is not the provider's."""
 _CREDENTIALS: Final = tuple(sorted({name for family in FAMILIES for name in family.credentials}))
-_VERSIONED: Final = frozenset((Format.MESSAGES, Format.TOKEN_COUNT))
 _VERSION: Final = b"\r\n%b:" % VERSION_OF_MESSAGES[0]
 
 
@@ -50,7 +49,7 @@ def lines(head: Head, family: Family, form: Format | None, has_credential: bool)
     found = b"\r\n".join(compress(head.block.split(b"\r\n"), kept))[2:]
     if form is not None:
         found += b"accept-encoding: identity\r\n"
-        if form in _VERSIONED and _VERSION not in low:
+        if family.prefixes == ANTHROPIC.prefixes and _VERSION not in low:
             found += b"%b: %b\r\n" % VERSION_OF_MESSAGES
     return found
 

@@ -27,6 +27,8 @@ from dataplane.http.heads import Head
 from dataplane.llm import cache_points, counting, dialects, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
+from dataplane.llm.losses import Inexpressible
+from dataplane.llm.paths import Wanted
 from dataplane.llm.routes import Format, RouteType, Way
 from dataplane.llm.shapes import SHAPES
 from dataplane.llm.shaping import MODEL, Given, shape
@@ -129,7 +131,7 @@ def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, k
         CallRequest(x.method, path.of(model, x.query), headers=head),
         visit.route,
         known,
-        provider.row.place,
+        provider.place(form),
         form,
         hides_usage,
     )
@@ -145,16 +147,24 @@ def _adapted(
     assert visit.plan is not None  # as `_sent` has seen
     head = Head(b"\r\n" + heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers)))
     dropped = dialects.with_headers(dialect, head, body)
-    if dropped:
-        known["dropped"] = ",".join(dropped)
     caching = visit.policies.policy.caching
     if caching is not None and form is Format.MESSAGES and provider.caches(model):
         cache_points.set_in(body, caching)
-    made = SHAPES[dialect.shape](body, model) if dialect.shape else None
+    try:
+        wanted = Wanted(provider, model, visit.policies.policy.drops)
+        made = SHAPES[dialect.shape](body, wanted) if dialect.shape else None
+    except Inexpressible:
+        if form is not Format.TOKEN_COUNT:
+            raise
+        _counted(visit, out, body.written(), known)
+        return None
     out.replace(dialects.written(dialect, body, model) if made is None else made.body)
+    dropped += [] if made is None else made.dropped
+    if dropped:
+        known["dropped"] = ",".join(dropped)
     request = CallRequest(x.method, provider.paths[form].of(model, b"", known["streaming"]), headers=head.block[2:])
     taker = held.taker(guarding.taker(visit, out, form, known), visit.tries)
-    place, read = provider.row.place, None if made is None else made.read
+    place, read = provider.place(form), None if made is None else made.read
     _asked(visit, Adapting(taker, visit.plan, request, form, known, place, dialect, read), known)
     return None
 

@@ -75,7 +75,7 @@ def _foundation(model: str) -> str:
 
 _PROFILE: Final = re.compile(r"^(?:[a-z]{2,6}|us-gov)\.(?=anthropic\.)")
 _COUNT: Final = Path(
-    _MODEL, b"/count-tokens", dialect=Dialect(Format.CONVERSE, betas=BETAS, shape="count"), named=_foundation
+    _MODEL, b"/count-tokens", dialect=Dialect(Format.CONVERSE, betas=BETAS, shape="count-bedrock"), named=_foundation
 )
 
 
@@ -87,7 +87,7 @@ _OTHERS: Final = (
     _invoked(r"amazon\.titan-embed", Format.EMBEDDINGS, "titan"),
     _invoked(r"amazon\.nova-.*embed", Format.EMBEDDINGS, "nova"),
     _invoked(r"cohere\.embed", Format.EMBEDDINGS, "cohere"),
-    _invoked(r"(?:amazon|cohere)\.rerank", Format.RERANK, "rerank"),
+    _invoked(r"(?:amazon|cohere)\.rerank", Format.RERANK, "rerank-bedrock"),
 )
 """Models for one purpose."""
 

@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from dataplane.llm.paths import CLAUDE, Dialect, Path, Paths, Settings, Variant
 from dataplane.llm.routes import Format
+from gatewright.google_hosts import is_ranker
 
 VERSION: Final = ("anthropic_version", b'"vertex-2023-10-16"')
 _DATED: Final = re.compile(r"-(\d{8})$")
 _OF_GOOGLE: Final = re.compile(r"^(?:publishers/google/models/|google/)?(?=gemini|text)")
-
 
 _EMBEDDINGS: Final = re.compile(r"(?:^|/)(?:gemini-embedding|text-embedding|text-multilingual-embedding|textembedding)")
 
@@ -45,12 +45,22 @@ def paths(settings: Settings) -> Paths:
 
 def variants(settings: Settings) -> tuple[Variant, ...]:
     above = _above(settings)
+    if is_ranker(settings.model):
+        return (_ranker(above),)
     embedding = Dialect(Format.GENERATE_CONTENT, shape="vertex")
     embedded = Path(above + b"publishers/google/models/", b":predict", dialect=embedding, named=_gemini)
     return (
         Variant(_EMBEDDINGS, {Format.EMBEDDINGS: embedded}),
         Variant(CLAUDE, _of_claude(above + b"publishers/anthropic/models/")),
         Variant(_OF_GOOGLE, _of_gemini(above + b"publishers/google/models/")),
+    )
+
+
+def _ranker(above: bytes) -> Variant:
+    """Where the provider's own model ranks: its host has nothing else."""
+    ranking = Dialect(Format.GENERATE_CONTENT, shape="rerank-vertex")
+    return Variant(
+        re.compile(""), {Format.RERANK: Path(above + b"rankingConfigs/default_ranking_config:rank", dialect=ranking)}
     )
 
 
@@ -67,4 +77,8 @@ def _of_claude(above: bytes) -> Paths:
 
 def _of_gemini(above: bytes) -> Paths:
     streamed = (b":streamGenerateContent", b"alt=sse")
-    return {Format.GENERATE_CONTENT: Path(above, b":generateContent", streamed=streamed, named=_gemini)}
+    counting = Dialect(Format.GENERATE_CONTENT, shape="count-vertex")
+    return {
+        Format.GENERATE_CONTENT: Path(above, b":generateContent", streamed=streamed, named=_gemini),
+        Format.TOKEN_COUNT: Path(above, b":countTokens", dialect=counting, named=_gemini),
+    }

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from dataplane.llm.paths import Shape
-from dataplane.llm.shapes import beside, embeddings
+from dataplane.llm.shapes import counts, embeddings, rankings
 
 SHAPES: Final[Mapping[str, Shape]] = {
     "titan": embeddings.titan,
     "nova": embeddings.nova,
     "cohere": embeddings.cohere,
     "vertex": embeddings.vertex,
-    "rerank": beside.rerank,
-    "count": beside.counted,
+    "rerank-bedrock": rankings.bedrock,
+    "rerank-vertex": rankings.vertex,
+    "count-bedrock": counts.bedrock,
+    "count-vertex": counts.vertex,
+    "count-gemini": counts.gemini,
 }

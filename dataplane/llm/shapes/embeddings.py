@@ -16,22 +16,22 @@ from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.reading import dicts, encode, of_peer, part, put
 from dataplane.llm.losses import Inexpressible
 from dataplane.llm.paths import Converted
+from dataplane.llm.shapes.fields import left_out
+from dataplane.llm.usage import MOST
 
 if TYPE_CHECKING:
     from dataplane.http.heads import Head
     from dataplane.llm.body import Body
+    from dataplane.llm.paths import Wanted
 
-_KNOWN: Final = frozenset(("model", "input", "dimensions", "encoding_format", "user"))
+_KNOWN: Final = frozenset(("model", "input", "dimensions", "encoding_format"))
 _COUNT: Final = b"x-amzn-bedrock-input-token-count"
 _Read = Callable[[bytes, "Head"], tuple[list[Any], int | None]]
 """Vectors, and how many tokens the input had."""
 
 
 def _input(body: Body) -> list[str]:
-    """Raises `Malformed`, also for a field that no other API has."""
-    for name in body.names:
-        if name in body and name not in _KNOWN:
-            raise Inexpressible(name, "it is not known there")
+    """Raises `Malformed`."""
     found = body.value("input")
     texts = [found] if type(found) is str else found
     if type(texts) is not list or not texts:
@@ -55,11 +55,13 @@ def _dimensions(body: Body) -> int | None:
     return found
 
 
-def _converted(sent: dict[str, Any], read: _Read, body: Body, model: str) -> Converted:
+def _converted(sent: dict[str, Any], read: _Read, body: Body, wanted: Wanted) -> Converted:
+    """Raises `Malformed`, also for a field that no other API has."""
+    dropped = left_out(body, _KNOWN, wanted.drops)
     form = body.value("encoding_format")
     if form not in (None, "float", "base64"):
         raise Malformed("encoding_format", "must be float or base64")
-    return Converted(encode(sent), partial(_answer, read, model, form == "base64"))
+    return Converted(encode(sent), partial(_answer, read, wanted.model, form == "base64"), dropped)
 
 
 def _answer(read: _Read, model: str, is_packed: bool, data: bytes, head: Head) -> bytes:
@@ -94,8 +96,8 @@ def _counted(head: Head) -> int | None:
 # --- Amazon Titan, Amazon Nova, Cohere on Bedrock
 
 
-def titan(body: Body, model: str) -> Converted:
-    return _converted(put({"inputText": _one(body)}, dimensions=_dimensions(body)), _of_titan, body, model)
+def titan(body: Body, wanted: Wanted) -> Converted:
+    return _converted(put({"inputText": _one(body)}, dimensions=_dimensions(body)), _of_titan, body, wanted)
 
 
 def _of_titan(data: bytes, head: Head) -> tuple[list[Any], int | None]:
@@ -104,15 +106,15 @@ def _of_titan(data: bytes, head: Head) -> tuple[list[Any], int | None]:
     return _vectors([found.get("embedding")]), tokens if type(tokens) is int else None
 
 
-def nova(body: Body, model: str) -> Converted:
+def nova(body: Body, wanted: Wanted) -> Converted:
     text = {"truncationMode": "NONE", "value": _one(body)}
-    wanted = put({"embeddingPurpose": "GENERIC_INDEX", "text": text}, embeddingDimension=_dimensions(body))
+    params = put({"embeddingPurpose": "GENERIC_INDEX", "text": text}, embeddingDimension=_dimensions(body))
     sent = {
         "schemaVersion": "nova-multimodal-embed-v1",
         "taskType": "SINGLE_EMBEDDING",
-        "singleEmbeddingParams": wanted,
+        "singleEmbeddingParams": params,
     }
-    return _converted(sent, _of_nova, body, model)
+    return _converted(sent, _of_nova, body, wanted)
 
 
 def _of_nova(data: bytes, head: Head) -> tuple[list[Any], int | None]:
@@ -120,9 +122,9 @@ def _of_nova(data: bytes, head: Head) -> tuple[list[Any], int | None]:
     return _vectors([each.get("embedding") for each in found]), _counted(head)
 
 
-def cohere(body: Body, model: str) -> Converted:
+def cohere(body: Body, wanted: Wanted) -> Converted:
     sent = {"texts": _input(body), "input_type": "search_document", "embedding_types": ["float"]}
-    return _converted(put(sent, output_dimension=_dimensions(body)), _of_cohere, body, model)
+    return _converted(put(sent, output_dimension=_dimensions(body)), _of_cohere, body, wanted)
 
 
 def _of_cohere(data: bytes, head: Head) -> tuple[list[Any], int | None]:
@@ -133,13 +135,13 @@ def _of_cohere(data: bytes, head: Head) -> tuple[list[Any], int | None]:
 # --- Vertex AI
 
 
-def vertex(body: Body, model: str) -> Converted:
+def vertex(body: Body, wanted: Wanted) -> Converted:
     sent: dict[str, Any] = {"instances": [{"content": text} for text in _input(body)]}
-    return _converted(put(sent, parameters=put({}, outputDimensionality=_dimensions(body))), _of_vertex, body, model)
+    return _converted(put(sent, parameters=put({}, outputDimensionality=_dimensions(body))), _of_vertex, body, wanted)
 
 
 def _of_vertex(data: bytes, head: Head) -> tuple[list[Any], int | None]:
     found = [part(each, "embeddings") for each in dicts(of_peer(data).get("predictions"))]
     counts = [part(each, "statistics").get("token_count") for each in found]
-    tokens = sum(int(each) for each in counts if isinstance(each, (int, float)))
+    tokens = sum(int(each) for each in counts if isinstance(each, (int, float)) and 0 <= each <= MOST)
     return _vectors([each.get("values") for each in found]), tokens

@@ -13,9 +13,8 @@ from gatewright.api.schema.model import Model, RuledModel
 from gatewright.api.schema.names import INFERENCE_GROUP
 from gatewright.api.schema.references import LocalBackendObjectReference
 from gatewright.api.schema.rules import Rule, distinct, exactly_one, not_both, required_where, where_set
+from gatewright.google_hosts import GLOBAL
 
-GLOBAL: Final = "global"
-"""The region of Vertex AI that is all of them."""
 REGION_PATTERN: Final = r"^[a-z0-9-]+$"
 ProviderFormat = Literal[
     "Completions", "Messages", "Responses", "Embeddings", "AnthropicTokenCount", "Realtime", "Rerank"

@@ -44,7 +44,16 @@ GOLDEN = {
     ("gemini", Settings()): """
         GenerateContent /v1beta/models/:generateContent
         Completions  /v1beta/openai/chat/completions
-        Embeddings   /v1beta/openai/embeddings""",
+        Embeddings   /v1beta/openai/embeddings
+        TokenCount   /v1beta/models/:countTokens""",
+    ("gemini", Settings(model="models/gemini-3")): """
+        GenerateContent /v1beta/models/gemini-3:generateContent
+        Completions  /v1beta/openai/chat/completions
+        Embeddings   /v1beta/openai/embeddings
+        TokenCount   /v1beta/models/gemini-3:countTokens""",
+    ("gemini", Settings(path="/all")): """
+        Completions  /all
+        Embeddings   /all""",
     ("azure-openai", Settings(model="dep")): """
         Completions  /openai/v1/chat/completions
         Responses    /openai/v1/responses
@@ -94,7 +103,10 @@ GOLDEN = {
         Messages     /v1/projects/a%20b/locations/eu/publishers/anthropic/models/claude-opus-4-1@20250805:rawPredict
         TokenCount   /v1/projects/a%20b/locations/eu/publishers/anthropic/models/count-tokens:rawPredict""",
     ("vertexai", Settings(model="gemini-3-pro", project="p", region="us-east5")): """
-        GenerateContent /v1/projects/p/locations/us-east5/publishers/google/models/gemini-3-pro:generateContent""",
+        GenerateContent /v1/projects/p/locations/us-east5/publishers/google/models/gemini-3-pro:generateContent
+        TokenCount   /v1/projects/p/locations/us-east5/publishers/google/models/gemini-3-pro:countTokens""",
+    ("vertexai", Settings(model="semantic-ranker-default-004", project="p", region="global")): """
+        Rerank       /v1/projects/p/locations/global/rankingConfigs/default_ranking_config:rank""",
     ("vertexai", Settings(model="gemini-embedding-001", project="p", region="global")): """
         Embeddings   /v1/projects/p/locations/global/publishers/google/models/gemini-embedding-001:predict""",
     ("vertexai", Settings(model="meta/llama-4", project="p", region="us-east5")): """

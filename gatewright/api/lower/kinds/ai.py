@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from gatewright import aws_hosts
+from gatewright import aws_hosts, google_hosts
 from gatewright.api.backend.providers import (
-    GLOBAL,
     AIBackend,
     AzureConfig,
     BedrockConfig,
@@ -144,17 +143,8 @@ def _host(model: LLMProvider) -> str:
     if model.bedrock is not None:
         return aws_hosts.host_of("bedrock-runtime", model.bedrock.region)
     if model.vertexai is not None:
-        return _host_of_vertex(model.vertexai.region)
+        return google_hosts.host_of(model.vertexai.region, _model(model.vertexai))
     return next((host for name, host in HOSTS.items() if getattr(model, name) is not None), "")
-
-
-def _host_of_vertex(region: str) -> str:
-    """Of a region, of a part of the world that has several, or of all."""
-    if region == GLOBAL:
-        return "aiplatform.googleapis.com"
-    if region in ("us", "eu"):
-        return f"aiplatform.{region}.rep.googleapis.com"
-    return f"{region}-aiplatform.googleapis.com"
 
 
 def _cloud(model: LLMProvider) -> tuple[backend_pb2.CloudPlace | None, list[policy_pb2.Policy]]:
