@@ -27,11 +27,12 @@ class NoFrame(Exception):
 
 
 class Frame(NamedTuple):
-    """`kind`: event, exception or error; `name`: of the event or exception."""
+    """`kind`: event, exception or error; `name`: of the event or exception; `said`: of an error, what is wrong."""
 
     kind: str
     name: str
     payload: bytes
+    said: str = ""
 
 
 class Frames:
@@ -78,7 +79,7 @@ def _frame(data: bytes) -> Frame:
         raise NoFrame("the headers of a message cannot be read") from None
     kind = headers.get(":message-type", "event")
     name = headers.get(":event-type") or headers.get(":exception-type") or headers.get(":error-code", "")
-    return Frame(kind, name, data[end : -_CRC.size])
+    return Frame(kind, name, data[end : -_CRC.size], headers.get(":error-message", ""))
 
 
 def _headers(data: bytes) -> dict[str, str]:

@@ -13,7 +13,7 @@ import msgspec
 
 from dataplane.llm import errors, usage
 from dataplane.llm.aws_events import Frame, Frames, NoFrame
-from dataplane.llm.formats.converse.stream import STATUSES
+from dataplane.llm.formats.converse.stream import failure
 from dataplane.llm.formats.registry import PROVIDERS
 from dataplane.llm.routes import Format
 
@@ -103,10 +103,8 @@ class Events:
 
     def _given(self, frame: Frame) -> bytes:
         if frame.kind != "event":
-            found = usage.parsed(frame.payload)
-            message = found.get("message") if type(found) is dict else None
-            text = message if type(message) is str and message else frame.name or "the provider reported an error"
-            return self._failed(STATUSES.get(frame.name, _BAD_GATEWAY), text)
+            status, message = failure(frame)
+            return self._failed(status or _BAD_GATEWAY, message or "the provider reported an error")
         if frame.name != "chunk":
             return b""
         try:

@@ -24,6 +24,14 @@ STATUSES: Final = {
 }
 
 
+def failure(frame: Frame) -> tuple[int, str]:
+    """Status (0: none that is known) and message of a message that is no event."""
+    found = usage.parsed(frame.payload)
+    values = found if type(found) is dict else {}
+    text = said(values, "message") or said(values, "originalMessage") or frame.said or frame.name
+    return STATUSES.get(frame.name, 0), text
+
+
 def reader() -> Reader:
     return Reader()
 
@@ -60,16 +68,10 @@ class Reader(JsonReader):
 
     def _frame(self, frame: Frame) -> Iterable[Delta]:
         if frame.kind != "event":
-            return self._exception(frame)
+            status, message = failure(frame)
+            return [self.failed(message, frame.name, status)]
         row = self._rows.get(frame.name)
         return self._object(frame.payload, row) if row is not None else ()
-
-    def _exception(self, frame: Frame) -> Iterable[Delta]:
-        def failed(found: Raw) -> Iterable[Delta]:
-            message = said(found, "message") or said(found, "originalMessage")
-            return [self.failed(message, frame.name, STATUSES.get(frame.name, 0))]
-
-        return self._object(frame.payload, failed)
 
     def _block(self, found: Raw) -> Iterable[Delta]:
         call = part(part(found, "start"), "toolUse")
