@@ -5,36 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from dataplane.llm.routes import Format
-
-if TYPE_CHECKING:
-    from dataplane.http.heads import Head
-    from dataplane.llm.body import Body
-    from dataplane.llm.providers import Provider
-
-
-class Converted(NamedTuple):
-    """A request in another API that does the same as a format. `read`: its answer as the format has it; raises
-    `contract.Unreadable`. `dropped`: fields that it leaves out."""
-
-    body: bytes
-    read: Callable[[bytes, Head], bytes]
-    dropped: tuple[str, ...] = ()
-
-
-class Wanted(NamedTuple):
-    """What a request is made for. `drops`: fields that cannot be said are left out, else they are refused."""
-
-    provider: Provider
-    model: str
-    drops: bool
-
-
-Shape: TypeAlias = "Callable[[Body, Wanted], Converted]"
-"""Makes one of a body of the format. Raises `Malformed`, also for what cannot be said."""
 
 
 class Dialect(NamedTuple):

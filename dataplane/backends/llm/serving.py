@@ -28,9 +28,9 @@ from dataplane.llm import cache_points, counting, dialects, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
 from dataplane.llm.losses import Inexpressible
-from dataplane.llm.paths import Wanted
 from dataplane.llm.routes import Format, RouteType, Way
 from dataplane.llm.shapes import SHAPES
+from dataplane.llm.shapes.contract import Wanted
 from dataplane.llm.shaping import MODEL, Given, shape
 from dataplane.llm.texts import JUDGED
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dataplane.llm.paths import Shape
 from dataplane.llm.shapes import counts, embeddings, rankings
+from dataplane.llm.shapes.contract import Shape
 
 SHAPES: Final[Mapping[str, Shape]] = {
     "titan": embeddings.titan,

@@ -14,13 +14,14 @@ from dataplane.llm import translation
 from dataplane.llm.clouds.bedrock import VERSION
 from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.reading import encode, of_peer
-from dataplane.llm.paths import Converted, of_gemini
+from dataplane.llm.paths import of_gemini
 from dataplane.llm.routes import Format
+from dataplane.llm.shapes.contract import Converted
 
 if TYPE_CHECKING:
     from dataplane.http.heads import Head
     from dataplane.llm.body import Body
-    from dataplane.llm.paths import Wanted
+    from dataplane.llm.shapes.contract import Wanted
 
 
 def bedrock(body: Body, wanted: Wanted) -> Converted:

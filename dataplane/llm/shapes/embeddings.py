@@ -15,14 +15,14 @@ from dataplane.llm.body import Malformed
 from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.reading import dicts, encode, of_peer, part, put
 from dataplane.llm.losses import Inexpressible
-from dataplane.llm.paths import Converted
+from dataplane.llm.shapes.contract import Converted
 from dataplane.llm.shapes.fields import left_out
 from dataplane.llm.usage import MOST
 
 if TYPE_CHECKING:
     from dataplane.http.heads import Head
     from dataplane.llm.body import Body
-    from dataplane.llm.paths import Wanted
+    from dataplane.llm.shapes.contract import Wanted
 
 _KNOWN: Final = frozenset(("model", "input", "dimensions", "encoding_format"))
 _COUNT: Final = b"x-amzn-bedrock-input-token-count"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dataplane.llm.body import Malformed
 from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.reading import dicts, encode, of_peer, put
-from dataplane.llm.paths import Converted
+from dataplane.llm.shapes.contract import Converted
 from dataplane.llm.shapes.fields import left_out
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dataplane.http.heads import Head
     from dataplane.llm.body import Body
-    from dataplane.llm.paths import Wanted
+    from dataplane.llm.shapes.contract import Wanted
 
 _KNOWN: Final = frozenset(("model", "query", "documents", "top_n"))
 _COHERES: Final = 2
