@@ -1,8 +1,9 @@
 """Reads and writes golden cases: objects in, resources per Gateway and statuses out, as YAML that a person can read.
 
 `tests/golden/<case>.in.yaml` holds objects and at most one document `kind: Fleet` with what is known of the proxies
-(`fleet`: by Gateway; `refusals`: by Gateway and resource). `<case>.out.yaml` is what must come out; a condition is one
-line: `Type=Status Reason (generation): message`. Run the tests with GOLDEN=write to write it anew, and read the diff.
+(`fleet`: by Gateway; `refusals`: by Gateway and resource). `<case>.out.yaml` is what must come out, without what every
+object shares (`brief`); a condition is one line: `Type=Status Reason (generation): message`. Run the tests with
+GOLDEN=write to write it anew, and read the diff.
 """
 
 from __future__ import annotations
@@ -188,5 +189,91 @@ def _condensed(value: Any) -> Any:
     return condensed
 
 
+GOOD = {
+    "GatewayClass": ("Accepted", "SupportedVersion"),
+    "Gateway": ("Accepted", "Programmed"),
+    "GatewayBackend": ("Accepted", "ResolvedRefs", "Programmed"),
+    "GatewayPolicy": ("Accepted", "Attached", "ResolvedRefs"),
+    "listeners": ("Accepted", "Programmed", "ResolvedRefs"),
+    "parents": ("Accepted", "ResolvedRefs"),
+    "ancestors": ("Accepted", "Attached", "ResolvedRefs"),
+}
+"""The conditions of an object, and of an entry of its lists. True all of them, in this order and without a message,
+they are `good` in a file; but for `Programmed`, which no proxy has answered for, they are `good, no proxies`."""
+_NO_PROXIES = "Programmed=False Pending ({}): 0 proxies connected"
+
+
+def brief(output: dict[str, Any]) -> dict[str, Any]:
+    """What `World.output` gave without what every object shares: the source and the order that a name says already, the
+    name of the controller, conditions as they are when all is well; references as texts. Nothing else is lost."""
+    return {
+        "resources": {
+            gateway: {name: _brief_message(name, fields) for name, fields in messages.items()}
+            for gateway, messages in output["resources"].items()
+        },
+        "statuses": {name: _brief_status(name.split()[0], body) for name, body in output["statuses"].items()},
+    }
+
+
+def _brief_message(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    return {kind: _brief_resource(name, body) if isinstance(body, dict) else body for kind, body in fields.items()}
+
+
+def _brief_resource(name: str, body: dict[str, Any]) -> dict[str, Any]:
+    source = body.get("source", {})
+    owner = f"{source.get('namespace')}/{source.get('name')}"
+    shared: dict[str, Any] = {"order": f" {owner}"}
+    if f"/{owner}/" in f"{name}/" and (source.get("kind") == "GatewayPolicy" or source.get("kind", "").lower() in name):
+        shared["source"] = source
+    return {field: _referring(value) for field, value in body.items() if shared.get(field) != value}
+
+
+def _referring(value: Any) -> Any:
+    """References to objects as texts."""
+    if isinstance(value, list):
+        return [_referring(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"kind", "namespace", "name"}:
+        return f"{value['kind']} {value['namespace']}/{value['name']}"
+    if set(value) == {"object"}:
+        return _referring(value["object"])
+    return {name: _referring(each) for name, each in value.items()}
+
+
+def _brief_status(place: str, value: Any) -> Any:
+    """`place`: the kind of an object, or the name of the list that an entry is of."""
+    if isinstance(value, list):
+        return [_brief_status(place, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {}
+    for name, each in value.items():
+        if name == "conditions":
+            found[name] = _brief_conditions(place, each)
+        elif name == "ancestorRef" and set(each) == {"group", "kind", "namespace", "name"}:
+            found[name] = f"{each['group']} {each['kind']} {each['namespace']}/{each['name']}"
+        elif (name, each) != ("controllerName", "gatewright.dev/controller"):
+            found[name] = _brief_status(name, each)
+    return found
+
+
+def _brief_conditions(place: str, lines: list[str]) -> list[str] | str:
+    generation = lines[0].partition("(")[2].partition(")")[0] if lines else ""
+    good = [f"{each}=True {each} ({generation})" for each in GOOD.get(place, ())]
+    if lines == good:
+        return f"good ({generation})"
+    waiting = [_NO_PROXIES.format(generation) if each.startswith("Programmed=") else each for each in good]
+    return f"good, no proxies ({generation})" if lines == waiting and waiting != good else lines
+
+
+class _Dumper(yaml.SafeDumper):
+    """What holds no further collection is on one line; but sentences have a line each."""
+
+    def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+        has_sentences = any(isinstance(each, str) and " " in each for each in sequence)
+        return super().represent_sequence(tag, sequence, False if has_sentences else flow_style)
+
+
 def dumped(output: dict[str, Any]) -> str:
-    return yaml.safe_dump(output, sort_keys=False, width=120, default_flow_style=False)
+    return yaml.dump(output, Dumper=_Dumper, sort_keys=False, width=120, default_flow_style=None)
