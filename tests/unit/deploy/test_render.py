@@ -1,7 +1,8 @@
-"""What a Gateway asks for as objects, in golden files that a person can read: GOLDEN=write writes them anew."""
+"""What a Gateway asks for as objects, in golden files: one in full, of others what differs. GOLDEN=write writes them anew."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -131,17 +132,26 @@ def shown(objects: tuple[WantedObject, ...]) -> str:
     return yaml.safe_dump_all(json.loads(json.dumps(documents)), sort_keys=False, width=110)  # no anchors
 
 
+def golden(name: str) -> tuple[Path, str]:
+    """The file of a case and what it holds: all of `plain`, of the others what differs from that."""
+    text = shown(rendered(CASES[name], DEFAULTS, "CERTIFICATES\n"))
+    if name == "plain":
+        return GOLDEN / "plain.yaml", text
+    plain = shown(rendered(WEB, DEFAULTS, "CERTIFICATES\n"))
+    lines = list(difflib.unified_diff(plain.splitlines(), text.splitlines(), n=2, lineterm=""))[2:]
+    return GOLDEN / f"{name}.diff", "".join("@@\n" if line.startswith("@@") else f"{line}\n" for line in lines)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_rendered_as_in_the_golden_file(name: str) -> None:
-    found = shown(rendered(CASES[name], DEFAULTS, "CERTIFICATES\n"))
-    file = GOLDEN / f"{name}.yaml"
+    file, found = golden(name)
     if os.environ.get("GOLDEN") == "write":
         file.write_text(found)
     assert found == file.read_text()
 
 
 def test_every_golden_file_has_its_case() -> None:
-    assert {file.stem for file in GOLDEN.glob("*.yaml")} == CASES.keys()
+    assert {file.stem for file in GOLDEN.iterdir()} == CASES.keys()
 
 
 @pytest.mark.parametrize("name", CASES)
