@@ -1,4 +1,4 @@
-"""What a Gateway asks for as objects, in golden files: one in full, of others what differs. GOLDEN=write writes them anew."""
+"""What a Gateway asks for as objects: one golden file in full, the others as differences. GOLDEN=write writes them."""
 
 from __future__ import annotations
 
