@@ -8,10 +8,11 @@ rules:
   all objects of that Gateway: Pods that ran as a foreign account, or mounted a foreign Secret, would have what its
   owner gave to others.
 - Pods are asked for only when what they name was seen to be ours.
-- Only objects with our label and a name that we give, whose controller is the Gateway, are removed, and only if they
-  are still the ones that we saw: labels and owners are copied with what somebody makes of one of ours. Objects of a
-  Gateway that is gone are left to the cluster's garbage collector.
-- An object that is as wanted is not written. One that somebody changes back each time is written less and less often.
+- Only objects with our label and a name that we give, whose controller is the Gateway, are removed: labels and owners
+  are copied with what somebody makes of one of ours. Objects of a Gateway that is gone are left to the cluster's
+  garbage collector.
+
+How one object is looked at, written and removed: `making`.
 """
 
 from __future__ import annotations
@@ -19,17 +20,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as chance
-import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT
 from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
-from controlplane.kube import differences, paths
-from controlplane.kube.access import APPLY, ApiError
-from controlplane.kube.contests import Contests
+from controlplane.kube.access import ApiError
+from controlplane.kube.making import Contested, Looked, Objects, Requests
 from controlplane.kube.owned import (
     KINDS,
     Live,
@@ -39,21 +38,17 @@ from controlplane.kube.owned import (
     are_unready,
     cluster_addresses,
     is_ours,
-    slim,
 )
 from controlplane.kube.pending import Pending
-from controlplane.kube.reflector import Reads, Reflector
+from controlplane.kube.reflector import Reflector
 from controlplane.translate.conditions import Condition, joined
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.wanted import Failure, Outcome, Wanted
-from gatewright.api.schema import metadata as api
 
 log = logging.getLogger("controlplane.kube")
 
 Json = dict[str, Any]  # Any: JSON
 
-MANAGER: Final = "gatewright"
-"""Of the fields that we apply."""
 AT_ONCE: Final = 8
 """Gateways that are worked on at a time."""
 AT_ONCE_OF_NAMESPACE: Final = 4
@@ -64,11 +59,6 @@ NEEDED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret", "Service")
 """Kinds of which a Pod finds what it needs, so they are made before its Deployment."""
 NAMED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret")
 """Kinds of which a Pod has the rights or the content, so they must be ours before there is one."""
-LONGEST_REST: Final = 0.5
-"""Seconds that a Gateway's turn lasts longer because somebody undid what was written; else it has another turn."""
-KEY_BYTES: Final = 32
-"""Of a session key."""
-
 _REASONS: Final[dict[int, tuple[str, str]]] = {
     HTTPStatus.BAD_REQUEST: ("Accepted", "InvalidParameters"),
     HTTPStatus.UNPROCESSABLE_ENTITY: ("Accepted", "InvalidParameters"),
@@ -87,25 +77,6 @@ PROVISIONER: Final = "gatewright-provisioner"
 """The role that lets a controller make proxies (manifests/base/provisioner.yaml)."""
 
 
-class Requests(Reads, Protocol):
-    """`access.Access`."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        content: str = "",
-        query: Mapping[str, Any] | None = None,
-    ) -> Json: ...
-
-
-class Contested(Exception):
-    """Somebody changes an object back each time."""
-
-
-Looked = Mapping[WantedKey, Json | Exception | None]
-"""Objects as they are, None where there is none, or why that is not known."""
 Report = Callable[[Mapping[str, Outcome | None]], Awaitable[None]]
 IsElsewhere = Callable[[ObjectKey], bool]
 
@@ -122,16 +93,13 @@ class Deployer:
         is_elsewhere: IsElsewhere,
         random: Callable[[], float] = chance.random,
     ) -> None:
-        self.writes = 0
-        """Objects that were applied or created."""
-        self.removals = 0
         self.failures = 0
         self.live = Live()
         self.reflectors = {
             kind: Reflector(info, access, self._seen, random, Owned(kind), {"labelSelector": OURS})
             for kind, info in KINDS.items()
         }
-        self._access = access
+        self.objects = Objects(access, self.live)
         self._wanted = wanted
         self._report = report
         self._is_elsewhere = is_elsewhere
@@ -144,9 +112,6 @@ class Deployer:
         """Set when every Gateway was looked at once since we lead: failures are known."""
         self._failed: dict[ObjectKey, Failure] = {}
         self._told: dict[ObjectKey, Outcome] = {}
-        self._settled: dict[WantedKey, tuple[str, str]] = {}
-        """Of objects that the API server made something else of: digests of what was applied and what came of it."""
-        self._contests: Contests[WantedKey] = Contests()
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -186,7 +151,7 @@ class Deployer:
         concerned = self.live.take(changes)
         for key, body in changes:
             if body is None:  # removed by whomever, the garbage collector most of all
-                self._settled.pop(key, None)
+                self.objects.forget(key)
         await self._tell(concerned)
         self._want(concerned)
 
@@ -266,7 +231,7 @@ class Deployer:
             await self._tell([gateway])
             return None
         objects = wanted.objects if wanted is not None else ()
-        there = await self._looks([each.key for each in objects if each.key not in self.live.objects])
+        there = await self.objects.looks([each.key for each in objects if each.key not in self.live.objects])
         found = [_foreign(key) for key in self._foreign(gateway, objects, there)]
         if not found:
             found = await self._made(gateway, objects, there)
@@ -281,14 +246,14 @@ class Deployer:
     async def _made(self, gateway: ObjectKey, objects: Sequence[WantedObject], there: Looked) -> list[Condition]:
         """Applies and removes; what failed."""
         first = [each for each in objects if each.key.kind in NEEDED_BY_PODS]
-        found = await self._attempts({each.key: self._ensure(each, there.get(each.key)) for each in first})
+        found = await self._attempts({each.key: self.objects.ensure(each, there.get(each.key)) for each in first})
         named = [each.key for each in first if each.key.kind in NAMED_BY_PODS]
         if all(key in self.live.objects or isinstance(there.get(key), dict) for key in named):
             others = [each for each in objects if each.key.kind not in NEEDED_BY_PODS]
-            found += await self._attempts({each.key: self._ensure(each, there.get(each.key)) for each in others})
+            found += await self._attempts({each.key: self.objects.ensure(each, there.get(each.key)) for each in others})
         kept = {each.key for each in objects}
         unwanted = {key: body for key, body in self.live.of(gateway).items() if key not in kept}
-        return found + await self._attempts({key: self._remove(key, body) for key, body in unwanted.items()})
+        return found + await self._attempts({key: self.objects.remove(key, body) for key, body in unwanted.items()})
 
     async def _note_failures(self, gateway: ObjectKey, found: Sequence[Condition]) -> None:
         if found:
@@ -317,124 +282,23 @@ class Deployer:
             return [Condition("Programmed", False, "Pending", f"{key}: {error or type(error).__name__}")]
         return []
 
-    async def _ensure(self, wanted: WantedObject, there: Json | Exception | None) -> None:
-        """`there`: what a look found, of one that the watch has not, or not yet; ours, if anything."""
-        key, body = wanted.key, differences.marked(wanted.body)
-        live = self.live.objects.get(key)
-        is_known = live is not None
-        if isinstance(there, Exception):
-            try:
-                raise there
-            finally:
-                del there  # see `gatewright/kept_errors`
-        if live is None:
-            live = there
-        if wanted.random_key:
-            if live is None:
-                await self._wait_for_others(key, body)
-                await self._create(key, {**body, "stringData": {wanted.random_key: secrets.token_hex(KEY_BYTES)}})
-            return
-        if live is None or not self._is_settled(key, live, body):
-            await self._wait_for_others(key, body)
-            await self._apply(key, body, force=is_known)
-
-    async def _wait_for_others(self, key: WantedKey, body: Json) -> None:
-        """Before the same is written again, which somebody undid. Raises Contested where that goes on."""
-        loop, mark = asyncio.get_running_loop(), _mark(body)
-        rest = self._contests.rest(key, mark, loop.time())
-        if rest > LONGEST_REST:
-            raise Contested
-        await asyncio.sleep(rest)
-        self._contests.wrote(key, mark, loop.time())
-
-    def _is_settled(self, key: WantedKey, live: Json, body: Json) -> bool:
-        if differences.is_as_wanted(live, body):
-            return True
-        return self._settled.get(key) == (_mark(body), differences.settled(live))
-
-    async def _looks(self, keys: Sequence[WantedKey]) -> Looked:
-        """All at a time: a proxy waits for its objects."""
-        async with asyncio.TaskGroup() as group:
-            tasks = {key: group.create_task(self._look(key)) for key in keys}
-        return {key: task.result() for key, task in tasks.items()}
-
-    async def _look(self, key: WantedKey) -> Json | Exception | None:
-        """An object as it is; why that is not known."""
-        try:
-            return slim(key.kind, await self._access.request("GET", _path(key)))
-        except ApiError as error:
-            return None if error.status == HTTPStatus.NOT_FOUND else error
-        except (OSError, TimeoutError) as error:
-            return error
-
-    async def _apply(self, key: WantedKey, body: Json, *, force: bool) -> None:
-        """`force`: it was seen to be ours. Without, what somebody else made at this very moment stays theirs."""
-        query = {"fieldManager": MANAGER, "force": "true" if force else "false", "fieldValidation": "Strict"}
-        before = self.live.objects.get(key)
-        made = slim(key.kind, await self._access.request("PATCH", _path(key), body, APPLY, query))
-        self.writes += 1
-        log.info("%s was applied", key)
-        self._keep(key, before, made)
-        if differences.is_as_wanted(made, body):
-            self._settled.pop(key, None)
-        else:
-            self._settled[key] = _mark(body), differences.settled(made)
-
-    async def _create(self, key: WantedKey, body: Json) -> None:
-        collection = _path(key).rpartition("/")[0]
-        before = self.live.objects.get(key)
-        made = await self._access.request("POST", collection, body, query={"fieldManager": MANAGER})
-        self._keep(key, before, slim(key.kind, made))
-        self.writes += 1
-        log.info("%s was made", key)
-
-    def _keep(self, key: WantedKey, before: Json | None, made: Json) -> None:
-        """What the watch will report in a moment, unless it has reported something since `before`: that may be newer,
-        with the address that somebody assigned meanwhile."""
-        if self.live.objects.get(key) is before:
-            self.live.take([LiveChange(key, made)])
-
-    async def _remove(self, key: WantedKey, body: Json) -> None:
-        metadata = body["metadata"]
-        if (metadata.get("labels") or {}).get(MANAGED_BY) != PRODUCT or metadata.get("deletionTimestamp"):
-            return
-        seen = {name: metadata[name] for name in ("uid", "resourceVersion") if name in metadata}
-        options = {
-            "kind": "DeleteOptions",
-            "apiVersion": "v1",
-            "preconditions": seen,
-            "propagationPolicy": "Background",
-        }
-        try:
-            await self._access.request("DELETE", _path(key), options)
-        except ApiError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-        self.removals += 1
-        log.info("%s is not wanted any more, and was removed", key)
-
     # What others ask
 
     def numbers(self) -> dict[str, dict[tuple[str, ...], float]]:
         """For the page of metrics."""
         return {
             "provisioning_writes_total": {
-                ("written",): self.writes,
-                ("removed",): self.removals,
+                ("written",): self.objects.writes,
+                ("removed",): self.objects.removals,
                 ("failed",): self.failures,
             },
-            "provisioning_altered": {(): len(self._settled)},
+            "provisioning_altered": {(): self.objects.altered},
             "provisioning_pending": {(): len(self._pending)},
         }
 
     def problems(self) -> list[str]:
         """Kinds that cannot be read now."""
         return [f"{each.info.plural}: {each.trouble}" for each in self.reflectors.values() if each.trouble]
-
-
-def _mark(body: Json) -> str:
-    """The digest of an object as `differences.marked` gives it."""
-    return str(body["metadata"]["annotations"][differences.APPLIED])
 
 
 def _foreign(key: WantedKey) -> Condition:
@@ -451,8 +315,3 @@ def _refused(key: WantedKey, error: ApiError) -> Condition:
     is_unbound = status == HTTPStatus.FORBIDDEN and _NO_RIGHT in str(error)
     hint = f"; bind the ClusterRole {PROVISIONER} in namespace {key.namespace} to have proxies made there"
     return Condition(kind, False, reason, f"{key}: {error}{hint if is_unbound else ''}")
-
-
-def _path(key: WantedKey) -> str:
-    info = KINDS[key.kind]
-    return paths.of_object(info, info.versions[0], api.ObjectKey(*key))
