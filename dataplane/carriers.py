@@ -64,6 +64,10 @@ class Downstream(Protocol):
 
         The request may not have been read whole: what becomes of the rest is the carrier's (HTTP/1 closes)."""
 
+    def take_back(self) -> bool:
+        """Forget what `head` and `content` gave of a response that is not whole: another one may begin. False: a part
+        of it has left, or cannot be taken back (HTTP/2: it changed the table by which later heads are read)."""
+
     def content(self, data: bytes, end: bool) -> None:
         """More of the response. `data` may be empty when `end` is true."""
 

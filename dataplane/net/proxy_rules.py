@@ -10,6 +10,9 @@ from dataplane.net.proxy_header import ABSENT, Header, Malformed, More, Reader
 READ_TIMEOUT: Final = 5.0
 """Seconds in which a PROXY header has to be here."""
 
+AMBIGUOUS: Final = 3
+"""Bytes with which requests begin as well as headers: "PRO" (PROPFIND), an empty line."""
+
 MALFORMED: Final = "ProxyHeaderMalformed"
 MISSING: Final = "ProxyHeaderMissing"
 LATE: Final = "ProxyHeaderTimeout"
@@ -43,8 +46,9 @@ class ProxyRules:
         return found
 
     def late(self, data: bytes) -> Header | str:
-        """The same when no more came in time: who sends nothing, or very slowly, and needs no header, has none."""
-        if not self.is_strict:
+        """The same when no more came in time: who needs no header has none, with what may still become a request. Half
+        a header is not waited for once more as a request."""
+        if not self.is_strict and len(data) <= AMBIGUOUS:
             return NONE
         return LATE if data else MISSING
 

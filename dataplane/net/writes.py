@@ -60,13 +60,16 @@ class Writes:
 class Gathering:
     """A connection whose writes are gathered. `transport` is asyncio's, None until there is a connection."""
 
-    __slots__ = ("queued", "transport", "writes")
+    __slots__ = ("queued", "transport", "unsent", "writes")
 
     def __init__(self, writes: Writes) -> None:
         self.writes = writes
         self.transport: Any = None
         self.queued = b""
         """Given in this turn, not written yet."""
+        self.unsent = -1
+        """Where in `queued` the message begins of which nothing was written yet, where a subclass says so; -1: a part of
+        it has left, or there is none."""
 
     def write(self, data: bytes) -> None:
         if self.queued or len(data) > AT_ONCE:
@@ -80,6 +83,7 @@ class Gathering:
     def flush(self) -> None:
         """Write now what was gathered: before the connection or its writing side is closed. Lost when it is gone."""
         data, self.queued = self.queued, b""
+        self.unsent = -1
         if data and not self.transport.is_closing():
             self.transport.write(data)
 

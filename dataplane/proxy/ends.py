@@ -41,6 +41,9 @@ class _Nobody:
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
         """For nobody."""
 
+    def take_back(self) -> bool:
+        return False
+
     def content(self, data: bytes, end: bool) -> None:
         """For nobody."""
 
@@ -102,7 +105,9 @@ def abandon(x: ActiveExchange, reason: str) -> None:
     lease.release(x)
     x.reason = reason
     x.ended = True
-    x.down = NOBODY
+    down, x.down = x.down, NOBODY
+    if not x.replied or down.take_back():
+        x.status = x.response_bytes = 0  # of an endpoint's response that no client has seen
     if x.delayed_response is not None:
         delayed_responses.drop(x)
     if x.has_body:

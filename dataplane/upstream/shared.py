@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dataplane.upstream.connecting import connect, not_connected
 from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.race import StreamRace, of_other_family
+from dataplane.upstream.settings import PLAIN_TCP
 
 if TYPE_CHECKING:
     from dataplane.upstream.connections import Shared
@@ -26,8 +27,8 @@ MAX_CONNECTIONS: Final = 32
 """To one endpoint, of one worker."""
 MAX_WAITING: Final = 4096
 """Requests that wait for a stream of one endpoint."""
-WAIT: Final = 10.0
-"""Seconds that a request waits at most, give or take a quarter: as long as opening a connection may take."""
+SOONEST: Final = 0.1
+"""Seconds between two looks for requests that have waited too long."""
 EXPECTED: Final = 100
 """Streams that a connection is expected to take before it has said how many."""
 QUIET: Final = 60.0
@@ -108,8 +109,14 @@ class SharedConnections:
         self._waits(1)
         if not self._is_timed:
             self._is_timed = True
-            self._opens.later(WAIT / 4, self._expire)
+            self._opens.later(self._patience, self._expire)
         self._open()
+
+    @property
+    def _patience(self) -> float:
+        """Seconds that a request waits at most: as long as opening a connection may take (`tcp.connectTimeout`)."""
+        transport = self._endpoint.transport
+        return (PLAIN_TCP if transport is None else transport.tcp).connect_timeout
 
     def _open(self) -> None:
         """Open as many connections as those who wait need, within the bound. An endpoint that takes no stream at all
@@ -205,16 +212,16 @@ class SharedConnections:
     def _expire(self) -> None:
         """Those who wait too long."""
         self._is_timed = False
-        now, waiting = self._opens.clock(), self._waiting
-        while waiting and (not waiting[0].is_wanted or now - waiting[0].since >= WAIT):
+        now, waiting, most = self._opens.clock(), self._waiting, self._patience
+        while waiting and (not waiting[0].is_wanted or now - waiting[0].since >= most):
             each = waiting.popleft()
             self._waits(-1)
             if each.is_wanted:
-                why = f"{self._endpoint.label} had no HTTP/2 stream free within {WAIT:g} s"
+                why = f"{self._endpoint.label} had no HTTP/2 stream free within {most:g} s"
                 not_connected(each.holder, why, each.endpoints)
         if waiting and not self._is_timed:
             self._is_timed = True
-            self._opens.later(WAIT / 4, self._expire)
+            self._opens.later(max(waiting[0].since + most - now, SOONEST), self._expire)
 
     def close_unused(self, now: float, seconds: float) -> int:
         """Close what has lent no stream for so long; how many these were."""

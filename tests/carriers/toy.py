@@ -62,6 +62,9 @@ class Down:
         self.status, self.headers = self.exchange.status, shown(Head(block).items())
         self.content(first, end)
 
+    def take_back(self) -> bool:
+        return False
+
     def content(self, data: bytes, end: bool) -> None:
         self.body += data
         self.ended = end

@@ -165,6 +165,17 @@ def test_who_needs_no_header_may_wait(begun: bytes) -> None:
         assert served(proxy, client) == UNNAMED
 
 
+@pytest.mark.parametrize("begun", [b"PROXY", LINE[:-1], b"\r\n\r\n", BINARY[:-1]])
+def test_half_a_header_has_five_seconds_also_where_none_is_needed(begun: bytes) -> None:
+    proxy = memory("{version: All, mode: Optional}")
+    client = proxy.connect(BALANCER)
+    client.send(begun)
+    proxy.advance(4.9)
+    assert client.open
+    proxy.advance(0.2)
+    assert not client.open and refusals(proxy) == {"ProxyHeaderTimeout": 1}
+
+
 @pytest.mark.parametrize("rules", ["{version: All, mode: Optional}", "{version: All}"])
 def test_http_2_follows_a_header_or_none(rules: str) -> None:
     proxy = memory(rules)

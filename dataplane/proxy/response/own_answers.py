@@ -148,6 +148,8 @@ def failed(x: ActiveExchange, error: Exception) -> None:
 def give_up(x: ActiveExchange, reason: str, detail: str = "") -> None:
     """End an exchange that cannot go on: with an answer, or, when a part of a response is out, by breaking off. Only a
     carrier that breaks off tells the client that the rest is missing, and the endpoint that it has not seen all."""
+    if x.replied and x.down.take_back():
+        x.replied = False
     if x.replied:
         if x.grpc is not None and reason == "RequestDeadline" and grpc_calls.cut(x):
             return

@@ -119,7 +119,7 @@ def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
         x.complete()
     elif x.replied:
         x.up = None
-        x.give_up("UpstreamFailed")
+        x.give_up("UpstreamFailed", cause)
     else:
         attempts.lost(x, cause, stale)
 

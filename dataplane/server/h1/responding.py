@@ -115,7 +115,16 @@ class Responding(Gathering):
             block += framing.CLOSE_LINE
         elif not self.knows_chunks:  # and keeps connections only when told
             block += b"connection: keep-alive\r\n"
+        self.unsent = len(self.queued)
         self.write(b"".join((line, block, b"\r\n", first)))
+
+    def take_back(self) -> bool:
+        if self.unsent < 0:
+            return False
+        self.queued, self.unsent = self.queued[: self.unsent], -1
+        self.encode = PLAIN
+        self.stream_head = b""
+        return True
 
     def content(self, data: bytes, end: bool) -> None:
         if self.encode == ENCODED:
@@ -176,6 +185,7 @@ class Responding(Gathering):
 
     def over(self, now: float) -> None:
         self.exchange = None
+        self.unsent = -1
         self.encode = PLAIN
         self.stream_head = b""
         self.idle_since = now
@@ -190,6 +200,7 @@ class Responding(Gathering):
 
     def reset(self, cause: str) -> None:
         self.exchange = None
+        self.flush()  # what the log counts has left
         self.transport.abort()
 
     # --- the end of the connection

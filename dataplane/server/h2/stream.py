@@ -149,6 +149,9 @@ class StreamCarrier:
         elif not connection.is_gathered:
             connection.write_soon()
 
+    def take_back(self) -> bool:
+        return False
+
     def content(self, data: bytes, end: bool) -> None:
         if not self.broken:
             self._give(self.connection, data, end)
