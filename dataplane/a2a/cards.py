@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from dataplane.a2a.documents import Unreadable, parse, write
+from dataplane.http.uri import canonical_path
 
 MAX_CARD: Final = 262_144
 """Bytes of a card, or of an answer that contains one."""
@@ -23,6 +24,7 @@ _LISTS: Final = ("supportedInterfaces", "additionalInterfaces", "supported_inter
 _NAMES: Final = frozenset(("url", "signatures", "jsonrpc", "result", "error", *_LISTS))
 _FOLDED: Final = frozenset(name.casefold() for name in _NAMES)
 _PORTS: Final = {"https": 443, "http": 80}
+_VISIBLE: Final = "".join(map(chr, range(0x21, 0x7F)))
 _is_authority = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?").fullmatch
 
 
@@ -51,7 +53,7 @@ class Way:
         if parts.scheme not in ("http", "https"):
             raise BadCard("a URL that is neither http nor https")
         here, there = self._prefixes()
-        path = parts.path
+        path = _normal(parts.path)
         if path == there or path.startswith(f"{there}/"):
             path = here + path[len(there) :]
         query = f"?{parts.query}" if parts.query else ""
@@ -72,6 +74,17 @@ class Way:
             here.pop()
             there.pop()
         return "/".join(here).rstrip("/"), "/".join(there).rstrip("/")
+
+
+def _normal(path: str) -> str:
+    """A path as clients read it who make it normal: `..` must not lead out of the rule's prefix. Raises `BadCard`."""
+    try:
+        found = canonical_path(quote(path or "/", safe=_VISIBLE).encode())
+    except UnicodeEncodeError:  # half a surrogate pair
+        found = None
+    if found is None:
+        raise BadCard("a URL with a path that is none")
+    return found.decode() if path else ""
 
 
 def rewritten(data: bytes, way: Way) -> bytes:

@@ -95,7 +95,7 @@ class McpPolicies:
         return self._decided()[1]
 
     @property
-    def for_escaped(self) -> Decide:
+    def for_lenient(self) -> Decide:
         """What is denied or required, whatever is allowed (`spellings.Spelling`)."""
         return self._decided()[2]
 

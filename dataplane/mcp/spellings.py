@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from dataplane.mcp import readings
 from dataplane.mcp.messages import INVALID_PARAMS, Malformed
 from dataplane.mcp.methods import METHODS
 
@@ -39,11 +40,11 @@ def check_values(value: Any) -> None:
 
 
 class Spelling(NamedTuple):
-    """A name as a server may read it. `is_escaped`: with characters escaped that no URI can have, and nothing else
-    changed; what is allowed without them is not denied for that, what is denied or required counts."""
+    """A name as a server may read it. `is_lenient`: as lenient ones do (`readings`), or with characters escaped that no
+    URI can have; what is allowed by its own name is not refused for that, what is denied or required counts."""
 
     name: str
-    is_escaped: bool = False
+    is_lenient: bool = False
 
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):([^?#]*)(.*)", re.DOTALL)
@@ -62,12 +63,25 @@ def spelled(kind: str, name: str) -> Iterable[Spelling]:
         raise Malformed(INVALID_PARAMS, f"a URI has more than {MAX_NAME} characters")
     read = normal(name)
     found = dict.fromkeys((name, read, normal(_decoded(name))))
-    escaped = dict.fromkeys((_escaped(read), _rooted(_escaped(read))))
-    return (*map(Spelling, found), *(Spelling(each, True) for each in escaped if each not in found))
+    files = tuple(readings.as_files(_trimmed(name)))
+    if ".." in _BEHIND_PATH.sub("", name):  # of two files it is the one outside that no rule may miss
+        found |= dict.fromkeys(files)
+    lenient = dict.fromkeys((*files, *map(_escaped, files), *_fetched(read)))
+    return (*map(Spelling, found), *(Spelling(each, True) for each in lenient if each not in found))
+
+
+def _fetched(uri: str) -> tuple[str, ...]:
+    if uri.startswith("file:"):
+        return (_escaped(uri),)
+    escaped, fetched = _escaped(uri), _without_port(_escaped(readings.fetched(uri)))
+    return escaped, _rooted(escaped), fetched, _rooted(fetched)
+
+
+_BEHIND_PATH: Final = re.compile(r"^[^?#]*")
 
 
 _is_plain: Final = re.compile(
-    r"(?:file://|(?!file:)[a-z][a-z0-9+-]*://[a-z0-9-][a-z0-9.-]*)(?:/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+"
+    r"(?:file://|(?!file:)[a-z][a-z0-9+-]*://[a-z0-9-]+(?:\.[a-z0-9-]+)*)(?:/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+"
 ).fullmatch
 """Most URIs: everybody reads them as they stand."""
 
@@ -76,13 +90,26 @@ def normal(uri: str) -> str:
     """A URI as those read it who make it normal (RFC 3986 6.2.2, and WHATWG URL of tabs and line ends, backslashes,
     slashes that are missing or too many, ports and `localhost`): scheme and host in lower case, no dot segments, no
     escapes of what needs none. What is no URI stays."""
-    found = _URI.fullmatch(_DROPPED.sub("", uri).strip().strip(_TRIMMED))
+    found = _URI.fullmatch(_trimmed(uri))
     if found is None:
         return uri
     scheme, hierarchy, rest = found[1].lower(), _plain(found[2]), _plain(found[3])
     host, path = _parted(scheme, hierarchy)
     authority = "" if host is None else f"//{host.lower()}"
     return f"{scheme}:{authority}{_without_dots(path)}{rest}"
+
+
+def _trimmed(uri: str) -> str:
+    return _DROPPED.sub("", uri).strip().strip(_TRIMMED)
+
+
+def _without_port(uri: str) -> str:
+    """Without the port that the scheme need not say."""
+    scheme, separator, rest = uri.partition("://")
+    end = re.search(r"[/?#]|$", rest)
+    assert end is not None  # the end is there
+    host = rest[: end.start()].removesuffix(_PORTS.get(scheme) or "\0")
+    return f"{scheme}{separator}{host}{rest[end.start() :]}"
 
 
 def _parted(scheme: str, hierarchy: str) -> tuple[str | None, str]:

@@ -68,8 +68,8 @@ class Gathering:
         self.queued = b""
         """Given in this turn, not written yet."""
         self.unsent = -1
-        """Where in `queued` the message begins of which nothing was written yet, where a subclass says so; -1: a part of
-        it has left, or there is none."""
+        """Where in `queued` the message begins of which nothing was written yet, where a subclass says so; -1: a part
+        of it has left, or there is none."""
 
     def write(self, data: bytes) -> None:
         if self.queued or len(data) > AT_ONCE:

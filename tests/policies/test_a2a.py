@@ -163,7 +163,7 @@ def test_policies_see_the_rewritten_card(carrier: Carrier) -> None:
         ("http://agent.example/", "http://gw.example:8080/"),
         ("http:///rpc", "http://gw.example:8080/rpc"),
         ("http://agent.example/a?b=c&d#e", "http://gw.example:8080/a?b=c&d"),
-        ("http://agent.example/%2e%2e/a b", "http://gw.example:8080/%2e%2e/a b"),
+        ("http://agent.example/%2e%2e/a b", "http://gw.example:8080/a%20b"),
         ("http://a@b@127.0.0.1:15000/x", "http://gw.example:8080/x"),
         ("agent.example:50051", "gw.example:8080"),
         ("[::1]:50051", "gw.example:8080"),

@@ -95,6 +95,29 @@ def test_a_tool_that_is_denied_is_called_in_no_spelling(body: str, carrier: Carr
         "file:///x\\..\\a\\b",
         "\u0001file:///a/b\u001f",
         "file:///x%2f..%2fa%2Fb",
+        "file:///a/b?x=y",
+        "file:///a/b#part",
+        "file:///a/b%3Fx",
+        "file:///a/b?",
+        "file:////a/b",
+        "file:///a//b",
+        "file:///a/b/",
+        "file:///a/b/.",
+        "file://host.example/a/b",
+        "file://127.0.0.1/a/b",
+        "file://user@host/a/b",
+        "file://localhost//a/b",
+        "file://a/b",
+        "//host/a/b",
+        "/a/b",
+        "a/b",
+        "./a/b",
+        "\\a\\b",
+        "/a/b?x",
+        "/a/%2562",
+        "file:///a/b%00.txt",
+        "file:///pub/x?/../../a/b",
+        "file:///pub/x#/../../a/b",
     ],
 )
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
@@ -118,6 +141,17 @@ SAME = [
     ("note://a/\u65e5", "note://a/%e6%97%a5"),
     ("note://a/b%2Fc", "note://a/b%2fc"),
     ("note://a/b", "NOTE://A/c/%2E%2E/b"),
+    ("note://a/b", "note://a/b#part"),
+    ("http://h.example/x", "http://h.example/x#part"),
+    ("http://h.example/x", "http://user:word@h.example/x"),
+    ("http://h.example/x", "http://h.example./x"),
+    ("http://h.example/x", "http://h.example:/x"),
+    ("http://h.example/x", "http://h.example:00080/x"),
+    ("http://h.example/x", "http://\uff48.example/x"),
+    ("http://h.example/x", "http://h\u3002example/x"),
+    ("http://h.example:8080/x", "http://h.example:08080/x"),
+    ("file:///C:/a", "file:///c|/a"),
+    ("file:///C:/a", "C:\\a"),
 ]
 
 
@@ -132,14 +166,25 @@ def test_whoever_reads_two_uris_as_one_gets_neither(action: str, named: str, ask
 
 
 @pytest.mark.parametrize(
-    "asked", ["file:///pub/../a", "file:///pub/..\\a", "file:///pub/%2e%2e/a", "file:///pub/..%2fa"]
+    "asked",
+    [
+        "file:///pub/../a",
+        "file:///pub/x?/../../a",
+        "file:///pub/x#\\..\\..\\a",
+        "file:///pub/..\\a",
+        "file:///pub/%2e%2e/a",
+        "file:///pub/..%2fa",
+    ],
 )
 def test_what_is_allowed_leads_nowhere_else(asked: str, carrier: Carrier) -> None:
     client = opened(carrier, rule('mcp.resource.name.startsWith("file:///pub/")'))
     assert client.error("resources/read", {"uri": asked})[:2] == (200, -32602)
 
 
-@pytest.mark.parametrize("uri", ["file:///a", "note://a/\u65e5\u672c", "note://a/b c", "http://h.example", "toy:a\\b"])
+@pytest.mark.parametrize(
+    "uri",
+    ["file:///a", "note://a/\u65e5\u672c", "note://a/b c", "http://h.example", "toy:a\\b", "file:///a?b", "/a", "note"],
+)
 def test_what_is_allowed_by_its_own_name_is_read(uri: str, carrier: Carrier) -> None:
     client = opened(carrier, rule("mcp.resource.name == r'%s'" % uri))  # noqa: UP031  # quotes within
     client.toys["127.0.0.1:9001"].resources = [uri]

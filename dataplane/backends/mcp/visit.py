@@ -170,7 +170,7 @@ class Visit:
         context: Any = self.x
         for each in spellings.spelled(kind, name):
             self.item(kind, target, each.name, arguments)
-            denied = (self.policies.for_escaped if each.is_escaped else self.policies.for_calls)(context)
+            denied = (self.policies.for_lenient if each.is_lenient else self.policies.for_calls)(context)
             if denied is not None:
                 return denied
         return None

@@ -468,6 +468,11 @@ WAY = Way("https", "gw.example", "/agents/a/card", "/a/card")
         ("http://agent:8000/a/rpc", "https://gw.example/agents/a/rpc"),
         ("http://agent:8000/rpc?x=1#f", "https://gw.example/agents/rpc?x=1"),
         ("https://agent", "https://gw.example/agents"),
+        ("http://agent/a/../b/./rpc", "https://gw.example/agents/b/rpc"),
+        ("http://agent/../../admin", "https://gw.example/agents/admin"),
+        ("http://agent/%2e%2E/%61dmin", "https://gw.example/agents/admin"),
+        ("http://agent/a/..", "https://gw.example/agents/"),
+        ("http://agent/\u00e9 b", "https://gw.example/agents/%C3%A9%20b"),
         ("agent:50051", "gw.example:443"),
         ("[::1]:50051", "gw.example:443"),
         ("agent", "gw.example:443"),
@@ -486,7 +491,18 @@ def test_a_prefix_that_was_rewritten_is_put_back() -> None:
     assert Way("http", "[::1]", "/c", "/c").moved("a:1") == "[::1]:80"
     assert Way("http", "[::1]:81", "/c", "/c").moved("a:1") == "[::1]:81"
     assert Way("http", "gw", "/c", "/c").moved("http://a/b") == "http://gw/b"
-    for url in ("ftp://a/", "http://[", "a b", "", "a:123456", "/path"):
+    assert way.moved("http://a/z/../../x/y/rpc") == "http://gw:8080/x/y/rpc", "it is outside of what the rule leads to"
+    for url in (
+        "ftp://a/",
+        "http://[",
+        "a b",
+        "",
+        "a:123456",
+        "/path",
+        "http://a/..\\b",
+        "http://a/%zz",
+        "http://a/\ud800",
+    ):
         with pytest.raises(BadCard):
             way.moved(url)
 

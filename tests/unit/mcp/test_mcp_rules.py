@@ -330,7 +330,7 @@ def test_rules_decide_of_calls_of_lists_and_of_other_spellings() -> None:
     ):
         made = McpPolicies(tuple(rules))
         for _ in range(2):
-            assert (made.for_calls(x), made.for_lists(x), made.for_escaped(x)) == found
+            assert (made.for_calls(x), made.for_lists(x), made.for_lenient(x)) == found
 
 
 # --- backends

@@ -191,7 +191,7 @@ class Endpoint:
             refused="",
             reads_arguments=False,
             for_calls=lambda x: self.denied(x),
-            for_escaped=lambda x: None,
+            for_lenient=lambda x: None,
             for_lists=lambda x: self.denied(x),
         )
         self.session: bytes = b""

@@ -32,7 +32,8 @@ def test_what_the_first_bytes_are(data: bytes, strict: Header | str | None, leni
 
 
 @pytest.mark.parametrize(
-    ("data", "strict", "lenient"), [(b"", MISSING, Header(0)), (GOOD[:9], LATE, LATE), (GOOD[:4], LATE, LATE), (GOOD[:3], LATE, Header(0))]
+    ("data", "strict", "lenient"),
+    [(b"", MISSING, Header(0)), (GOOD[:9], LATE, LATE), (GOOD[:4], LATE, LATE), (GOOD[:3], LATE, Header(0))],
 )
 def test_what_it_is_when_no_more_comes_in_time(data: bytes, strict: str, lenient: Header | str) -> None:
     assert STRICT.late(data) == strict
