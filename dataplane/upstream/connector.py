@@ -33,6 +33,7 @@ from dataplane.upstream.versions import HTTP1, HTTP2
 if TYPE_CHECKING:
     from dataplane.http.h2.settings import Settings
     from dataplane.http.messages import Peer
+    from dataplane.upstream.dial.forwarded import ForwardedConnection
     from dataplane.upstream.opening import Proxies, Tunnels
 
 SESSION_TIME = 600.0
@@ -172,16 +173,23 @@ class Connector:
             done(connection, "")
 
     async def _connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None:
-        connection = UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
+        forwarded = self._forwarded(endpoint)
+        connection = forwarded or UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
         if endpoint.base is not None:
             self._keep(endpoint)  # also where no connection comes of it: it is forgotten some time
-        cause = await self._try(endpoint, None, connection, None)
+        cause = await self._try(endpoint, None, connection, None, forwarded=forwarded)
         if cause:
             connection.close()
             done(None, cause)
             return
         self._keep(endpoint)
         done(connection, "")
+
+    def _forwarded(self, endpoint: Pool) -> ForwardedConnection | None:
+        """What sends requests to the forward proxy itself, where they go so."""
+        if self.proxies is None or endpoint.transport is None or not endpoint.transport.is_absolute:
+            return None
+        return self.proxies.forwarding(endpoint, self.writes, self.count.upstream_closed)
 
     async def _try(
         self,
@@ -190,15 +198,17 @@ class Connector:
         h1: UpstreamConnection | None,
         opened: asyncio.Future[str] | None,
         client: Client | None = None,
+        forwarded: ForwardedConnection | None = None,
     ) -> str:
         """Connect what the server speaks of the two, count, and say what went wrong. `opened`: what else `h2` waits
-        for. `client`: as `Dial.client`."""
+        for. `client`, `forwarded`: as in `Dial`."""
         protocols = {version: each for version, each in ((HTTP1, h1), (HTTP2, h2)) if each is not None}
         tcp = PLAIN_TCP if endpoint.transport is None else endpoint.transport.tcp
         outcome, is_tunnel = "failed", False
         try:
             async with asyncio.timeout(tcp.connect_timeout):
-                version = await self._dial(Dial(self._means, endpoint, protocols, client, self.proxies, self.tunnels))
+                dial = Dial(self._means, endpoint, protocols, client, self.proxies, self.tunnels, forwarded)
+                version = await self._dial(dial)
                 cause = await opened if opened is not None and version == HTTP2 else ""
             if cause:
                 self._failed(endpoint, "no HTTP/2 SETTINGS")

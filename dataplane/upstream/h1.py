@@ -101,6 +101,8 @@ class UpstreamConnection(Gathering):
         self.idle_since = 0.0
 
     is_shared = False
+    before_target = b" "
+    """Of a request line."""
 
     # --- what the proxy does with it
 
@@ -120,7 +122,7 @@ class UpstreamConnection(Gathering):
             self.chunked = False
         if consumer.upgrade:
             block += framing.upgrade_lines(consumer.upgrade)
-        self.write(b"".join((method, b" ", consumer.target, b" HTTP/1.1", block, b"\r\n", first)))
+        self.write(b"".join((method, self.before_target, consumer.target, b" HTTP/1.1", block, b"\r\n", first)))
 
     def content(self, data: bytes, end: bool) -> None:
         if self.state == TUNNEL:

@@ -15,7 +15,7 @@ from dataplane.carriers import REFUSED, UNSENT
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.upstream import balance
 from dataplane.upstream.connecting import connect, leave_endpoint
-from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, offered
+from dataplane.upstream.versions import EITHER, HTTP1, HTTP2, HTTP_2, chosen, in_one, offered
 
 if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
@@ -210,7 +210,7 @@ class Leases:
         endpoint.pending += 1
         holder.leased = True
         if plan.transport is not None:
-            pool = pool_of(self.connector, endpoint, plan.transport, holder.client)
+            pool = pool_of(self.connector, endpoint, plan.transport, holder)
             self._take_of(pool, holder, endpoints, plan.version)
             return
         if (plan.version or holder.version == HTTP_2 or (holder.length and holder.is_grpc)) and (
@@ -227,9 +227,12 @@ class Leases:
 
     def _take_of(self, pool: Pool, holder: Lease, endpoints: Sequence[Endpoint], version: int) -> None:
         """As `take`, of connections that are not plain. `version`: what the backend's plan says."""
-        tls = pool.transport.tls if pool.transport is not None else None
+        transport = pool.transport
+        tls = transport.tls if transport is not None else None
         if not version:
             version = chosen(holder) if tls is None else offered(holder, tls.versions)
+            if version == HTTP2 and transport is not None and transport.is_absolute:
+                version = in_one(holder)
         if version == EITHER and pool.spoken:
             version = pool.spoken
         if pool.transport is not None and pool.transport.quota is not None:
@@ -271,7 +274,7 @@ class Leases:
         holder.leased = True
         pool: Pool = endpoint
         if plan.transport is not None:
-            pool = pool_of(self.connector, endpoint, plan.transport, holder.client)
+            pool = pool_of(self.connector, endpoint, plan.transport, holder)
         if up is not None and up.is_shared:
             pool.shared.take(holder, ())  # type: ignore[union-attr]  # it lent that stream
         else:
@@ -283,14 +286,16 @@ def _no_services(kind: str) -> Destinations:
     raise RuntimeError(f"nobody serves {kind} here")
 
 
-def pool_of(connector: Dials, endpoint: Endpoint, transport: Transport, client: Peer | None) -> Pool:
-    """The connections of this transport; for this client alone where they say for whom they are."""
+def pool_of(connector: Dials, endpoint: Endpoint, transport: Transport, holder: Lease) -> Pool:
+    """The connections of this transport for a request; for its client alone where they say for whom they are."""
     if transport.tunnel is not None:
         assert connector.proxies is not None  # whoever serves a table has them
+        if holder.upgrade or holder.target == b"*":  # what a forward proxy passes on in a tunnel alone (RFC 6455 4.1)
+            transport = transport.tunnelled
         transport = connector.proxies.way(transport)
     if not transport.tcp.proxy_version:
         return endpoint.pool(transport)
-    pool = endpoint.pool(transport.of(client))
+    pool = endpoint.pool(transport.of(holder.client))
     connector.belongs(pool)
     return pool
 

@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from dataplane.http.messages import Peer
+    from dataplane.net.writes import Writes
     from dataplane.upstream.connections import Pooled, Shared
+    from dataplane.upstream.dial.forwarded import ForwardedConnection
     from dataplane.upstream.endpoint import Endpoint, Pool, Streams
     from dataplane.upstream.raw_end import RawEnd
     from dataplane.upstream.settings import Client, Transport, Tunnel
@@ -86,9 +88,20 @@ class Proxies(Protocol):
     def way(self, transport: Transport) -> Transport:
         """The same with what the proxy's plan says now, for finding connections that were made so."""
 
-    async def open(self, tunnel: Tunnel, host: str, port: int, make: Callable[[], Any]) -> Any:
+    def forwarding(self, pool: Pool, writes: Writes, closed: Callable[[], None]) -> ForwardedConnection:
+        """What carries requests in absolute form, not connected yet. `closed()`: it is gone, once it was."""
+
+    async def open(
+        self,
+        tunnel: Tunnel,
+        host: str,
+        port: int,
+        make: Callable[[], Any],
+        forwarded: ForwardedConnection | None = None,
+    ) -> Any:
         """Connect a protocol that `make` makes to `host` and `port` through the proxy; its transport (asyncio's by
-        shape). Raises `NotOpened`."""
+        shape). `forwarded`: what `make` gives, where it sends requests for them to the proxy itself. Raises
+        `NotOpened`."""
 
 
 class Tunnels(Protocol):

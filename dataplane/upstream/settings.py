@@ -122,12 +122,15 @@ class Auth(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tunnel:
-    """`backend.tunnel`: connections go through a forward proxy, which is asked for them by CONNECT (RFC 9110 9.3.6)."""
+    """`backend.tunnel`: connections go through a forward proxy, which is asked for them by CONNECT (RFC 9110 9.3.6), or
+    for single requests."""
 
     backend: str = ""
     """Key of the proxy's Backend."""
     refused: str = ""
     """Why it cannot be honoured: nothing may be sent to what it covers, for it would go past the proxy."""
+    is_absolute: bool = False
+    """What goes in plain text is sent to the proxy itself, in absolute form (RFC 9112 3.2.2): `Transport.is_absolute`."""
     way: Hashable = None
     """What the proxy's plan says of connections to it, so that those that were made in another way are used no more
     (`dial/proxies.Proxies.way`). None: it is not looked up yet."""
@@ -233,6 +236,18 @@ class Transport:
         """That of connections for this client; None: for none."""
         client = OURSELVES if peer is None else Client(peer.address, peer.port, peer.local)
         return replace(self, client=client)
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether requests of HTTP/1.1 are sent to the forward proxy itself. What is for the destination alone, TLS or a
+        PROXY header, needs a tunnel."""
+        tunnel = self.tunnel
+        return tunnel is not None and tunnel.is_absolute and self.tls is None and not self.tcp.proxy_version
+
+    @property
+    def tunnelled(self) -> Transport:
+        """The same by CONNECT."""
+        return self if self.tunnel is None else replace(self, tunnel=replace(self.tunnel, is_absolute=False))
 
     @property
     def server_name(self) -> str:

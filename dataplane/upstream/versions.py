@@ -80,6 +80,12 @@ def chosen(asked: Asked) -> int:
     return _RULE[asked.version == HTTP_2, asked.scheme == b"https", asked.length != 0 and asked.is_grpc]
 
 
+def in_one(asked: Asked) -> int:
+    """The version for one request to a forward proxy that takes requests of HTTP/1.1 in absolute form, where the client
+    speaks HTTP/2: only gRPC needs that of the server as well."""
+    return HTTP2 if asked.length and asked.is_grpc else HTTP1
+
+
 def offered(asked: Asked, allowed: tuple[int, ...]) -> int:
     """The version for one request over TLS, where nothing is configured: what the rule says, cut to `allowed`, what
     `alpnProtocols` names (one or both). EITHER: the rule says HTTP/2 only because the client speaks it, and the server

@@ -11,6 +11,7 @@ from tests.fakes.policy_run import text_of
 from tests.harness.patience import PATIENCE
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+HI = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
 OK = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
@@ -23,11 +24,17 @@ class ForwardProxy:
         self.answer = OK
         self.answers: list[bytes] = []
         """Before that one."""
+        self.forwarded: list[bytes] | None = None
+        """Heads of requests in absolute form, which it answers itself; None: it takes none."""
         self.goes_to = 0
         self.port = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
+        while self.forwarded is not None and not head.startswith(b"CONNECT "):
+            self.forwarded.append(head)
+            writer.write(self.answers.pop(0) if self.answers else HI)
+            head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"CONNECT "), head
         self.asked.append(head)
         answer = self.answers.pop(0) if self.answers else self.answer
@@ -95,14 +102,16 @@ async def origin(banner: bytes = b"", tls: ssl.SSLContext | None = None) -> Asyn
                 writer.write(data)
         while not banner:
             heads.append(await reader.readuntil(b"\r\n\r\n"))
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+            writer.write(HI)
 
     async with listening(serve, tls) as port:
         yield port, heads
 
 
-def through(port: int, host: str = "shop.example:80", policies: str = "", own: str = "") -> str:
+def through(
+    port: int, host: str = "shop.example:80", policies: str = "", own: str = "", plaintext: str = "Connect"
+) -> str:
     """A file whose one backend is `host`, behind the proxy at `port`; `policies` of the proxy, `own` of it."""
     inner = f", policies: {{{policies}}}" if policies else ""
-    tunnel = f"tunnel: {{host: '127.0.0.1:{port}'{inner}}}"
+    tunnel = f"tunnel: {{host: '127.0.0.1:{port}'{inner}, plaintext: {plaintext}}}"
     return text_of(f"backends: [{{host: '{host}', policies: {{{', '.join(filter(None, (tunnel, own)))}}}}}]")

@@ -14,4 +14,4 @@ def build(config: backend_policy_pb2.BackendTunnel, env: Env) -> Tunnel:
     """Raises `Refused` for a tunnel through nothing."""
     if not config.backend:
         raise Refused("a tunnel needs a proxy")
-    return Tunnel(config.backend)
+    return Tunnel(config.backend, is_absolute=config.absolute_form)

@@ -21,6 +21,7 @@ from dataplane.proxy.steps.response_steps import TARGET, UPSTREAM
 from dataplane.proxy.steps.waiting import Steps, interrupted
 from dataplane.table.plans import GRPC_ROUTE
 from dataplane.upstream import lease, persistence
+from dataplane.upstream.opening import cause_of
 from dataplane.upstream.outgoing import RETRY_HEADER
 from dataplane.upstream.settings import NO_SETTINGS
 
@@ -243,6 +244,8 @@ def lost(x: ActiveExchange, cause: str, stale: bool) -> None:
     elif cause in ("reset", "closed", UNSENT, REFUSED):
         reply = made("UpstreamFailed", f"{_label(x)}: connection {cause}")
         _failed(x, "reset", reply, sent=cause not in (UNSENT, REFUSED))
+    elif cause_of(cause) == "tunnel":
+        _failed(x, "connect", made("TunnelFailed", f"{_label(x)}: {cause}"), sent=False)
     else:
         _failed(x, "invalid", made("UpstreamInvalid", f"{_label(x)}: {cause}"), sent=True)
 

@@ -13,6 +13,7 @@ from dataplane.chain.calls import CallFailed, within
 from dataplane.http.messages import NO_NAMES
 from dataplane.http.statuses import SWITCHING
 from dataplane.upstream import balance, lease, outgoing
+from dataplane.upstream.opening import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -299,7 +300,8 @@ class Sending(ABC):
         if cause in _BROKEN:
             self.fail(CallFailed("lost", f"{self.where()}: connection {cause}"))
         else:
-            self.fail(CallFailed("invalid", f"{self.where()}: {cause}"))
+            kind = "connect" if cause_of(cause) == "tunnel" else "invalid"
+            self.fail(CallFailed(kind, f"{self.where()}: {cause}"))
 
     def upstream_blocked(self) -> None:  # noqa: B027  nothing, unless more than one piece is sent
         """The request is written already; nothing to hold back."""

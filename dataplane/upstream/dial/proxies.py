@@ -15,6 +15,9 @@ from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.opening import TunnelFailed
 
 if TYPE_CHECKING:
+    from dataplane.net.writes import Writes
+    from dataplane.upstream.dial.forwarded import ForwardedConnection
+    from dataplane.upstream.endpoint import Pool
     from dataplane.upstream.lease import BackendPlan, Leases
     from dataplane.upstream.settings import Transport, Tunnel
 
@@ -75,7 +78,20 @@ class Proxies:
         self._ways[transport] = plan, made
         return made
 
-    async def open(self, tunnel: Tunnel, host: str, port: int, make: Callable[[], Any]) -> Any:
+    def forwarding(self, pool: Pool, writes: Writes, closed: Callable[[], None]) -> ForwardedConnection:
+        """As `opening.Proxies.forwarding`."""
+        from dataplane.upstream.dial.forwarded import ForwardedConnection  # here: as in `open`
+
+        return ForwardedConnection(pool, writes, closed)
+
+    async def open(
+        self,
+        tunnel: Tunnel,
+        host: str,
+        port: int,
+        make: Callable[[], Any],
+        forwarded: ForwardedConnection | None = None,
+    ) -> Any:
         """As `opening.Proxies.open`. Raises `TunnelFailed`."""
         plan = self._table().backends.get(tunnel.backend)
         if plan is None:
@@ -86,6 +102,8 @@ class Proxies:
             raise TunnelFailed(f"the tunnel's proxy {tunnel.backend} is behind a tunnel itself", "proxy behind a proxy")
         from dataplane.upstream.dial import tunnel as tunnels  # here: most workers open none
 
+        if forwarded is not None:
+            return await tunnels.reached(plan, self._leases, self._closed, (host, port), forwarded)
         return await tunnels.opened(plan, self._leases, self._closed, (host, port), make)
 
 

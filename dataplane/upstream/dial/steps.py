@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from dataplane.net.turns import Turns
     from dataplane.tls.handshakes import Handshakes
+    from dataplane.upstream.dial.forwarded import ForwardedConnection
     from dataplane.upstream.endpoint import Pool
     from dataplane.upstream.opening import Proxies, Tunnels
     from dataplane.upstream.own_pages import OwnPages
@@ -55,6 +56,8 @@ class Dial:
     """Of the worker: through whom tunnels are opened."""
     tunnels: Tunnels | None = None
     """Of the worker: to workloads of a mesh."""
+    forwarded: ForwardedConnection | None = None
+    """What takes the connection, where it is one to a forward proxy that requests are sent to in absolute form."""
     version: int = 0
     """That is spoken, once it is open."""
     transport: Any = None
@@ -120,7 +123,8 @@ async def _tunnel(dial: Dial, below: Below, make: Make) -> None:
     pool = dial.pool
     assert pool.transport is not None and pool.transport.tunnel is not None  # it concerns this pool
     assert dial.proxies is not None  # whoever serves a table has them
-    dial.transport = await dial.proxies.open(pool.transport.tunnel, pool.address, pool.port, make)
+    tunnel = pool.transport.tunnel
+    dial.transport = await dial.proxies.open(tunnel, pool.address, pool.port, make, dial.forwarded)
 
 
 def _has_header(pool: Pool) -> bool:

@@ -3,15 +3,17 @@
 The connection to the proxy is a lease like that of a TCP route: its endpoints, limits, health, TLS and own pages are
 those of the proxy's own Backend. CONNECT goes out with the proxy's credentials (its `auth`); when it is answered, the
 two ends are a transport, in which whatever was asked for begins: a PROXY header, TLS, HTTP, bytes as they are.
+Where requests go to the proxy itself, in absolute form, nothing is asked: its credentials go with each of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from dataplane.http.heads import lines_without
 from dataplane.net.stream_transport import StreamTransport
 from dataplane.upstream import outgoing
 from dataplane.upstream.dial import tunnel_answer
@@ -19,6 +21,7 @@ from dataplane.upstream.opening import TunnelFailed
 from dataplane.upstream.raw import RawLease
 
 if TYPE_CHECKING:
+    from dataplane.upstream.dial.forwarded import ForwardedConnection
     from dataplane.upstream.lease import BackendPlan, Leases
     from dataplane.upstream.raw_end import RawEnd
 
@@ -29,6 +32,7 @@ FOR_PROXIES: Final = b"proxy-authorization"
 """RFC 9110 11.7.2: where credentials for a proxy stand."""
 
 
+_HOST: Final = frozenset((b"host",))
 _CLOSED: Final = ("closed the connection before it answered CONNECT", "closed")
 
 
@@ -38,23 +42,46 @@ async def opened(
     """Connect a protocol that `make` makes to host and port of `goal`, through the proxy of `plan`. `closed()`: a
     connection to a proxy is gone. Raises `TunnelFailed`."""
     end = _End(leases, closed, asyncio.get_running_loop())
+    rest = await _within(plan, end, end.asked(plan, *goal), "answer CONNECT")
+    _connect(end, make(), rest)
+    return end
+
+
+async def reached(
+    plan: BackendPlan,
+    leases: Leases,
+    closed: Callable[[], None],
+    goal: tuple[str, int],
+    connection: ForwardedConnection,
+) -> StreamTransport:
+    """As `opened`: connect what sends requests for `goal` to the proxy itself."""
+    end = _End(leases, closed, asyncio.get_running_loop())
+    connection.credentials = await _within(plan, end, end.joined(plan, *goal), "connect")
+    connection.proxy = end.label
+    _connect(end, connection, b"")
+    return end
+
+
+async def _within(plan: BackendPlan, end: _End, work: Coroutine[Any, Any, bytes], what: str) -> bytes:
+    """In the time that the proxy's own policies give it. Raises `TunnelFailed`."""
     try:
         async with asyncio.timeout(plan.request_timeout):
-            rest = await end.asked(plan, *goal)
+            return await work
     except TimeoutError:
         end.give_up()
-        raise TunnelFailed(f"proxy {end.label} did not answer CONNECT in time", "timed out") from None
+        raise TunnelFailed(f"proxy {end.label} did not {what} in time", "timed out") from None
     except BaseException:
         end.give_up()
         raise
-    protocol = make()
+
+
+def _connect(end: _End, protocol: Any, rest: bytes) -> None:  # Any: asyncio's, by shape
     end.set_protocol(protocol)
     protocol.connection_made(end)
     if not end.is_told_to_pause:
         end.open()
     if rest:
         end.received(rest, False)
-    return end
 
 
 class _End(StreamTransport):
@@ -83,18 +110,34 @@ class _End(StreamTransport):
 
     async def asked(self, plan: BackendPlan, host: str, port: int) -> bytes:
         """Connect to the proxy and ask it; the first bytes behind its answer. Raises `TunnelFailed`."""
+        target, lines = tunnel_answer.question(host, port)
+        lines = await self._ready(plan, b"CONNECT", target, lines)
+        self._write(b"CONNECT %b HTTP/1.1%b\r\n" % (target, lines))
+        rest = await self._answer
+        self._hand_over()
+        return rest
+
+    async def joined(self, plan: BackendPlan, host: str, port: int) -> bytes:
+        """Connect to the proxy, which is asked nothing; the lines of its credentials. Raises `TunnelFailed`."""
+        target, lines = tunnel_answer.question(host, port)
+        lines = await self._ready(plan, b"GET", target, lines)
+        self._hand_over()
+        return lines_without(lines, lines.lower(), _HOST)
+
+    async def _ready(self, plan: BackendPlan, method: bytes, target: bytes, lines: bytes) -> bytes:
+        """Connect to the proxy: `lines` with its credentials. Raises `TunnelFailed`."""
         self._lease.begin(plan)
         await self._answer  # that it is connected
         self._answer = self._loop.create_future()
-        question = await _question(plan, host, port)
-        self._write(question)
-        rest = await self._answer
+        return await _with_credentials(plan, method, target, lines)
+
+    def _hand_over(self) -> None:
+        """From here on it is of whoever is connected through it, who counts it. Raises `TunnelFailed`."""
         if self._below is None:  # it was lost since
             raise self._failed(*_CLOSED)
         self._is_asking = False
         self._lease.leave_endpoint()
-        self._uncount()  # from here on whoever is connected through it counts it
-        return rest
+        self._uncount()
 
     def _write(self, question: bytes) -> None:
         if self._below is None:  # it was lost while credentials were waited for
@@ -206,11 +249,10 @@ class _End(StreamTransport):
             end.leave(in_order)
 
 
-async def _question(plan: BackendPlan, host: str, port: int) -> bytes:
-    """The head of a CONNECT, with the credentials of the proxy's Backend. Raises `TunnelFailed`."""
-    target, lines = tunnel_answer.question(host, port)
+async def _with_credentials(plan: BackendPlan, method: bytes, target: bytes, lines: bytes) -> bytes:
+    """Header lines with the credentials of the proxy's Backend. Raises `TunnelFailed`."""
     if plan.finishers is not None:
-        out = outgoing.Outgoing(b"CONNECT", target, lines, b"", plan, None, 0)
+        out = outgoing.Outgoing(method, target, lines, b"", plan, None, 0)
         try:
             waits = outgoing.finish(out)
             if waits is not None:
@@ -223,7 +265,7 @@ async def _question(plan: BackendPlan, host: str, port: int) -> bytes:
         if out.target != target:
             raise TunnelFailed("credentials for the tunnel's proxy stand in no header", "credentials")
         lines = _for_proxy(out.head.block)
-    return b"CONNECT %b HTTP/1.1%b\r\n" % (target, lines)
+    return lines
 
 
 def _for_proxy(lines: bytes) -> bytes:

@@ -11,12 +11,13 @@ MAX_HEAD: Final = 16_384
 """Bytes of the head of an answer: it says yes or no."""
 MAX_INTERIM: Final = 8
 """Interim answers before it."""
+UNAUTHENTICATED: Final = 407
 
 _MEANINGS: Final = {
     403: "it does not allow that",
     404: "it does not find that",
     405: "it makes no tunnels",
-    407: "it wants credentials, or others",
+    UNAUTHENTICATED: "it wants credentials, or others",
     429: "too many at once",
     500: "it failed",
     502: "it cannot reach that",
@@ -58,7 +59,7 @@ def read(data: bytes) -> Answer | None:
         if head.status == SWITCHING:
             return Answer("answered CONNECT with 101", head.status, b"")
         if head.status >= 200:
-            return Answer("" if head.status < 300 else _refusal(head.status), head.status, rest)
+            return Answer("" if head.status < 300 else refusal(head.status), head.status, rest)
         data = rest
     return Answer("sent too many interim answers", 0, b"")
 
@@ -69,7 +70,8 @@ def _unfinished(data: bytes) -> Answer | None:
     return None if response_head.may_begin(data) else Answer("sent no answer to CONNECT: malformed status line", 0, b"")
 
 
-def _refusal(status: int) -> str:
+def refusal(status: int) -> str:
+    """What an answer of this status says."""
     meaning = _MEANINGS.get(status, "")
     return f"answered {status}{f' ({meaning})' if meaning else ''}"
 

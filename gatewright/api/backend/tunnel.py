@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from gatewright.api.schema.model import Model
 from gatewright.api.schema.references import PolicyBackendReference
 
@@ -11,3 +13,6 @@ class BackendTunnel(Model):
 
     backend_ref: PolicyBackendReference
     """The proxy: a Service or GatewayBackend."""
+    plaintext: Literal["Connect", "AbsoluteForm"] | None = None
+    """How requests in plain text get through. Connect: by a tunnel, as TLS does; AbsoluteForm: sent to the proxy with
+    the whole URL, for proxies that refuse CONNECT to ports other than 443. Unset: Connect. Gatewright extension."""

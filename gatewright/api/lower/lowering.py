@@ -336,6 +336,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], _Read]] = {
     ("BackendLimits", "idle_timeout_ms"): _milliseconds("idle_timeout"),
     ("BackendLimits", "max_connection_duration_ms"): _milliseconds("max_connection_duration"),
     ("BackendTunnel", "backend"): _nothing,
+    ("BackendTunnel", "absolute_form"): lambda tunnel: tunnel.plaintext == "AbsoluteForm" or None,
     ("BackendTls", "certificate"): _nothing,
     ("BackendTls", "authorities"): _nothing,
     ("BackendTls", "authorities_secret"): _nothing,

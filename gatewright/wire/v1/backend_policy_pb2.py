@@ -27,19 +27,19 @@ from gatewright.wire.v1 import connection_pb2 as gatewright_dot_wire_dot_v1_dot_
 from gatewright.wire.v1 import tls_pb2 as gatewright_dot_wire_dot_v1_dot_tls__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'gatewright/wire/v1/backend_policy.proto\x12\x12gatewright.wire.v1\x1a\'gatewright/wire/v1/authentication.proto\x1a#gatewright/wire/v1/connection.proto\x1a\x1cgatewright/wire/v1/tls.proto\"w\n\x0b\x42\x61\x63kendHttp\x12\x30\n\x07version\x18\x01 \x01(\x0e\x32\x1f.gatewright.wire.v1.HttpVersion\x12\x1f\n\x12request_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x15\n\x13_request_timeout_ms\"\xb8\x01\n\nBackendTcp\x12\x30\n\tkeepalive\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Keepalive\x12\x1f\n\x12\x63onnect_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12@\n\x0eproxy_protocol\x18\x03 \x01(\x0e\x32(.gatewright.wire.v1.ProxyProtocolVersionB\x15\n\x13_connect_timeout_ms\"\x9a\x02\n\nBackendTls\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\x12\x13\n\x0b\x61uthorities\x18\x02 \x03(\t\x12\x1a\n\x12\x61uthorities_secret\x18\x03 \x01(\t\x12<\n\x14insecure_skip_verify\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.SkipVerify\x12\x0b\n\x03sni\x18\x05 \x01(\t\x12 \n\x18verify_subject_alt_names\x18\x06 \x03(\t\x12\x16\n\x0e\x61lpn_protocols\x18\x07 \x03(\t\x12\x41\n\x13key_exchange_groups\x18\x08 \x03(\x0e\x32$.gatewright.wire.v1.KeyExchangeGroup\"/\n\x18\x42\x61\x63kendClientCertificate\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\" \n\rBackendTunnel\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\"\r\n\x0bPassthrough\"\x1b\n\x07\x41wsRole\x12\x10\n\x08role_arn\x18\x01 \x01(\t\"a\n\x07\x41wsAuth\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x30\n\x0b\x61ssume_role\x18\x02 \x01(\x0b\x32\x1b.gatewright.wire.v1.AwsRole\x12\x14\n\x0cservice_name\x18\x03 \x01(\t\"Q\n\x14\x41zureManagedIdentity\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x11\n\tobject_id\x18\x02 \x01(\t\x12\x13\n\x0bresource_id\x18\x03 \x01(\t\"_\n\tAzureAuth\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x42\n\x10managed_identity\x18\x02 \x01(\x0b\x32(.gatewright.wire.v1.AzureManagedIdentity\"[\n\x07GcpAuth\x12.\n\x04type\x18\x01 \x01(\x0e\x32 .gatewright.wire.v1.GcpTokenType\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\x10\n\x08\x61udience\x18\x03 \x01(\t\"\xa1\x02\n\x0b\x42\x61\x63kendAuth\x12\x10\n\x06secret\x18\x01 \x01(\tH\x00\x12\x36\n\x0bpassthrough\x18\x02 \x01(\x0b\x32\x1f.gatewright.wire.v1.PassthroughH\x00\x12*\n\x03\x61ws\x18\x03 \x01(\x0b\x32\x1b.gatewright.wire.v1.AwsAuthH\x00\x12.\n\x05\x61zure\x18\x04 \x01(\x0b\x32\x1d.gatewright.wire.v1.AzureAuthH\x00\x12*\n\x03gcp\x18\x05 \x01(\x0b\x32\x1b.gatewright.wire.v1.GcpAuthH\x00\x12\x38\n\x08location\x18\x06 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocationB\x06\n\x04kind\"\xbf\x01\n\x08\x45viction\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12\x1b\n\x0erestore_health\x18\x02 \x01(\rH\x00\x88\x01\x01\x12!\n\x14\x63onsecutive_failures\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x1d\n\x10health_threshold\x18\x04 \x01(\rH\x02\x88\x01\x01\x42\x11\n\x0f_restore_healthB\x17\n\x15_consecutive_failuresB\x13\n\x11_health_threshold\"U\n\x06Health\x12\x1b\n\x13unhealthy_condition\x18\x01 \x01(\t\x12.\n\x08\x65viction\x18\x02 \x01(\x0b\x32\x1c.gatewright.wire.v1.Eviction\"r\n\x0b\x42\x61\x63kendHash\x12\x10\n\x06header\x18\x01 \x01(\tH\x00\x12\x10\n\x06\x63ookie\x18\x02 \x01(\tH\x00\x12\x10\n\x06source\x18\x03 \x01(\tH\x00\x12\x14\n\nexpression\x18\x04 \x01(\tH\x00\x12\x10\n\x08max_load\x18\x05 \x01(\rB\x05\n\x03key\"\xbd\x02\n\rBackendLimits\x12\x1c\n\x0fmax_connections\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x18\n\x0bmax_pending\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x19\n\x0cmax_requests\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x19\n\x0cretry_budget\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x1c\n\x0fidle_timeout_ms\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12\'\n\x1amax_connection_duration_ms\x18\x06 \x01(\x04H\x05\x88\x01\x01\x42\x12\n\x10_max_connectionsB\x0e\n\x0c_max_pendingB\x0f\n\r_max_requestsB\x0f\n\r_retry_budgetB\x12\n\x10_idle_timeout_msB\x1d\n\x1b_max_connection_duration_ms*[\n\x0bHttpVersion\x12\x1c\n\x18HTTP_VERSION_UNSPECIFIED\x10\x00\x12\x16\n\x12HTTP_VERSION_HTTP1\x10\x01\x12\x16\n\x12HTTP_VERSION_HTTP2\x10\x02*X\n\nSkipVerify\x12\x1b\n\x17SKIP_VERIFY_UNSPECIFIED\x10\x00\x12\x13\n\x0fSKIP_VERIFY_ALL\x10\x01\x12\x18\n\x14SKIP_VERIFY_HOSTNAME\x10\x02*l\n\x0cGcpTokenType\x12\x1e\n\x1aGCP_TOKEN_TYPE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bGCP_TOKEN_TYPE_ACCESS_TOKEN\x10\x01\x12\x1b\n\x17GCP_TOKEN_TYPE_ID_TOKEN\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'gatewright/wire/v1/backend_policy.proto\x12\x12gatewright.wire.v1\x1a\'gatewright/wire/v1/authentication.proto\x1a#gatewright/wire/v1/connection.proto\x1a\x1cgatewright/wire/v1/tls.proto\"w\n\x0b\x42\x61\x63kendHttp\x12\x30\n\x07version\x18\x01 \x01(\x0e\x32\x1f.gatewright.wire.v1.HttpVersion\x12\x1f\n\x12request_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x15\n\x13_request_timeout_ms\"\xb8\x01\n\nBackendTcp\x12\x30\n\tkeepalive\x18\x01 \x01(\x0b\x32\x1d.gatewright.wire.v1.Keepalive\x12\x1f\n\x12\x63onnect_timeout_ms\x18\x02 \x01(\x04H\x00\x88\x01\x01\x12@\n\x0eproxy_protocol\x18\x03 \x01(\x0e\x32(.gatewright.wire.v1.ProxyProtocolVersionB\x15\n\x13_connect_timeout_ms\"\x9a\x02\n\nBackendTls\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\x12\x13\n\x0b\x61uthorities\x18\x02 \x03(\t\x12\x1a\n\x12\x61uthorities_secret\x18\x03 \x01(\t\x12<\n\x14insecure_skip_verify\x18\x04 \x01(\x0e\x32\x1e.gatewright.wire.v1.SkipVerify\x12\x0b\n\x03sni\x18\x05 \x01(\t\x12 \n\x18verify_subject_alt_names\x18\x06 \x03(\t\x12\x16\n\x0e\x61lpn_protocols\x18\x07 \x03(\t\x12\x41\n\x13key_exchange_groups\x18\x08 \x03(\x0e\x32$.gatewright.wire.v1.KeyExchangeGroup\"/\n\x18\x42\x61\x63kendClientCertificate\x12\x13\n\x0b\x63\x65rtificate\x18\x01 \x01(\t\"7\n\rBackendTunnel\x12\x0f\n\x07\x62\x61\x63kend\x18\x01 \x01(\t\x12\x15\n\rabsolute_form\x18\x02 \x01(\x08\"\r\n\x0bPassthrough\"\x1b\n\x07\x41wsRole\x12\x10\n\x08role_arn\x18\x01 \x01(\t\"a\n\x07\x41wsAuth\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x30\n\x0b\x61ssume_role\x18\x02 \x01(\x0b\x32\x1b.gatewright.wire.v1.AwsRole\x12\x14\n\x0cservice_name\x18\x03 \x01(\t\"Q\n\x14\x41zureManagedIdentity\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x11\n\tobject_id\x18\x02 \x01(\t\x12\x13\n\x0bresource_id\x18\x03 \x01(\t\"_\n\tAzureAuth\x12\x0e\n\x06secret\x18\x01 \x01(\t\x12\x42\n\x10managed_identity\x18\x02 \x01(\x0b\x32(.gatewright.wire.v1.AzureManagedIdentity\"[\n\x07GcpAuth\x12.\n\x04type\x18\x01 \x01(\x0e\x32 .gatewright.wire.v1.GcpTokenType\x12\x0e\n\x06secret\x18\x02 \x01(\t\x12\x10\n\x08\x61udience\x18\x03 \x01(\t\"\xa1\x02\n\x0b\x42\x61\x63kendAuth\x12\x10\n\x06secret\x18\x01 \x01(\tH\x00\x12\x36\n\x0bpassthrough\x18\x02 \x01(\x0b\x32\x1f.gatewright.wire.v1.PassthroughH\x00\x12*\n\x03\x61ws\x18\x03 \x01(\x0b\x32\x1b.gatewright.wire.v1.AwsAuthH\x00\x12.\n\x05\x61zure\x18\x04 \x01(\x0b\x32\x1d.gatewright.wire.v1.AzureAuthH\x00\x12*\n\x03gcp\x18\x05 \x01(\x0b\x32\x1b.gatewright.wire.v1.GcpAuthH\x00\x12\x38\n\x08location\x18\x06 \x01(\x0b\x32&.gatewright.wire.v1.CredentialLocationB\x06\n\x04kind\"\xbf\x01\n\x08\x45viction\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12\x1b\n\x0erestore_health\x18\x02 \x01(\rH\x00\x88\x01\x01\x12!\n\x14\x63onsecutive_failures\x18\x03 \x01(\rH\x01\x88\x01\x01\x12\x1d\n\x10health_threshold\x18\x04 \x01(\rH\x02\x88\x01\x01\x42\x11\n\x0f_restore_healthB\x17\n\x15_consecutive_failuresB\x13\n\x11_health_threshold\"U\n\x06Health\x12\x1b\n\x13unhealthy_condition\x18\x01 \x01(\t\x12.\n\x08\x65viction\x18\x02 \x01(\x0b\x32\x1c.gatewright.wire.v1.Eviction\"r\n\x0b\x42\x61\x63kendHash\x12\x10\n\x06header\x18\x01 \x01(\tH\x00\x12\x10\n\x06\x63ookie\x18\x02 \x01(\tH\x00\x12\x10\n\x06source\x18\x03 \x01(\tH\x00\x12\x14\n\nexpression\x18\x04 \x01(\tH\x00\x12\x10\n\x08max_load\x18\x05 \x01(\rB\x05\n\x03key\"\xbd\x02\n\rBackendLimits\x12\x1c\n\x0fmax_connections\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x18\n\x0bmax_pending\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x19\n\x0cmax_requests\x18\x03 \x01(\rH\x02\x88\x01\x01\x12\x19\n\x0cretry_budget\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x1c\n\x0fidle_timeout_ms\x18\x05 \x01(\x04H\x04\x88\x01\x01\x12\'\n\x1amax_connection_duration_ms\x18\x06 \x01(\x04H\x05\x88\x01\x01\x42\x12\n\x10_max_connectionsB\x0e\n\x0c_max_pendingB\x0f\n\r_max_requestsB\x0f\n\r_retry_budgetB\x12\n\x10_idle_timeout_msB\x1d\n\x1b_max_connection_duration_ms*[\n\x0bHttpVersion\x12\x1c\n\x18HTTP_VERSION_UNSPECIFIED\x10\x00\x12\x16\n\x12HTTP_VERSION_HTTP1\x10\x01\x12\x16\n\x12HTTP_VERSION_HTTP2\x10\x02*X\n\nSkipVerify\x12\x1b\n\x17SKIP_VERIFY_UNSPECIFIED\x10\x00\x12\x13\n\x0fSKIP_VERIFY_ALL\x10\x01\x12\x18\n\x14SKIP_VERIFY_HOSTNAME\x10\x02*l\n\x0cGcpTokenType\x12\x1e\n\x1aGCP_TOKEN_TYPE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bGCP_TOKEN_TYPE_ACCESS_TOKEN\x10\x01\x12\x1b\n\x17GCP_TOKEN_TYPE_ID_TOKEN\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'gatewright.wire.v1.backend_policy_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_HTTPVERSION']._serialized_start=2272
-  _globals['_HTTPVERSION']._serialized_end=2363
-  _globals['_SKIPVERIFY']._serialized_start=2365
-  _globals['_SKIPVERIFY']._serialized_end=2453
-  _globals['_GCPTOKENTYPE']._serialized_start=2455
-  _globals['_GCPTOKENTYPE']._serialized_end=2563
+  _globals['_HTTPVERSION']._serialized_start=2295
+  _globals['_HTTPVERSION']._serialized_end=2386
+  _globals['_SKIPVERIFY']._serialized_start=2388
+  _globals['_SKIPVERIFY']._serialized_end=2476
+  _globals['_GCPTOKENTYPE']._serialized_start=2478
+  _globals['_GCPTOKENTYPE']._serialized_end=2586
   _globals['_BACKENDHTTP']._serialized_start=171
   _globals['_BACKENDHTTP']._serialized_end=290
   _globals['_BACKENDTCP']._serialized_start=293
@@ -49,27 +49,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BACKENDCLIENTCERTIFICATE']._serialized_start=764
   _globals['_BACKENDCLIENTCERTIFICATE']._serialized_end=811
   _globals['_BACKENDTUNNEL']._serialized_start=813
-  _globals['_BACKENDTUNNEL']._serialized_end=845
-  _globals['_PASSTHROUGH']._serialized_start=847
-  _globals['_PASSTHROUGH']._serialized_end=860
-  _globals['_AWSROLE']._serialized_start=862
-  _globals['_AWSROLE']._serialized_end=889
-  _globals['_AWSAUTH']._serialized_start=891
-  _globals['_AWSAUTH']._serialized_end=988
-  _globals['_AZUREMANAGEDIDENTITY']._serialized_start=990
-  _globals['_AZUREMANAGEDIDENTITY']._serialized_end=1071
-  _globals['_AZUREAUTH']._serialized_start=1073
-  _globals['_AZUREAUTH']._serialized_end=1168
-  _globals['_GCPAUTH']._serialized_start=1170
-  _globals['_GCPAUTH']._serialized_end=1261
-  _globals['_BACKENDAUTH']._serialized_start=1264
-  _globals['_BACKENDAUTH']._serialized_end=1553
-  _globals['_EVICTION']._serialized_start=1556
-  _globals['_EVICTION']._serialized_end=1747
-  _globals['_HEALTH']._serialized_start=1749
-  _globals['_HEALTH']._serialized_end=1834
-  _globals['_BACKENDHASH']._serialized_start=1836
-  _globals['_BACKENDHASH']._serialized_end=1950
-  _globals['_BACKENDLIMITS']._serialized_start=1953
-  _globals['_BACKENDLIMITS']._serialized_end=2270
+  _globals['_BACKENDTUNNEL']._serialized_end=868
+  _globals['_PASSTHROUGH']._serialized_start=870
+  _globals['_PASSTHROUGH']._serialized_end=883
+  _globals['_AWSROLE']._serialized_start=885
+  _globals['_AWSROLE']._serialized_end=912
+  _globals['_AWSAUTH']._serialized_start=914
+  _globals['_AWSAUTH']._serialized_end=1011
+  _globals['_AZUREMANAGEDIDENTITY']._serialized_start=1013
+  _globals['_AZUREMANAGEDIDENTITY']._serialized_end=1094
+  _globals['_AZUREAUTH']._serialized_start=1096
+  _globals['_AZUREAUTH']._serialized_end=1191
+  _globals['_GCPAUTH']._serialized_start=1193
+  _globals['_GCPAUTH']._serialized_end=1284
+  _globals['_BACKENDAUTH']._serialized_start=1287
+  _globals['_BACKENDAUTH']._serialized_end=1576
+  _globals['_EVICTION']._serialized_start=1579
+  _globals['_EVICTION']._serialized_end=1770
+  _globals['_HEALTH']._serialized_start=1772
+  _globals['_HEALTH']._serialized_end=1857
+  _globals['_BACKENDHASH']._serialized_start=1859
+  _globals['_BACKENDHASH']._serialized_end=1973
+  _globals['_BACKENDLIMITS']._serialized_start=1976
+  _globals['_BACKENDLIMITS']._serialized_end=2293
 # @@protoc_insertion_point(module_scope)

@@ -82,10 +82,12 @@ class BackendClientCertificate(_message.Message):
     def __init__(self, certificate: _Optional[str] = ...) -> None: ...
 
 class BackendTunnel(_message.Message):
-    __slots__ = ("backend",)
+    __slots__ = ("backend", "absolute_form")
     BACKEND_FIELD_NUMBER: _ClassVar[int]
+    ABSOLUTE_FORM_FIELD_NUMBER: _ClassVar[int]
     backend: str
-    def __init__(self, backend: _Optional[str] = ...) -> None: ...
+    absolute_form: bool
+    def __init__(self, backend: _Optional[str] = ..., absolute_form: _Optional[bool] = ...) -> None: ...
 
 class Passthrough(_message.Message):
     __slots__ = ()
