@@ -33,8 +33,7 @@ from dataplane.upstream.versions import HTTP1, HTTP2
 if TYPE_CHECKING:
     from dataplane.http.h2.settings import Settings
     from dataplane.http.messages import Peer
-    from dataplane.upstream.dial.forwarded import ForwardedConnection
-    from dataplane.upstream.opening import Proxies, Tunnels
+    from dataplane.upstream.opening import Forwards, Proxies, Tunnels
 
 SESSION_TIME = 600.0
 """Seconds that sessions of TLS are kept after the last connection, for the next one."""
@@ -174,7 +173,7 @@ class Connector:
 
     async def _connect(self, endpoint: Pool, done: Callable[[Pooled | None, str], None]) -> None:
         forwarded = self._forwarded(endpoint)
-        connection = forwarded or UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
+        connection: Pooled = forwarded or UpstreamConnection(endpoint, self.writes, self.count.upstream_closed)
         if endpoint.base is not None:
             self._keep(endpoint)  # also where no connection comes of it: it is forgotten some time
         cause = await self._try(endpoint, None, connection, None, forwarded=forwarded)
@@ -185,7 +184,7 @@ class Connector:
         self._keep(endpoint)
         done(connection, "")
 
-    def _forwarded(self, endpoint: Pool) -> ForwardedConnection | None:
+    def _forwarded(self, endpoint: Pool) -> Forwards | None:
         """What sends requests to the forward proxy itself, where they go so."""
         if self.proxies is None or endpoint.transport is None or not endpoint.transport.is_absolute:
             return None
@@ -195,10 +194,10 @@ class Connector:
         self,
         endpoint: Pool,
         h2: SharedConnection | None,
-        h1: UpstreamConnection | None,
+        h1: Pooled | None,
         opened: asyncio.Future[str] | None,
         client: Client | None = None,
-        forwarded: ForwardedConnection | None = None,
+        forwarded: Forwards | None = None,
     ) -> str:
         """Connect what the server speaks of the two, count, and say what went wrong. `opened`: what else `h2` waits
         for. `client`, `forwarded`: as in `Dial`."""

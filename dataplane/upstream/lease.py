@@ -290,7 +290,7 @@ def pool_of(connector: Dials, endpoint: Endpoint, transport: Transport, holder: 
     """The connections of this transport for a request; for its client alone where they say for whom they are."""
     if transport.tunnel is not None:
         assert connector.proxies is not None  # whoever serves a table has them
-        if holder.upgrade or holder.target == b"*":  # what a forward proxy passes on in a tunnel alone (RFC 6455 4.1)
+        if holder.upgrade:  # which a forward proxy passes on in a tunnel alone (RFC 6455 4.1)
             transport = transport.tunnelled
         transport = connector.proxies.way(transport)
     if not transport.tcp.proxy_version:

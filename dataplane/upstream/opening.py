@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dataplane.upstream.connections import Pooled
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from dataplane.http.messages import Peer
     from dataplane.net.writes import Writes
-    from dataplane.upstream.connections import Pooled, Shared
-    from dataplane.upstream.dial.forwarded import ForwardedConnection
+    from dataplane.upstream.connections import Shared
     from dataplane.upstream.endpoint import Endpoint, Pool, Streams
     from dataplane.upstream.raw_end import RawEnd
     from dataplane.upstream.settings import Client, Transport, Tunnel
@@ -79,6 +80,15 @@ class Connects(OpensStreams, Protocol):
         """Monotonic seconds."""
 
 
+class Forwards(Pooled, Protocol):
+    """A connection to a forward proxy whose requests are in absolute form (`dial/forwarded.ForwardedConnection`)."""
+
+    credentials: bytes
+    """Header lines for the proxy, with every request."""
+    proxy: str
+    """Its name in messages."""
+
+
 class Proxies(Protocol):
     """Forward proxies that tunnels lead through (`dial/proxies.Proxies`)."""
 
@@ -88,7 +98,7 @@ class Proxies(Protocol):
     def way(self, transport: Transport) -> Transport:
         """The same with what the proxy's plan says now, for finding connections that were made so."""
 
-    def forwarding(self, pool: Pool, writes: Writes, closed: Callable[[], None]) -> ForwardedConnection:
+    def forwarding(self, pool: Pool, writes: Writes, closed: Callable[[], None]) -> Forwards:
         """What carries requests in absolute form, not connected yet. `closed()`: it is gone, once it was."""
 
     async def open(
@@ -97,7 +107,7 @@ class Proxies(Protocol):
         host: str,
         port: int,
         make: Callable[[], Any],
-        forwarded: ForwardedConnection | None = None,
+        forwarded: Forwards | None = None,
     ) -> Any:
         """Connect a protocol that `make` makes to `host` and `port` through the proxy; its transport (asyncio's by
         shape). `forwarded`: what `make` gives, where it sends requests for them to the proxy itself. Raises

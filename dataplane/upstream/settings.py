@@ -130,7 +130,8 @@ class Tunnel:
     refused: str = ""
     """Why it cannot be honoured: nothing may be sent to what it covers, for it would go past the proxy."""
     is_absolute: bool = False
-    """What goes in plain text is sent to the proxy itself, in absolute form (RFC 9112 3.2.2): `Transport.is_absolute`."""
+    """What goes in plain text is sent to the proxy itself, in absolute form (RFC 9112 3.2.2,
+    `Transport.is_absolute`)."""
     way: Hashable = None
     """What the proxy's plan says of connections to it, so that those that were made in another way are used no more
     (`dial/proxies.Proxies.way`). None: it is not looked up yet."""
@@ -239,8 +240,8 @@ class Transport:
 
     @property
     def is_absolute(self) -> bool:
-        """Whether requests of HTTP/1.1 are sent to the forward proxy itself. What is for the destination alone, TLS or a
-        PROXY header, needs a tunnel."""
+        """Whether requests of HTTP/1.1 are sent to the forward proxy itself. What is for the destination alone, TLS or
+        a PROXY header, needs a tunnel."""
         tunnel = self.tunnel
         return tunnel is not None and tunnel.is_absolute and self.tls is None and not self.tcp.proxy_version
 

@@ -36,7 +36,7 @@ auth_param basic children 1
 acl known proxy_auth REQUIRED
 acl allowed port {allowed}
 http_access deny !known
-http_access deny !allowed
+http_access deny CONNECT !allowed
 http_access allow all
 """
 USERS: Final = "ann:$apr1$abcdefgh$rK/lObuciIG5ziaV8BdHR/\n"
@@ -129,6 +129,24 @@ async def test_a_request_goes_through_with_the_proxy_s_credentials(
             assert (await answer(proxy))[0].endswith(b"hi")
             assert (await answer(proxy))[0].endswith(b"hi")
     assert len(heads) == 2 and not any(b"uthorization" in head for head in heads)
+
+
+@needed
+async def test_plain_text_in_absolute_form_goes_where_connect_is_refused(
+    name: str, tool: Callable[[str], str], folder: Path
+) -> None:
+    """tinyproxy says 401 to wrong credentials, as a server would."""
+    async with asyncio.timeout(PATIENCE), origin() as (port, heads), PROXIES[name](tool, folder, port + 1) as between:
+        text = through(between, f"127.0.0.1:{port}", credentials(ANN), plaintext="AbsoluteForm")
+        async with serving(text) as proxy:
+            assert (await answer(proxy))[0].endswith(b"hi")
+            assert (await proxy.ask("POST", "/up", b"x" * 9)).endswith(b"hi")
+        async with serving(text.replace(ANN, WRONG)) as proxy:
+            got, line = await answer(proxy)
+            assert "TunnelFailed" in line or (name == "tinyproxy" and b"HTTP/1.1 401 " in got), line
+    assert [head.split(b" ")[1] for head in heads] == [b"/", b"/up"]
+    assert not any(b"uthorization" in head for head in heads)
+    assert all(b"127.0.0.1:%d" % port in head for head in heads)
 
 
 REFUSED: Final = {

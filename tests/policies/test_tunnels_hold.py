@@ -50,6 +50,19 @@ async def test_tls_to_the_proxy_and_within_it_to_the_server(tmp_path: Path) -> N
             assert heads[0].startswith(b"GET / HTTP/1.1\r\nhost: shop.example\r\n")
 
 
+async def test_absolute_form_within_tls_to_the_proxy_and_not_where_the_server_has_tls(tmp_path: Path) -> None:
+    inside, outside = tls_of(tmp_path, "shop.example"), tls_of(tmp_path, "127.0.0.1")
+    async with origin(tls=inside) as (port, heads), forward_proxy(tls=outside) as between:
+        between.goes_to, between.forwarded = port, []
+        async with serving(through(between.port, policies=TLS, plaintext="AbsoluteForm")) as proxy:
+            assert (await proxy.get()).endswith(b"hi")
+            assert between.forwarded[0].startswith(b"GET http://shop.example/ HTTP/1.1\r\n") and between.asked == []
+        async with serving(through(between.port, "shop.example:443", TLS, TLS, "AbsoluteForm")) as proxy:
+            assert (await proxy.get()).endswith(b"hi")
+            assert len(between.forwarded) == 1 and len(between.asked) == 1
+            assert heads[0].startswith(b"GET / HTTP/1.1\r\nhost: shop.example\r\n")
+
+
 async def test_a_proxy_with_another_certificate_is_told_nothing(tmp_path: Path) -> None:
     async with (
         forward_proxy(tls=tls_of(tmp_path, "other.example")) as between,

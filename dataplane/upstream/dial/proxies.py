@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.opening import TunnelFailed
+from dataplane.upstream.opening import Forwards, TunnelFailed
 
 if TYPE_CHECKING:
     from dataplane.net.writes import Writes
-    from dataplane.upstream.dial.forwarded import ForwardedConnection
     from dataplane.upstream.endpoint import Pool
     from dataplane.upstream.lease import BackendPlan, Leases
     from dataplane.upstream.settings import Transport, Tunnel
@@ -78,7 +77,7 @@ class Proxies:
         self._ways[transport] = plan, made
         return made
 
-    def forwarding(self, pool: Pool, writes: Writes, closed: Callable[[], None]) -> ForwardedConnection:
+    def forwarding(self, pool: Pool, writes: Writes, closed: Callable[[], None]) -> Forwards:
         """As `opening.Proxies.forwarding`."""
         from dataplane.upstream.dial.forwarded import ForwardedConnection  # here: as in `open`
 
@@ -90,7 +89,7 @@ class Proxies:
         host: str,
         port: int,
         make: Callable[[], Any],
-        forwarded: ForwardedConnection | None = None,
+        forwarded: Forwards | None = None,
     ) -> Any:
         """As `opening.Proxies.open`. Raises `TunnelFailed`."""
         plan = self._table().backends.get(tunnel.backend)

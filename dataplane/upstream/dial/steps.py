@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from dataplane.net.turns import Turns
     from dataplane.tls.handshakes import Handshakes
-    from dataplane.upstream.dial.forwarded import ForwardedConnection
     from dataplane.upstream.endpoint import Pool
-    from dataplane.upstream.opening import Proxies, Tunnels
+    from dataplane.upstream.opening import Forwards, Proxies, Tunnels
     from dataplane.upstream.own_pages import OwnPages
 
 Make = Callable[[], Any]
@@ -56,7 +55,7 @@ class Dial:
     """Of the worker: through whom tunnels are opened."""
     tunnels: Tunnels | None = None
     """Of the worker: to workloads of a mesh."""
-    forwarded: ForwardedConnection | None = None
+    forwarded: Forwards | None = None
     """What takes the connection, where it is one to a forward proxy that requests are sent to in absolute form."""
     version: int = 0
     """That is spoken, once it is open."""

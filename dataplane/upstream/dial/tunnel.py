@@ -17,11 +17,10 @@ from dataplane.http.heads import lines_without
 from dataplane.net.stream_transport import StreamTransport
 from dataplane.upstream import outgoing
 from dataplane.upstream.dial import tunnel_answer
-from dataplane.upstream.opening import TunnelFailed
+from dataplane.upstream.opening import Forwards, TunnelFailed
 from dataplane.upstream.raw import RawLease
 
 if TYPE_CHECKING:
-    from dataplane.upstream.dial.forwarded import ForwardedConnection
     from dataplane.upstream.lease import BackendPlan, Leases
     from dataplane.upstream.raw_end import RawEnd
 
@@ -52,7 +51,7 @@ async def reached(
     leases: Leases,
     closed: Callable[[], None],
     goal: tuple[str, int],
-    connection: ForwardedConnection,
+    connection: Forwards,
 ) -> StreamTransport:
     """As `opened`: connect what sends requests for `goal` to the proxy itself."""
     end = _End(leases, closed, asyncio.get_running_loop())

@@ -80,8 +80,12 @@ _HTTP = P + "| http | BackendHTTP | `version` (`HTTP1`, `HTTP2`); `requestTimeou
 HTTP = shape({}, enum("version", ("HTTP1", "HTTP2"), _HTTP), duration("requestTimeout", _HTTP))
 
 _TUNNEL = P + "| tunnel | BackendTunnel | `backendRef` (required; Service or Backend"
+_ABSOLUTE = X + "plain text that forward proxies take in absolute form"
 TUNNEL = shape(
-    {"backendRef": BACKEND_REF.least}, required("backendRef", _TUNNEL), nested("backendRef", BACKEND_REF, _TUNNEL)
+    {"backendRef": BACKEND_REF.least},
+    required("backendRef", _TUNNEL),
+    nested("backendRef", BACKEND_REF, _TUNNEL),
+    enum("plaintext", ("Connect", "AbsoluteForm"), _ABSOLUTE),
 )
 
 # Credentials.
