@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import patterns, tree
-from gatewright.cel.environment import Overload
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions import misc, network, times
+from gatewright.cel.overloads import Overload
 from gatewright.cel.types import (
     Bindings,
     Param,
@@ -17,7 +17,7 @@ from gatewright.cel.types import (
 )
 
 if TYPE_CHECKING:
-    from gatewright.cel.check import Checker
+    from gatewright.cel.checker import Checker
 
 LITERAL_READERS: dict[Any, tuple[int, Callable[[str], Any] | None]] = {
     patterns.matches: (1, patterns.search_of),

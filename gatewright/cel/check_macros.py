@@ -20,7 +20,7 @@ from gatewright.cel.types import (
 )
 
 if TYPE_CHECKING:
-    from gatewright.cel.check import Checker
+    from gatewright.cel.checker import Checker
 
 PREDICATES = frozenset(("all", "exists", "existsOne", "filter", "filterKeys"))
 LOOPS_OVER: dict[str, tuple[str, ...]] = {

@@ -24,7 +24,7 @@ from gatewright.cel.types import (
 from gatewright.cel.values import Uint
 
 if TYPE_CHECKING:
-    from gatewright.cel.check import Checker
+    from gatewright.cel.checker import Checker
 
 LITERALS: dict[type, Type] = {
     int: INT,

@@ -19,7 +19,7 @@ from gatewright.cel.types import (
 )
 
 if TYPE_CHECKING:
-    from gatewright.cel.check import Checker
+    from gatewright.cel.checker import Checker
 
 KEY_KINDS = frozenset(("bool", "int", "uint", "string", "dyn", "param"))
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from gatewright.cel import budget, patterns, tree
 from gatewright.cel.emit_values import refuse
-from gatewright.cel.environment import Access, Entry, Overload
+from gatewright.cel.environment import Access, Entry
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions import headers, json_text, optionals
+from gatewright.cel.overloads import Overload
 from gatewright.cel.types import STRING, Type
 from gatewright.cel.values import NONE, type_name
 

@@ -12,39 +12,14 @@ where it has no value, or is None when the field is `optional`. For `lookup="req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gatewright.cel.errors import Fault
+from gatewright.cel.overloads import Functions, Overload
 from gatewright.cel.types import DYN, ObjectType, Type
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A variable, or a field of an object.
-
-    `attribute`: the name under which the context has the value; empty for objects and for variables found by name.
-    `lookup`: a method of the context that gives one entry of a map; `fold`: its keys are lower-cased when literal.
-    `parsed`: the attribute that has the value already parsed as JSON, so that `json(...)` of it is done once.
-    `parameters`: of a URI, the attribute that has the parameters of its query (`parameters.read`), for `.query(...)`.
-    `optional`: the attribute may be None, which means that there is no value.
-    """
-
-    name: str
-    type: Type
-    attribute: str = ""
-    doc: str = ""
-    lookup: str = ""
-    fold: bool = False
-    parsed: str = ""
-    parameters: str = ""
-    optional: bool = False
-
-    def __post_init__(self) -> None:
-        for word in (self.attribute, self.lookup, self.parsed, self.parameters):
-            if word and not word.isidentifier():
-                raise ValueError(f"{self.name}: {word!r} cannot be an attribute of a context")
+from gatewright.cel.types import Field as Field  # noqa: PLC0414 (given on: it is what environments are made of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +56,6 @@ class Local:
 LOCAL = Local()
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
-    """One form of a function. `params` includes the receiver of a method, first.
-
-    `charges`: the implementation takes the budget before its arguments. `pure`: equal arguments give equal results, so
-    a call with literals is made once, when the expression is compiled. `contextual`: takes the context first.
-    """
-
-    name: str
-    params: tuple[Type, ...]
-    result: Type
-    implementation: Callable[..., Any]
-    receiver: bool = False
-    charges: bool = False
-    pure: bool = True
-    contextual: bool = False
-    variadic: bool = field(default=False)  # the last parameter may be repeated
-
-    def signature(self) -> str:
-        if self.receiver:
-            return f"{self.params[0]}.{self.name}({', '.join(map(str, self.params[1:]))})"
-        return f"{self.name}({', '.join(map(str, self.params))})"
-
-
-Functions = Mapping[str, tuple[Overload, ...]]
-
-
 class Environment:
     """Variables and functions under a container (the namespace that short names are looked for in first)."""
 
@@ -122,7 +70,7 @@ class Environment:
         )
         self.variables: dict[str, Access] = {field.name: Access(field.name, field) for field in fields}
         if functions is None:
-            from gatewright.cel.functions import STANDARD
+            from gatewright.cel.functions import STANDARD  # here: who brings functions of its own needs none of them
 
             functions = STANDARD
         self.functions = functions

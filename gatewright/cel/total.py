@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 
 from gatewright.cel import tree
-from gatewright.cel.environment import LOCAL, Overload
+from gatewright.cel.environment import LOCAL
+from gatewright.cel.overloads import Overload
 from gatewright.cel.types import BOOL, PLAIN
 
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">=", "in"))

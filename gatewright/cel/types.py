@@ -7,10 +7,7 @@ where `string` is known it emits no test. So whatever cannot be said with certai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gatewright.cel.environment import Field
+from dataclasses import dataclass
 
 
 class Type:
@@ -56,6 +53,33 @@ class Param(Type):
         return self.name
 
     __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A variable, or a field of an object.
+
+    `attribute`: the name under which the context has the value; empty for objects and for variables found by name.
+    `lookup`: a method of the context that gives one entry of a map; `fold`: its keys are lower-cased when literal.
+    `parsed`: the attribute that has the value already parsed as JSON, so that `json(...)` of it is done once.
+    `parameters`: of a URI, the attribute that has the parameters of its query (`parameters.read`), for `.query(...)`.
+    `optional`: the attribute may be None, which means that there is no value.
+    """
+
+    name: str
+    type: Type
+    attribute: str = ""
+    doc: str = ""
+    lookup: str = ""
+    fold: bool = False
+    parsed: str = ""
+    parameters: str = ""
+    optional: bool = False
+
+    def __post_init__(self) -> None:
+        for word in (self.attribute, self.lookup, self.parsed, self.parameters):
+            if word and not word.isidentifier():
+                raise ValueError(f"{self.name}: {word!r} cannot be an attribute of a context")
 
 
 class ObjectType(Type):

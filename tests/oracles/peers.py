@@ -20,9 +20,10 @@ import celpy
 import celpy.evaluation
 from celpy import celtypes
 
-from gatewright.cel.environment import Environment, Field, Overload, Values
+from gatewright.cel.environment import Environment, Field, Values
 from gatewright.cel.errors import CelCheckError, CelError, CelSyntaxError
 from gatewright.cel.functions import STANDARD
+from gatewright.cel.overloads import Overload
 from gatewright.cel.program import compile_expression, typed
 from gatewright.cel.types import DYN, Type
 from gatewright.cel.values import BoolKey, Duration, Timestamp, TypeValue, Uint, as_key, from_key

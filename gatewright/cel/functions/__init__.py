@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from gatewright.cel.environment import Functions, Overload
 from gatewright.cel.functions import (
     conversions,
     encoders,
@@ -22,6 +21,7 @@ from gatewright.cel.functions import (
     strings,
     times,
 )
+from gatewright.cel.overloads import Functions, Overload
 
 LIBRARIES = (
     standard,

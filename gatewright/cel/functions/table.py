@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gatewright.cel.environment import Overload
+from gatewright.cel.overloads import Overload
 from gatewright.cel.types import Param, Type, list_of, map_of
 
 A = Param("A")

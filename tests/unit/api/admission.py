@@ -14,9 +14,10 @@ from typing import Any
 import re2
 
 from gatewright.api.schema.byte_size import byte_size
-from gatewright.cel.environment import Environment, Field, Overload
+from gatewright.cel.environment import Environment, Field
 from gatewright.cel.errors import CelError
 from gatewright.cel.functions import STANDARD
+from gatewright.cel.overloads import Overload
 from gatewright.cel.program import compile_expression
 from gatewright.cel.types import DYN
 
