@@ -16,6 +16,7 @@ from dataplane.llm.routes import ALL_COMPLETIONS, Routes
 from dataplane.llm.shape import NO_SHAPE, Caching, Shape
 
 if TYPE_CHECKING:
+    from dataplane.llm.model_lists import Lists
     from dataplane.variables import Variables
     from gatewright.cel.program import Program
 
@@ -43,6 +44,8 @@ class AiPolicy:
     caching: Caching | None = None
     first_event_timeout: float | None = None
     """Seconds until a stream's first content, after which another provider is asked; None: it has time."""
+    lists: Lists | None = None
+    """The providers' own lists of models, which are part of ours; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -164,17 +164,19 @@ class Row(NamedTuple):
     """Models that cache prompts up to points that are set for them."""
     native: Place | None = None
     """Of its own API, where that is another place."""
+    lists: bool = False
+    """Its API lists the models that a request can name. Azure's and those of clouds list what there is to deploy."""
     variants: Callable[[Settings], tuple[Variant, ...]] = _no_variants
     """Where its API depends on the model; `paths` are then those of all others."""
 
 
 ROWS: Final = (
-    Row("openai", "openai", _openai, BEARER, OPENAI),
-    Row("anthropic", "anthropic", _anthropic, API_KEY, ANTHROPIC),
-    Row("gemini", "gcp.gemini", _gemini, BEARER, GOOGLE, native=GOOGLE_KEY),
+    Row("openai", "openai", _openai, BEARER, OPENAI, lists=True),
+    Row("anthropic", "anthropic", _anthropic, API_KEY, ANTHROPIC, lists=True),
+    Row("gemini", "gcp.gemini", _gemini, BEARER, GOOGLE, native=GOOGLE_KEY, lists=True),
     Row("azure-openai", "azure.ai.openai", _azure_openai, AZURE_KEY, AZURE),
     Row("azure-foundry", "azure.ai.inference", _azure_foundry, AZURE_KEY, AZURE),
-    Row("custom", "custom", _custom, BEARER, OPENAI),
+    Row("custom", "custom", _custom, BEARER, OPENAI, lists=True),
     Row("bedrock", "aws.bedrock", bedrock.paths, BEARER, AMAZON, bedrock.CACHES, variants=bedrock.variants),
     Row("vertexai", "gcp.vertex_ai", vertex.paths, BEARER, GOOGLE, variants=vertex.variants),
 )
@@ -211,6 +213,22 @@ class Provider(NamedTuple):
         """Google's native API takes keys in a header of its own."""
         is_native = form is not None and (form is Format.GENERATE_CONTENT or self.paths[form].dialect is not None)
         return self.row.native or self.row.place if is_native else self.row.place
+
+    @property
+    def list_format(self) -> Format | None:
+        """Of the API that lists its models, beside the path of that format; None: it has none, or its own `model` takes
+        the place of whatever is named."""
+        if not self.row.lists or self.model:
+            return None
+        return next((form for form in (*OF_OPENAI, Format.MESSAGES) if self._base(form) is not None), None)
+
+    def list_path(self, form: Format) -> bytes:
+        """Of its list of models, by `list_format`."""
+        return (self._base(form) or b"") + b"/models"
+
+    def _base(self, form: Format) -> bytes | None:
+        path, end = self.paths.get(form), SUFFIXES[form].encode()
+        return path.text.removesuffix(end) if path is not None and path.text.endswith(end) else None
 
     def needs_model(self, form: Format) -> bool:
         """Whether its path has the model's name."""

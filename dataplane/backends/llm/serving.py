@@ -259,11 +259,10 @@ def _asks_usage(body: Body, form: Format) -> bool:
 # --- what is not
 
 
-def _models(visit: Visit, out: Terminator) -> Reply | None:
+def _models(visit: Visit, out: Terminator) -> Served:
     if visit.x.method not in (b"GET", b"HEAD"):
         return visit.refused("LlmMethodNotAllowed")
-    models.answer(visit, out)
-    return None
+    return models.answer(visit, out)
 
 
 def _passed(visit: Visit, out: Terminator) -> Reply | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.backends.terminating.contract import Routed, Services
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from dataplane.http.heads import Head
     from dataplane.table.plans import BackendPlan, RoutePolicies
@@ -23,6 +23,7 @@ class LlmServices(Services, Protocol):
     wall_clock: Callable[[], float]
     random: Callable[[], float]
     recorder: Recorder
+    spawn: Callable[[Coroutine[Any, Any, None]], Any]
 
 
 class Keeps(Protocol):

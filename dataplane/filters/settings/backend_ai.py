@@ -19,6 +19,7 @@ from gatewright.wire.v1 import ai_pb2
 
 if TYPE_CHECKING:
     from dataplane.guards.plan import Guards
+    from dataplane.llm.model_lists import Lists
     from dataplane.llm.policies import AiPolicies, AiPolicy
     from dataplane.llm.routes import RouteType
     from dataplane.llm.shape import Caching, Message
@@ -55,7 +56,15 @@ def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
         caching=_caching(config.prompt_caching) if config.HasField("prompt_caching") else None,
         drops=config.unsupported_fields == ai_pb2.AI_UNSUPPORTED_FIELDS_DROP,
         first_event_timeout=config.first_event_timeout_ms / 1000 if config.HasField("first_event_timeout_ms") else None,
+        lists=_lists(env) if config.list_provider_models else None,
     )
+
+
+def _lists(env: Env) -> Lists:
+    """Of this policy alone: nobody's providers take the places of another's."""
+    from dataplane.llm.model_lists import Lists
+
+    return env.kept(f"{env.origin.key}|lists of models", Lists)
 
 
 def _caching(config: ai_pb2.AiPromptCaching) -> Caching:

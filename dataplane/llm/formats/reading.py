@@ -139,6 +139,15 @@ class Reading:
                 where = f"{path}[{index}]"
                 yield self.object(each, where), where
 
+    def parts(self, content: Any, path: str) -> Iterator[tuple[str, Raw, str]]:
+        """Of a content, those whose kind is read: kind, object and path of each. Others are noted as a whole."""
+        for part, where in self.objects(content, path):
+            kind = self.required(part, "type", where)
+            shape = f"content[{kind}]"
+            if self.is_known(shape, where):
+                self.look(part, shape, where)
+                yield kind, part, where
+
     def text(self, found: Raw, name: str, path: str = "") -> str:
         """A field; "" where it is absent or null."""
         value = found.get(name)
@@ -175,6 +184,15 @@ class Reading:
         if type(value) is not int and type(value) is not float:
             raise Malformed(name, "must be a number")
         return value
+
+
+def cache_mark(part: Raw, name: str) -> str:
+    """How long a prompt is cached up to this part, in the words of the field of this name; "": no point is here."""
+    found = part.get(name)
+    if type(found) is not dict:
+        return ""
+    ttl = found.get("ttl")
+    return ttl if type(ttl) is str else "default"
 
 
 def put(body: Raw, **fields: Any) -> Raw:

@@ -3,6 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -23,34 +24,17 @@ _decode: Final = msgspec.json.Decoder().decode
 _BAD_GATEWAY: Final = 502
 
 
-class JsonReader:
-    """A stream of server-sent events, each an object. A subclass has `event` and `done`."""
+class Reading:
+    """A stream of a provider, as deltas in their order, with one end. A subclass has `feed`, and `done` where its
+    format has an end."""
 
     def __init__(self) -> None:
-        self._events = Events()
         self.is_over = False
         """`Stopped` or `Failed` was given."""
         self._has_begun = self._in_tool = False
 
-    def feed(self, data: bytes) -> list[Delta]:
-        found: list[Delta] = []
-        if self.is_over:
-            return found
-        try:
-            events = self._events.feed(data)
-        except TooLarge:
-            return self._taken([self.failed("an event of the stream is too large", MALFORMED)])
-        for event in events:
-            found += self._taken(self._read(event))
-            if self.is_over:
-                break
-        return found
-
     def end(self) -> list[Delta]:
         return [] if self.is_over else self._taken(self.done())
-
-    def _read(self, data: bytes) -> Iterable[Delta]:
-        return self.done() if data == DONE else self._object(data, self.event)
 
     def _object(self, data: bytes, reads: Callable[[Raw], Iterable[Delta]]) -> Iterable[Delta]:
         """What it makes of an event's object."""
@@ -80,9 +64,6 @@ class JsonReader:
     def _misplaced(self) -> Failed:
         return self.failed("arguments of a tool stand outside of its call", MALFORMED)
 
-    def event(self, found: Raw) -> Iterable[Delta]:
-        raise NotImplementedError
-
     def done(self) -> Iterable[Delta]:
         """The stream has ended."""
         return [self.broken()]
@@ -92,6 +73,35 @@ class JsonReader:
 
     def broken(self) -> Failed:
         return self.failed("the provider's stream ended before its end", BROKEN)
+
+
+class JsonReader(Reading, ABC):
+    """Of server-sent events, each an object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._events = Events()
+
+    @abstractmethod
+    def event(self, found: Raw) -> Iterable[Delta]:
+        """What an event says."""
+
+    def feed(self, data: bytes) -> list[Delta]:
+        found: list[Delta] = []
+        if self.is_over:
+            return found
+        try:
+            events = self._events.feed(data)
+        except TooLarge:
+            return self._taken([self.failed("an event of the stream is too large", MALFORMED)])
+        for event in events:
+            found += self._taken(self._read(event))
+            if self.is_over:
+                break
+        return found
+
+    def _read(self, data: bytes) -> Iterable[Delta]:
+        return self.done() if data == DONE else self._object(data, self.event)
 
 
 class Writer:

@@ -108,6 +108,8 @@ class BackendAI(RuledModel):
     unsupported_fields: Literal["Reject", "Drop"] | None = None
     """Whether fields of a request that the provider's API cannot carry are refused with 400, or left out. What is
     harmless is left out by both. Default is Reject. Gatewright extension."""
+    list_provider_models: Boolean = False
+    """Lists of models also have those of the providers' own lists. Gatewright extension."""
     first_event_timeout: PositiveDuration | None = None
     """How long a provider has until the first content of a stream, when another one can be asked. Default is no
     limit. Gatewright extension."""

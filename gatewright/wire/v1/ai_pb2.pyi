@@ -120,7 +120,7 @@ AI_PROVIDER_KIND_BEDROCK: AiProviderKind
 AI_PROVIDER_KIND_VERTEX_AI: AiProviderKind
 
 class BackendAi(_message.Message):
-    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields", "first_event_timeout_ms", "prompt_guard", "prompt_caching")
+    __slots__ = ("prompt", "defaults", "overrides", "transformations", "model_aliases", "routes", "authorization", "unsupported_fields", "first_event_timeout_ms", "list_provider_models", "prompt_guard", "prompt_caching")
     class ModelAliasesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -144,6 +144,7 @@ class BackendAi(_message.Message):
     AUTHORIZATION_FIELD_NUMBER: _ClassVar[int]
     UNSUPPORTED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     FIRST_EVENT_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    LIST_PROVIDER_MODELS_FIELD_NUMBER: _ClassVar[int]
     PROMPT_GUARD_FIELD_NUMBER: _ClassVar[int]
     PROMPT_CACHING_FIELD_NUMBER: _ClassVar[int]
     prompt: AiPrompt
@@ -155,9 +156,10 @@ class BackendAi(_message.Message):
     authorization: _traffic_pb2.Authorization
     unsupported_fields: AiUnsupportedFields
     first_event_timeout_ms: int
+    list_provider_models: bool
     prompt_guard: AiPromptGuard
     prompt_caching: AiPromptCaching
-    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ..., first_event_timeout_ms: _Optional[int] = ..., prompt_guard: _Optional[_Union[AiPromptGuard, _Mapping]] = ..., prompt_caching: _Optional[_Union[AiPromptCaching, _Mapping]] = ...) -> None: ...
+    def __init__(self, prompt: _Optional[_Union[AiPrompt, _Mapping]] = ..., defaults: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., overrides: _Optional[_Iterable[_Union[AiField, _Mapping]]] = ..., transformations: _Optional[_Iterable[_Union[AiTransformation, _Mapping]]] = ..., model_aliases: _Optional[_Mapping[str, str]] = ..., routes: _Optional[_Mapping[str, AiRouteType]] = ..., authorization: _Optional[_Union[_traffic_pb2.Authorization, _Mapping]] = ..., unsupported_fields: _Optional[_Union[AiUnsupportedFields, str]] = ..., first_event_timeout_ms: _Optional[int] = ..., list_provider_models: _Optional[bool] = ..., prompt_guard: _Optional[_Union[AiPromptGuard, _Mapping]] = ..., prompt_caching: _Optional[_Union[AiPromptCaching, _Mapping]] = ...) -> None: ...
 
 class AiPromptCaching(_message.Message):
     __slots__ = ("cache_system", "cache_messages", "cache_tools", "min_tokens", "cache_message_offset")

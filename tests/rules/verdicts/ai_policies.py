@@ -232,5 +232,6 @@ AI = shape(
     nested("authorization", AUTHORIZATION, X + "who may use which model"),
     enum("unsupportedFields", ("Reject", "Drop"), X + "what a provider's API cannot carry"),
     duration("firstEventTimeout", X + "until the first content of a stream"),
+    boolean("listProviderModels", X + "providers' own lists of models"),
 )
 """BackendAI."""

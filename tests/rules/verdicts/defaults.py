@@ -282,6 +282,12 @@ DEFAULTS: Final = (
         P + "base eviction time, default 3s",
         backend={"health": {"eviction": {}}},
     ),
+    _policy(
+        "backend.ai.listProviderModels",
+        False,
+        X + "providers' own lists of models",
+        backend={"ai": {}},
+    ),
     *(
         _policy(f"backend.ai.promptCaching.{name}", value, P + words, backend={"ai": {"promptCaching": {}}})
         for name, value, words in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from dataplane.llm import chat
@@ -11,7 +11,7 @@ from dataplane.llm.chat import Choosing, Media, Role
 from dataplane.llm.features import Feature
 from dataplane.llm.formats.completions.fields import QUIET, SHAPES
 from dataplane.llm.formats.contract import Written
-from dataplane.llm.formats.reading import Raw, Reading, encode, put
+from dataplane.llm.formats.reading import Raw, Reading, cache_mark, encode, put
 
 if TYPE_CHECKING:
     from dataplane.llm.providers import Provider
@@ -208,13 +208,8 @@ class _Request:
         return list(self._parts(content, where))
 
     def _parts(self, content: object, path: str) -> Iterator[chat.Part]:
-        read = self._in
-        for part, where in read.objects(content, path):
-            kind = read.required(part, "type", where)
-            shape = f"content[{kind}]"
-            if read.is_known(shape, where):
-                read.look(part, shape, where)
-                yield getattr(self, f"_{kind}")(part, where)
+        for kind, part, where in self._in.parts(content, path):
+            yield _KINDS[kind](self, part, where)
 
     def _text(self, part: Raw, path: str) -> chat.Part:
         return chat.Text(self._in.text(part, "text", path), _mark(part))
@@ -254,12 +249,18 @@ class _Request:
         return chat.File(Media.DOCUMENT, kind, content, name=name, mark=mark)
 
 
+_KINDS: Final[Mapping[str, Callable[[_Request, Raw, str], chat.Part]]] = {
+    "text": _Request._text,
+    "refusal": _Request._refusal,
+    "image_url": _Request._image_url,
+    "input_audio": _Request._input_audio,
+    "file": _Request._file,
+}
+"""Readers of the parts of a content: those that have a shape (`fields`)."""
+
+
 def _mark(part: Raw) -> str:
-    found = part.get("prompt_cache_breakpoint")
-    if type(found) is not dict:
-        return ""
-    ttl = found.get("ttl")
-    return ttl if type(ttl) is str else "default"
+    return cache_mark(part, "prompt_cache_breakpoint")
 
 
 # --- written

@@ -11,7 +11,7 @@ from dataplane.llm.chat import Origin, Stop
 from dataplane.llm.deltas import PART_ENDED, Arguments, Began, Delta, Hidden, Said, Signed, Stopped, Thought, ToolBegan
 from dataplane.llm.formats.converse import answer
 from dataplane.llm.formats.reading import Raw, part, said
-from dataplane.llm.formats.streaming import MALFORMED, JsonReader
+from dataplane.llm.formats.streaming import MALFORMED, Reading
 from dataplane.llm.routes import Format
 from dataplane.llm.usage import NO_USAGE, Usage
 
@@ -36,7 +36,7 @@ def reader() -> Reader:
     return Reader()
 
 
-class Reader(JsonReader):
+class Reader(Reading):
     """The end is `messageStop`; what it cost comes behind it."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from dataplane.llm import chat
@@ -12,7 +12,7 @@ from dataplane.llm.features import Feature
 from dataplane.llm.formats import signatures
 from dataplane.llm.formats.messages.fields import QUIET, SHAPES
 from dataplane.llm.formats.messages.written import write
-from dataplane.llm.formats.reading import Raw, Reading, written
+from dataplane.llm.formats.reading import Raw, Reading, cache_mark, written
 
 __all__ = ["read", "write"]
 ROLES: Final = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
@@ -150,13 +150,8 @@ class _Request:
         return list(self._parts(content, path))
 
     def _parts(self, content: object, path: str) -> Iterator[chat.Part]:
-        read = self._in
-        for part, where in read.objects(content, path):
-            kind = read.required(part, "type", where)
-            shape = f"content[{kind}]"
-            if read.is_known(shape, where):
-                read.look(part, shape, where)
-                yield from getattr(self, f"_{kind}")(part, where)
+        for kind, part, where in self._in.parts(content, path):
+            yield from _KINDS[kind](self, part, where)
 
     def _text(self, part: Raw, path: str) -> Iterator[chat.Part]:
         yield chat.Text(self._in.text(part, "text", path), _mark(part))
@@ -214,9 +209,17 @@ class _Request:
             yield chat.File(media, kind, read.required(source, "data", where), name=title, mark=mark)
 
 
+_KINDS: Final[Mapping[str, Callable[[_Request, Raw, str], Iterator[chat.Part]]]] = {
+    "text": _Request._text,
+    "image": _Request._image,
+    "document": _Request._document,
+    "thinking": _Request._thinking,
+    "redacted_thinking": _Request._redacted_thinking,
+    "tool_use": _Request._tool_use,
+    "tool_result": _Request._tool_result,
+}
+"""Readers of the parts of a content: those that have a shape (`fields`)."""
+
+
 def _mark(part: Raw) -> str:
-    found = part.get("cache_control")
-    if type(found) is not dict:
-        return ""
-    ttl = found.get("ttl")
-    return ttl if type(ttl) is str else "default"
+    return cache_mark(part, "cache_control")

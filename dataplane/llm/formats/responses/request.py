@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from dataplane.llm import chat
@@ -10,7 +10,7 @@ from dataplane.llm.body import Malformed
 from dataplane.llm.chat import Choosing, Media, Origin, Role
 from dataplane.llm.features import Feature
 from dataplane.llm.formats import signatures
-from dataplane.llm.formats.reading import Raw, Reading
+from dataplane.llm.formats.reading import Raw, Reading, cache_mark
 from dataplane.llm.formats.responses import thought
 from dataplane.llm.formats.responses.fields import QUIET, SHAPES
 
@@ -180,13 +180,8 @@ class _Request:
         return list(self._parts(content, path))
 
     def _parts(self, content: object, path: str) -> Iterator[chat.Part]:
-        read = self._in
-        for part, where in read.objects(content, path):
-            kind = read.required(part, "type", where)
-            shape = f"content[{kind}]"
-            if read.is_known(shape, where):
-                read.look(part, shape, where)
-                yield getattr(self, f"_{kind}")(part, where)
+        for kind, part, where in self._in.parts(content, path):
+            yield _KINDS[kind](self, part, where)
 
     def _input_text(self, part: Raw, path: str) -> chat.Part:
         return chat.Text(self._in.text(part, "text", path), _mark(part))
@@ -221,9 +216,15 @@ class _Request:
         return chat.File(Media.DOCUMENT, kind, content, name=name, mark=mark)
 
 
+_KINDS: Final[Mapping[str, Callable[[_Request, Raw, str], chat.Part]]] = {
+    "input_text": _Request._input_text,
+    "output_text": _Request._output_text,
+    "refusal": _Request._refusal,
+    "input_image": _Request._input_image,
+    "input_file": _Request._input_file,
+}
+"""Readers of the parts of a content: those that have a shape (`fields`)."""
+
+
 def _mark(part: Raw) -> str:
-    found = part.get("prompt_cache_breakpoint")
-    if type(found) is not dict:
-        return ""
-    ttl = found.get("ttl")
-    return ttl if type(ttl) is str else "default"
+    return cache_mark(part, "prompt_cache_breakpoint")
