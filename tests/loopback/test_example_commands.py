@@ -207,12 +207,13 @@ FIRST_STEPS: Final = {
     ".venv/bin/gatewright cel ": r"\btrue\b",
     ".venv/bin/gatewright status ": r"Gateway +default/mine +Accepted, Programmed",
 }
-"""What the commands under "Your first route" print."""
+"""What the commands of FIRST_ROUTE print."""
+FIRST_ROUTE: Final = ROOT / "docs/first-route.md"
 
 
-def test_the_first_steps_of_the_readme(tmp_path: Path) -> None:
-    """`scripts/up` with the folder of "Your first route", beside a server of the reader's."""
-    (block,) = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+def test_the_first_route(tmp_path: Path) -> None:
+    """`scripts/up` with the folder of the page, beside a server of the reader's."""
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", (FIRST_ROUTE).read_text(), re.MULTILINE | re.DOTALL)
     mine = tmp_path / "mine"
     mine.mkdir()
     program = (str(ROOT / "scripts/up"),)
@@ -223,7 +224,7 @@ def test_the_first_steps_of_the_readme(tmp_path: Path) -> None:
             assert started.cli("wait", "--timeout", f"{PATIENCE:.0f}s").returncode == 0
             assert (started.get("/shop")[0], started.get("/other")[0]) == (200, 404)
             moved = {" mine ": f" {mine} ", "gatewright status": f"gatewright status --admin {started.admin}"}
-            texts = [each.text for each in page_commands.commands(ROOT / "README.md") if each.is_block]
+            texts = [each.text for each in page_commands.commands(FIRST_ROUTE) if each.is_block]
             asked = [text for text in texts if text.startswith(".venv/bin/")]
             assert len(asked) == len(FIRST_STEPS)
             for text in asked:

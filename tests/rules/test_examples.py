@@ -50,8 +50,9 @@ def lint(*paths: Path) -> Run:
     return Run(code, out.getvalue(), err.getvalue())
 
 
-def test_readme(tmp_path: Path) -> None:
-    (block,) = blocks(ROOT / "README.md")
+@pytest.mark.parametrize("page", ["README.md", "docs/first-route.md"])
+def test_first_steps(page: str, tmp_path: Path) -> None:
+    (block,) = blocks(ROOT / page)
     (tmp_path / "shop.yaml").write_text(block)
     run = lint(tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -36,9 +36,10 @@ class Row(NamedTuple):
 EXAMPLES = LOOPBACK + "test_example_commands.py::"
 
 TYPED = (
-    Row("README.md", "scripts/up", EXAMPLES + "test_the_first_steps_of_the_readme"),
+    Row("README.md", "scripts/up", EXAMPLES + "test_curl_lines_of_a_running_example"),
     Row("README.md", "curl", EXAMPLES + "test_curl_lines_of_a_running_example"),
-    Row("README.md", ".venv/bin/gatewright", EXAMPLES + "test_the_first_steps_of_the_readme"),
+    Row("docs/first-route.md", "scripts/up", EXAMPLES + "test_the_first_route"),
+    Row("docs/first-route.md", ".venv/bin/gatewright", EXAMPLES + "test_the_first_route"),
     Row("examples/quickstart/README.md", "curl", EXAMPLES + "test_curl_lines_of_a_running_example"),
     Row("examples/quickstart/README.md", "gatewright ", EXAMPLES + "test_curl_lines_of_a_running_example"),
     Row("examples/routing/README.md", "curl", EXAMPLES + "test_curl_lines_of_a_running_example"),
@@ -145,7 +146,8 @@ THEIRS = {
     "DIR": "a folder of the reader",
     "YOUR-FOLDER": "examples/quickstart",
     "examples/NAME": "examples/README.md: one of its folders",
-    "mine": "README.md: the folder that its block makes",
+    "mine": "docs/first-route.md: the folder that its block makes",
+    "llm.yaml": "README.md: the block of the page",
     "./gateways": "a folder of the reader",
     "/tmp/https": "made by the line before",
     "/tmp/identity.yaml": "made by the line before",
