@@ -53,6 +53,25 @@ from tests.unit.translate.golden import World
 Prepare = Callable[[Sequence[resource_pb2.Resource]], Sequence[resource_pb2.Resource]]
 
 
+class Timer:
+    """A call of `SocketProxy.call_at` that is to come."""
+
+    def __init__(self, all_of_them: set[Timer], moment: float, call: Callable[[], None]) -> None:
+        self.moment, self._call, self._all = moment, call, all_of_them
+        self.handle: asyncio.TimerHandle | None = None
+        self._all.add(self)
+
+    def fire(self) -> None:
+        if self in self._all:
+            self.cancel()
+            self._call()
+
+    def cancel(self) -> None:
+        self._all.discard(self)
+        if self.handle is not None:
+            self.handle.cancel()
+
+
 class SocketProxy:
     """Made by `serving`."""
 
@@ -69,7 +88,8 @@ class SocketProxy:
         self._lines: list[bytes] = []
         self._metrics = Metrics.in_memory()
         recorder, writes = Recorder(self._metrics), Writes(loop.call_soon)
-        self.deadlines = Deadlines(self.clock, lambda at, call: loop.call_at(at - self._skew, call))
+        self.timers: set[Timer] = set()
+        self.deadlines = Deadlines(self.clock, self.call_at)
         self.connector = Connector(loop, writes, recorder)
         self.resolver = Resolver(loop, Endpoint, partial(of_system, loop))
         leases = Leases(
@@ -97,7 +117,7 @@ class SocketProxy:
                 spawn=self._spawn,
                 make_future=make_future,
                 environment=environment,
-                call_at=self.deadlines.call_at,
+                call_at=self.call_at,
             ),
             kinds=KINDS,
         )
@@ -121,10 +141,19 @@ class SocketProxy:
     def clock(self) -> float:
         return time.monotonic() + self._skew
 
+    def call_at(self, moment: float, call: Callable[[], None]) -> Timer:
+        """As a loop's, on the clock that is moved."""
+        timer = Timer(self.timers, moment, call)
+        timer.handle = self._loop.call_at(moment - self._skew, timer.fire)
+        return timer
+
     def advance(self, seconds: float) -> None:
         """Move the clock, and wake whoever is due."""
         self._skew += seconds
         self.deadlines.sweep()
+        for timer in sorted(self.timers, key=lambda timer: timer.moment):
+            if timer.moment <= self.clock():
+                timer.fire()
 
     async def load(self, text: str) -> None:
         """Make a standalone file with one bind the configuration; it is served on a free port."""

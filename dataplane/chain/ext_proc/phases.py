@@ -65,6 +65,8 @@ class Half(ABC):
     # --- as `session.Half`
 
     def headers_answered(self, common: pb.CommonResponse) -> bool:
+        if messages.replaces(common):
+            messages.body_of(common, b"")  # raises for one that is streamed, while the failure can still be said
         return settle(self._headers, common)
 
     def body_answered(self, common: pb.CommonResponse) -> bool:
