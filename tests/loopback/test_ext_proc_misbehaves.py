@@ -1,6 +1,5 @@
 """Servers of external processing, with grpcio's code, that misbehave: in each phase and mode of `extProc`, and as the
-picker of a pool in both failure modes. Whatever they do, nothing that they had to see passes unseen as if all were well.
-"""
+picker of a pool in both failure modes. Whatever they do, nothing that they had to see passes as if all were well."""
 
 from __future__ import annotations
 
@@ -36,7 +35,9 @@ ROUTES = "".join(
     - name: {mode.lower()}
       matches: [{{path: {{value: /{mode}}}}}]
       policies:
-        extProc: {{host: '127.0.0.1:PROCESSOR', processingOptions: {{requestBodyMode: {mode}, responseBodyMode: {mode}}}}}
+        extProc:
+          host: 127.0.0.1:PROCESSOR
+          processingOptions: {{requestBodyMode: {mode}, responseBodyMode: {mode}}}
       backends: [{{host: '127.0.0.1:ORIGIN'}}]"""
     for mode in MODES
 )
