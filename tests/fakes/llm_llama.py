@@ -1,5 +1,6 @@
 """llama.cpp's own HTTP server, twice, for texts and for embeddings, in the environment of the SDKs (`llm-python`). Its
-model is made here, and recites. `loopback/test_llm_llama` starts it with a folder for the model.
+model is made here, and recites. `loopback/test_llm_llama` starts it with a folder for the model, `cluster/picker` with
+`texts texts` behind it, for two of that kind.
 
 The model has one layer whose weights are zero, an embedding that is the identity, and an output matrix that holds one
 successor of each token. So the answer depends on the last token of the prompt alone: `:` leads to `TEXT`, `!` to
@@ -111,7 +112,8 @@ def served(path: Path, embeds: bool) -> Any:
 def main() -> None:
     path = Path(sys.argv[1]) / "chain.gguf"
     write(path)
-    servers = [served(path, False), served(path, True)]
+    kinds = sys.argv[2:] or ["texts", "vectors"]
+    servers = [served(path, kind == "vectors") for kind in kinds]
     print(json.dumps([server.listening_address for server in servers]), flush=True)
     sys.stdin.read()  # until whoever started it is gone
 

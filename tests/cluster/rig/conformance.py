@@ -55,16 +55,16 @@ async def _run(arguments: argparse.Namespace) -> int:
         async with running(world) as api:
             await install(world, api, arguments.binaries / arguments.suite / "crd" / "experimental")
             await start_controller(world, api)
-            claimed = of_suite(await _features(world, api), arguments.suite)
+            claimed = of_suite(await features(world, api), arguments.suite)
             print(f"world up, process {os.readlink('/proc/self')}; KUBECONFIG={world.kubeconfig}", flush=True)
             if arguments.hold:
                 await asyncio.Event().wait()
             return await _suite(world, arguments, claimed, output)
     finally:
-        _save(folder, output)
+        save(folder, output)
 
 
-async def _features(world: World, api: Api) -> list[str]:
+async def features(world: World, api: Api) -> list[str]:
     """What the class says once it is accepted."""
     while True:
         if world.processes["controller"].poll() is not None:
@@ -89,7 +89,7 @@ async def _suite(world: World, arguments: argparse.Namespace, claimed: list[str]
         "-organization=gatewright",
         "-project=gatewright",
         "-url=https://gatewright.dev",
-        f"-version={_version()}",
+        f"-version={version()}",
         "-contact=https://gatewright.dev",
         f"-usable-address={USABLE}",
         f"-unusable-address={UNUSABLE}",
@@ -109,15 +109,17 @@ async def _suite(world: World, arguments: argparse.Namespace, claimed: list[str]
             stderr=subprocess.STDOUT,
         )
         code = await suite.wait()
-    return _summary(output, code)
+    return summary(output, code)
 
 
-def _version() -> str:
+def version() -> str:
+    """Of this checkout."""
     done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     return done.stdout.strip() or "development"
 
 
-def _summary(output: Path, code: int) -> int:
+def summary(output: Path, code: int) -> int:
+    """Writes the verdict of each test to `summary.txt`, prints what failed, and gives the suite's own end."""
     found = RESULT.findall((output / "suite.log").read_text(errors="replace"))
     lines = sorted(f"{verdict} {name} {seconds}" for verdict, name, seconds in found)
     (output / "summary.txt").write_text("\n".join(lines) + "\n")
@@ -127,7 +129,7 @@ def _summary(output: Path, code: int) -> int:
     return code
 
 
-def _save(folder: Path, output: Path) -> None:
+def save(folder: Path, output: Path) -> None:
     """Logs of everything; the rest is gone with the world."""
     for file in folder.rglob("*.log"):
         if "etcd" not in file.parts and "root" not in file.relative_to(folder).parts:

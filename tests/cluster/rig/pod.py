@@ -53,6 +53,8 @@ class Pod:
         self._contents = Contents(api, made, self.address, port)
         self._path = f"/api/v1/namespaces/{self.meta['namespace']}/pods/{self.meta['name']}"
         self._started = stamp()
+        self._telling = asyncio.Lock()
+        """Of several containers the last word must not be overtaken by one before it."""
         self._restarts: collections.Counter[str] = collections.Counter()
         self._ready: dict[str, bool] = {}
         self._processes: dict[str, asyncio.subprocess.Process] = {}
@@ -218,6 +220,10 @@ class Pod:
         self._changed()
 
     async def _tell(self) -> None:
+        async with self._telling:
+            await self._write_status()
+
+    async def _write_status(self) -> None:
         now, ready = stamp(), self.is_ready
         kinds = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
         conditions = [
