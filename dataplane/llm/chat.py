@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -240,13 +242,16 @@ class Asked:
 
 def merged(turns: Iterable[Turn]) -> list[Turn]:
     """One turn of each role after the other, for formats that take no two of one role in a row."""
-    found: list[Turn] = []
-    for turn in turns:
-        if found and found[-1].role is turn.role and found[-1].name == turn.name:
-            found[-1] = Turn(turn.role, found[-1].parts + turn.parts, turn.name)
-        else:
-            found.append(turn)
-    return found
+    return [_one(list(group)) for _, group in groupby(turns, _SPEAKER)]
+
+
+_SPEAKER: Final = attrgetter("role", "name")
+
+
+def _one(turns: list[Turn]) -> Turn:
+    if len(turns) == 1:
+        return turns[0]
+    return Turn(turns[0].role, tuple(part for turn in turns for part in turn.parts), turns[0].name)
 
 
 def apart(turns: Iterable[Turn]) -> tuple[list[Text], list[Turn]]:

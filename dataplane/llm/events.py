@@ -25,19 +25,23 @@ class Events:
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self._held = b""
+        self._held = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of the events that are complete now. Raises `TooLarge`."""
-        seen = max(0, len(self._held) - _TAIL)
-        whole = self._held + data if self._held else data
+        held = self._held
+        seen = max(0, len(held) - _TAIL)
+        if held:
+            held += data  # pieces of one event cost what they are, however many they are
+        whole = held or data
         found, start = [], 0
         for end in _END.finditer(whole, seen):
-            lines = _DATA.findall(whole[start : end.start()])
+            lines = _DATA.findall(bytes(whole[start : end.start()]))
             if lines:
                 found.append(lines[0] if len(lines) == 1 else b"\n".join(lines))
             start = end.end()
-        self._held = whole[start:]
-        if len(self._held) > MAX_EVENT:
+        rest = bytearray(whole[start:]) if start or whole is data else held
+        self._held = rest
+        if len(rest) > MAX_EVENT:
             raise TooLarge
         return found

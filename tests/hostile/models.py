@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import Final
 
 import dataplane.backends.llm.serving  # noqa: F401  # workers have it before a table has LLM providers
+from dataplane.llm.formats.reading import MAX_ITEMS
+from tests.fakes import aws_frames
 from tests.hostile.agents import after, json, stream
-from tests.hostile.streams import CLIENT, ENDPOINT, H1, NESTED, Row, again, only, request
+from tests.hostile.streams import CLIENT, ENDPOINT, H1, NESTED, Row, Source, again, only, request
 from tests.hostile.world import EVIL_PORT
 
 _FILE: Final = """
@@ -26,6 +29,34 @@ binds:
       backends: [{ai: {provider: {custom: {formats: [{type: Completions}, {type: Messages}, {type: Responses}]}, \
 host: 127.0.0.1, port: %d}}}]
 """
+_TRANSLATED: Final = """
+binds:
+- port: 8080
+  listeners:
+  - name: http
+    protocol: HTTP
+    routes:
+    - name: polite
+      hostnames: [polite.test]
+      backends: [{host: 127.0.0.1:9000}]
+    - name: hostile
+      hostnames: [a]
+      policies: {ai: {routes: {/m: Messages, /r: Responses}}}
+      backends: [{ai: {provider: {%s, host: 127.0.0.1, port: %d}}, policies: {auth: {%s}}}]
+"""
+
+
+def translated(provider: str, port: int = 9001) -> str:
+    """Requests to a provider of another API."""
+    keys = "secretRef: {accessKey: {value: A}, secretKey: {value: s}}"
+    return _TRANSLATED % (provider, port, f"aws: {{{keys}}}" if "bedrock" in provider else "key: k")
+
+
+COMPLETIONS: Final = "custom: {formats: [{type: Completions}]}"
+OWN_MESSAGES: Final = "custom: {formats: [{type: Messages}]}"
+GEMINI: Final = "vertexai: {projectId: p, model: gemini-3}"
+NOVA: Final = "bedrock: {model: 'amazon.nova-pro-v1:0'}"
+CLAUDE: Final = "bedrock: {model: 'anthropic.claude-sonnet-4-5-20250929-v1:0'}"
 _SHAPED: Final = (
     "modelAliases: {m: other}, defaults: [{field: user, value: x}], prompt: {prepend: [{role: system, content: s}]},"
     " transformations: [{field: z, expression: 'llmRequest.model'}],"
@@ -67,6 +98,35 @@ MESSAGE: Final = b'data: {"type":"message_delta","usage":{"output_tokens":1}}\n\
 CREATED: Final = b'data: {"type":"response.created","response":{"model":"m","usage":{}}}\n\n'
 LONG_EVENT: Final = b"data: " + b"a" * 1_000_000
 LARGE: Final = LONG_EVENT + b"\n\n"
+CANDIDATE: Final = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}]}\n\n'
+PARTS: Final = b'{"candidates":[{"content":{"parts":[' + b",".join([b'{"text":"a"}'] * 100_000) + b"]}}]}"
+NOTHING: Final = b"data: {}\n\n"
+DELTA_FRAME: Final = aws_frames.event("contentBlockDelta", {"delta": {"text": "a"}, "contentBlockIndex": 0})
+OTHER_FRAME: Final = aws_frames.event("later", {})
+TURN_BY_TURN: Final = (
+    b"["
+    + b",".join([b'{"role":"user","content":"hi"}', b'{"role":"assistant","content":"ho"}'] * (MAX_ITEMS // 2))
+    + b"]"
+)
+ROUNDS: Final = (
+    b"["
+    + b",".join(
+        [
+            b'{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]}',
+            b'{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}',
+        ]
+        * (MAX_ITEMS // 4)
+    )
+    + b"]"
+)
+
+
+def framed(frame: bytes) -> Source:
+    """An answer of messages of AWS's event stream without end."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\n\r\n"
+    return lambda: chain((head,), repeat(frame * (1_048_576 // len(frame))))
+
+
 CHOICES: Final = b'{"choices":[' + b",".join([b'{"message":{"content":"a"}}'] * 60_000) + b"]}"
 USED: Final = b'{"usage":{' + MANY + b"}}"
 
@@ -115,4 +175,35 @@ ROWS: Final = (
     Row("completions with 60,000 choices", ENDPOINT, H1, json(CHOICES), EVIL_HEARD, asks=SMALL),
     Row("completions with usage of 170,000 fields", ENDPOINT, H1, json(USED), EVIL_HEARD, asks=SMALL),
     Row("completions, a million levels deep", ENDPOINT, H1, json(NESTED), EVIL_HEARD, asks=SMALL),
+    # --- clients whose requests are translated
+    Row("Completions with 55,000 messages, translated", CLIENT, H1, again(chat(TURNS)), translated(OWN_MESSAGES)),
+    Row("Completions with as many messages as may be", CLIENT, H1, again(chat(TURN_BY_TURN)), translated(GEMINI)),
+    Row(
+        "Messages with as many calls of tools as may be",
+        CLIENT,
+        H1,
+        again(chat(ROUNDS, target=b"/m")),
+        translated(COMPLETIONS),
+    ),
+    # --- providers whose answers are translated
+    *(
+        Row(f"{what} without end, translated", ENDPOINT, H1, source, translated(provider, EVIL_PORT), asks=asks)
+        for what, source, provider, asks in (
+            ("tokens of Completions", stream(TOKEN), COMPLETIONS, OF_MESSAGES),
+            ("events of nothing", stream(NOTHING), COMPLETIONS, OF_MESSAGES),
+            ("tokens of Gemini", stream(CANDIDATE), GEMINI, STREAMED),
+            ("tokens of Converse", framed(DELTA_FRAME), NOVA, STREAMED),
+            ("frames of nothing", framed(OTHER_FRAME), NOVA, STREAMED),
+            ("chunks of nothing", framed(OTHER_FRAME), CLAUDE, OF_MESSAGES),
+        )
+    ),
+    Row(
+        "completions with 60,000 choices, translated",
+        ENDPOINT,
+        H1,
+        json(CHOICES),
+        translated(COMPLETIONS, EVIL_PORT),
+        asks=chat(b'[{"role":"user","content":"hi"}]', target=b"/m"),
+    ),
+    Row("100,000 parts of Gemini", ENDPOINT, H1, json(PARTS), translated(GEMINI, EVIL_PORT), asks=SMALL),
 )

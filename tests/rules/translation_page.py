@@ -50,6 +50,8 @@ it. APIs of clients are `Completions`, `Messages` and `Responses`. Providers hav
   (`llm.usage_estimated`). It is within a third for prose and code; an image or document counts as 1600 tokens.
 - **Embeddings and rankings** of providers with an API of another shape ([clouds](clouds.md)): a field that it does not
   have is refused, or left out where all are. The end user's id is always left out.
+- **Size**: a request has at most 5000 messages, parts, calls and tools together; an answer at most 5000 of a kind in a
+  list, and 4 MiB.
 - **Ids and state**: nothing is stored. `previous_response_id` is refused; the conversation must be in the request.
 - Arguments of a tool that are no JSON object stand under the name `arguments` where an API has them as an object.
 

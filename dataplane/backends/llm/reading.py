@@ -297,10 +297,14 @@ class Reading(Asking):
     def cancel(self) -> None:
         self._let_go()
         if not self.is_over:
-            self._is_left = self.up is not None
+            self._is_left = self._has_more()
             if self._watch is not None:
                 self._note(self._watch.usage, self._watch.model, self._watch.tier)
         super().cancel()
+
+    def _has_more(self) -> bool:
+        """The answer is not all read."""
+        return self.up is not None
 
     def _note(self, found: usage.Usage, model: str, tier: str) -> None:
         facts.add_usage(self._facts, found)

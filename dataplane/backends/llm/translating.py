@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm.heads import about
-from dataplane.backends.llm.reading import ERROR, Reading
+from dataplane.backends.llm.reading import ERROR
+from dataplane.backends.llm.slices import InTurns
 from dataplane.backends.terminating.forwarding import Forwarding
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
@@ -30,7 +31,7 @@ EVENTS: Final = b"text/event-stream; charset=utf-8"
 _NO_TOKEN: Final = (Began, PartEnded, Stopped, Failed)
 
 
-class Translating(Reading):
+class Translating(InTurns):
     """The answer is read whole; a stream as it comes."""
 
     __slots__ = ("_asked", "_failed", "_is_settled", "_made", "_stream", "_usage")
@@ -98,7 +99,11 @@ class Translating(Reading):
     def upstream_content(self, data: bytes, end: bool) -> None:
         if self._stream is None:
             super().upstream_content(data, end)
-            return
+        else:
+            self.stream_content(data, end)
+
+    def slice_of_stream(self, data: bytes, end: bool) -> None:
+        assert self._stream is not None  # whose it is
         given = self._given(*self._stream.feed(data)) if data else b""
         if end:
             self.up = None

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from dataplane.http.heads import Head
+    from dataplane.net.turns import Turns
     from dataplane.table.plans import BackendPlan, RoutePolicies
     from dataplane.table.table import Table
     from dataplane.telemetry.requests import Recorder
@@ -24,6 +25,9 @@ class LlmServices(Services, Protocol):
     random: Callable[[], float]
     recorder: Recorder
     spawn: Callable[[Coroutine[Any, Any, None]], Any]
+
+    @property
+    def turns(self) -> Turns: ...
 
 
 class Keeps(Protocol):

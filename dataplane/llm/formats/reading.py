@@ -29,8 +29,15 @@ def written(value: Any) -> str:  # Any: JSON
     return encode(value).decode()
 
 
+MAX_VALUES: Final = 100_000
+"""Objects, arrays and names of an answer, also those that stand in its texts: building them is what decoding costs."""
+_VALUES: Final = (b"{", b"[", b'":')
+
+
 def of_peer(body: bytes) -> Raw:
     """The object that a provider's answer is. Raises `Unreadable`."""
+    if len(body) > MAX_VALUES and sum(map(body.count, _VALUES)) > MAX_VALUES:
+        raise Unreadable(f"the answer has more than {MAX_VALUES} values")
     try:
         found = _anything.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -40,10 +47,18 @@ def of_peer(body: bytes) -> Raw:
     return found
 
 
+MAX_ITEMS: Final = 5_000
+"""Messages, parts, calls and tools of a request, or as many things of an answer: of each an object is made, and others
+wait meanwhile. A round of a coding agent has five of them."""
+
+
 def dicts(found: Any) -> Iterator[Raw]:
-    """The objects of an array of a peer's; none where it is no array."""
-    if type(found) is list:
-        yield from (each for each in found if type(each) is dict)
+    """The objects of an array of a peer's; none where it is no array. Raises `Unreadable` where they are too many."""
+    if type(found) is not list:
+        return iter(())
+    if len(found) > MAX_ITEMS:
+        raise Unreadable(f"the answer has more than {MAX_ITEMS} things in a list")
+    return (each for each in found if type(each) is dict)
 
 
 def part(found: Raw, name: str) -> Raw:
@@ -89,6 +104,7 @@ class Reading:
         self.said: dict[Feature, str] = {}
         self._shapes = shapes
         self._quiet = quiet
+        self._count = 0
         for name, value in self.raw.items():
             self._field(shapes.fields[""], name, value, name)
 
@@ -135,7 +151,11 @@ class Reading:
     def objects(self, value: Any, path: str) -> Iterator[tuple[Raw, str]]:
         """Those of an array, each with its path; null: none."""
         if value is not None:
-            for index, each in enumerate(self.array(value, path)):
+            found = self.array(value, path)
+            self._count += len(found)
+            if self._count > MAX_ITEMS:
+                raise Malformed(path, f"there are more than {MAX_ITEMS} messages, parts, calls and tools")
+            for index, each in enumerate(found):
                 where = f"{path}[{index}]"
                 yield self.object(each, where), where
 

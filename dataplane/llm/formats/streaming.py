@@ -13,6 +13,7 @@ from dataplane.llm import errors
 from dataplane.llm.chat import Asked, Failure
 from dataplane.llm.deltas import Arguments, Began, Delta, Failed, Stopped, ToolBegan
 from dataplane.llm.events import Events, TooLarge
+from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.reading import Raw
 from dataplane.llm.routes import Format
 from dataplane.llm.usage import DONE
@@ -44,7 +45,10 @@ class Reading:
             found = None
         if type(found) is not dict:
             return [self.failed("an event of the stream is no JSON object", MALFORMED)]
-        return reads(found)
+        try:
+            return list(reads(found))
+        except Unreadable as error:
+            return [self.failed(str(error), MALFORMED)]
 
     def _taken(self, deltas: Iterable[Delta]) -> list[Delta]:
         """Up to the first end, and as the law of deltas has it whatever a provider sends."""

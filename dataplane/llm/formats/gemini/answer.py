@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Any, Final
 
 from dataplane.llm import chat, usage
@@ -39,9 +40,12 @@ def read_answer(body: bytes) -> chat.Answer:
     if not candidate and not blocked(found):
         raise Unreadable("the answer has no candidates")
     answer_id = said(found, "responseId")
-    parts: list[chat.Part] = []
-    for index, each in enumerate(dicts(part(candidate, "content").get("parts"))):
-        _join(parts, _parts(each, answer_id, index))
+    pieces = [
+        piece
+        for index, each in enumerate(dicts(part(candidate, "content").get("parts")))
+        for piece in _parts(each, answer_id, index)
+    ]
+    parts = list(_joined(pieces))
     report = usage.of_answer(Format.GENERATE_CONTENT, found)
     has_calls = any(isinstance(each, chat.ToolCall) for each in parts)
     return chat.Answer(answer_id, report.model, tuple(parts), stop(found, candidate, has_calls), usage=report.usage)
@@ -78,17 +82,18 @@ def _parts(found: Raw, answer_id: str, index: int) -> Iterable[chat.Part]:
         yield chat.Text(said(found, "text"))
 
 
-def _join(parts: list[chat.Part], more: Iterable[chat.Part]) -> None:
+def _joined(pieces: Iterable[chat.Part]) -> Iterator[chat.Part]:
     """Pieces of a text or thought are one."""
-    for each in more:
-        last = parts[-1] if parts else None
-        if isinstance(each, chat.Text) and isinstance(last, chat.Text):
-            parts[-1] = chat.Text(last.text + each.text)
-        elif isinstance(each, chat.Thinking) and isinstance(last, chat.Thinking):
-            origin = each.origin if each.signature else last.origin
-            parts[-1] = chat.Thinking(last.text + each.text, last.signature + each.signature, origin)
+    for kind, group in groupby(pieces, type):
+        if kind is chat.Text:
+            yield chat.Text("".join(each.text for each in group if isinstance(each, chat.Text)))
+        elif kind is chat.Thinking:
+            thoughts = [each for each in group if isinstance(each, chat.Thinking)]
+            signature = "".join(each.signature for each in thoughts)
+            origin = Origin.GOOGLE if signature else Origin.NOBODY
+            yield chat.Thinking("".join(each.text for each in thoughts), signature, origin)
         else:
-            parts.append(each)
+            yield from group
 
 
 def read_error(status: int, body: bytes) -> chat.Failure:

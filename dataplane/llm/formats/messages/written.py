@@ -69,7 +69,7 @@ def _text(part: chat.Text) -> Raw:
 
 
 def _tool(tool: chat.Tool) -> Raw:
-    schema = {"type": "object", **tool.parameters}
+    schema = tool.parameters if "type" in tool.parameters else {"type": "object", **tool.parameters}
     found = put({"name": tool.name}, description=tool.description, strict=tool.strict or None)
     return _marked({**found, "input_schema": schema}, tool.mark)
 

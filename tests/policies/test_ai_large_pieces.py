@@ -1,0 +1,214 @@
+"""Translated streams of which much comes at once, and bodies with many things in them: others do not wait for them, and
+clients get all that they would get otherwise."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable
+
+import pytest
+
+from dataplane.llm.deltas import Sum
+from dataplane.llm.formats.reading import MAX_ITEMS
+from dataplane.llm.formats.registry import PROVIDERS
+from dataplane.llm.routes import Format
+from dataplane.net import turns
+from tests.carriers import Carrier, Response, Run
+from tests.carriers.contract import Conversation
+from tests.fakes import aws_frames
+from tests.fakes.llm_talks import event
+from tests.fakes.llm_toys import CHAT, EVENTS, as_json, error, of_backend, post, text
+from tests.policies.test_ai_clouds import CLAUDE, FRAMES, bedrock
+
+WORDS = [f"word-{number} " for number in range(3_000)]
+MESSAGES = text("custom: {formats: [{type: Messages}]}, host: 127.0.0.1, port: 9001")
+STREAMED = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
+BEGUN = [
+    {"type": "message_start", "message": {"id": "m1", "model": "m", "usage": {"input_tokens": 3}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+]
+SAID = [{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": each}} for each in WORDS]
+ENDED = [
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}},
+    {"type": "message_stop"},
+]
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice takes all of a turn."""
+    monkeypatch.setattr(turns, "SHARE", 0.0)
+
+
+def said(form: Format, body: bytes) -> Sum:
+    reader, found = PROVIDERS[form].reader(), Sum()
+    found.add([*reader.feed(body), *reader.end()])
+    return found
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_stream_that_comes_at_once_arrives_whole(is_whole: bool, carrier: Carrier) -> None:
+    """Whether its end is said by its length or not."""
+    data = b"".join(event(each, each["type"]) for each in (*BEGUN, *SAID, *ENDED))
+    answer = Response(headers=EVENTS, body=data if is_whole else [data[:200_000], data[200_000:], b""])
+    carried = carrier.proxy(MESSAGES).carry(post("/v1/chat/completions", STREAMED), answer)
+    found = said(Format.COMPLETIONS, carried.answer.body)
+    assert found.failed is None
+    (part,) = found.answer().parts
+    assert part.text == "".join(WORDS)  # type: ignore[union-attr]
+    assert found.answer().usage.output_tokens == 9
+    assert carried.answer.body.endswith(b"data: [DONE]\n\n")
+    assert "gen_ai.usage.output_tokens=9" in carried.line
+
+
+def test_frames_that_come_at_once_arrive_whole(carrier: Carrier) -> None:
+    data = b"".join(map(aws_frames.chunk, (*BEGUN, *SAID, *ENDED)))
+    carried = carrier.proxy(bedrock()).carry(
+        post("/v1/messages", {**STREAMED, "model": CLAUDE, "max_tokens": 9}), Response(headers=FRAMES, body=[data])
+    )
+    (part,) = said(Format.MESSAGES, carried.answer.body).answer().parts
+    assert part.text == "".join(WORDS)  # type: ignore[union-attr]
+
+
+TURNS = 200
+
+
+class Later:
+    """What a proxy puts off to the next turns of its loop."""
+
+    def __init__(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._run = run
+        self._soon: deque[Callable[[], None]] = deque()
+        self._turns = run.memory.context.turns
+        monkeypatch.setattr(self._turns, "_call_soon", self._soon.append)
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def turn(self) -> None:
+        for _ in range(len(self._soon)):
+            self._soon.popleft()()
+
+    def all(self, asked: Conversation) -> None:
+        """As many as it takes; clients take more, and endpoints send more, when they may."""
+        for _ in range(TURNS):
+            self.turn()
+            assert asked.answer.status and self._run.arrival.received.method
+
+
+def begun(run: Run) -> Conversation:
+    asked = run.send(post("/v1/chat/completions", STREAMED))
+    run.arrival.head(Response(headers=EVENTS))
+    run.arrival.content(b"".join(event(each, each["type"]) for each in (*BEGUN, *SAID)))
+    return asked
+
+
+def test_a_stream_goes_on_turn_by_turn(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = carrier.proxy(MESSAGES)
+    later = Later(run, monkeypatch)
+    asked = begun(run)
+    assert len(later) == 1 and WORDS[0].encode() in asked.answer.body and WORDS[-1].encode() not in asked.answer.body
+    sizes = [len(asked.answer.body)]
+    for _ in range(3):
+        later.turn()
+        sizes.append(len(asked.answer.body))
+    assert sizes == sorted(set(sizes)), "each turn gives more of it"
+    run.arrival.content(b"".join(event(each, each["type"]) for each in ENDED))
+    run.arrival.end()
+    later.all(asked)
+    assert asked.answer.ended and asked.answer.body.endswith(b"data: [DONE]\n\n")
+    (part,) = said(Format.COMPLETIONS, asked.answer.body).answer().parts
+    assert part.text == "".join(WORDS)  # type: ignore[union-attr]
+
+
+def test_a_stream_that_breaks_off_while_it_waits_ends_with_an_error(
+    carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = carrier.proxy(MESSAGES)
+    later = Later(run, monkeypatch)
+    asked = begun(run)
+    run.arrival.reset()
+    later.all(asked)
+    assert asked.answer.ended or asked.answer.reset
+    assert b"[DONE]" not in asked.answer.body and b'"error"' in asked.answer.body
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_client_that_leaves_while_a_stream_waits_is_no_trouble(
+    has_ended: bool, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = carrier.proxy(MESSAGES)
+    later = Later(run, monkeypatch)
+    asked = begun(run)
+    if has_ended:
+        run.arrival.end()
+    asked.cancel()
+    later.all(asked)
+    assert not later
+    (line,) = run.new_lines()
+    assert "llm.usage_estimated=true" in line
+
+
+def test_a_client_that_takes_no_more_holds_a_stream_that_waits(
+    carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = carrier.proxy(MESSAGES)
+    later = Later(run, monkeypatch)
+    asked = begun(run)
+    assert not run.arrival.is_read, "the provider is not read while its stream waits"
+    asked.pause()
+    later.all(asked)
+    assert not run.arrival.is_read, "nor while the client is not"
+    asked.resume()
+    later.all(asked)
+    assert run.arrival.is_read
+
+
+def test_a_request_with_too_many_things_is_refused_and_not_read(carrier: Carrier) -> None:
+    turn = {"role": "user", "content": "hi"}
+    run = carrier.proxy(MESSAGES)
+    carried = run.carry(post("/v1/chat/completions", {**CHAT, "messages": [turn] * (MAX_ITEMS + 1)}))
+    assert (carried.answer.status, carried.reached) == (400, ())
+    assert error(carried.answer)["error"]["param"] == "messages"
+    parts = [{"type": "text", "text": "a"}] * (MAX_ITEMS // 2)
+    body = {**CHAT, "messages": [{"role": "user", "content": parts}] * 3}
+    assert run.carry(post("/v1/chat/completions", body)).answer.status == 400
+
+
+def test_turns_of_one_role_are_one_in_linear_time() -> None:
+    from dataplane.llm.chat import Role, Text, Turn, merged
+
+    def seconds(count: int) -> float:
+        many = [Turn(Role.USER, (Text("a"),))] * count
+        begun = time.thread_time()
+        (one,) = merged(many)
+        assert len(one.parts) == count
+        return time.thread_time() - begun
+
+    assert min(seconds(40_000) for _ in range(3)) < 40 * max(min(seconds(4_000) for _ in range(5)), 0.0005)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": [{"type": "text", "text": ""}] * (MAX_ITEMS + 1)},
+        {"content": [], "later": [[] for _ in range(100_001)]},
+    ],
+)
+def test_an_answer_with_too_many_things_is_an_error(answer: object, carrier: Carrier) -> None:
+    carried = carrier.proxy(MESSAGES).carry(post("/v1/chat/completions", CHAT), as_json(answer))
+    assert carried.answer.status == 502
+    assert "more than" in carried.line and json.loads(carried.answer.body)["error"]
+
+
+def test_an_event_with_too_many_things_ends_the_stream(carrier: Carrier) -> None:
+    gemini = of_backend("provider: {gemini: {}, host: 127.0.0.1, port: 9001}")
+    parts = [{"text": "a"}] * (MAX_ITEMS + 1)
+    data = event({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
+    carried = carrier.proxy(gemini).carry(
+        post("/v1/messages", {**CHAT, "max_tokens": 9, "stream": True}), Response(headers=EVENTS, body=[data])
+    )
+    assert b"event: error" in carried.answer.body and b"message_stop" not in carried.answer.body
