@@ -10,11 +10,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from dataplane.http.heads import Head
-    from dataplane.net.turns import Turns
     from dataplane.table.plans import BackendPlan, RoutePolicies
     from dataplane.table.table import Table
     from dataplane.telemetry.requests import Recorder
     from dataplane.variables import ListenerFacts
+
+
+class Waits(Protocol):
+    """Who has more to do than fits into a turn of the loop."""
+
+    def next_turn(self) -> None: ...
+
+
+class Shares(Protocol):
+    """Of the turns of a worker's loop (`net/turns.Turns`)."""
+
+    def begin(self) -> bool: ...
+
+    def is_spent(self) -> bool: ...
+
+    def add(self, waiting: Waits) -> None: ...
 
 
 class LlmServices(Services, Protocol):
@@ -27,7 +42,7 @@ class LlmServices(Services, Protocol):
     spawn: Callable[[Coroutine[Any, Any, None]], Any]
 
     @property
-    def turns(self) -> Turns: ...
+    def turns(self) -> Shares: ...
 
 
 class Keeps(Protocol):

@@ -4,6 +4,7 @@ the same, that a stream may be split anywhere, and that what breaks never looks 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -196,3 +197,47 @@ def test_a_stream_for_responses_keeps_no_more_than_it_may() -> None:
 
 
 CHUNK = talks.event({"choices": [{"index": 0, "delta": {"content": "x"}}]})
+
+
+def blocks(*events: tuple[int, str]) -> bytes:
+    """Calls of tools of Messages whose pieces come in this order: "" begins one."""
+    found = [{"type": "message_start", "message": {}}]
+    for index, piece in events:
+        if piece:
+            delta = {"type": "input_json_delta", "partial_json": piece}
+            found.append({"type": "content_block_delta", "index": index, "delta": delta})
+        else:
+            block = {"type": "tool_use", "id": f"t{index}", "name": "f", "input": {}}
+            found.append({"type": "content_block_start", "index": index, "content_block": block})
+    return b"".join(map(talks.event, (*found, {"type": "message_stop"})))
+
+
+def frames(*events: tuple[int, str]) -> bytes:
+    """The same of Converse."""
+    found = talks.frame("messageStart", {"role": "assistant"})
+    for index, piece in events:
+        if piece:
+            delta = {"toolUse": {"input": piece}}
+            found += talks.frame("contentBlockDelta", {"delta": delta, "contentBlockIndex": index})
+        else:
+            start = {"toolUse": {"toolUseId": f"t{index}", "name": "f"}}
+            found += talks.frame("contentBlockStart", {"start": start, "contentBlockIndex": index})
+    return found + talks.frame("messageStop", {"stopReason": "tool_use"})
+
+
+@pytest.mark.parametrize(("provider", "stream"), [(Format.MESSAGES, blocks), (Format.CONVERSE, frames)])
+def test_arguments_of_one_tool_never_go_to_another(provider: Format, stream: Callable[..., bytes]) -> None:
+    in_turn = ((0, ""), (0, '{"a":'), (0, "1}"), (1, ""), (1, "{}"))
+    made = made_of("tools", Format.COMPLETIONS, provider, stream=True)
+    for order, fails in ((in_turn, False), (((0, ""), (1, ""), (0, '{"a":1}'), (1, "{}")), True)):
+        reader, read = PROVIDERS[Format.COMPLETIONS].reader(), Sum()
+        read.add([*reader.feed(streamed(made, stream(*order))), *reader.end()])
+        assert (read.failed is not None) is fails
+        assert fails or [part.arguments for part in read.parts if isinstance(part, ToolCall)] == ['{"a":1}', "{}"]
+
+
+def test_a_server_that_begins_no_blocks_is_heard() -> None:
+    piece = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ho"}}
+    data = b"".join(map(talks.event, ({"type": "message_start", "message": {}}, piece, {"type": "message_stop"})))
+    made = made_of("plain", Format.COMPLETIONS, Format.MESSAGES, stream=True)
+    assert b'"content":"ho"' in streamed(made, data)

@@ -44,6 +44,8 @@ class Reader(Reading):
         self._frames = Frames()
         self._stop: Stop | None = None
         self._usage: Usage = NO_USAGE
+        self._index: object = None
+        """Of the block that has begun last."""
         self._rows: dict[str, Callable[[Raw], Iterable[Delta]]] = {
             "messageStart": lambda e: [Began("", "")],
             "contentBlockStart": self._block,
@@ -75,6 +77,7 @@ class Reader(Reading):
 
     def _block(self, found: Raw) -> Iterable[Delta]:
         call = part(part(found, "start"), "toolUse")
+        self._index = found.get("contentBlockIndex")
         return [ToolBegan(said(call, "toolUseId"), said(call, "name"))] if call else ()
 
     def _piece(self, found: Raw) -> Iterable[Delta]:
@@ -82,6 +85,8 @@ class Reader(Reading):
         if delta.get("text"):
             return [Said(said(delta, "text"))]
         if part(delta, "toolUse"):
+            if found.get("contentBlockIndex") != self._index:
+                return [self.failed("arguments of several tools are mixed", MALFORMED)]
             return [Arguments(said(part(delta, "toolUse"), "input"))]
         thought = part(delta, "reasoningContent")
         if thought.get("text"):

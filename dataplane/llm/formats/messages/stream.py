@@ -26,7 +26,7 @@ from dataplane.llm.formats import signatures
 from dataplane.llm.formats.messages import answer
 from dataplane.llm.formats.messages.citations import with_sources
 from dataplane.llm.formats.reading import Raw, encode, part, said, written
-from dataplane.llm.formats.streaming import JsonReader, Writer
+from dataplane.llm.formats.streaming import MALFORMED, JsonReader, Writer
 from dataplane.llm.routes import Format
 from dataplane.llm.usage import NO_USAGE, Usage
 
@@ -48,8 +48,11 @@ class Reader(JsonReader):
         self._sequence = ""
         self._usage: Usage = NO_USAGE
         self._tier = ""
-        self._is_read = False
-        """The block that is under way is of a kind that other formats have."""
+        self._is_read = True
+        """The block that is under way is of a kind that other formats have; before the first, what servers say that
+        have no beginnings of blocks."""
+        self._index: object = None
+        """Of that block."""
         self._cited: list[Raw] = []
         self._input = ""
         """Arguments that stand in the beginning of a block, used where no piece of them follows."""
@@ -77,6 +80,7 @@ class Reader(JsonReader):
         block = part(found, "content_block")
         kind = said(block, "type")
         self._is_read = kind in ("text", "thinking", "tool_use")
+        self._index = found.get("index")
         self._cited = []
         if kind == "tool_use":
             self._input = written(block["input"]) if part(block, "input") else ""
@@ -93,6 +97,8 @@ class Reader(JsonReader):
         if kind == "text_delta":
             return [Said(said(delta, "text"))]
         if kind == "input_json_delta":
+            if found.get("index") != self._index:
+                return [self.failed("arguments of several tools are mixed", MALFORMED)]
             self._input = ""
             return [Arguments(said(delta, "partial_json"))] if delta.get("partial_json") else ()
         if kind == "thinking_delta":
