@@ -29,6 +29,7 @@ _COOLDOWN: Final = 5
 _LONGEST: Final = 99_999
 """Seconds: five digits are the most that a duration has of one unit (GEP-2257)."""
 _MOST: Final = 2**31 - 1
+_TRIES: Final = 64
 _MODEL: Final = 256
 _NAME: Final = 4096
 _PRICE_EXPONENT: Final = 13
@@ -251,7 +252,7 @@ class _Import:
         policies: Json = {"headerModifiers": {"request": {"remove": [HEADER]}}}
         retries = self._number(*self._setting("num_retries"))
         if retries is not None:
-            policies["retry"] = {"attempts": min(retries, 64), "codes": [429, 500, 502, 503, 504]}
+            policies["retry"] = {"attempts": min(retries, _TRIES), "codes": [429, 500, 502, 503, 504]}
         time = self._time(*self._setting("request_timeout", "timeout"))
         if time:
             policies["timeouts"] = {"request": time}
@@ -403,6 +404,10 @@ def _list(value: Any) -> list[Any]:
 
 
 def _route(names: list[str], groups: list[Json], policies: Json, of_backend: Json) -> Json:
+    retry = policies.get("retry")
+    if retry is not None:  # LiteLLM counts fallbacks apart; `attempts` bounds all tries
+        behind = sum(len(group["providers"]) for group in groups[1:])
+        policies = {**policies, "retry": {**retry, "attempts": min(retry["attempts"] + behind, _TRIES)}}
     matches = [{"headers": [{"name": HEADER, "value": name}]} for name in names]
     backend = {"ai": {"groups": groups}, "policies": of_backend}
     return {"matches": matches, "policies": policies, "backends": [backend]}

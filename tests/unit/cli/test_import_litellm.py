@@ -85,7 +85,8 @@ def test_deployments_of_one_name_are_equal_and_fallbacks_come_behind() -> None:
     names = [[each["name"] for each in group["providers"]] for group in backend["ai"]["groups"]]
     assert names == [["g1-1", "g1-2"], ["g2-1"]]
     assert backend["policies"]["health"] == {"eviction": {"duration": "30000ms", "consecutiveFailures": 3}}
-    assert gpt["policies"]["retry"]["attempts"] == 3
+    assert gpt["policies"]["retry"]["attempts"] == 4  # three, and one for the provider behind
+    assert claude["policies"]["retry"]["attempts"] == 3
     assert [each["headers"][0]["value"] for each in gpt["matches"]] == ["gpt", "gpt-4"]
     assert len(claude["backends"][0]["ai"]["groups"]) == 1
     assert made().document["config"]["prices"]["models"] == {"gpt-4o": {"input": "2.5", "output": "10"}}
