@@ -94,6 +94,11 @@ def _models_below(part: Event, path: str) -> Iterator[Named]:
             waiting += [(each, path, False) for each in value]
 
 
+def may_name_models(data: bytes) -> bool:
+    """Whether a reader may find a model in an event, also one that takes another of two fields by one name."""
+    return b"model" in data or b"\\" in data  # written out, or escaped
+
+
 _NO_MODELS: Final = ("tools", "input", "metadata", "instructions")
 """Fields of a session or a response that are a client's own, in which any name may stand."""
 

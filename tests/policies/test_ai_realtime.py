@@ -6,6 +6,7 @@ import json
 import os
 
 import pytest
+from websockets.frames import Frame
 
 from tests.carriers import Carrier, Request
 from tests.fakes.llm_toys import error, of_backend, text
@@ -306,6 +307,37 @@ def test_who_takes_no_more_stops_the_other_side() -> None:
     talk.end.protocol.resume_writing()
     assert talk.upstream.reading
     assert len(talk.got()) > 0
+
+
+def test_who_reads_no_answers_to_what_is_no_event_is_asked_for_no_more() -> None:
+    talk = Talk()
+    talk.end.protocol.pause_writing()
+    for _ in range(12):
+        talk.ask(*["[]"] * 1_000)
+    assert not talk.end.reading
+    written = len(talk.end.take())
+    assert written < 1_000
+    talk.end.protocol.resume_writing()
+    assert talk.end.reading
+    assert talk.end.take().count(b"LlmBadRequest") == 12_000 - 1
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        '{"type":"session.update","session":{"model":"costly"},"session":{}}',
+        '{"type":"session.update","session":{"mo\\u0064el":"costly"},"session":{}}',
+        '{"type":"response.create","model":"costly","model":"gpt-realtime"}',
+    ],
+)
+def test_a_model_is_not_hidden_behind_a_second_field_by_its_name(event: str) -> None:
+    talk = Talk()
+    talk.client.send_text(event.encode())
+    talk._to_proxy()
+    talk.server.receive_data(talk.upstream.take())
+    (sent,) = talk.server.events_received()
+    assert isinstance(sent, Frame)
+    assert json.loads(sent.data) == json.loads(event) and b"costly" not in sent.data
 
 
 def test_a_session_in_which_nothing_moves_is_ended() -> None:

@@ -43,9 +43,9 @@ def test_precision_and_recall(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-def test_precision_and_recall_on_lines_of_others(name: str) -> None:
-    """Written by somebody else, as people and programs write: forms, logs, chats, files."""
-    rows = lines(f"others/{name}")
+def test_precision_and_recall_on_independent_lines(name: str) -> None:
+    """Written without knowledge of the patterns, as people and programs write: forms, logs, chats, files."""
+    rows = lines(f"independent/{name}")
     assert len(rows) >= 45
     found = [(expected, is_found(name, text)) for expected, text in rows]
     right = sum(expected and hit for expected, hit in found)

@@ -188,8 +188,11 @@ class Realtime(Asking):
         except Ended as ended:
             self._end_with(ended)
             return
+        if not data:  # it was answered by us: who does not read that is read no further
+            await self._client.ready()
+            return
         await self._provider_takes_more()
-        if data and self.up is not None:
+        if self.up is not None:
             self.up.content(data, False)
 
     async def _serve_provider(self) -> None:

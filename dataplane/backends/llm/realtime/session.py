@@ -74,7 +74,7 @@ class Session:
         return await self._asked(event, message.data)
 
     async def _asked(self, event: Event, data: bytes) -> bytes:
-        is_changed = self._asking is not None or bool(self._visit.policies.rules)
+        is_changed = self._asking is not None or realtime.may_name_models(data)
         for named in realtime.models(event):
             why = self._unusable(named)
             if why is not None:
