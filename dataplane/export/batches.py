@@ -1,4 +1,4 @@
-"""Records that wait for a collector: bounded, and what does not fit is counted. Pure.
+"""Records that wait for a collector: bounded, and what does not fit is dropped. Pure.
 
 A record is whatever its encoder takes; nothing of it is encoded before its batch is sent, so that a request which ends
 pays one `append`.
@@ -22,24 +22,21 @@ MOST_BYTES: Final = 16 * 1024 * 1024
 class Batches(Generic[Record]):
     """The records of one exporter."""
 
-    __slots__ = ("_bytes", "_held", "_most_held", "_most_sent", "dropped")
+    __slots__ = ("_bytes", "_held", "_most_held", "_most_sent")
 
     def __init__(self, most_held: int = MOST_HELD, most_sent: int = MOST_SENT) -> None:
         self._held: deque[tuple[Record, int]] = deque()
         self._bytes = 0
         self._most_held = most_held
         self._most_sent = most_sent
-        self.dropped = 0
-        """Records that found no place, since `take_dropped`."""
 
     def __len__(self) -> int:
         return len(self._held)
 
     def add(self, record: Record, weight: int) -> bool:
-        """Take one in, of about so many bytes; False: there is no place, and it is counted. The newest is dropped: the
+        """Take one in, of about so many bytes; False: there is no place. The newest is dropped: the
         oldest show how it all began."""
         if len(self._held) >= self._most_held or self._bytes + weight > MOST_BYTES:
-            self.dropped += 1
             return False
         self._held.append((record, weight))
         self._bytes += weight
@@ -55,8 +52,3 @@ class Batches(Generic[Record]):
         taken = [self._held.popleft() for _ in range(min(len(self._held), self._most_sent))]
         self._bytes -= sum(weight for _, weight in taken)
         return [record for record, _ in taken]
-
-    def take_dropped(self) -> int:
-        """How many were dropped since this was asked last."""
-        dropped, self.dropped = self.dropped, 0
-        return dropped

@@ -40,6 +40,7 @@ SLICE: Final = 8
 QUIET: Final = 60.0
 """Seconds between two log lines about one collector."""
 _OK: Final = 200
+_DROPPED: Final = Outcome(outcomes.AGAIN, "records are dropped: too many wait")
 
 
 class Signal(Protocol[Record_contra]):
@@ -89,6 +90,8 @@ class Exporter(Generic[Record]):
     def add(self, record: Record) -> None:
         """Take in a record; it is dropped, and counted, where too many wait."""
         if not self._batches.add(record, self._signal.weight(record)):
+            self._count(self._signal.name, "dropped", 1)
+            self._report(_DROPPED)
             return
         if not self._runs:
             self._runs = True
@@ -121,7 +124,6 @@ class Exporter(Generic[Record]):
                 except Exception:  # a bug costs the records of one message, and says so
                     self._count(self._signal.name, "undelivered", len(records))
                     log.exception("collector %s (%s)", self._collector.backend, self._signal.name)
-                self._count_dropped()
         finally:
             self._runs = False
             self._ended.set()
@@ -148,7 +150,6 @@ class Exporter(Generic[Record]):
             if self._closing or loop.time() + seconds > until:
                 self._count(self._signal.name, "undelivered", len(records))
                 return
-            self._count_dropped()
             await asyncio.sleep(seconds)
 
     async def _encoded(self, records: list[Record]) -> bytes:
@@ -194,12 +195,6 @@ class Exporter(Generic[Record]):
         if rejected:
             self._count(self._signal.name, "rejected", rejected)
             self._report(outcome)
-
-    def _count_dropped(self) -> None:
-        dropped = self._batches.take_dropped()
-        if dropped:
-            self._count(self._signal.name, "dropped", dropped)
-            self._report(Outcome(outcomes.AGAIN, f"{dropped} records were dropped: too many wait"))
 
     def _report(self, outcome: Outcome) -> None:
         now = asyncio.get_running_loop().time()
