@@ -43,6 +43,11 @@ class Batches(Generic[Record]):
         return True
 
     @property
+    def is_full(self) -> bool:
+        """No record finds a place."""
+        return len(self._held) >= self._most_held
+
+    @property
     def is_due(self) -> bool:
         """There is enough for a message."""
         return len(self._held) >= self._most_sent

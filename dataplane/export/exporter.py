@@ -87,11 +87,17 @@ class Exporter(Generic[Record]):
         self._reported = -QUIET
         self._closing = False
 
+    def admits(self) -> bool:
+        """Whether a record is worth making; one that would find no place is counted as dropped."""
+        if self._batches.is_full:
+            self._drop()
+            return False
+        return True
+
     def add(self, record: Record) -> None:
         """Take in a record; it is dropped, and counted, where too many wait."""
         if not self._batches.add(record, self._signal.weight(record)):
-            self._count(self._signal.name, "dropped", 1)
-            self._report(_DROPPED)
+            self._drop()
             return
         if not self._runs:
             self._runs = True
@@ -99,6 +105,10 @@ class Exporter(Generic[Record]):
             self._spawn(self._run())
         elif self._batches.is_due:
             self._full.set()
+
+    def _drop(self) -> None:
+        self._count(self._signal.name, "dropped", 1)
+        self._report(_DROPPED)
 
     @property
     def is_idle(self) -> bool:

@@ -38,6 +38,11 @@ class Exporters:
             self._known[name, collector] = exporter
         exporter.add(record)
 
+    def admits(self, name: str, collector: Collector) -> bool:
+        """As `Exporter.admits`: asked before a record of this signal is made, which costs more than to drop it."""
+        exporter = self._known.get((name, collector))
+        return exporter is None or exporter.admits()
+
     def is_idle(self, name: str, collector: Collector) -> bool:
         """No record of this signal waits for that collector, or is under way."""
         exporter = self._known.get((name, collector))

@@ -25,12 +25,18 @@ class LogExports:
         self._exporters = exporters
 
     def line(self, plan: LogPlan, x: Exchange, seconds: float, at: int) -> None:
-        self._add(plan, log_record.of_exchange(plan, x, seconds, at))
+        if self._is_wanted(plan):
+            self._add(plan, log_record.of_exchange(plan, x, seconds, at))
 
     def connection(self, plan: LogPlan, record: ConnectionRecord, seconds: float, at: int) -> None:
+        if not self._is_wanted(plan):
+            return
         attributes = connections.attributes_of(record, seconds)
         left = [(name, value) for name, value in attributes if name not in plan.removed]
         self._add(plan, LogRecord(at, "connection", list(left)))
+
+    def _is_wanted(self, plan: LogPlan) -> bool:
+        return plan.collector is not None and self._exporters.admits(SIGNAL, plan.collector)
 
     def _add(self, plan: LogPlan, record: LogRecord) -> None:
         if plan.collector is not None:

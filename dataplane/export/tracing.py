@@ -31,7 +31,7 @@ class SpanObserver:
     def observe(self, x: Exchange, seconds: float) -> None:
         """An exchange has ended, `seconds` after its head was read."""
         trace = x.trace
-        if type(trace) is not Trace:
+        if type(trace) is not Trace or not self._exporters.admits(SIGNAL, trace.plan.collector):
             return
         now = self._clock()
         trace.try_ends(now, "" if x.endpoint is None else x.endpoint.label, 0 if x.reason else x.status, x.reason)

@@ -130,11 +130,13 @@ async def test_what_is_dropped_is_counted_and_reported_at_once(caplog: pytest.Lo
     network, more = Network(), 100
     network.add(*[traced()] * (batches.MOST_HELD + more))
     assert network.counted == {"dropped": more}
+    assert not network.exporters.admits("traces", COLLECTOR) and network.counted == {"dropped": more + 1}
     assert [record.getMessage() for record in caplog.records] == [
         "collector backend/c (traces): records are dropped: too many wait"
     ]
     await network.exporters.close()
-    assert network.counted == {"dropped": more, "sent": batches.MOST_HELD}
+    assert network.counted == {"dropped": more + 1, "sent": batches.MOST_HELD}
+    assert network.exporters.admits("traces", COLLECTOR), "there is room again"
 
 
 def test_records_and_their_bytes_are_bounded() -> None:
