@@ -10,6 +10,7 @@ from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.names import API_VERSION, OUR_KINDS
 from tests.cluster.kube import Answer, ApiServer
 from tests.harness.waiting import wait_until
+from tests.rules.test_claimed_limits import LIMITS, Bound, size
 from tests.rules.verdicts.rows import ROWS
 from tests.rules.verdicts.table import OBJECTS, Row
 
@@ -60,6 +61,25 @@ def test_models_and_api_server_agree_on_every_row(cluster: ApiServer, kind: str)
     assert len(rows) > 50
     wrong = [told for row in rows if (told := disagreement(row, create(cluster, row.document())))]
     assert wrong == []
+
+
+OF_SPEC = [
+    pytest.param([limit for limit in case.values[0] if isinstance(limit, Bound)], id=case.marks[0].args[0])
+    for case in LIMITS
+    if any(isinstance(limit, Bound) and limit.path.startswith("spec.") for limit in case.values[0])
+]
+"""The rows of the specification's table of limits that bound what may be written; of a status: test_status_rows."""
+
+
+@pytest.mark.parametrize("limits", OF_SPEC)
+def test_limits_at_an_api_server(cluster: ApiServer, limits: list[Bound]) -> None:
+    """One case for each row: what lies at a bound, and one beyond it."""
+    for bound in limits:
+        at = {each for each in (bound.low, bound.high) if each is not None}
+        sizes = at | {bound.low - 1 if bound.low else None, bound.high + 1 if bound.high is not None else None}
+        rows = [row for row in ROWS if (row.kind, row.path) == (bound.kind, bound.path) and size(row.value) in sizes]
+        assert {row.verdict for row in rows} == {"valid", "invalid"}, bound
+        assert [told for row in rows if row.cel and (told := disagreement(row, create(cluster, row.document())))] == []
 
 
 @pytest.mark.parametrize("kind", OUR_KINDS)

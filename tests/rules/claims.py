@@ -33,7 +33,7 @@ Cases = Mapping[str, Answer]
 
 NOT_AUTHORIZED: Final = Answer(403, b"external authorization failed")
 NONE: Final[Cases] = {}
-"""Nothing that a client of the proxy is answered, or not built yet."""
+"""Nothing that a client of the proxy is answered."""
 
 ERRORS: Final[dict[str, Cases]] = {
     "External authorization denies the request, the authorization server returns a non-200 status (HTTP mode), or the "
@@ -49,15 +49,26 @@ ERRORS: Final[dict[str, Cases]] = {
         "unset": Answer(405, b"method not allowed"),
         "deny": Answer(403, b"connect is not allowed"),
     },
-    "Prompt guard regex with action `Reject` matches": NONE,
-    "External processor body mode `Buffered` with a body larger than 8KB": NONE,
+    "Prompt guard regex with action `Reject` matches": {
+        "": Answer(
+            403,
+            b'{"error":{"message":"The request was rejected due to inappropriate content","type":"permission_error",'
+            b'"param":null,"code":"PromptRejected"}}',
+        ),
+    },
+    "External processor body mode `Buffered` with a body larger than 8KB": {
+        "request": Answer(413, b"request body is too large"),
+        "response": Answer(502, b"response body is too large"),
+    },
     "Authentication mode `Strict` with missing or invalid credentials (status code and body): not shown": {
         "jwt": Answer(401, b"authentication failed"),
         "basic": Answer(401, b"authentication failed"),
         "apiKey": Answer(401, b"authentication failed"),
     },
     "Body larger than `forwardBody.maxSize`": {"": Answer(413, b"request body is too large")},
-    "MCP backend authorization fails for a get or call operation": NONE,
+    "MCP backend authorization fails for a get or call operation": {
+        "": Answer(200, b'{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: echo"}}'),
+    },
     "Error payload shape of control-plane resource validation: not shown": NONE,
 }
 """First cell of each row: what is answered, by case where a row has several. Where the specification names no text or
@@ -101,14 +112,9 @@ LIMITS: Final[tuple[str, ...]] = (
 ROWS: Final[tuple[str, ...]] = (*(f"errors: {row}" for row in ERRORS), *(f"limits: {row}" for row in LIMITS))
 
 LATER: Final[dict[str, str]] = {
-    "errors: MCP request lacking `text/event-stream` in its accept header": "MCP backends",
-    "errors: Prompt guard regex with action `Reject` matches": "prompt guards",
-    "errors: External processor body mode `Buffered` with a body larger than 8KB": "external processing",
-    "errors: MCP backend authorization fails for a get or call operation": "MCP backends",
     "errors: Error payload shape of control-plane resource validation: not shown": "the API server makes it",
-    "limits: ExtProc buffered body modes": "external processing",
 }
-"""Rows that no test claims, and what they wait for. A row that gets a claim leaves this list."""
+"""Rows that no test claims, and why. A row that gets a claim leaves this list."""
 
 
 class UnknownRow(ValueError):

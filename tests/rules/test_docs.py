@@ -33,7 +33,13 @@ def test_named_files_exist(page: Path) -> None:
     assert missing(page) == []
 
 
-INDEXES = ("docs/README.md", "docs/policies.md", "docs/mcp/README.md", "docs/llm/README.md")
+INDEXES = (
+    "docs/README.md",
+    "docs/policies.md",
+    "docs/mcp/README.md",
+    "docs/llm/README.md",
+    "docs/specification/README.md",
+)
 """Pages that list others; those after the first are reached from it, and it from the README."""
 
 

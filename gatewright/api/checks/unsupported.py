@@ -113,7 +113,11 @@ _OF_REQUESTS: Final = tuple(to_camel(kind.file_field) for kind in KINDS.values()
 
 def _of_stream_routes() -> Iterator[tuple[str, str]]:
     for routes, carried, why in (
-        ("tcpRoutes", TCP, "it acts on requests, and a TCP route carries bytes"),
+        (
+            "tcpRoutes",
+            TCP,
+            "it acts on requests, and a TCP route carries bytes: write it in `routes` of an HTTP listener",
+        ),
         ("udpRoutes", UDP, "it acts on requests or connections, and a UDP route carries datagrams"),
     ):
         kinds = _OF_REQUESTS if carried == TCP else (*_OF_REQUESTS, "dynamicForwardProxy")
@@ -125,10 +129,10 @@ def _of_stream_routes() -> Iterator[tuple[str, str]]:
 DECIDED: Final[dict[str, str]] = {
     "filters[].extensionRef": "no kind of ours is a filter; GatewayPolicies act on routes, and on rules by their names",
     "spec.useDefaultGateways": "experimental; routes name their Gateways, so that nobody is served by accident",
-    "spec.defaultScope": "experimental, the other half of `useDefaultGateways`",
+    "spec.defaultScope": "experimental; routes name their Gateways, so that none serves one that does not mean it",
     "spec.listeners[].filters": "experimental; a GatewayPolicy with `phase: PreRouting` acts before routing",
-    "listeners[].tls.options": "its keys mean nothing in Gateway API; `frontend.tls` of policies has settings",
-    "spec.options": "its keys mean nothing in Gateway API; `backend.tls` of policies has settings",
+    "listeners[].tls.options": "Gateway API gives its keys no meaning; `frontend.tls` of policies has what can be set",
+    "spec.options": "Gateway API gives its keys no meaning; `backend.tls` of policies has what can be set",
     **dict(_of_stream_routes()),
 }
 """Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""

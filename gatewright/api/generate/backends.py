@@ -17,7 +17,7 @@ _HEAD: Final = """\
 
 A route leads to a port of a Service, or to a `GatewayBackend`, which is of one kind: exactly one of these fields of its
 `spec` is set, or of an item of `backends` in the [file of a proxy alone](standalone.md). `policies` beside it say how
-it is connected to. A kind that does not work yet is refused by name ([the list](unsupported.md)).
+it is connected to. What a route cannot carry is refused by name ([the list](unsupported.md)).
 
 | Kind | In the file | What it is | Parts, and their policies | May name | Routes |
 | --- | --- | --- | --- | --- | --- |

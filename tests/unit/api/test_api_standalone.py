@@ -288,8 +288,8 @@ ROUTE = "gw.yaml:{}: binds[0].listeners[0].routes[0]."
             "protocol: HTTP\n",
             "protocol: HTTPS\n        tls: {options: {a: b}}\n",
             [
-                "gw.yaml:11: binds[0].listeners[0].tls.options: not supported: its keys mean nothing in Gateway API;"
-                " `frontend.tls` of policies has settings; remove options to have the rest accepted",
+                "gw.yaml:11: binds[0].listeners[0].tls.options: not supported: Gateway API gives its keys no meaning;"
+                " `frontend.tls` of policies has what can be set; remove options to have the rest accepted",
             ],
         ),
         (

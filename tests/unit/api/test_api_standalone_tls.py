@@ -143,7 +143,7 @@ def test_a_missing_file_is_named_and_no_value_is(tmp_path: Path) -> None:
         (
             {"protocol": "TLS", "tls": {"mode": "Passthrough", "options": {"a": "b"}}},
             "tls.options",
-            "not supported: its keys mean nothing in Gateway API; `frontend.tls` of policies has settings; "
+            "not supported: Gateway API gives its keys no meaning; `frontend.tls` of policies has what can be set; "
             "remove options to have the rest accepted",
         ),
     ],
