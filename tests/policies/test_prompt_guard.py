@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.carriers import Answer, Carrier, Response
-from tests.fakes.llm_toys import CHAT, CHATTED, DONE, EVENTS, as_json, error, post, sent, text
+from dataplane.guards.builtins import builtin
+from dataplane.guards.masking import masked
+from dataplane.guards.patterns import of_user
+from tests.carriers import CARRIERS, Answer, Carrier, Response
+from tests.fakes.llm_toys import CHAT, CHATTED, CUSTOM, DONE, EVENTS, as_json, error, post, sent, text
 
 SSN = "536-22-8765"
 SAID = f"my number is {SSN}, ok"
@@ -386,6 +392,52 @@ def test_a_translated_stream_is_masked_however_it_is_split(size: int, carrier: C
         "message_stop",
     ]
     assert events[-2]["usage"]["output_tokens"] == 4
+
+
+ALL = "{regex: {builtins: [Ssn, Email], matches: ['secret [a-z]+']}}"
+FRAGMENTS = (
+    SSN,
+    "jane@acme.com",
+    "secret plan",
+    "secret",
+    " ",
+    "536-22",
+    "8765",
+    "@",
+    "acme.com",
+    "Grüße",
+    "🌍",
+    "\n",
+    "ssn ",
+)
+WAYS = {
+    # client, provider: how the provider is written, and its stream
+    "chat": ("chat", CUSTOM, completions),
+    "messages": ("messages", CUSTOM, messages),
+    "responses": ("responses", CUSTOM, responses),
+    "messages of completions": ("messages", "openai: {}, host: 127.0.0.1, port: 9001", completions),
+    "chat of messages": ("chat", "anthropic: {}, host: 127.0.0.1, port: 9001", messages),
+    "responses of messages": ("responses", "anthropic: {}, host: 127.0.0.1, port: 9001", messages),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=12)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=8), st.sets(st.integers(1, 60)), st.integers(1, 300))
+def test_masks_of_streams_equal_those_of_the_whole(way: str, fragments: list[str], cuts: set[int], size: int) -> None:
+    """Wherever the provider cuts its text into events, and the network those into pieces."""
+    path, provider, stream = WAYS[way]
+    whole = "".join(fragments)
+    places = [0, *sorted(cut for cut in cuts if cut < len(whole)), len(whole)]
+    content = b"".join(stream(*(whole[begin:end] for begin, end in pairwise(places))))
+    chunks = [content[begin : begin + size] for begin in range(0, len(content), size)]
+    fields: dict[str, Any] = {"input": "x"} if path == "responses" else {"messages": CHAT["messages"], "max_tokens": 9}
+    body = {"model": "m", "stream": True, **fields}
+    run = CARRIERS["toy"].proxy(text(provider, f"promptGuard: {{response: [{ALL}]}}"))
+    answer = run.carry(post(PATHS[path], body), Response(headers=EVENTS, body=chunks)).answer
+    patterns = (builtin("Ssn"), builtin("Email"), of_user("secret [a-z]+"))
+    assert said(path, parsed(answer)) == masked(patterns, whole.encode()).decode()
+    assert answer.status == 200
 
 
 def test_a_translated_prompt_is_masked_in_both_apis(carrier: Carrier) -> None:
