@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from dataplane.link.loads import HELD, Loads
-
 DESCRIBING = (
     *(b"content-encoding", b"content-language", b"content-range", b"content-md5", b"content-digest", b"repr-digest"),
     *(b"digest", b"etag", b"accept-ranges"),
@@ -46,48 +44,7 @@ class Gone(Exception):
 
 
 class NoRoom(Exception):
-    """Buffered bodies take as much memory as they may (`Room`)."""
-
-
-class Room:
-    """Bytes of bodies that a worker buffers for steps and for other tries: `used` of at most `most`. Whoever
-    keeps bytes takes room for them, and frees it when they go.
-
-    `limit()`: bytes that all workers of the proxy may buffer together, counted in `loads`; it takes the place of
-    `most`. None: each has its own. `full()` is called when there was no room."""
-
-    __slots__ = ("full", "limit", "loads", "most", "used")
-
-    def __init__(
-        self,
-        most: int,
-        loads: Loads | None = None,
-        limit: Callable[[], int | None] = lambda: None,
-        full: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.most = most
-        self.loads = Loads.local() if loads is None else loads
-        self.limit = limit
-        self.full = full
-        self.used = 0
-
-    def take(self, size: int) -> bool:
-        """Whether there was room for `size` bytes."""
-        limit = self.limit()
-        used = self.used if limit is None else self.loads.total(HELD)
-        if used + size > (self.most if limit is None else limit):
-            self.full()
-            return False
-        self._use(size)
-        return True
-
-    def free(self, size: int) -> None:
-        if size:
-            self._use(-size)
-
-    def _use(self, size: int) -> None:
-        self.used += size
-        self.loads.put(HELD, self.used)
+    """Buffered bodies take as much memory as they may (`net/pools.Room`)."""
 
 
 class BodyBuffer:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dataplane.http import connection_rules
-from dataplane.http.body import Room
 from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.link.loads import Loads
 from dataplane.link.shared import Region
 from dataplane.net.crowd import Crowd
+from dataplane.net.pools import Room
 from dataplane.table.binds import BindPlan, choose
 from dataplane.telemetry.handshakes import HandshakeLog
 from dataplane.telemetry.observer_rows.registry import OBSERVERS
@@ -349,5 +349,5 @@ class Context:
             self.limits.buffered_bodies,
             self.loads,
             lambda: self.current.table.limits.held_bytes,
-            lambda: self.recorder.limited("maxHeldBytes"),
+            self.shortages.filled,
         )

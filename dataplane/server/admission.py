@@ -1,7 +1,8 @@
 """Whether a new connection may stay, and which one goes for it.
 
 A connection that has a request is never closed for another one. The oldest idle connection goes, of the address that
-has most: so who opens many harms itself first. When that is the new connection itself, it is refused.
+has most: so who opens many harms itself first. When that is the new connection itself, it is refused. As connections
+with a request stay, no address gets more than its share of the descriptors.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ SHARE: Final = 4
 """Of a small number of descriptors, one in so many is left alone instead."""
 
 
+EACH: Final = 2
+"""Descriptors that a connection of a client may take: its own, and one to an endpoint. An address may have as many
+connections as leave others as much as they may take: a third of the descriptors, where it is alone."""
+
+LEAST: Final = 8
+"""Connections that an address may have whatever it leaves of the descriptors: where these are very few."""
+
 AT_ONCE: Final = 8
 """Idle connections that go when a look finds no descriptor left."""
 
@@ -48,8 +56,12 @@ def admit(connection: Any, of_address: bool = True) -> None:  # a `net.crowd.Gue
             return
     if limits.connections is not None and context.loads.total(CONNECTIONS) > limits.connections:
         _make_room(context, CONNECTIONS_LIMIT, connection, crowd.oldest_idle())
-    elif len(crowd) + context.recorder.upstream_open() > context.descriptors():
+        return
+    left = context.descriptors() - len(crowd) - context.recorder.upstream_open()
+    if left < 0:
         _make_room(context, DESCRIPTORS, connection, crowd.oldest_idle())
+    elif of_address and crowd.here(connection) > max(left // EACH, LEAST):  # it leaves others too little
+        _make_room(context, DESCRIPTORS, connection, crowd.oldest_idle_of(connection))
 
 
 def spare_descriptor(context: Context) -> None:

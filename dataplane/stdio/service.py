@@ -25,6 +25,8 @@ from dataplane.stdio.process import Unread
 from dataplane.stdio.sessions import Session, Sessions, Unavailable
 
 SESSION: Final = b"mcp-session-id"
+CLIENT: Final = b"gatewright-client"
+"""Whose session it is, of the worker (`net/sources`): those of a client that has most of them go first."""
 JSON: Final = b"application/json"
 READY: Final = "notifications/initialized"
 """Ends the beginning of a session (MCP 2025-11-25, "Lifecycle")."""
@@ -67,7 +69,9 @@ class Service:
             out.whole(400, b"header Mcp-Session-Id is required")
             return
         try:
-            session = await self._sessions.begin(self._sessions.commands[digest], _digest(message))
+            session = await self._sessions.begin(
+                self._sessions.commands[digest], _digest(message), request.headers.get(CLIENT, b"")
+            )
         except Unavailable as error:
             out.whole(503, str(error).encode())
             return

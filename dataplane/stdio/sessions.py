@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Final
@@ -46,9 +47,16 @@ class Session:
     until it has begun."""
 
     def __init__(
-        self, process: ServerProcess, cause: Cause, starting: asyncio.Semaphore, clock: Callable[[], float]
+        self,
+        process: ServerProcess,
+        cause: Cause,
+        starting: asyncio.Semaphore,
+        clock: Callable[[], float],
+        client: bytes = b"",
     ) -> None:
         self.id = secrets.token_hex(16)
+        self.client = client
+        """Whose it is (`net/sources`), as the worker says."""
         self.process = process
         self.cause = cause
         self.starting = starting
@@ -123,7 +131,7 @@ class Sessions:
         session.used = self._clock()
         return session
 
-    async def begin(self, command: Command, hello: bytes = b"") -> Session:
+    async def begin(self, command: Command, hello: bytes = b"", client: bytes = b"") -> Session:
         """A session that nothing was said in yet. Say `has_begun` when its server has answered, or `end` it. `hello`: a
         digest of what its client says at the beginning. Raises `Unavailable`."""
         cause = Cause(command.digest, hello)
@@ -135,7 +143,7 @@ class Sessions:
         except BaseException:
             starting.release()
             raise
-        session = Session(process, cause, starting, self._clock)
+        session = Session(process, cause, starting, self._clock, client)
         self._open[session.id] = session
         self._spawn(self._follow(session))
         return session
@@ -214,8 +222,8 @@ class Sessions:
         return process
 
     def _make_place(self, command: Command) -> None:
-        """Where there are as many processes as may be, the session that was idle longest makes place. Raises
-        `Unavailable`."""
+        """Where there are as many processes as may be, a session that is idle makes place: of the client that has most,
+        the one that was idle longest. So who begins many ends its own. Raises `Unavailable`."""
         of_one = sum(each.command.digest == command.digest for each in self._processes)
         if len(self._processes) < MOST and of_one < MOST_OF_ONE:
             return
@@ -227,8 +235,12 @@ class Sessions:
         ]
         if not idle:
             raise Unavailable("there are as many processes as there may be, and all are used")
-        oldest = min(idle, key=lambda each: each.used)
-        self.end(oldest)
+        of_client = Counter(each.client for each in self._open.values())
+        goes = min(idle, key=lambda each: (-of_client[each.client], each.used))
+        log.info(
+            "a session makes place for another one: its client has most", extra={"fields": _fields(goes, of_client)}
+        )
+        self.end(goes)
 
     async def _spare(self, command: Command) -> None:
         with suppress(Unavailable):
@@ -269,3 +281,11 @@ class Sessions:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _fields(session: Session, of_client: Counter[bytes]) -> dict[str, object]:
+    return {
+        "server": session.process.command.name,
+        "client": session.client.decode("latin-1") or "unknown",
+        "sessions": of_client[session.client],
+    }

@@ -119,7 +119,7 @@ METRICS = (
     Metric(
         "limits_exceeded_total",
         "counter",
-        "What a limit turned away, by limit: connections, requests, bodies",
+        "What a limit, or a share of a pool, turned away, by limit: connections, requests, bodies, streams",
         ("limit",),
         16,
     ),

@@ -1,11 +1,13 @@
-"""Connections that had to go, or could not come, because a limit was reached: counted each, logged at most once a
-second."""
+"""Connections that had to go, or could not come, because a limit was reached, and what found no place in a pool:
+counted each, logged at most once a second, with who it was and who has most."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
+
+from dataplane.net.sources import shown
 
 if TYPE_CHECKING:
     from dataplane.telemetry.requests import Recorder
@@ -22,6 +24,7 @@ class Shortages:
     def __init__(self, recorder: Recorder, clock: Callable[[], float]) -> None:
         self._recorder, self._clock = recorder, clock
         self._next: dict[str, float] = {}
+        self._unsaid: dict[str, int] = {}
         self._closed: dict[str, int] = {}
         self._refused: dict[str, int] = {}
 
@@ -36,6 +39,25 @@ class Shortages:
         self._recorder.made_room(limit)
         self._closed[limit] = self._closed.get(limit, 0) + 1
         self._say(limit, address)
+
+    def filled(self, pool: str, key: str | bytes, held: int, fullest: str | bytes, most: int) -> None:
+        """There was no place in a pool for somebody who holds so much of it; `fullest` holds most (`net/pools`)."""
+        self._recorder.limited(pool)
+        self._unsaid[pool] = self._unsaid.get(pool, 0) + 1
+        now = self._clock()
+        if now < self._next.get(pool, 0.0):
+            return
+        self._next[pool] = now + PAUSE
+        log.warning(
+            "share of a pool is used up (%s): %d refused since it was last reported; "
+            "the last one is of %s, who holds %d; %s holds most: %d",
+            pool,
+            self._unsaid.pop(pool),
+            shown(key),
+            held,
+            shown(fullest),
+            most,
+        )
 
     def _say(self, limit: str, address: str) -> None:
         now = self._clock()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from dataplane.http.body import Room
     from dataplane.http.rules import HttpRules
+    from dataplane.net.pools import Room
 
 
 class Services(Protocol):

@@ -222,16 +222,16 @@ def test_a_client_that_leaves_makes_room(carrier: Carrier) -> None:
     asked = run.begin(accepting("gzip"))
     run.arrival.head(page(body=b"", sized=False))
     run.arrival.content(TEXT)
-    assert crowd.count == 1
+    assert crowd.taken == 1
     asked.cancel()
-    assert crowd.count == 0
+    assert crowd.taken == 0
     run.carry(accepting("gzip"), page())
-    assert crowd.count == 0
+    assert crowd.taken == 0
 
 
 def test_more_than_a_worker_compresses_pass_as_they_are(carrier: Carrier) -> None:
     run = proxy_with(carrier)
-    run.memory.applier.carryover.kept("compression", compression.Crowd).count = compression.MOST_AT_A_TIME
+    run.memory.applier.carryover.kept("compression", compression.Crowd).taken = compression.MOST_AT_A_TIME
     answer = run.carry(accepting("gzip"), page()).answer
     assert is_plain(answer) and answer.headers["vary"] == "Accept-Encoding"
 

@@ -146,7 +146,7 @@ def test_a_body_that_a_step_waits_for(carrier: Carrier) -> None:
 
 
 def test_held_bodies_above_the_limit(carrier: Carrier) -> None:
-    run = proxy(carrier, "{maxHeldBytes: 1Ki}", "policies: {buffer: {request: {maxBytes: 1Mi}}}")
+    run = proxy(carrier, "{maxHeldBytes: 1400}", "policies: {buffer: {request: {maxBytes: 1Mi}}}")
     first = run.client().begin(Request("POST", "/a", [("content-length", "1000")]))
     first.content(b"a" * 900)
     second = run.client().begin(Request("POST", "/a", [("content-length", "1000")]))
@@ -163,7 +163,7 @@ RESPONSES = "policies: {buffer: {response: {maxBytes: 1Mi}}}"
 
 
 def test_held_responses_above_the_limit(carrier: Carrier) -> None:
-    run = proxy(carrier, "{maxHeldBytes: 1Ki}", RESPONSES)
+    run = proxy(carrier, "{maxHeldBytes: 1400}", RESPONSES)
     first, second = run.client().send(GET), run.client().send(GET)
     one, other = run.arrivals
     one.head(Response())
@@ -184,7 +184,7 @@ def test_held_responses_above_the_limit(carrier: Carrier) -> None:
 
 def test_requests_and_responses_share_the_room(carrier: Carrier) -> None:
     both = "policies: {buffer: {request: {maxBytes: 1Mi}, response: {maxBytes: 1Mi}}}"
-    run = proxy(carrier, "{maxHeldBytes: 1Ki}", both)
+    run = proxy(carrier, "{maxHeldBytes: 1400}", both)
     asked = run.client().send(Request("POST", "/a", body=b"a" * 600))
     run.arrival.head(Response())
     run.arrival.content(b"b" * 600)
@@ -209,7 +209,7 @@ def test_a_held_response_that_ends_badly_gives_its_room_back(ending: str, carrie
 
 
 def test_a_response_that_only_a_retry_would_judge_passes_unread(carrier: Carrier) -> None:
-    run = proxy(carrier, "{maxHeldBytes: 1Ki}", "policies: {retry: {condition: 'response.body == b\"again\"'}}")
+    run = proxy(carrier, "{maxHeldBytes: 1400}", "policies: {retry: {condition: 'response.body == b\"again\"'}}")
     asked = run.client().send(GET)
     run.arrival.head(Response())
     run.arrival.content(b"a" * 900)
@@ -221,7 +221,7 @@ def test_a_response_that_only_a_retry_would_judge_passes_unread(carrier: Carrier
 
 
 def test_a_response_that_is_tried_again_gives_its_room_back(carrier: Carrier) -> None:
-    run = proxy(carrier, "{maxHeldBytes: 1Ki}", "policies: {retry: {condition: 'response.body == b\"again\"'}}")
+    run = proxy(carrier, "{maxHeldBytes: 1400}", "policies: {retry: {condition: 'response.body == b\"again\"'}}")
     asked = run.client().send(GET)
     run.arrival.answer(Response(body=b"again"))
     run.advance(1)

@@ -357,7 +357,7 @@ def test_rules_hold(carrier: Carrier) -> None:
 
 
 def test_streams_and_messages_are_bounded(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holder, "MOST", 1)
+    monkeypatch.setattr(holder, "MOST", 2)
     monkeypatch.setattr(client_streams, "MAX_WAITING", 2)
     assert dialogue.MAX_WAITING > 2
     client = opened(carrier)

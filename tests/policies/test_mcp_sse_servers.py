@@ -347,7 +347,7 @@ def test_what_nobody_hears_stops_the_server(carrier: Carrier) -> None:
 
 
 def test_streams_are_bounded_and_those_that_are_idle_make_place(carrier: Carrier, monkeypatch: Any) -> None:
-    monkeypatch.setattr(holder, "MOST", 2)
+    monkeypatch.setattr(holder, "MOST", 3)
     client, server = of_one(carrier)
     sessions = []
     for _ in range(3):

@@ -83,7 +83,7 @@ def test_leaves_an_exchange():
 
 
 def test_leaves_buffered_bytes():
-    assert MemoryProxy().context.room.take(5)
+    assert MemoryProxy().context.room.take(5, "192.0.2.1")
 
 
 def test_leaves_a_pending_request():

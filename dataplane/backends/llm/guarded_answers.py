@@ -215,12 +215,12 @@ class GuardedTaker:
         room, parts, size = self.x.context.room, [], 0
         try:
             while data := await self._received():
-                if size + len(data) > MAX_ANSWER or not room.take(len(data)):
+                if size + len(data) > MAX_ANSWER or not room.take(len(data), self.x.peer):
                     raise self._unreadable("the answer is larger than may be held to judge it")
                 size += len(data)
                 parts.append(data)
         finally:
-            room.free(size)
+            room.free(size, self.x.peer)
         return b"".join(parts)
 
     def _begin(self, head: ResponseHead, data: bytes, end: bool) -> None:

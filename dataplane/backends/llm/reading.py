@@ -77,7 +77,7 @@ class Reading(Asking):
     def _let_go_of_stream(self) -> None:
         super()._let_go_of_stream()
         if self._heard is not None:
-            self._x.context.room.free(self._heard.beyond_sample)
+            self._x.context.room.free(self._heard.beyond_sample, self._x.peer)
 
     def streams(self) -> None:
         """The answer is a stream, nothing of which is content yet."""
@@ -140,7 +140,7 @@ class Reading(Asking):
         head = self._kept_head
         assert head is not None
         self._kept.append(data)
-        has_room = end or self._x.context.room.take(len(data))
+        has_room = end or self._x.context.room.take(len(data), self._x.peer)
         if not end and has_room:
             self._kept_size += len(data)
             if self._kept_size <= MAX_ANSWER:
@@ -167,7 +167,7 @@ class Reading(Asking):
         """Nothing is held any more."""
         self._kept.clear()
         if self._kept_size:
-            self._x.context.room.free(self._kept_size)
+            self._x.context.room.free(self._kept_size, self._x.peer)
             self._kept_size = 0
 
     def _read_whole(self, data: bytes) -> None:
@@ -209,8 +209,8 @@ class Reading(Asking):
         before = heard.beyond_sample
         heard.add(data, has_token)
         more = heard.beyond_sample - before
-        if more and not room.take(more):
-            room.free(before)
+        if more and not room.take(more, self._x.peer):
+            room.free(before, self._x.peer)
             heard.cut()
 
     def _count(self) -> None:
@@ -221,7 +221,7 @@ class Reading(Asking):
         if self._heard is not None:
             if not self.out.is_judged:  # as `_said`
                 facts.add_stream(self._facts, self._heard)
-            self._x.context.room.free(self._heard.beyond_sample)
+            self._x.context.room.free(self._heard.beyond_sample, self._x.peer)
         self._price()
         super()._count()
 

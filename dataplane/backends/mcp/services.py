@@ -22,7 +22,7 @@ class Services:
         self.sealer = Sealer(worker.session_key)
         known = Shared.local() if worker.common is None else Shared.of(worker.common, worker.index)
         self.memory = Memory(known, worker.deadlines.wake_at, not worker.shares_sessions)
-        self.holder: Holder[Any, Any] = Holder(worker, worker.sockets, peers.serve)
+        self.holder: Holder[Any, Any] = Holder(worker, worker.sockets, peers.serve, worker.shortages.filled)
 
     @property
     def sockets(self) -> int:

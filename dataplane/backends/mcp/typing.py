@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.credentials.sealing import Sealer
     from dataplane.exchange import Traced, Work
-    from dataplane.http.body import Room
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
     from dataplane.link.shared import Region
     from dataplane.mcp.worker import Memory
+    from dataplane.net.pools import Room
     from dataplane.table.binds import ListenerPlan
     from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies
     from dataplane.table.table import Table
     from dataplane.telemetry.requests import Recorder
+    from dataplane.telemetry.shortages import Shortages
     from dataplane.upstream.calls import HttpCalls
 
 
@@ -47,6 +48,7 @@ class McpWorker(Protocol):
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
     room: Room
+    shortages: Shortages
     recorder: Recorder
     spawn: Callable[[Coroutine[Any, Any, None]], Any]
     deadlines: Wakes
@@ -87,6 +89,8 @@ class McpExchange(Protocol):
     asked_host: bytes
     request: Head
     client: Peer
+    peer: str
+    """Address of the client."""
     host_set: bool
     reason: str
     detail: str

@@ -17,6 +17,7 @@ from dataplane.mcp.asked import SESSION
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
+from dataplane.net.sources import shown, source_of
 from gatewright.kept_errors import kept
 
 if TYPE_CHECKING:
@@ -192,7 +193,10 @@ class Upstreams:
     async def hello(self, target: TargetPlan, body: bytes) -> Opened:
         """Send `initialize` outside any session. Raises `TargetFailed`."""
         seconds = START_SECONDS if target.is_stdio else calls.HELLO_SECONDS
-        return await self._ask(target, UpstreamSession(target.name), b"POST", body, TAKES_JSON, seconds, True)
+        lines = TAKES_JSON
+        if target.is_stdio:
+            lines += b"gatewright-client: %b\r\n" % shown(source_of(self.visit.x.peer)).encode()
+        return await self._ask(target, UpstreamSession(target.name), b"POST", body, lines, seconds, True)
 
     def begun(self, target: TargetPlan, opened: Opened) -> UpstreamSession:
         """The session that an answer to `initialize` begins. Raises `TargetFailed` for an id that cannot be kept."""

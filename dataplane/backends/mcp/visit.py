@@ -13,6 +13,7 @@ from dataplane.mcp import errors, sessions, spellings
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
 from dataplane.mcp.policies import MCP, NO_POLICIES, POLICY
+from dataplane.net.sources import source_of
 from dataplane.telemetry.metric_rows.mcp import REQUESTS
 from dataplane.tls.names import names_of
 from gatewright.cel.values import Redacted
@@ -72,6 +73,12 @@ class Visit:
     def head(self) -> Head:
         """Of the request."""
         return Head(self._block)
+
+    @property
+    def keys(self) -> tuple[str | bytes, ...]:
+        """Whose shares the client draws on (`net/pools`): its address, and who it has proven to be."""
+        caller, address = _caller(self), source_of(self.x.peer)
+        return (address, caller) if caller else (address,)
 
     @property
     def owner(self) -> bytes:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
     from dataplane.exchange import Traced, Work
-    from dataplane.http.body import Room
     from dataplane.http.messages import ResponseHead
+    from dataplane.net.pools import Room
     from dataplane.upstream.calls import HttpCalls
 
 Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
@@ -58,6 +58,8 @@ class Routed(Protocol):
     target: bytes
     length: int
     upgrade: bytes
+    peer: str
+    """Address of the client: whose room its bodies take."""
     takes_trailers: bool
     up: Upstream | None
     endpoint: Any  # kinds of backends know none

@@ -156,7 +156,7 @@ class Terminator:
         if self._size + len(data) > x.may_hold(WHOLE_BODY):
             x.reply(made("BodyTooLarge"))
             return False
-        if not x.context.room.take(len(data)):
+        if not x.context.room.take(len(data), x.peer):
             x.reply(made("TooManyBodies"))
             return False
         self._claimed += len(data)
@@ -193,7 +193,7 @@ class Terminator:
     def run(self, served: Awaitable[Reply | None]) -> None:
         """As `Taker.run`."""
         missing = self._size - self._claimed if self._takes_whole else 0
-        if missing and not self.x.context.room.take(missing):
+        if missing and not self.x.context.room.take(missing, self.x.peer):
             if iscoroutine(served):
                 leave(served)
             self.x.reply(made("TooManyBodies"))
@@ -222,7 +222,7 @@ class Terminator:
 
     def _free(self) -> None:
         if self._claimed:
-            self.x.context.room.free(self._claimed)
+            self.x.context.room.free(self._claimed, self.x.peer)
         self._claimed = self._size = 0
         self._parts.clear()
 
@@ -283,7 +283,7 @@ class Terminator:
             size += len(data)
             if size > most:
                 raise TooLarge
-            if not self.x.context.room.take(len(data)):
+            if not self.x.context.room.take(len(data), self.x.peer):
                 raise NoRoom
             self._claimed += len(data)
             gather(parts, data)

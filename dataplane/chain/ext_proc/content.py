@@ -385,7 +385,9 @@ class Kept(Duplex):
     def _keep(self, data: bytes) -> None:
         if self._kept is None or not data:
             return
-        if self._kept_size + len(data) > MOST_KEPT or not self.session.x.context.room.take(len(data)):
+        if self._kept_size + len(data) > MOST_KEPT or not self.session.x.context.room.take(
+            len(data), self.session.x.peer
+        ):
             self._forget()
             return
         self._kept.append(data)
@@ -394,7 +396,7 @@ class Kept(Duplex):
     def _forget(self) -> None:
         self._kept = None
         if self._kept_size:
-            self.session.x.context.room.free(self._kept_size)
+            self.session.x.context.room.free(self._kept_size, self.session.x.peer)
             self._kept_size = 0
 
     @property

@@ -18,6 +18,7 @@ from dataplane.http.accepted import IDENTITY, best
 from dataplane.http.body import TooLarge
 from dataplane.http.codings import CODINGS, Compressor
 from dataplane.http.statuses import BODILESS, RESET_CONTENT
+from dataplane.net.pools import COMPRESSED, Key, Places, Shares, key_of
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 NAME = "compression"
 
 MOST_AT_A_TIME: Final = 1024
-"""Responses that a worker compresses: each takes up to 2 MiB. Further ones pass as they are."""
+"""Responses that a worker compresses: each takes up to 2 MiB. Further ones, and those of a client that has its
+share (`net/pools`), pass as they are."""
 PARTIAL_CONTENT: Final = 206
 LEFT: Final = "compression"
 """Where an exchange has what its client accepts, as it came (`Exchange.attributes`)."""
@@ -37,13 +39,13 @@ _GRPC: Final = b"application/grpc"
 _KEY: Final = "compression"
 
 
-class Crowd:
-    """How many responses a worker compresses now."""
+class Crowd(Places):
+    """Those that a worker compresses now."""
 
-    __slots__ = ("__weakref__", "count")
+    __slots__ = ("__weakref__",)
 
     def __init__(self) -> None:
-        self.count = 0
+        super().__init__(MOST_AT_A_TIME, Shares(COMPRESSED))
 
 
 def build(config: traffic_pb2.Compression, env: Env) -> Filter:
@@ -71,7 +73,7 @@ def build(config: traffic_pb2.Compression, env: Env) -> Filter:
         _vary(head)
         accepted = None if x.attributes is None else x.attributes.get(LEFT)
         coding = best(accepted if isinstance(accepted, bytes) else None, offered)
-        if coding == IDENTITY or crowd.count >= MOST_AT_A_TIME:
+        if coding == IDENTITY or not crowd.fits(key_of(x.peer)):
             return None
         return _installed(x, head, coding, crowd)
 
@@ -135,7 +137,9 @@ def _installed(x: Exchange, head: Head, coding: bytes, crowd: Crowd) -> Awaitabl
     """Have the content pass a compressor, and the head say so."""
     etag, flushes = head.get(b"etag"), _length(x, head) is None
     try:
-        answer = x.stream_response(lambda x, outlet: Compressing(CODINGS[coding](), outlet, crowd, flushes))
+        answer = x.stream_response(
+            lambda x, outlet: Compressing(CODINGS[coding](), outlet, crowd, key_of(x.peer), flushes)
+        )
     except TooLarge:
         return TOO_LARGE
     if answer is not None and not isinstance(answer, Reply):
@@ -166,14 +170,14 @@ def _describe(head: Head, coding: bytes, etag: bytes | None) -> None:
 class Compressing:
     """The stage of one response (`dataplane/streams`)."""
 
-    __slots__ = ("_compressor", "_crowd", "_flushes", "_outlet", "pause", "resume")
+    __slots__ = ("_compressor", "_crowd", "_flushes", "_key", "_outlet", "pause", "resume")
 
-    def __init__(self, compressor: Compressor, outlet: Outlet, crowd: Crowd, flushes: bool) -> None:
-        """`flushes`: what comes is passed on at once."""
+    def __init__(self, compressor: Compressor, outlet: Outlet, crowd: Crowd, key: Key, flushes: bool) -> None:
+        """`key`: whose share of `crowd` it takes a place of; `flushes`: what comes is passed on at once."""
         self._compressor: Compressor | None = compressor
-        self._outlet, self._crowd, self._flushes = outlet, crowd, flushes
+        self._outlet, self._crowd, self._key, self._flushes = outlet, crowd, key, flushes
         self.pause, self.resume = outlet.pause, outlet.resume
-        crowd.count += 1
+        crowd.hold(key)
 
     def content(self, data: bytes, end: bool) -> None:
         compressor = self._compressor
@@ -191,4 +195,4 @@ class Compressing:
     def cancel(self) -> None:
         if self._compressor is not None:
             self._compressor = None
-            self._crowd.count -= 1
+            self._crowd.free(self._key)

@@ -101,7 +101,7 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
     if x.policies.mirrors:
         copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.mirroring
     if x.has_body and (x.retries is not None or copies is not None):
-        x.body_copy = BodyCopy(x.may_hold(WHOLE_BODY), context.room, x.length, copies, x.retries is not None)
+        x.body_copy = BodyCopy(x.may_hold(WHOLE_BODY), context.room, x.peer, x.length, copies, x.retries is not None)
         x.body_copy.trailers = request_body.passing_trailers(x)
     had_body = x.has_body  # steps of the backend may make one
     attempt(x, context)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.http.body import gather
 
 if TYPE_CHECKING:
-    from dataplane.http.body import BodyBuffer, Room
+    from dataplane.http.body import BodyBuffer
+    from dataplane.net.pools import Room
 
 
 class NeedsBody(Protocol):
@@ -26,17 +27,24 @@ class NeedsBody(Protocol):
 
 
 class BodyCopy:
-    """Content, without the framing of any hop. `limit`: bytes kept; `room`: where there has to be room for them;
-    `expected`: length that the client announced, -1 when it did not; `waits`: who is told when the body is whole, or
-    None."""
+    """Content, without the framing of any hop. `limit`: bytes kept; `room`: where there has to be room for them, for
+    the client at `address`; `expected`: length that the client announced, -1 when it did not; `waits`: who is told when
+    the body is whole, or None."""
 
-    __slots__ = ("limit", "pieces", "retried", "room", "size", "taken", "too_large", "trailers", "waits")
+    __slots__ = ("address", "limit", "pieces", "retried", "room", "size", "taken", "too_large", "trailers", "waits")
 
     def __init__(
-        self, limit: int, room: Room, expected: int = -1, waits: NeedsBody | None = None, retried: bool = True
+        self,
+        limit: int,
+        room: Room,
+        address: str,
+        expected: int = -1,
+        waits: NeedsBody | None = None,
+        retried: bool = True,
     ) -> None:
         self.limit = limit
         self.room = room
+        self.address = address
         self.taken = 0
         """Bytes of `room` that are taken."""
         self.pieces: list[bytes] = []
@@ -56,7 +64,7 @@ class BodyCopy:
             return
         if data:
             self.size += len(data)
-            if self.size > self.limit or not self.room.take(len(data)):
+            if self.size > self.limit or not self.room.take(len(data), self.address):
                 self.give_up()
                 return
             self.taken += len(data)
@@ -119,7 +127,7 @@ class BodyCopy:
 
     def _clear(self) -> None:
         self.pieces.clear()
-        self.room.free(self.taken)
+        self.room.free(self.taken, self.address)
         self.taken = 0
 
     def __repr__(self) -> str:

@@ -207,7 +207,7 @@ def _claim(x: ActiveExchange, buffer: BodyBuffer) -> None:
         invite(x)
     more = buffer.size - x.claimed
     if more > 0:
-        if context.room.take(more):
+        if context.room.take(more, x.peer):
             x.claimed += more
         else:
             buffer.crowded = True
@@ -226,7 +226,7 @@ def leave(x: ActiveExchange) -> None:
 
 def unclaim(x: ActiveExchange) -> None:
     """The body that took room is kept no longer."""
-    x.context.room.free(x.claimed)
+    x.context.room.free(x.claimed, x.peer)
     x.claimed = 0
 
 

@@ -68,7 +68,7 @@ def _claim(x: ActiveExchange, delayed: DelayedResponse, more: int) -> bool:
     another answer. A body that a retry policy alone would look at is not buffered any more."""
     if delayed.size > delayed.limit:
         return True  # it is not buffered any more
-    if x.context.room.take(more):
+    if x.context.room.take(more, x.peer):
         delayed.claimed += more
         return True
     if response_steps.is_read(x):
@@ -80,7 +80,7 @@ def _claim(x: ActiveExchange, delayed: DelayedResponse, more: int) -> bool:
 
 def _unclaim(x: ActiveExchange, delayed: DelayedResponse) -> None:
     """The body that took room is buffered no longer."""
-    x.context.room.free(delayed.claimed)
+    x.context.room.free(delayed.claimed, x.peer)
     delayed.claimed = 0
 
 

@@ -306,7 +306,7 @@ class Answering:
             self._call.upstream_content(data, end)
             return
         if data:
-            if not self._view.context.room.take(len(data)):
+            if not self._view.context.room.take(len(data), self._view.peer):
                 self._fail("too_large", "there is no room for an answer that a step of the backend reads")
                 return
             self._claimed += len(data)
@@ -336,7 +336,7 @@ class Answering:
         self._held = None
         self._parts.clear()
         if self._claimed:
-            self._view.context.room.free(self._claimed)
+            self._view.context.room.free(self._claimed, self._view.peer)
             self._claimed = 0
 
     def _respond(self, head: ResponseHead, first: bytes, end: bool) -> None:

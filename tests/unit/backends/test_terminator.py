@@ -12,8 +12,8 @@ import pytest
 from dataplane.backends.terminating.pump import SLICE, EventPump
 from dataplane.backends.terminating.terminator import Terminator, give_all
 from dataplane.chain.calls import CallFailed, CallRequest
-from dataplane.http.body import Room
 from dataplane.http.messages import ResponseHead
+from dataplane.net.pools import Room
 from dataplane.upstream.calls import Call
 from dataplane.upstream.calls.call import BUFFER
 
@@ -48,7 +48,9 @@ class Desk:
         """What serves."""
         self.room = Room(room)
         context = SimpleNamespace(room=self.room, make_future=asyncio.get_running_loop().create_future)
-        x: Any = SimpleNamespace(context=context, reply=self.replies.append, work=self._work, may_hold=lambda _: most)
+        x: Any = SimpleNamespace(
+            context=context, reply=self.replies.append, work=self._work, may_hold=lambda _: most, peer="192.0.2.1"
+        )
         self.tasks: list[Any] = []
         self.out = Terminator(x, self._serve)
 
@@ -137,8 +139,8 @@ async def test_a_message_that_is_handed_on_keeps_its_room(desk: Desk) -> None:
 
 
 async def test_a_message_takes_room_beside_those_of_others() -> None:
-    desk = Desk(most=100, room=10)
-    desk.room.take(7)
+    desk = Desk(most=100, room=11)
+    desk.room.take(7, "192.0.2.2")
     desk.begin(b"abc").out.content(b"d", True)
     assert [each.reason for each in desk.replies] == ["TooManyBodies"] and not desk.tasks
     desk.out.discard()

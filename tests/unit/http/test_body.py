@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.http.body import BodyBuffer, Gone, NoRoom, Room, TooLarge, gather
+from dataplane.http.body import BodyBuffer, Gone, NoRoom, TooLarge, gather
 
 
 def test_small_pieces_are_joined_and_large_ones_are_left_alone() -> None:
@@ -16,13 +16,6 @@ def test_small_pieces_are_joined_and_large_ones_are_left_alone() -> None:
     for data in (b"a" * 2047, b"b", b"c" * 2048, b"d"):
         gather(pieces, data)
     assert pieces == [b"a" * 2047 + b"b", b"c" * 2048, b"d"]
-
-
-def test_a_room_has_what_was_freed() -> None:
-    room = Room(10)
-    assert [room.take(size) for size in (6, 5, 4, 1)] == [True, False, True, False]
-    room.free(4)
-    assert (room.used, room.take(5), room.take(4), room.used) == (6, False, True, 10)
 
 
 class Sent:

@@ -75,6 +75,10 @@ class Call:
         self._parts.put_nowait(CallFailed("lost", "given up"))
 
 
+KEYS = ("192.0.2.1",)
+"""Whose shares streams draw on."""
+
+
 class World(OwnTasks):
     """A worker with its clock, and the calls that it makes."""
 
@@ -98,7 +102,9 @@ class World(OwnTasks):
         x = SimpleNamespace(context=self.context, work=self.work)
         plan = SimpleNamespace(stateless=False, max_answer=100)
         session = SimpleNamespace(number=b"\x07")
-        self.visit: Any = SimpleNamespace(x=x, plan=plan, session=session, is_modern=False, passing=b"x-client: 1\r\n")
+        self.visit: Any = SimpleNamespace(
+            x=x, plan=plan, session=session, is_modern=False, passing=b"x-client: 1\r\n", keys=KEYS
+        )
         self.server: Any = SimpleNamespace(transport=None, authority=b"server:1", request_timeout=None)
         self.pinned: list[str] = []
         monkeypatch.setattr(calls, "call", self._call)
@@ -117,7 +123,7 @@ class World(OwnTasks):
         """One that is held; nobody reads it."""
         call: Any = Call(CallRequest(b"GET", b"/sse"), None, 0)
         of: Any = SimpleNamespace(name=target, path=b"/sse")
-        made = ServerStream(self.holder, call, of, ("http", "server:1"), number)
+        made = ServerStream(self.holder, call, of, ("http", "server:1"), number, KEYS)
         self.holder.hold(made)
         return made
 
@@ -400,38 +406,37 @@ async def test_what_nobody_uses_is_ended_and_looked_for_as_long_as_there_is_some
     assert len(world.sleepers) == 4
 
 
-async def test_there_is_place_for_so_many_and_who_was_idle_longest_makes_some(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holder, "MOST", 3)
+async def test_a_client_has_place_for_its_share_and_what_it_used_longest_ago_makes_some(world: World) -> None:
+    world.holder._places.most = 5
+    world.holder._places.hold("192.0.2.2")
     streams = []
     for used in (2, 1, 3):
-        assert world.holder.has_place()
+        assert world.holder.has_place(KEYS)
         streams.append(world.stream())
         streams[-1].used = used
-    assert world.holder.has_place()
+    assert world.holder.has_place(KEYS)
     assert [each.is_over for each in streams] == [False, True, False]
     assert streams[1].why == "it made place for another one"
     streams.append(world.stream())
     for each in streams:
         each.dialogue.open(each.open())
-    assert not world.holder.has_place()
+    assert not world.holder.has_place(KEYS)
     with pytest.raises(TargetFailed, match="there are as many streams as there may be, and all are used"):
         await server_streams.opened(world.visit, world.target)
     assert not world.asked
 
 
-async def test_clients_have_their_place_beside_servers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holder, "MOST", 2)
-    one, two = (SimpleNamespace(id=each) for each in "ab")
+async def test_clients_have_their_place_beside_servers(world: World) -> None:
+    one, two = (SimpleNamespace(id=each, keys=KEYS) for each in "ab")
     held: Any = world.holder
+    held._client_places.most = 3
     held.hold_client(one)
-    assert held.has_place_for_client()
+    assert held.has_place_for_client(KEYS)
     held.hold_client(two)
-    assert not held.has_place_for_client() and held.has_place()
+    assert not held.has_place_for_client(KEYS) and held.has_place(KEYS)
     held.forget_client(one)
     held.forget_client(one)
-    assert held.client("a") is None and held.client("b") is two and held.has_place_for_client()
+    assert held.client("a") is None and held.client("b") is two and held.has_place_for_client(KEYS)
 
 
 # --- other workers

@@ -62,7 +62,7 @@ class World:
         self.holder = Holder(context, folder, peers.serve)
         call: Any = SimpleNamespace(endpoint=None, cancel=lambda: None)
         target: Any = SimpleNamespace(name="one", path=b"/sse")
-        self.stream = ServerStream(self.holder, call, target, ("http", "a"), b"")
+        self.stream = ServerStream(self.holder, call, target, ("http", "a"), b"", ("192.0.2.1",))
         self.holder.hold(self.stream)
         self.out = Out()
 
@@ -181,7 +181,7 @@ class Two(World):
         self.far = Far(self.x, plan, self.stream.id)
         self.given: list[bytes] = []
         out: Any = SimpleNamespace(give=self.given.append, ready=lambda: asyncio.sleep(0))
-        self.client = ClientStream(self.holder, out)
+        self.client = ClientStream(self.holder, out, ("192.0.2.1",))
         self.holder.hold_client(self.client)
 
     def _call(self, _x: object, plan: Any, request: CallRequest, seconds: float) -> Asked:

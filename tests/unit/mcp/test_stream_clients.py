@@ -270,7 +270,7 @@ class World(OwnTasks):
             name="0" * 16,
             calls=upstream,
             make_future=asyncio.get_running_loop().create_future,
-            has_place_for_client=lambda: self.has_place,
+            has_place_for_client=lambda keys: self.has_place,
             hold_client=lambda stream: self.clients.__setitem__(stream.id, stream),
             forget_client=lambda stream: self.clients.pop(stream.id, None),
             listening=lambda: asyncio.sleep(0),
@@ -291,6 +291,7 @@ class World(OwnTasks):
         x = SimpleNamespace(context=context, work=self.work, asked_target=b"/sse?a=1")
         self.plan = SimpleNamespace(stateless=False, targets=(), max_answer=1000)
         self.visit: Any = SimpleNamespace(
+            keys=("192.0.2.1",),
             x=x,
             out=self.out,
             owner=b"owner",
@@ -370,12 +371,12 @@ async def test_streams_of_clients_are_bounded(world: World) -> None:
     world.has_place = False
     reply = await client_streams.serve(world.visit)
     assert reply is not None and (reply.reason, reply.status) == ("McpBusy", 503)
-    assert reply.detail == "as many streams of clients as there may be" and not world.clients
+    assert reply.detail == "as many streams of this client as there may be" and not world.clients
 
 
 async def test_a_stream_says_that_it_is_alive_until_it_is_over(world: World) -> None:
     out: Any = world.out
-    stream = ClientStream(world.holder, out)
+    stream = ClientStream(world.holder, out, ("192.0.2.1",))
     stream.wake(115.0)
     assert world.out.did == [b": ping\n\n"] and world.sleepers == [(115.0, stream)]
     stream.end()
@@ -386,7 +387,7 @@ async def test_a_stream_says_that_it_is_alive_until_it_is_over(world: World) -> 
 async def test_messages_at_work_are_bounded_and_counted_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_streams, "MAX_WAITING", 2)
     out: Any = world.out
-    stream = ClientStream(world.holder, out)
+    stream = ClientStream(world.holder, out, ("192.0.2.1",))
     first, _ = NearMail(stream), NearMail(stream)
     assert stream.is_busy
     first.leave()
@@ -408,7 +409,7 @@ async def test_messages_at_work_are_bounded_and_counted_once(world: World, monke
 async def test_of_a_servers_stream_the_client_gets_messages(world: World) -> None:
     out: Any = world.out
     visit: Any = SimpleNamespace(out=out, plan=SimpleNamespace(max_answer=1000))
-    passing = Messages(visit, ClientStream(world.holder, out))
+    passing = Messages(visit, ClientStream(world.holder, out, ("192.0.2.1",)))
     passing.give(
         event(NOTE) + event(b"/elsewhere", b"endpoint") + event(NOTE, b"other") + b"data: " + ANSWER + b"\n\nx"
     )
@@ -457,7 +458,7 @@ async def test_all_servers_are_listened_to_and_nobody_without_sessions(
     world.plan.targets = ("one", "two")
     out: Any = world.out
     for world.plan.stateless, found in ((True, []), (False, [("one", Messages), ("two", Messages)])):
-        await client_streams._listen(world.visit, ClientStream(world.holder, out))
+        await client_streams._listen(world.visit, ClientStream(world.holder, out, ("192.0.2.1",)))
         await world.turn()
         assert heard == found
     assert world.visit.out is world.out

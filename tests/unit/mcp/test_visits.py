@@ -225,6 +225,7 @@ class Endpoint:
 
     def visit(self, lines: bytes = b"", attributes: Any = None) -> Visit:
         x: Any = SimpleNamespace(
+            peer="192.0.2.1",
             trace=None,
             context=self.context,
             attributes=attributes,

@@ -817,7 +817,7 @@ def test_how_fast_the_client_reads_does_not_matter_while_a_body_is_buffered(grow
 def test_no_room_for_a_body_that_a_step_reads_is_an_answer() -> None:
     found: list[Any] = []
     world = read_by(found)
-    world.proxy.context.room.most = 3
+    world.proxy.context.room.most = 4
     x = world.exchange()
     x.upstream_head(response(), b"abc", False)
     assert not x.ended

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.http.body import BodyBuffer, Room
+from dataplane.http.body import BodyBuffer
+from dataplane.net.pools import Room
 from dataplane.proxy.attempt.replay import BodyCopy
 
 
@@ -25,7 +26,7 @@ LARGE = b"a" * 20_000
 @pytest.mark.parametrize("pieces", [[b""], [b"ab"], [b"a", b"b"], [LARGE, b"b"], [LARGE, LARGE, LARGE, b""]])
 def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
     room, mirror = Room(100_000), Mirror()
-    copy = BodyCopy(80_000, room, waits=mirror, retried=True)
+    copy = BodyCopy(80_000, room, "192.0.2.1", waits=mirror, retried=True)
     for number, piece in enumerate(pieces, 1):
         assert not mirror.got
         copy.sent(piece, number == len(pieces))
@@ -39,7 +40,7 @@ def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
 @pytest.mark.parametrize("begin", [b"", b"be"])
 def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: bytes) -> None:
     room, mirror = Room(100), Mirror()
-    copy = BodyCopy(100, room, waits=mirror)
+    copy = BodyCopy(100, room, "192.0.2.1", waits=mirror)
     copy.sent(begin, False)
     assert copy.again(b"gin", False) == begin + b"gin"
     assert copy.again(b" end", True) == begin + b"gin end"
@@ -51,7 +52,7 @@ def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: b
 
 def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
     room, mirror = Room(100), Mirror()
-    copy = BodyCopy(100, room, waits=mirror)
+    copy = BodyCopy(100, room, "192.0.2.1", waits=mirror)
     copy.sent(b"be", False)
     copy.no_more_tries()
     copy.sent(b"gin", True)
@@ -61,12 +62,12 @@ def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
 
 
 def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
-    room, fits, over = Room(10), Mirror(), Mirror()
-    copy = BodyCopy(4, room, 4, fits)
+    room, fits, over = Room(100), Mirror(), Mirror()
+    copy = BodyCopy(4, room, "192.0.2.1", 4, fits)
     copy.sent(b"ab", False)
     copy.sent(b"cd", True)
     assert (copy.too_large, fits.got, room.used) == (False, [b"abcd"], 4)
-    copy = BodyCopy(4, room, waits=over)
+    copy = BodyCopy(4, room, "192.0.2.1", waits=over)
     copy.sent(b"ab", False)
     copy.sent(b"cde", False)
     assert (copy.too_large, over.got, copy.whole(), room.used) == (True, ["too_large"], b"", 4)
@@ -77,12 +78,12 @@ def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
 
 def test_a_length_that_is_announced_and_too_large_is_not_begun_with() -> None:
     mirror = Mirror()
-    assert BodyCopy(4, Room(10), 5, mirror).too_large and mirror.got == ["too_large"]
-    assert not BodyCopy(0, Room(10)).too_large
+    assert BodyCopy(4, Room(100), "192.0.2.1", 5, mirror).too_large and mirror.got == ["too_large"]
+    assert not BodyCopy(0, Room(100), "192.0.2.1").too_large
 
 
 def test_for_another_try_it_is_kept_although_nobody_waits_for_the_whole() -> None:
-    copy = BodyCopy(4, Room(10))
+    copy = BodyCopy(4, Room(100), "192.0.2.1")
     copy.sent(b"ab", False)
     assert copy.again(b"cd", True) == b"abcd"
     copy.no_more_tries()
@@ -90,8 +91,8 @@ def test_for_another_try_it_is_kept_although_nobody_waits_for_the_whole() -> Non
 
 
 def test_where_there_is_no_room_nothing_is_kept() -> None:
-    room, mirror = Room(3), Mirror()
-    copy = BodyCopy(10, room, waits=mirror)
+    room, mirror = Room(4), Mirror()
+    copy = BodyCopy(10, room, "192.0.2.1", waits=mirror)
     copy.sent(b"abc", False)
     copy.sent(b"d", False)
     assert (copy.too_large, mirror.got, room.used) == (True, ["too_large"], 0)
@@ -111,7 +112,7 @@ def test_a_mirror_gets_a_body_that_no_endpoint_took_if_it_is_whole(
     unsent: bytes | None, sent: bytes, is_whole: bool, got: bytes | str
 ) -> None:
     mirror = Mirror()
-    copy = BodyCopy(4, Room(10), waits=mirror)
+    copy = BodyCopy(4, Room(100), "192.0.2.1", waits=mirror)
     if sent:
         copy.sent(sent, False)
     body = None

@@ -43,7 +43,7 @@ def sent(proxy: MemoryProxy, length: int, data: bytes) -> FakeTransport:
 
 class TestRoom:
     def test_is_shared_by_all_clients(self) -> None:
-        proxy = MemoryProxy(GUARDED, limits=Limits(buffered_bodies=100))
+        proxy = MemoryProxy(GUARDED, limits=Limits(buffered_bodies=110))
         first = sent(proxy, 80, b"x" * 60)
         second = sent(proxy, 80, b"x" * 60)
         assert second.received.startswith(b"HTTP/1.1 503 ")
@@ -54,8 +54,22 @@ class TestRoom:
         assert first.received == OK
         assert "reason=TooManyBodies" in proxy.log_lines()[0]
 
+    def test_one_client_does_not_shut_others_out(self, caplog: pytest.LogCaptureFixture) -> None:
+        proxy = MemoryProxy(GUARDED)
+        for number in range(200):
+            hog = proxy.connect((f"2001:db8::{number:x}", 40000))
+            hog.send(post(2_000_000))
+            hog.send(b"x" * 1_400_000)
+        used = proxy.context.room.used
+        assert used <= proxy.context.room.most * 3 / 4
+        client = sent(proxy, 1_500_000, b"y" * 1_500_000)
+        proxy.upstream.answer(OK)
+        assert client.received == OK and proxy.context.room.used == used
+        (line,) = caplog.messages
+        assert "(maxHeldBytes): 1 refused" in line and "2001:db8::/64, who holds" in line
+
     def test_is_needed_for_bodies_that_come_with_their_head(self) -> None:
-        proxy = MemoryProxy(GUARDED, limits=Limits(buffered_bodies=100))
+        proxy = MemoryProxy(GUARDED, limits=Limits(buffered_bodies=110))
         first, second = proxy.connect(), proxy.connect()
         first.send(post(60) + b"x" * 60)
         second.send(post(60) + b"x" * 60)
@@ -66,7 +80,7 @@ class TestRoom:
 
     @pytest.mark.parametrize("text", [GUARDED, READ])
     def test_is_free_again_after_the_exchange(self, text: str) -> None:
-        proxy = MemoryProxy(text, limits=Limits(buffered_bodies=100))
+        proxy = MemoryProxy(text, limits=Limits(buffered_bodies=110))
         client = proxy.connect()
         for _ in range(3):
             client.send(post(80))

@@ -172,6 +172,19 @@ def test_descriptors_are_shared_with_connections_to_endpoints() -> None:
     assert counted(made, "limits_exceeded_total") == {"descriptors": 1}
 
 
+def test_stalled_bodies_of_one_address_leave_descriptors_to_others() -> None:
+    made = MemoryProxy()
+    made.context.descriptors = lambda: 90
+    hogs = [made.connect(HOG) for _ in range(60)]
+    for each in hogs:
+        if each.open:
+            each.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nsome")  # one of each side
+    assert sum(are_open(*hogs)) == 30 and made.context.recorder.upstream_open() == 30
+    assert [ask(made, made.connect(who)) for who in (ANN, BOB)] == [OK, OK]
+    assert not made.connect(HOG).open
+    assert counted(made, "limits_exceeded_total") == {"descriptors": 1}
+
+
 @pytest.mark.parametrize(
     ("descriptors", "connections"), [(64, 47), (256, 191), (1024, 959), (1_048_576, 1_048_511), (0, -1)]
 )

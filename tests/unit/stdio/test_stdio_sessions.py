@@ -32,8 +32,8 @@ def sessions_of(servers: MemoryServers, *commands: Command) -> Sessions:
     return made
 
 
-async def settled(sessions: Sessions, command: Command = OWN) -> Session:
-    session = await sessions.begin(command)
+async def settled(sessions: Sessions, command: Command = OWN, client: bytes = b"") -> Session:
+    session = await sessions.begin(command, client=client)
     sessions.has_begun(session)
     return session
 
@@ -306,6 +306,19 @@ async def test_of_many_sessions_of_one_server_the_one_idle_longest_makes_place(
     assert sessions.of("d1", first.id) is first
     await settled(sessions)
     assert [each.is_over for each in (others, busy, first, second)] == [False, False, False, True]
+    await sessions.close()
+
+
+@moved
+async def test_who_begins_many_sessions_ends_its_own_and_not_those_of_others(
+    servers: MemoryServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_OF_ONE", 4)
+    sessions = sessions_of(servers)
+    live = await settled(sessions, client=b"192.0.2.1")
+    await asyncio.sleep(1)
+    many = [await settled(sessions, client=b"192.0.2.9") for _ in range(40)]
+    assert not live.is_over and [each.is_over for each in many] == [True] * 37 + [False] * 3
     await sessions.close()
 
 

@@ -59,8 +59,8 @@ class Realtime(Asking):
         services, most = self._x.context, self._x.may_hold(WHOLE_BODY)
         self._client = client
         self._session = session
-        self._from_client = Pump(services, True, most, out.hold_client)
-        self._from_provider = Pump(services, False, MAX_EVENT, self._hold_provider)
+        self._from_client = Pump(services, self._x.peer, True, most, out.hold_client)
+        self._from_provider = Pump(services, self._x.peer, False, MAX_EVENT, self._hold_provider)
         self._works: list[Work] = []
         self._moved = self.started
         """When a byte came last."""

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
 
 
 class Pump:
-    """`most`: bytes of a message; `hold`: whoever sends is to wait, or may go on."""
+    """`address`: the client's, for whom room is taken; `most`: bytes of a message; `hold`: whoever sends is to wait,
+    or may go on."""
 
-    def __init__(self, services: Services, is_client: bool, most: int, hold: Callable[[bool], None]) -> None:
+    def __init__(
+        self, services: Services, address: str, is_client: bool, most: int, hold: Callable[[bool], None]
+    ) -> None:
         self._services = services
+        self._address = address
         self._hold = hold
         self._reader = websocket.Reader(is_client, most)
         self._read: Iterator[Message | None] = iter(())
@@ -87,14 +91,14 @@ class Pump:
     def _claim(self) -> None:
         more = self._reader.held - self._claimed
         if more < 0:
-            self._services.room.free(-more)
-        elif more and not self._services.room.take(more):
+            self._services.room.free(-more, self._address)
+        elif more and not self._services.room.take(more, self._address):
             raise websocket.Broken(websocket.TRY_LATER, "there is no room for a message of this size")
         self._claimed += more
 
     def drop(self) -> None:
         """Nobody reads any more."""
-        self._services.room.free(self._claimed)
+        self._services.room.free(self._claimed, self._address)
         self._claimed = self._size = 0
         self._waiting.clear()
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.contract import Answer
     from dataplane.chain.reply import Reply
     from dataplane.mcp.plans import TargetPlan
+    from dataplane.net.pools import Key
 
 PURPOSE: Final = b"mcp client stream\0"
 """Of what is sealed, before backend and caller."""
@@ -41,8 +42,10 @@ _OK: Final = 200
 class ClientStream:
     """Held by the worker that the client's `GET` came to."""
 
-    def __init__(self, holder: Holder[Any, Any], out: Answer) -> None:
+    def __init__(self, holder: Holder[Any, Any], out: Answer, keys: tuple[Key, ...]) -> None:
         self.id = secrets.token_hex(16)
+        self.keys = keys
+        """Whose shares it draws on."""
         self.session = ""
         """The id of its session, as clients of streamable HTTP have it; "": it has not begun."""
         self.is_ready = False
@@ -93,12 +96,13 @@ class ClientStream:
 async def serve(visit: Visit) -> Reply | None:
     """Until the client leaves."""
     holder, out = visit.x.context.of_kind(MCP).holder, visit.out
-    if not holder.has_place_for_client():
-        return errors.refused("McpBusy", "as many streams of clients as there may be")
-    await holder.listening()
-    stream = ClientStream(holder, out)
+    keys = visit.keys
+    if not holder.has_place_for_client(keys):
+        return errors.refused("McpBusy", "as many streams of this client as there may be")
+    stream = ClientStream(holder, out, keys)
     holder.hold_client(stream)
     try:
+        await holder.listening()
         text = visit.x.context.of_kind(MCP).sealer.seal(f"{holder.name}/{stream.id}".encode(), PURPOSE + visit.owner)
         visit.describe("stream")
         out.head(_OK, EVENTS)

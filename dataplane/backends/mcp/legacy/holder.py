@@ -1,8 +1,9 @@
 """The streams that one worker holds, and the way to those of the others: each worker that holds one listens on a Unix
 socket of its own, whose name is a part of what it gives to clients, sealed. So a message may come to any worker.
 
-Bounded: `MOST` streams of servers and as many of clients. A server's stream that nobody has used for `IDLE` seconds is
-ended; where there is no place, the one that was idle longest makes some.
+Bounded: `MOST` streams of servers and as many of clients, of which one client has no more than its share (`net/pools`).
+A server's stream that nobody has used for `IDLE` seconds is ended; where there is no place, the one of the same client
+that was idle longest makes some.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataplane.local_http import Connection
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import IDLE
+from dataplane.net.pools import MCP_CLIENTS, MCP_SERVERS, Key, Places, Shares
 from dataplane.table.plans import BackendPlan, at_socket
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class OfServer(Protocol):
 
     id: str
     of: tuple[bytes, str]
+    keys: tuple[Key, ...]
+    """Whose shares it draws on."""
     used: float
     dialogue: Dialogue
 
@@ -77,6 +81,7 @@ class OfClient(Protocol):
     """A stream of a client (`client_streams`)."""
 
     id: str
+    keys: tuple[Key, ...]
 
 
 ServerT = TypeVar("ServerT", bound=OfServer)
@@ -87,7 +92,13 @@ class Holder(Generic[ServerT, ClientT]):
     """`folder`: of the sockets, which is made when it is needed; "": there are no other workers. `serve`: what answers
     these there, of a holder (`peers`)."""
 
-    def __init__(self, context: Services, folder: str, serve: Callable[[Holder[ServerT, ClientT]], Handler]) -> None:
+    def __init__(
+        self,
+        context: Services,
+        folder: str,
+        serve: Callable[[Holder[ServerT, ClientT]], Handler],
+        full: Callable[[str, Key, int, Key, int], None] | None = None,
+    ) -> None:
         self.name = secrets.token_hex(8)
         """Of this life of this worker."""
         self.clock = context.clock
@@ -106,6 +117,8 @@ class Holder(Generic[ServerT, ClientT]):
         self._is_alone = not folder
         """Nobody else can ask for what it holds."""
         self._is_sweeping = False
+        self._places = Places(MOST, Shares(MCP_SERVERS, full))
+        self._client_places = Places(MOST, Shares(MCP_CLIENTS, full))
 
     @property
     def calls(self) -> HttpCalls:
@@ -121,22 +134,26 @@ class Holder(Generic[ServerT, ClientT]):
     def of(self, stream_id: str) -> ServerT | None:
         return self._streams.get(stream_id)
 
-    def has_place(self) -> bool:
-        """For one more; made where it can be."""
-        if len(self._streams) < MOST:
+    def has_place(self, keys: tuple[Key, ...]) -> bool:
+        """For one more of these; made where it can be, by those that draw on the same shares."""
+        if self._places.fits(*keys):
             return True
-        idle = [each for each in self._streams.values() if each.dialogue.is_idle]
+        idle = [
+            each for each in self._streams.values() if each.dialogue.is_idle and not set(keys).isdisjoint(each.keys)
+        ]
         if idle:
             min(idle, key=lambda each: each.used).end("it made place for another one")
         return bool(idle)
 
     def hold(self, stream: ServerT) -> None:
         self._streams[stream.id] = stream
+        self._places.hold(*stream.keys)
         self._of_sessions[stream.of] = stream
         self._sweep_later()
 
     def forget(self, stream: ServerT) -> None:
-        self._streams.pop(stream.id, None)
+        if self._streams.pop(stream.id, None) is not None:
+            self._places.free(*stream.keys)
         if self._of_sessions.get(stream.of) is stream:
             del self._of_sessions[stream.of]
 
@@ -170,14 +187,16 @@ class Holder(Generic[ServerT, ClientT]):
     def client(self, stream_id: str) -> ClientT | None:
         return self._clients.get(stream_id)
 
-    def has_place_for_client(self) -> bool:
-        return len(self._clients) < MOST
+    def has_place_for_client(self, keys: tuple[Key, ...]) -> bool:
+        return self._client_places.fits(*keys)
 
     def hold_client(self, stream: ClientT) -> None:
         self._clients[stream.id] = stream
+        self._client_places.hold(*stream.keys)
 
     def forget_client(self, stream: ClientT) -> None:
-        self._clients.pop(stream.id, None)
+        if self._clients.pop(stream.id, None) is not None:
+            self._client_places.free(*stream.keys)
 
     # --- other workers
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.backends.mcp.visit import Visit
     from dataplane.mcp.plans import TargetPlan
+    from dataplane.net.pools import Key
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.calls import Call
 
@@ -38,12 +39,19 @@ _STREAM: Final = b"text/event-stream"
 
 class ServerStream:
     """`call` has begun to answer; `origin`: scheme and authority that it was asked by; `number`: of the client's
-    session, b"": it has none."""
+    session, b"": it has none; `keys`: whose shares it draws on."""
 
     def __init__(
-        self, holder: Holder[Any, Any], call: Call, target: TargetPlan, origin: tuple[str, str], number: bytes
+        self,
+        holder: Holder[Any, Any],
+        call: Call,
+        target: TargetPlan,
+        origin: tuple[str, str],
+        number: bytes,
+        keys: tuple[Key, ...],
     ) -> None:
         self.of = number, target.name
+        self.keys = keys
         self.id = secrets.token_hex(16)
         self.call = call
         self.target = target
@@ -166,7 +174,7 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
     `TargetFailed`."""
     x = visit.x
     holder = x.context.of_kind(MCP).holder
-    if not holder.has_place():
+    if not holder.has_place(visit.keys):
         raise TargetFailed(target.name, "there are as many streams as there may be, and all are used")
     await holder.listening()
     try:
@@ -194,7 +202,7 @@ async def _held(visit: Visit, target: TargetPlan, call: Call, origin: tuple[str,
         raise TargetFailed(target.name, "its answer to GET is no stream of events")
     holder = visit.x.context.of_kind(MCP).holder
     number = b"" if visit.session is None or visit.plan.stateless else visit.session.number
-    stream = ServerStream(holder, call, target, origin, number)
+    stream = ServerStream(holder, call, target, origin, number, visit.keys)
     holder.hold(stream)
     visit.x.context.spawn(stream.listen(visit.plan.max_answer))
     await stream.ready()  # whoever gives up ends the call, and so the stream

@@ -1,0 +1,143 @@
+"""What all clients of a worker draw on, and how much of it one of them may have.
+
+There is one rule for every pool: whoever draws on it, a client address or an identity, may hold at most `TIMES` as much
+as is left free for others. So one that takes all it can have leaves a quarter, several leave less and less, and a
+newcomer always finds something. Client addresses are `net/sources`: of IPv6 its first 64 bits. Thinks only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from dataplane.link.loads import HELD, Loads
+from dataplane.net.sources import source_of
+
+TIMES: Final = 3
+"""What one may hold of a pool, as a multiple of what is left free: of all of it three quarters, of what others leave
+the same. Behind a load balancer that names no clients all are one, and these have three quarters."""
+
+Key = str | bytes
+
+
+def key_of(address: str) -> Key:
+    """Whose share an address draws on."""
+    return source_of(address)
+
+
+class Shares:
+    """Who holds how much of one pool, called `name` in log and metrics. `full(name, key, held, fullest, most)` is
+    called for each refusal: whose it was, how much he held, and who holds most of the pool."""
+
+    __slots__ = ("_full", "_held", "name")
+
+    def __init__(self, name: str, full: Callable[[str, Key, int, Key, int], None] | None = None) -> None:
+        self.name = name
+        self._full = full
+        self._held: dict[Key, int] = {}
+
+    def fits(self, key: Key, size: int, left: int) -> bool:
+        """Whether `key` may hold `size` more of a pool of which `left` is free; reported when not."""
+        held = self._held.get(key, 0)
+        if size <= left and held + size <= TIMES * (left - size):
+            return True
+        self.refused(key)
+        return False
+
+    def refused(self, key: Key) -> None:
+        """Report that there was no place for `key`."""
+        if self._full is not None:
+            most = max(self._held, key=self._held.__getitem__, default=key)
+            self._full(self.name, key, self._held.get(key, 0), most, self._held.get(most, 0))
+
+    def add(self, key: Key, size: int) -> None:
+        held = self._held.get(key, 0) + size
+        if held:
+            self._held[key] = held
+        else:
+            self._held.pop(key, None)
+
+    def of(self, key: Key) -> int:
+        """How much `key` holds."""
+        return self._held.get(key, 0)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __repr__(self) -> str:
+        return f"Shares({self.name}, {len(self._held)} hold {sum(self._held.values())})"
+
+
+class Places:
+    """A pool of `most` places, one for each of what holds one. `key`s: of an address, and of an identity where there is
+    one; each has its share."""
+
+    __slots__ = ("most", "shares", "taken")
+
+    def __init__(self, most: int, shares: Shares) -> None:
+        self.most = most
+        self.shares = shares
+        self.taken = 0
+
+    def fits(self, *keys: Key) -> bool:
+        return all(self.shares.fits(key, 1, self.most - self.taken) for key in keys)
+
+    def hold(self, *keys: Key) -> None:
+        """A place is taken, where there was one (`fits`); give it back by `free`, with the same keys."""
+        self.taken += 1
+        for key in keys:
+            self.shares.add(key, 1)
+
+    def free(self, *keys: Key) -> None:
+        self.taken -= 1
+        for key in keys:
+            self.shares.add(key, -1)
+
+
+class Room:
+    """Bytes of bodies that a worker buffers for steps and for other tries: `used` of at most `most`. Whoever keeps
+    bytes takes room for them, and frees it when they go, each with the address of the client for which.
+
+    `limit()`: bytes that all workers of the proxy may buffer together, counted in `loads`; it takes the place of
+    `most`. None: each has its own. What one address holds is counted for each worker."""
+
+    __slots__ = ("limit", "loads", "most", "shares", "used")
+
+    def __init__(
+        self,
+        most: int,
+        loads: Loads | None = None,
+        limit: Callable[[], int | None] = lambda: None,
+        full: Callable[[str, Key, int, Key, int], None] | None = None,
+    ) -> None:
+        self.most = most
+        self.loads = Loads.local() if loads is None else loads
+        self.limit = limit
+        self.shares = Shares(HELD_BYTES, full)
+        self.used = 0
+
+    def take(self, size: int, address: str) -> bool:
+        """Whether there was room for `size` bytes more of this client's."""
+        limit = self.limit()
+        left = self.most - self.used if limit is None else limit - self.loads.total(HELD)
+        key = source_of(address)
+        if not self.shares.fits(key, size, left):
+            return False
+        self._use(key, size)
+        return True
+
+    def free(self, size: int, address: str) -> None:
+        if size:
+            self._use(source_of(address), -size)
+
+    def _use(self, key: Key, size: int) -> None:
+        self.used += size
+        self.shares.add(key, size)
+        self.loads.put(HELD, self.used)
+
+
+HELD_BYTES: Final = "maxHeldBytes"
+MCP_CLIENTS: Final = "mcpClientStreams"
+MCP_SERVERS: Final = "mcpServerStreams"
+COMPRESSED: Final = "compressedResponses"
+"""Names of pools, in log and metrics."""
