@@ -1140,7 +1140,7 @@ async def test_what_a_get_has_to_say(made: Made, lines: bytes, reason: str) -> N
 
 async def test_a_path_that_ends_in_sse_is_a_stream_of_the_older_transport(made: Made) -> None:
     endpoint = made(taking)
-    endpoint.context.of_kind(MCP).holder = SimpleNamespace(has_place_for_client=lambda: False)
+    endpoint.context.of_kind(MCP).holder = SimpleNamespace(has_place_for_client=lambda keys: False)
     for path, session, reason in (
         (b"/a/sse?b=/c", b"", "McpBusy"),
         (b"/a?b=/sse", b"", "McpSessionMissing"),
