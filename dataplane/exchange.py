@@ -230,7 +230,7 @@ class Exchange(Variables):
     trailers: bytes
     """Trailer lines of the request, once it is here whole."""
     claimed: int
-    """Bytes of the worker's room (`net/pools.Room`) that its buffer takes."""
+    """Bytes of the worker's room (`link/pools.Room`) that its buffer takes."""
     paused: int
     """Why the client's content is not read now (bits of `proxy/request/request_body`)."""
     buffer: BodyBuffer | None

@@ -44,7 +44,7 @@ class Gone(Exception):
 
 
 class NoRoom(Exception):
-    """Buffered bodies take as much memory as they may (`net/pools.Room`)."""
+    """Buffered bodies take as much memory as they may (`link/pools.Room`)."""
 
 
 class BodyBuffer:

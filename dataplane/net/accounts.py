@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from dataplane.net.sources import source_of
+from dataplane.link.sources import source_of
 
 BYTES: Final = 1_000_000
 """Of content that pay for a second of CPU time. Chunks of 16 bytes move five times as many, frames of 16 bytes four."""

@@ -1,6 +1,6 @@
 """Who is connected to a worker, by client address, and whose connection goes when there must be room for another.
 
-Client addresses are `net/sources`. Decides and counts; who closes a connection is the connection itself.
+Client addresses are `link/sources`. Decides and counts; who closes a connection is the connection itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from dataplane.link.loads import CONNECTIONS, Loads, Rows
-from dataplane.net.sources import source_of
+from dataplane.link.sources import source_of
 
 LOOKS: Final = 256
 """Connections that are looked at for one that is idle, those first that have been there longest: so a connection more

@@ -14,9 +14,9 @@ from dataplane.http import connection_rules
 from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.link.loads import Loads
+from dataplane.link.pools import Room
 from dataplane.link.shared import Region
 from dataplane.net.crowd import Crowd
-from dataplane.net.pools import Room
 from dataplane.table.binds import BindPlan, choose
 from dataplane.telemetry.handshakes import HandshakeLog
 from dataplane.telemetry.observer_rows.registry import OBSERVERS

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from dataplane.net.sources import source_of
+from dataplane.link.sources import source_of
 from dataplane.server.phases import MORE, NEXT
 from dataplane.table.binds import choose
 from dataplane.tls.client_hello import NotTls, read

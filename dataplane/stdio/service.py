@@ -26,7 +26,7 @@ from dataplane.stdio.sessions import Session, Sessions, Unavailable
 
 SESSION: Final = b"mcp-session-id"
 CLIENT: Final = b"gatewright-client"
-"""Whose session it is, of the worker (`net/sources`): those of a client that has most of them go first."""
+"""Whose session it is, of the worker (`link/sources`): those of a client that has most of them go first."""
 JSON: Final = b"application/json"
 READY: Final = "notifications/initialized"
 """Ends the beginning of a session (MCP 2025-11-25, "Lifecycle")."""

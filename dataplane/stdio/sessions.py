@@ -56,7 +56,7 @@ class Session:
     ) -> None:
         self.id = secrets.token_hex(16)
         self.client = client
-        """Whose it is (`net/sources`), as the worker says."""
+        """Whose it is (`link/sources`), as the worker says."""
         self.process = process
         self.cause = cause
         self.starting = starting

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from dataplane.net.sources import shown
+from dataplane.link.sources import shown
 
 if TYPE_CHECKING:
     from dataplane.telemetry.requests import Recorder
@@ -41,7 +41,7 @@ class Shortages:
         self._say(limit, address)
 
     def filled(self, pool: str, key: str | bytes, held: int, fullest: str | bytes, most: int) -> None:
-        """There was no place in a pool for somebody who holds so much of it; `fullest` holds most (`net/pools`)."""
+        """There was no place in a pool for somebody who holds so much of it; `fullest` holds most (`link/pools`)."""
         self._recorder.limited(pool)
         self._unsaid[pool] = self._unsaid.get(pool, 0) + 1
         now = self._clock()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from dataplane.http.rules import HttpRules
-    from dataplane.net.pools import Room
+    from dataplane.link.pools import Room
 
 
 class Services(Protocol):

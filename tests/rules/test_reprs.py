@@ -11,7 +11,7 @@ from dataplane.credentials.jwt import Token
 from dataplane.filters.steps.ext_auth.verdict import Verdict
 from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record
-from dataplane.net.pools import Room
+from dataplane.link.pools import Room
 from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.settings import Defaults
 from dataplane.table.store import Change, SecretRecord

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from dataplane.exchange import Traced, Work
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
+    from dataplane.link.pools import Room
     from dataplane.link.shared import Region
     from dataplane.mcp.worker import Memory
-    from dataplane.net.pools import Room
     from dataplane.table.binds import ListenerPlan
     from dataplane.table.plans import BackendPlan, RoutePlan, RoutePolicies
     from dataplane.table.table import Table

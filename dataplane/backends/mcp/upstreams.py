@@ -12,12 +12,12 @@ from dataplane.backends.mcp import arranging, calls
 from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed, unreadable
 from dataplane.backends.mcp.visit import Visit
 from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
+from dataplane.link.sources import shown, source_of
 from dataplane.mcp import introduction, messages
 from dataplane.mcp.asked import SESSION
 from dataplane.mcp.messages import METHOD_NOT_FOUND, Malformed, Message
 from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import MAX_UPSTREAM_ID, Session, UpstreamSession
-from dataplane.net.sources import shown, source_of
 from gatewright.kept_errors import kept
 
 if TYPE_CHECKING:

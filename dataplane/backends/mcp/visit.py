@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
+from dataplane.link.sources import source_of
 from dataplane.mcp import errors, sessions, spellings
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.methods import METHODS
 from dataplane.mcp.policies import MCP, NO_POLICIES, POLICY
-from dataplane.net.sources import source_of
 from dataplane.telemetry.metric_rows.mcp import REQUESTS
 from dataplane.tls.names import names_of
 from gatewright.cel.values import Redacted
@@ -76,7 +76,7 @@ class Visit:
 
     @property
     def keys(self) -> tuple[str | bytes, ...]:
-        """Whose shares the client draws on (`net/pools`): its address, and who it has proven to be."""
+        """Whose shares the client draws on (`link/pools`): its address, and who it has proven to be."""
         caller, address = _caller(self), source_of(self.x.peer)
         return (address, caller) if caller else (address,)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.exchange import Traced, Work
     from dataplane.http.messages import ResponseHead
-    from dataplane.net.pools import Room
+    from dataplane.link.pools import Room
     from dataplane.upstream.calls import HttpCalls
 
 Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"

@@ -20,7 +20,7 @@ from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.credentials import htpasswd, locations, refusals
 from dataplane.credentials.fair_queue import FairQueue
-from dataplane.net.sources import source_of
+from dataplane.link.sources import source_of
 from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import authentication_pb2
 

@@ -18,7 +18,7 @@ from dataplane.http.accepted import IDENTITY, best
 from dataplane.http.body import TooLarge
 from dataplane.http.codings import CODINGS, Compressor
 from dataplane.http.statuses import BODILESS, RESET_CONTENT
-from dataplane.net.pools import COMPRESSED, Key, Places, Shares, key_of
+from dataplane.link.pools import COMPRESSED, Key, Places, Shares, key_of
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ NAME = "compression"
 
 MOST_AT_A_TIME: Final = 1024
 """Responses that a worker compresses: each takes up to 2 MiB. Further ones, and those of a client that has its
-share (`net/pools`), pass as they are."""
+share (`link/pools`), pass as they are."""
 PARTIAL_CONTENT: Final = 206
 LEFT: Final = "compression"
 """Where an exchange has what its client accepts, as it came (`Exchange.attributes`)."""

@@ -13,7 +13,7 @@ from dataplane.http.body import gather
 
 if TYPE_CHECKING:
     from dataplane.http.body import BodyBuffer
-    from dataplane.net.pools import Room
+    from dataplane.link.pools import Room
 
 
 class NeedsBody(Protocol):

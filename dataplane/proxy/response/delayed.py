@@ -42,7 +42,7 @@ class DelayedResponse:
         self.limit = limit
         """Bytes that are buffered before the steps run without them; -1: steps are under way."""
         self.claimed = 0
-        """Bytes of the worker's room (`net/pools.Room`) that its body takes."""
+        """Bytes of the worker's room (`link/pools.Room`) that its body takes."""
         self.pieces: list[bytes] = []
         self.size = 0
         self.ended = False

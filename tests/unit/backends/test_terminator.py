@@ -13,7 +13,7 @@ from dataplane.backends.terminating.pump import SLICE, EventPump
 from dataplane.backends.terminating.terminator import Terminator, give_all
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.messages import ResponseHead
-from dataplane.net.pools import Room
+from dataplane.link.pools import Room
 from dataplane.upstream.calls import Call
 from dataplane.upstream.calls.call import BUFFER
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from dataplane.link.loads import CONNECTIONS, Loads
+from dataplane.link.sources import source_of
 from dataplane.net.crowd import BUSY, LOOKS, Crowd
-from dataplane.net.sources import source_of
 
 
 @dataclass(eq=False)

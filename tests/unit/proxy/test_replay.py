@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.http.body import BodyBuffer
-from dataplane.net.pools import Room
+from dataplane.link.pools import Room
 from dataplane.proxy.attempt.replay import BodyCopy
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from dataplane.backends.mcp.visit import Visit
     from dataplane.backends.terminating.contract import Answer
     from dataplane.chain.reply import Reply
+    from dataplane.link.pools import Key
     from dataplane.mcp.plans import TargetPlan
-    from dataplane.net.pools import Key
 
 PURPOSE: Final = b"mcp client stream\0"
 """Of what is sealed, before backend and caller."""

@@ -1,9 +1,9 @@
 """The streams that one worker holds, and the way to those of the others: each worker that holds one listens on a Unix
 socket of its own, whose name is a part of what it gives to clients, sealed. So a message may come to any worker.
 
-Bounded: `MOST` streams of servers and as many of clients, of which one client has no more than its share (`net/pools`).
-A server's stream that nobody has used for `IDLE` seconds is ended; where there is no place, the one of the same client
-that was idle longest makes some.
+Bounded: `MOST` streams of servers and as many of clients, of which one client has no more than its share
+(`link/pools`). A server's stream that nobody has used for `IDLE` seconds is ended; where there is no place, the one of
+the same client that was idle longest makes some.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from dataplane.link.pools import MCP_CLIENTS, MCP_SERVERS, Key, Places, Shares
 from dataplane.local_http import Connection
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import IDLE
-from dataplane.net.pools import MCP_CLIENTS, MCP_SERVERS, Key, Places, Shares
 from dataplane.table.plans import BackendPlan, at_socket
 
 if TYPE_CHECKING:

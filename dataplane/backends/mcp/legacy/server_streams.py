@@ -26,8 +26,8 @@ from dataplane.mcp.policies import MCP
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
     from dataplane.backends.mcp.visit import Visit
+    from dataplane.link.pools import Key
     from dataplane.mcp.plans import TargetPlan
-    from dataplane.net.pools import Key
     from dataplane.table.plans import BackendPlan
     from dataplane.upstream.calls import Call
 

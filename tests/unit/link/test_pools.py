@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.link.loads import HELD, Loads
-from dataplane.net.pools import Places, Room, Shares
+from dataplane.link.pools import Places, Room, Shares
 
 ONE, OTHER, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 

@@ -2,7 +2,7 @@
 
 There is one rule for every pool: whoever draws on it, a client address or an identity, may hold at most `TIMES` as much
 as is left free for others. So one that takes all it can have leaves a quarter, several leave less and less, and a
-newcomer always finds something. Client addresses are `net/sources`: of IPv6 its first 64 bits. Thinks only.
+newcomer always finds something. Client addresses are `link/sources`: of IPv6 its first 64 bits. Thinks only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dataplane.link.loads import HELD, Loads
-from dataplane.net.sources import source_of
+from dataplane.link.sources import source_of
 
 TIMES: Final = 3
 """What one may hold of a pool, as a multiple of what is left free: of all of it three quarters, of what others leave
