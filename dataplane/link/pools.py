@@ -137,7 +137,5 @@ class Room:
 
 
 HELD_BYTES: Final = "maxHeldBytes"
-MCP_CLIENTS: Final = "mcpClientStreams"
-MCP_SERVERS: Final = "mcpServerStreams"
 COMPRESSED: Final = "compressedResponses"
 """Names of pools, in log and metrics."""

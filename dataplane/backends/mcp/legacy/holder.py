@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from dataplane.link.pools import MCP_CLIENTS, MCP_SERVERS, Key, Places, Shares
+from dataplane.link.pools import Key, Places, Shares
 from dataplane.local_http import Connection
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.policies import MCP
@@ -37,6 +37,9 @@ log = logging.getLogger("dataplane.mcp")
 
 MOST: Final = 1024
 """Streams of servers that a worker holds, and those of clients."""
+SERVERS: Final = "mcpServerStreams"
+CLIENTS: Final = "mcpClientStreams"
+"""The same as pools, in log and metrics."""
 SWEEP: Final = 30.0
 """Seconds between looks for streams that nobody uses."""
 PEERS: Final = 64
@@ -117,8 +120,8 @@ class Holder(Generic[ServerT, ClientT]):
         self._is_alone = not folder
         """Nobody else can ask for what it holds."""
         self._is_sweeping = False
-        self._places = Places(MOST, Shares(MCP_SERVERS, full))
-        self._client_places = Places(MOST, Shares(MCP_CLIENTS, full))
+        self._places = Places(MOST, Shares(SERVERS, full))
+        self._client_places = Places(MOST, Shares(CLIENTS, full))
 
     @property
     def calls(self) -> HttpCalls:
