@@ -1,4 +1,4 @@
-"""The composition root of the controller: the only file that knows every room.
+"""The composition root of the controller: the only file that knows every package.
 
 `running` starts source, pipeline, xDS server and admin API, and ends all of them; the commands call it. What people may
 see of a running controller is `KnownFacts`.
@@ -286,7 +286,7 @@ def _reading_ended(app: App, reading: asyncio.Task[None]) -> None:
 
 
 class KnownFacts:
-    """Answers the admin API from the rooms that know."""
+    """Answers the admin API from the packages that know."""
 
     def __init__(self, app: App) -> None:
         self._app = app

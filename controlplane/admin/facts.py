@@ -1,7 +1,7 @@
 """What the operator may see of a running controller, and its JSON form.
 
-The composition root answers `Facts` from the rooms that know; `server` serves them. No secret value gets in here: the
-objects come without content for kinds that hold secrets.
+The composition root answers `Facts` from the packages that know; `server` serves them. No secret value gets in here:
+the objects come without content for kinds that hold secrets.
 """
 
 from __future__ import annotations

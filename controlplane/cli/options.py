@@ -151,7 +151,7 @@ def add_fleet(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--xds-insecure",
         action="store_true",
-        help="serve resources, secrets among them, to whoever reaches the address; for loopback only",
+        help="serve resources, secrets among them, to anyone who reaches the address; for loopback only",
     )
     group.add_argument(
         "--xds-service-accounts",

@@ -16,8 +16,8 @@ Json = dict[str, Any]  # Any: JSON
 GAP = "  "
 VERSION_DIGITS = 12
 """Digits of a state's version in tables."""
-REFUSED = "proxies refuse what it says, told below"
-OLD = "its file has an error, told below: what acts is its last good version"
+REFUSED = "proxies refuse what it says, listed below"
+OLD = "its file has an error, listed below: what acts is its last good version"
 
 
 def status(body: Json, wide: bool = False) -> str:

@@ -119,7 +119,7 @@ async def _ready(household: Household) -> None:
                 text = f"{proxy.label} ended with {code} before it was ready; what it said stands above"
                 raise exits.Failure(exits.DEPENDENCY, text)
             if time.monotonic() > end:
-                text = f"{proxy.label} is not ready after {READY_SECONDS:.0f} s; `gatewright status` tells more"
+                text = f"{proxy.label} is not ready after {READY_SECONDS:.0f} s; `gatewright status` says more"
                 raise exits.Failure(exits.DEPENDENCY, text)
             await asyncio.sleep(READY_PAUSE)
 

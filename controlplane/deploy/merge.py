@@ -136,7 +136,7 @@ class _Items:
         if directive == "replace" or (key not in item and self._field.optional_key):
             return
         if not isinstance(item.get(key), str | int):
-            raise MergeError(path, f"must have {key}, by which items of this list are told apart")
+            raise MergeError(path, f"must have {key}, by which items of this list are distinguished")
 
     def merged(self, original: list[Any], overlay: list[Any]) -> list[Any]:
         written = [(index, each) for index, each in enumerate(overlay) if DIRECTIVE not in each]

@@ -1,7 +1,7 @@
 """The derivation graph: all collections of the control plane, a table of contents in reading order.
 
 Each part is made from those above it: its parameters are what it reads. The parts are in `collections`; they say which
-collection is made from which, and by which function of the other rooms. Built once by `Program`.
+collection is made from which, and by which function of the other packages. Built once by `Program`.
 """
 
 from __future__ import annotations

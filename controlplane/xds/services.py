@@ -1,6 +1,6 @@
 """The gRPC services of the controller as handlers: resources, client status, health, reflection.
 
-Thin shells over pure rooms; `server` decides which of them are offered where. Responses of the resource service are
+Thin shells over pure packages; `server` decides which of them are offered where. Responses of the resource service are
 bytes already: its handler has no serialiser, and no parser either, as most requests are known by their bytes.
 """
 

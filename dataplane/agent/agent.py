@@ -1,4 +1,4 @@
-"""The parent process of one proxy: composition of its rooms, and the proxy's end. Nothing here serves traffic.
+"""The parent process of one proxy: composition of its parts, and the proxy's end. Nothing here serves traffic.
 
 Called by the entry. Each source brings a heavy library; it is loaded when it is needed, so that a start stays short.
 """

@@ -405,7 +405,7 @@ class Workers:
                 while not all(slot.is_failing for slot in late()) and not self._is_draining:
                     await self._next_change()
         except TimeoutError:
-            log.error("workers %s have not done what they were told", [slot.index for slot in late()])
+            log.error("workers %s have not carried out a command", [slot.index for slot in late()])
         return [slot.index for slot in late()]
 
     def _verdict(self, number: int, late: Sequence[int]) -> Verdict:

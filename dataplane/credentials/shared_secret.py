@@ -35,7 +35,7 @@ def read(data: bytes) -> KeySet:
     if not secret.isascii() and (hidden := invisible.hidden(secret)):
         raise Unusable(f"has an invisible character, {hidden}")
     if secret.lstrip().startswith(_PUBLISHED) or _is_json_key(secret):
-        raise Unusable("is a key or certificate, no secret: whoever has its public half could sign tokens with it")
+        raise Unusable("is a key or certificate, no secret: anyone who has its public half could sign tokens with it")
 
     def check(signature: bytes, signed: bytes) -> bool:
         return hmac.compare_digest(hmac.digest(secret, signed, "sha256"), signature)

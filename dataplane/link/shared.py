@@ -2,7 +2,7 @@
 
 A region begins with a header that names its sections, so that a reader finds them by name and sections can be added
 without touching those that exist. The agent creates a region and passes its descriptor on; it outlives the worker that
-writes it. What is in a section is the business of the room that owns it.
+writes it. What is in a section is the business of the module that owns it.
 
 Header, little endian: 0 magic "GWSHARED" · 8 layout version u32 · 12 number of sections u32 · 16 size of the region
 u64; then a row per section: name 16 bytes, padded with zeros · offset u64 · size u64. Sections begin on a page of their

@@ -1,4 +1,4 @@
-"""What one worker's exchanges share: the capabilities and counters that the rooms of the request path are handed."""
+"""What one worker's exchanges share: the capabilities and counters that the request path uses."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ POLICIES: Final[tuple[Policy, ...]] = (
     Policy(
         name="cors",
         part=TRAFFIC,
-        does="tells browsers which sites' scripts may use this one",
+        does="says to browsers which sites' scripts may use this one",
         early=True,
         inline="filter",
     ),

@@ -1,128 +1,280 @@
-"""The page of fixed limits and times (docs/bounds.md), from the constants of the product and what stands below them.
+"""The page of limits that users can meet and no setting changes (docs/bounds.md): a table, with values of the code.
 
-Called by `test_bounds_page`. A constant has a row when it is a number above 0, of its module, of a class, or the
-default of a dataclass, and a docstring says what it is. A private one has a row when its name is that of a limit. Its
-value is that of the imported module.
+Called by `test_bounds_page`. A row names a constant by module and name, and says what a user sees of it.
 """
 
 from __future__ import annotations
 
-import ast
-import math
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from importlib import import_module
-from pathlib import Path
 from typing import Final, NamedTuple
-
-PLANES: Final = {
-    "dataplane": "Proxies",
-    "controlplane": "The controller and the command line",
-    "gatewright": "What both share",
-}
-GENERATED: Final = "gatewright/wire"
-LEFT_OUT: Final = {
-    "dataplane.http.h2.settings": "numbers of RFC 9113",
-    "dataplane.http.h2.frames": "numbers of RFC 9113",
-    "dataplane.http.h2.rules": "numbers of RFC 9113",
-    "dataplane.http.statuses": "numbers of RFC 9110",
-    "dataplane.link.locks": "a layout of memory",
-    "dataplane.telemetry.metrics": "a layout of memory",
-}
-"""Modules whose own numbers bound nothing, and why. Defaults of their classes may."""
-
-_LIMIT: Final = re.compile(r"_(MOST|LEAST|LONGEST|LARGEST|MAX|MIN|REMEMBERED|LAST)(_|$)")
-"""How the name of a private limit begins: `_MOST_LINES`. Other private numbers are codes and layouts."""
-_SPECIFICATION: Final = re.compile(r" \(spec [0-9]\)|spec [0-9], ")
-"""Which page of the specification a number is from: of use beside the code alone."""
-
-HEAD: Final = """# Limits and times that no setting changes
-
-What the product holds itself, its users and its peers to where nothing can be configured. Settings have their own
-pages ([policies](policies.md), [the file of a proxy alone](standalone.md)). Sizes are in bytes, times in seconds,
-unless a row says otherwise; a name without an explanation of its own belongs to the row below it. If one of these is in
-your way, say so in an issue: some of them should become settings.
-
-This page is written from the source: `BOUNDS=write scripts/test tests/rules/test_bounds_page.py`.
-"""
 
 
 class Bound(NamedTuple):
-    """A constant: where it is, what it is worth, and its docstring."""
+    """A constant of the code, what it bounds (with its unit), and what comes beyond it."""
 
     module: str
     name: str
-    value: int | float
-    meaning: str
+    what: str
+    beyond: str
 
 
-def bounds(root: Path, plane: str) -> Iterator[Bound]:
-    """All of a plane, in order of modules and lines."""
-    for path in sorted((root / plane).rglob("*.py")):
-        file = path.relative_to(root)
-        if str(file).startswith(GENERATED) or file.name == "__main__.py":
-            continue
-        module = str(file.with_suffix("")).replace("/", ".").removesuffix(".__init__")
-        yield from _of_module(module, ast.parse(path.read_text()).body)
+BOUNDS: Final = {
+    "Requests and responses": (
+        Bound("dataplane.http.h1.chunked", "MAX_LINE", "bytes of a chunk-size line with its extensions", "400"),
+        Bound("dataplane.http.h1.chunked", "MAX_TRAILERS", "bytes of trailer lines", "400"),
+        Bound("dataplane.http.h1.chunked", "MAX_TRAILER_FIELDS", "trailer lines", "400"),
+        Bound("dataplane.http.connect_rules", "MAX_DEPTH", "tunnels within each other", "the request is refused"),
+        Bound("dataplane.upstream.h1", "MAX_HEAD", "bytes of the head of a backend's response", "502"),
+        Bound("dataplane.upstream.h1", "MAX_INFORMATIONAL", "1xx responses before the final one", "502"),
+        Bound("dataplane.proxy.attempt.mirrors", "MAX_IN_FLIGHT", "mirrored requests of a worker at a time", "no copy"),
+        Bound(
+            "dataplane.http.sse.reader",
+            "MAX_EVENT",
+            "bytes of one event that is read",
+            "the stream ends, or passes unread",
+        ),
+        Bound(
+            "dataplane.server.raw.session_table",
+            "MAX_SESSIONS",
+            "UDP sessions of a worker",
+            "the one idle for longest ends",
+        ),
+        Bound(
+            "dataplane.net.proxy_header",
+            "MAX_BLOCK",
+            "bytes of a PROXY header of version 2",
+            "the connection is closed",
+        ),
+    ),
+    "TLS": (
+        Bound("dataplane.tls.client_hello", "MAX_HELLO", "bytes of a ClientHello", "the connection is closed"),
+        Bound(
+            "dataplane.tls.contexts",
+            "MAX_DEPTH",
+            "certificates between a peer's and an authority's",
+            "the handshake fails",
+        ),
+        Bound("dataplane.tls.contexts", "MAX_RSA", "bits of a private key of RSA", "the listener is not programmed"),
+        Bound(
+            "gatewright.api.checks.certificates",
+            "SMALLEST_RSA",
+            "bits of a key of RSA at least",
+            "the certificate is refused",
+        ),
+        Bound(
+            "gatewright.api.checks.certificates",
+            "LONGEST_CHAIN",
+            "bytes of a certificate chain",
+            "the Secret is refused",
+        ),
+        Bound(
+            "gatewright.api.checks.certificates",
+            "LONGEST_BUNDLE",
+            "bytes of a bundle of authorities",
+            "the ConfigMap is refused",
+        ),
+    ),
+    "Credentials and policies": (
+        Bound("dataplane.credentials.jwt", "MAX_TOKEN", "bytes of a JWT", "401"),
+        Bound("dataplane.credentials.issuer_keys", "MAX_KEY_SET", "bytes of a key set", "the last good one stays"),
+        Bound("dataplane.credentials.htpasswd", "MAX_PASSWORD", "bytes of a password", "401"),
+        Bound(
+            "dataplane.credentials.htpasswd", "MAX_BCRYPT_COST", "the cost of a bcrypt hash", "the Secret is refused"
+        ),
+        Bound("dataplane.filters.steps.delay", "LONGEST", "seconds that `delay` waits", "it waits so long"),
+        Bound(
+            "dataplane.filters.steps.ext_auth.verdict",
+            "DEADLINE",
+            "seconds for external authorization",
+            "`failureMode`",
+        ),
+        Bound("dataplane.filters.steps.ext_auth.grpc.server", "MOST", "bytes of its answer over gRPC", "`failureMode`"),
+        Bound(
+            "dataplane.filters.steps.rate_limit.remote",
+            "DEADLINE",
+            "seconds for the rate limit server",
+            "`failureMode`",
+        ),
+        Bound(
+            "dataplane.chain.ext_proc.session",
+            "DEADLINE",
+            "seconds for each answer of external processing",
+            "`failureMode`",
+        ),
+        Bound(
+            "dataplane.chain.ext_proc.session", "MOST", "bytes of one message of external processing", "`failureMode`"
+        ),
+        Bound(
+            "dataplane.filters.steps.compression",
+            "MOST_AT_A_TIME",
+            "responses that a worker compresses at a time",
+            "not compressed",
+        ),
+        Bound("dataplane.link.evictions", "MOST", "seconds that an eviction lasts", "it lasts so long"),
+        Bound(
+            "dataplane.proxy.attempt.tries", "MAX_BACKOFF", "seconds that a doubled backoff grows to", "it stays there"
+        ),
+        Bound(
+            "dataplane.backends.dynamic.destinations",
+            "MOST",
+            "destinations of a forward proxy that a worker remembers",
+            "the one used longest ago is forgotten",
+        ),
+        Bound("dataplane.upstream.dial.hbone", "MAX_TUNNELS", "tunnels of a worker to one workload of a mesh", "503"),
+    ),
+    "LLM providers": (
+        Bound("dataplane.llm.plans", "MAX_GROUPS", "groups of providers", "the object is refused"),
+        Bound("dataplane.llm.plans", "MAX_PROVIDERS", "providers of a group", "the object is refused"),
+        Bound("dataplane.llm.body", "MAX_FIELDS", "fields at the top of a request", "400"),
+        Bound(
+            "dataplane.backends.llm.reading",
+            "MAX_ANSWER",
+            "bytes of a whole answer that is read",
+            "it passes; usage is not read",
+        ),
+        Bound(
+            "dataplane.llm.events", "MAX_EVENT", "bytes of an event that is translated", "the stream ends with an error"
+        ),
+        Bound(
+            "dataplane.backends.llm.held",
+            "MOST_HELD",
+            "bytes of a stream held for failover before its first content",
+            "no further provider is asked",
+        ),
+        Bound("dataplane.backends.llm.realtime.call", "MAX_EVENT", "bytes of a message of a realtime provider", "1009"),
+        Bound(
+            "dataplane.guards.patterns", "MAX_MEMORY", "bytes of a compiled pattern of a guard", "the policy is refused"
+        ),
+        Bound(
+            "dataplane.guards.servers.asking", "MAX_ANSWER", "bytes of the answer of a guard's server", "`failureMode`"
+        ),
+        Bound("dataplane.backends.llm.models", "MAX_LISTED", "models that one answer lists", "the rest is left out"),
+    ),
+    "MCP and A2A": (
+        Bound(
+            "dataplane.mcp.plans",
+            "MAX_TARGETS",
+            "targets of a backend, with those that selectors find",
+            "the rest is left out",
+        ),
+        Bound("dataplane.mcp.sessions", "LIFETIME", "seconds that a session lives", "404: the client begins anew"),
+        Bound(
+            "dataplane.backends.mcp.items", "MAX_ARGUMENTS", "bytes of arguments that rules read", "the call is refused"
+        ),
+        Bound(
+            "dataplane.backends.mcp.legacy.holder",
+            "MOST",
+            "streams of older servers that a worker holds",
+            "the one idle for longest ends",
+        ),
+        Bound(
+            "dataplane.mcp.subscriptions",
+            "MAX_URIS",
+            "resources that one stream is about",
+            "an error: invalid parameters",
+        ),
+        Bound("dataplane.stdio.sessions", "MOST", "processes of servers that the proxy starts", "503"),
+        Bound("dataplane.stdio.sessions", "MOST_OF_ONE", "processes of one such server", "503"),
+        Bound("dataplane.a2a.cards", "MAX_CARD", "bytes of an agent's card", "502"),
+    ),
+    "Expressions": (
+        Bound("gatewright.cel.lexer", "MAX_TEXT", "characters of an expression", "the object is refused"),
+        Bound("gatewright.cel.parser", "MAX_DEPTH", "levels of an expression", "the object is refused"),
+        Bound("gatewright.cel.budget", "MAX_STEPS", "steps of one evaluation", "the expression fails"),
+        Bound("gatewright.cel.budget", "MAX_BUILT", "bytes that one evaluation builds", "the expression fails"),
+        Bound(
+            "gatewright.cel.budget",
+            "MAX_SECONDS",
+            "seconds of processor time of one evaluation",
+            "the expression fails",
+        ),
+        Bound(
+            "gatewright.cel.patterns",
+            "MAX_PATTERN",
+            "characters of a pattern",
+            "the object is refused, or the expression fails",
+        ),
+    ),
+    "Objects and files": (
+        Bound("gatewright.files", "LARGEST", "bytes of a file of configuration", "the last good one stays"),
+        Bound("gatewright.api.text.yaml_text", "MAX_DEPTH", "levels of a document", "the document is refused"),
+        Bound(
+            "gatewright.api.text.yaml_text", "MAX_ALIASED", "values that YAML aliases repeat", "the document is refused"
+        ),
+        Bound(
+            "gatewright.api.routes.http_route",
+            "MAX_MATCHES",
+            "matches of all rules of a route",
+            "the object is refused",
+        ),
+        Bound(
+            "controlplane.translate.listener_precedence",
+            "MOST_OF_NAMESPACE",
+            "listeners that ListenerSets of one namespace add to a Gateway",
+            "not accepted",
+        ),
+        Bound(
+            "controlplane.translate.policy_status",
+            "MAX_ANCESTORS",
+            "ancestors in the status of a policy",
+            "it acts all the same",
+        ),
+        Bound(
+            "dataplane.agent.xds_client",
+            "MAX_MESSAGE",
+            "bytes of a message from the controller",
+            "the stream begins anew",
+        ),
+        Bound(
+            "controlplane.lint.bounded",
+            "DEADLINE",
+            "seconds that `gatewright lint` takes",
+            "an error that names the file",
+        ),
+    ),
+    "Logs and traces": (
+        Bound("dataplane.telemetry.log_values", "MAX_FIELD", "characters of a field of the access log", "cut off"),
+        Bound(
+            "dataplane.telemetry.access_log",
+            "MAX_QUEUED",
+            "bytes of lines that wait for the writer",
+            "dropped and counted",
+        ),
+        Bound(
+            "dataplane.telemetry.measures",
+            "MOST_SETS",
+            "sets of values of added labels, of a worker",
+            "counted as overflow",
+        ),
+        Bound("dataplane.tracing.trace", "MOST_SPANS", "spans of one exchange", "counted in an attribute"),
+        Bound("dataplane.export.batches", "MOST_HELD", "records that wait for a collector", "dropped and counted"),
+    ),
+}
+"""Sections of the page."""
+
+HEAD: Final = """# Limits that no setting changes
+
+What a user can meet where nothing can be configured, and what happens beyond it. Limits with a setting are in
+[limits](limits.md) and on the pages of [policies](policies.md). If one of these is in your way, say so in an issue:
+some of them should become settings.
+"""
 
 
-def _of_module(module: str, body: list[ast.stmt]) -> Iterator[Bound]:
-    loaded = import_module(module)
-    for name, meaning in _documented(body, str.isupper) if module not in LEFT_OUT else ():
-        yield from _bound(module, name, getattr(loaded, name), meaning)
-    for statement in body:
-        if isinstance(statement, ast.ClassDef):
-            made = _defaults(getattr(loaded, statement.name))
-            for name, meaning in _documented(statement.body, made.__contains__):
-                yield from _bound(module, f"{statement.name}.{name}", made[name], meaning)
 
-
-def _defaults(owner: type) -> dict[str, object]:
-    """Those of the fields of a dataclass, and the constants of a class, if it is no enumeration."""
-    made = {field.name: field.default for field in fields(owner)} if is_dataclass(owner) else {}
-    is_table = issubclass(owner, Enum)
-    return {name: value for name, value in vars(owner).items() if name.isupper() and not is_table} | made
-
-
-def _bound(module: str, name: str, value: object, meaning: str) -> Iterator[Bound]:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf:
-        yield Bound(module, name, value, meaning)
-
-
-def _documented(body: list[ast.stmt], is_one: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-    """Names with what stands below them; of a group without anything in between, that of the last."""
-    waiting: list[str] = []
-    for statement in body:
-        name = _assigned(statement, is_one)
-        if name is not None:
-            waiting.append(name)
-            continue
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and waiting:
-            text = _SPECIFICATION.sub("", re.sub(r"\s+", " ", str(statement.value.value)).strip())
-            yield from ((name, text if name == waiting[-1] else "") for name in waiting)
-        waiting = []
-
-
-def _assigned(statement: ast.stmt, is_one: Callable[[str], bool]) -> str | None:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-            return name if is_one(name) and (not name.startswith("_") or _LIMIT.match(name)) else None
-    return None
-
-
-def page(root: Path) -> str:
+def page() -> str:
     """The text of docs/bounds.md."""
-    parts = [HEAD]
-    for plane, title in PLANES.items():
-        rows = [
-            f"| `{each.module}` | `{each.name}` | {_shown(each.value)} | {each.meaning.replace('|', chr(92) + '|')} |"
-            for each in bounds(root, plane)
-        ]
-        head = [f"## {title}", "", "| Module | Name | Value | What it is |", "| --- | --- | --- | --- |"]
-        parts.append("\n".join([*head, *rows]))
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+    parts = [HEAD.strip()]
+    for title, rows in BOUNDS.items():
+        lines = [f"| {row.what} | {_shown(value_of(row))} | {row.beyond} |" for row in rows]
+        parts.append("\n".join([f"## {title}", "", "| What | At most | Beyond it |", "| --- | --- | --- |", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def value_of(row: Bound) -> int | float:
+    """Raises AttributeError, or AssertionError: there is no such number."""
+    value = getattr(import_module(row.module), row.name)
+    assert isinstance(value, int | float) and not isinstance(value, bool), row
+    return value
 
 
 def _shown(value: int | float) -> str:

@@ -1,4 +1,4 @@
-"""Secrets that policies and GatewayBackends name, and which of them are kept from a Gateway (room `consent`).
+"""Secrets that policies and GatewayBackends name, and which of them are kept from a Gateway (`consent`).
 
 Asked for Gateways of other namespaces alone: within one there is nothing to decide, and nothing is computed. A decision
 is made anew when a grant, or who leads to the Secret at that Gateway, changes.

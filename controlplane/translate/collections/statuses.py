@@ -1,4 +1,4 @@
-"""Statuses: what is known of each object, handed to the room that has the words for it.
+"""Statuses: what is known of each object, handed to the module that has the words for it.
 
 They depend on the whole object, not on a view, because each carries its `generation`.
 """

@@ -17,7 +17,7 @@ from gatewright.attach.policies import FRONTEND
 
 
 class Frontend(Model):
-    """What happens with connections of clients, and what is told about requests. Its target is a Gateway."""
+    """What happens with connections of clients, and what is reported about requests. Its target is a Gateway."""
 
     parts: ClassVar[tuple[str, ...]] = (FRONTEND,)
     """Of the table of policies: whose the fields are."""
@@ -31,7 +31,7 @@ class Frontend(Model):
     http: FrontendHTTP | None = None
     """How listeners speak HTTP."""
     proxy_protocol: FrontendProxyProtocol | None = None
-    """A PROXY header tells the client's address."""
+    """A PROXY header has the client's address."""
     connect: FrontendConnect | None = None
     """What happens with CONNECT requests; unset they are answered with 405."""
     access_log: AccessLog | None = None

@@ -8,7 +8,7 @@ from gatewright.api.schema.model import Model
 
 
 class FrontendProxyProtocol(Model):
-    """A PROXY header tells the client's address."""
+    """A PROXY header has the client's address."""
 
     version: Literal["V1", "V2", "All"] = "V2"
     """Which versions are accepted."""

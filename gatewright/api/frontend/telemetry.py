@@ -1,4 +1,4 @@
-"""`frontend.accessLog`, `frontend.tracing` and `frontend.metrics` (spec 2): what is told about requests."""
+"""`frontend.accessLog`, `frontend.tracing` and `frontend.metrics` (spec 2): what is reported about requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AttributeAdd(Model):
 
 
 class ResourceAdd(Model):
-    """An attribute of the process that tells."""
+    """An attribute of the process that reports."""
 
     name: ShortString
     """Name of the attribute."""
@@ -36,7 +36,7 @@ class ResourceAdd(Model):
 
 
 class LogTracingAttributes(Model):
-    """Which attributes are told."""
+    """Which attributes are reported."""
 
     remove: Annotated[tuple[TinyString, ...], Field(min_length=1, max_length=32)] | None = None
     """Default attributes that are left out, for example http.method."""

@@ -89,7 +89,7 @@ class ParametersReference(Model):
 
 
 class LocalSecretObjectRef(RuledModel):
-    """LocalSecretObjectRef of spec 1: a credential of the same namespace. The core group has Secrets alone."""
+    """A credential of the same namespace. The core group has Secrets alone."""
 
     name: ObjectName
     """Name of the credential."""
@@ -107,7 +107,7 @@ class LocalSecretObjectRef(RuledModel):
 
 
 class LocalBackendObjectReference(RuledModel):
-    """LocalBackendObjectReference of spec 1: a Service or InferencePool of the same namespace."""
+    """A Service or InferencePool of the same namespace."""
 
     group: Group = ""
     """API group of the target; empty is the core group."""
@@ -122,7 +122,7 @@ class LocalBackendObjectReference(RuledModel):
 
 
 class LocalServiceReference(RuledModel):
-    """A Service of the same namespace, by name alone (spec 1, McpTarget.backendRef)."""
+    """A Service of the same namespace, by name alone."""
 
     group: Group = ""
     """API group of the target; must be the core group."""
@@ -135,7 +135,7 @@ class LocalServiceReference(RuledModel):
 
 
 class ConfigMapReference(RuledModel):
-    """A ConfigMap of the same namespace (spec 2, BackendTLS.caCertificateRefs)."""
+    """A ConfigMap of the same namespace."""
 
     group: Group = ""
     """API group of the target; must be the core group."""

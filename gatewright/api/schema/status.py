@@ -40,7 +40,7 @@ class Condition(Model):
 
 
 class PolicyAncestorStatus(Model):
-    """What one ancestor (a Gateway) has to say about a policy (spec 1, GatewayPolicy)."""
+    """What one ancestor (a Gateway) has to say about a policy."""
 
     ancestor_ref: ParentReference
     """The ancestor, for example a Gateway."""

@@ -230,7 +230,7 @@ class StandaloneFile(RuledModel):
     backends: Annotated[tuple[FileBackend, ...], unique(lambda backend: backend.name, field="name")] = ()
     """Backends that routes and policies name."""
     frontend_policies: Frontend | None = None
-    """Policies for all connections of clients, and what is told about requests."""
+    """Policies for all connections of clients, and what is reported about requests."""
 
     def broken_rules(self) -> Iterator[Broken]:
         listeners: set[str] = set()

@@ -22,7 +22,7 @@ class Content(RuledModel):
     """A secret or certificate: written here, or where to read it."""
 
     value: Annotated[str, Field(min_length=1, max_length=65536)] | None = Field(default=None, repr=False)
-    """The text itself. Whoever may read the file reads it."""
+    """The text itself. Anyone who may read the file reads it."""
     file: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     """Path of a file that holds it, relative to this file's folder. It is read again when it changes."""
     env: Annotated[str, Field(max_length=256, pattern=ENV_PATTERN)] | None = None

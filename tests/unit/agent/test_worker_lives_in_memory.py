@@ -152,7 +152,7 @@ async def test_a_worker_that_never_prepares_is_told_of_in_the_verdict(caplog: py
         verdict = await room.workers.apply([])
         assert verdict.refused == {"": "workers 1 do not serve this state: they hang or end again and again"}
         assert PACE.state <= loop.time() - began <= 2 * PACE.state + PACE.grace
-        assert "workers [1] have not done what they were told" in caplog.text
+        assert "workers [1] have not carried out a command" in caplog.text
         assert not room.born[1].is_killed  # it answers: it may get there
 
 

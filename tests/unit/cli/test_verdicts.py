@@ -118,7 +118,7 @@ def test_wait_is_not_content_with_what_a_bad_file_said_before() -> None:
 def test_an_object_whose_file_has_an_error_is_not_shown_as_well() -> None:
     assert tables.objects([GOOD_ROUTE], {"HTTPRoute default/shop": tables.OLD}).splitlines()[1:] == [
         "HTTPRoute  default/shop  Problem",
-        "    its file has an error, told below: what acts is its last good version",
+        "    its file has an error, listed below: what acts is its last good version",
     ]
     bad = tables.objects([BAD_ROUTE])
     assert tables.objects([BAD_ROUTE], {"HTTPRoute default/cart": tables.OLD}) == f"{bad}\n    {tables.OLD}"
@@ -285,7 +285,7 @@ def test_a_policy_that_proxies_are_sure_to_refuse_is_a_problem_and_no_older_vers
         "objects": [policy],
         "problems": [problem | {"object": "GatewayPolicy default/p"}],
     }
-    assert "\nGatewayPolicy  default/p  Problem\n    proxies refuse what it says, told below\n" in tables.status(body)
+    assert "\nGatewayPolicy  default/p  Problem\n    proxies refuse what it says, listed below\n" in tables.status(body)
 
 
 def endpoint(**more: object) -> Row:
