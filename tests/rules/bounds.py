@@ -260,7 +260,6 @@ some of them should become settings.
 """
 
 
-
 def page() -> str:
     """The text of docs/bounds.md."""
     parts = [HEAD.strip()]

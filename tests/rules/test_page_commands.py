@@ -98,6 +98,21 @@ TYPED = (
         "python -c",
         EXAMPLES + "test_the_line_that_makes_a_password_makes_one_that_is_accepted",
     ),
+    Row(
+        "docs/protect-an-api.md",
+        "cp",
+        LOOPBACK + "test_protect_page.py::test_the_folder_of_the_page_answers_as_its_table_says",
+    ),
+    Row(
+        "docs/protect-an-api.md",
+        "sed",
+        LOOPBACK + "test_protect_page.py::test_the_folder_of_the_page_answers_as_its_table_says",
+    ),
+    Row(
+        "docs/protect-an-api.md",
+        "curl",
+        LOOPBACK + "test_protect_page.py::test_the_folder_of_the_page_answers_as_its_table_says",
+    ),
     Row("docs/tls.md", "openssl ocsp", LOOPBACK + "test_ocsp.py::test_the_command_of_the_page_fetches_a_response"),
 )
 """The first row that fits counts. The name of the page, or of its folder, is in the text of the test's file."""
@@ -146,6 +161,9 @@ THEIRS = {
     "DIR": "a folder of the reader",
     "YOUR-FOLDER": "examples/quickstart",
     "examples/NAME": "examples/README.md: one of its folders",
+    "api": "docs/protect-an-api.md: made by its first line",
+    "api/certificate.yaml": "docs/protect-an-api.md: made by its first line",
+    "tokens/jwt.yaml": "docs/protect-an-api.md: made by the line before",
     "mine": "docs/first-route.md: the folder that its block makes",
     "llm.yaml": "README.md: the block of the page",
     "./gateways": "a folder of the reader",
