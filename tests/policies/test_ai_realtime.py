@@ -8,11 +8,16 @@ import os
 import pytest
 from websockets.frames import Frame
 
+from dataplane.http import websocket
 from tests.carriers import Carrier, Request
+from tests.fakes.h2_client import FrameClient, Said
+from tests.fakes.h2_wire import data, headers
 from tests.fakes.llm_toys import error, of_backend, text
-from tests.fakes.memory_proxy import MemoryProxy
+from tests.fakes.memory_proxy import Http1Endpoints, MemoryProxy
 from tests.fakes.realtime_talk import PATH, Event, Talk, config, created, done, piece
 
+_FIELDS = {b":scheme": b"http", b":authority": b"a.example", b"sec-websocket-version": b"13"}
+SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
 ASK = {"type": "response.create", "event_id": "e1"}
 
 
@@ -397,3 +402,28 @@ def test_the_next_provider_is_asked_where_the_first_does_not_open() -> None:
     talk.say(created(), done())
     talk.leave()
     assert "llm.candidates=one:503:" in talk.line and "gen_ai.usage.input_tokens=20" in talk.line
+
+
+# --- over HTTP/2
+
+
+def test_a_session_over_http2_is_the_same() -> None:
+    """An extended CONNECT (RFC 8441) opens it; the provider gets the upgrade of HTTP/1.1, with a key of its own."""
+    proxy = Http1Endpoints(config())
+    client = FrameClient(proxy)
+    asked = {b":method": b"CONNECT", b":protocol": b"websocket", b":path": PATH.encode(), **_FIELDS}
+    client.send(headers(1, tuple(asked.items()), end=False))
+    sent = proxy.upstream.take()
+    assert sent.startswith(b"GET /v1/realtime?model=gpt-realtime HTTP/1.1\r\n") and b"\r\nsec-websocket-key: " in sent
+    proxy.upstream.answer(SWITCHED)
+    assert client.take()[0] == Said("head", 1, 200)
+    client.send(data(1, websocket.frame(websocket.TEXT, b'{"type":"response.create"}', True)))
+    (message,) = websocket.Reader(True, 1 << 20).feed(proxy.upstream.take())
+    assert message == (websocket.TEXT, b'{"type":"response.create"}')
+    proxy.upstream.answer(websocket.frame(websocket.TEXT, json.dumps(done()).encode(), False))
+    (said,) = client.take()
+    assert said == Said("data", 1, websocket.frame(websocket.TEXT, json.dumps(done()).encode(), False))
+    client.send(data(1, websocket.frame(websocket.BINARY, b"x", True)))
+    assert websocket.close(1003, "events are text", False) in [each.value for each in client.take()]
+    client.send(data(1, websocket.close(1003, "", True), end=True))
+    assert "gen_ai.usage.input_tokens=20" in proxy.log_lines()[0]
