@@ -95,6 +95,51 @@ def test_pages_probes_and_the_log(world: World) -> None:
     assert any("connected from" in row["message"] for row in rows if row["module"] == "controlplane.xds.session")
 
 
+WATCHED = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: guarded}
+spec:
+  parentRefs: [{name: web}]
+  rules: [{backendRefs: [{name: origin, port: 80}, {name: gone, port: 80}]}]
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayBackend
+metadata: {name: judge}
+spec: {static: {host: 127.0.0.1, port: 9}}
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: guard}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: guarded}]
+  traffic:
+    extAuth:
+      backendRef: {group: gatewright.dev, kind: GatewayBackend, name: judge}
+      http: {}
+"""
+
+
+def test_what_operators_watch_is_on_the_pages(world: World) -> None:
+    """Decisions by policy and reason, calls by target and outcome, lateness of the loop, the stream and swaps of a proxy;
+    conditions that are False, of the controller."""
+    (world.objects / "watched.yaml").write_text(WATCHED)
+    command = [sys.executable, "-m", "dataplane", "--xds", f"unix:{world.socket}", "--gateway", "default/web"]
+    command += ["--any-port", "--workers", "1", "--admin", "off", "--stats", "127.0.0.1:0", "--readiness", "off"]
+    with running(world.folder, "proxy", command) as proxy:
+        proxy.await_ready()
+        stats = proxy.port("STATS")
+        wait_until(lambda: get(proxy.port("BIND_8080"), "/")[0] == 403, proxy.log)
+        found = samples(stats)
+    assert found[("gatewright_policy_decisions_total", ("default/web", "ext_auth", "ExtAuthFailed"))] >= 1
+    assert found[("gatewright_calls_total", ("backend/gatewaybackend/default/judge", "connect"))] >= 1
+    assert found[("gatewright_event_loop_lag_seconds_count", ())] >= 1
+    assert found[("gatewright_xds_connected", ())] == 1
+    assert found[("gatewright_swap_duration_seconds_count", ())] >= 1
+    refused = ("conditions_false", ("ResolvedRefs", "HTTPRoute", "BackendNotFound"))
+    wait_until(lambda: samples(world.controller.port("STATS")).get(refused) == 1, world.controller.log)
+
+
 def _if_synced(port: int) -> dict[tuple[str, tuple[str, ...]], float]:
     found = samples(port)
     return found if found.get(("xds_proxies_synced", ("default/web",))) == 1 else {}
