@@ -121,8 +121,8 @@ spec:
 
 
 def test_what_operators_watch_is_on_the_pages(world: World) -> None:
-    """Decisions by policy and reason, calls by target and outcome, lateness of the loop, the stream and swaps of a proxy;
-    conditions that are False, of the controller."""
+    """Of a proxy: decisions by policy and reason, calls by target and outcome, lateness of the loop, stream, swaps.
+    Of the controller: conditions that are False."""
     (world.objects / "watched.yaml").write_text(WATCHED)
     command = [sys.executable, "-m", "dataplane", "--xds", f"unix:{world.socket}", "--gateway", "default/web"]
     command += ["--any-port", "--workers", "1", "--admin", "off", "--stats", "127.0.0.1:0", "--readiness", "off"]
