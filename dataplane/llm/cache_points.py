@@ -1,17 +1,18 @@
 """Points up to which Amazon Bedrock is to cache a prompt (`backend.ai.promptCaching`). Pure.
 
-A client that sets points of its own knows its prompt better: then none is added, so that there are never more than the
-four that are possible. A point whose prompt is shorter than `min_tokens` would cache nothing, and is left out.
+A client that sets points of its own knows its prompt better: then none is added. There are never more than the four
+that are possible. A point whose prompt is shorter than `min_tokens` would cache nothing, and is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.llm import chat
+from dataplane.llm.clouds.bedrock import CACHES_TOOLS
 from dataplane.llm.features import Feature
 from dataplane.llm.formats.reading import encode
 
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
     from dataplane.llm.shape import Caching
 
 MARK: Final = "default"
+MOST: Final = 4
+"""Points that a request may have, at Bedrock and at Anthropic."""
 _TOKENS, _WORDS = 13, 10
 """Thirteen tokens for ten words."""
 _BLOCK: Final = {"type": "ephemeral"}
 _OWN: Final = re.compile(rb'"cache_control"')
 """Of a body that has a point of the client's."""
 _PLACES: Final = ("system", "messages", "tools", "cache_control")
-_TOOLS: Final = re.compile(r"claude|:application-inference-profile/")
-"""Models that cache tools: Nova does not."""
 
 
 def _is_long(words: int, caching: Caching) -> bool:
@@ -56,10 +57,47 @@ def marked(talk: chat.Conversation, caching: Caching) -> chat.Conversation:
     if place >= 0 and _is_long(words + sum(_words_of(each.parts) for each in turns[: place + 1]), caching):
         turns = [*turns[:place], _with_mark(turns[place]), *turns[place + 1 :]]
     tools = talk.tools
-    if caching.tools and tools and _TOOLS.search(talk.model):
+    if caching.tools and tools and CACHES_TOOLS.search(talk.model):
         tools = (*tools[:-1], replace(tools[-1], mark=MARK))
     first = (chat.Turn(chat.Role.SYSTEM, tuple(system)),) if system else ()
     return replace(talk, turns=(*first, *turns), tools=tools)
+
+
+def bounded(talk: chat.Conversation) -> chat.Conversation:
+    """With the last points of a client's, in the order in which a model reads them, where it has set more than may be:
+    the longest beginnings save most."""
+    read = (*talk.tools, *(part for turn in talk.turns for part in _every(turn.parts)))
+    marked = [each for each in read if getattr(each, "mark", "")]
+    if len(marked) <= MOST:
+        return talk
+    kept = set(map(id, marked[-MOST:]))
+    turns = tuple(replace(turn, parts=_with_points(turn.parts, kept)) for turn in talk.turns)
+    tools = tuple(each if id(each) in kept else replace(each, mark="") for each in talk.tools)
+    return replace(talk, turns=turns, tools=tools)
+
+
+def _every(parts: Iterable[chat.Part]) -> Iterator[chat.Part]:
+    """What stands in results of tools is read before their end."""
+    for part in parts:
+        if isinstance(part, chat.ToolResult):
+            yield from part.parts
+        yield part
+
+
+def _with_points(parts: Iterable[chat.Part], kept: set[int]) -> tuple[chat.Part, ...]:
+    found: list[chat.Part] = []
+    for part in parts:
+        made = part
+        if isinstance(part, chat.ToolResult) and any(getattr(each, "mark", "") for each in part.parts):
+            inner = tuple(each if id(each) in kept or not each.mark else replace(each, mark="") for each in part.parts)
+            made = replace(part, parts=inner)
+        if isinstance(made, _MARKED) and made.mark and id(part) not in kept:
+            made = replace(made, mark="")
+        found.append(made)
+    return tuple(found)
+
+
+_MARKED: Final = (chat.Text, chat.File, chat.ToolCall, chat.ToolResult)
 
 
 def _words_of(parts: Iterable[chat.Part]) -> int:
@@ -82,7 +120,7 @@ def _with_mark(turn: chat.Turn) -> chat.Turn:
         part = turn.parts[index]
         if isinstance(part, chat.Text) and not part.text.strip():
             continue
-        if isinstance(part, (chat.Text, chat.File, chat.ToolCall, chat.ToolResult)):
+        if isinstance(part, _MARKED):
             parts = (*turn.parts[:index], replace(part, mark=MARK), *turn.parts[index + 1 :])
             return replace(turn, parts=parts)
     return turn

@@ -11,6 +11,7 @@ from dataplane.llm import cache_points, errors, losses, names
 from dataplane.llm.body import Malformed
 from dataplane.llm.chat import Answer, Asked, Conversation, Failure
 from dataplane.llm.deltas import Delta, Failed
+from dataplane.llm.features import Feature
 from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
 from dataplane.llm.formats.streaming import MALFORMED
@@ -79,7 +80,7 @@ def _translated(
     for target in into:
         verdict = losses.judge(talk, target, drops)
         if verdict.refused is None:
-            fitted, named = names.fitted(talk, target)
+            fitted, named = names.fitted(talk if Feature.CACHE not in talk.said else cache_points.bounded(talk), target)
             if caching is not None and provider.caches(talk.model):
                 fitted = cache_points.marked(fitted, caching)
             written = PROVIDERS[target].write(fitted, provider)

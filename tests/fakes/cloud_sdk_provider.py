@@ -212,6 +212,9 @@ async def vertex(request: web.Request) -> web.StreamResponse:
             types.Content.model_validate(each)
     except (KeyError, ValueError) as error:
         return google_refused(str(error))
+    if action == "countTokens":
+        known = {"contents", "systemInstruction", "tools", "generationConfig"}
+        return web.json_response({"totalTokens": 42}) if body.keys() <= known else google_refused("unknown fields")
     if action == "generateContent":
         return web.json_response(generated(TEXT))
     return await streamed(request, "text/event-stream", sse([generated(TEXT)], False))

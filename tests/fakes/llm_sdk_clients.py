@@ -37,8 +37,9 @@ CHAT_TOOLS: Any = [{"type": "function", "function": {"name": "weather", "paramet
 MESSAGE_TOOLS: Any = [{"name": "weather", "description": "of a city", "input_schema": SCHEMA}]
 RESPONSE_TOOLS: Any = [{"type": "function", "name": "weather", "parameters": SCHEMA, "strict": False}]
 GIVEN = json.loads(sys.argv[1])
-"""Addresses by name: `openai`, `anthropic`, `azure`, `cohere`, `gemini`; `own`: no key of the gateway's; `who`: it
-wants one of its clients; `large`: it takes large bodies; `provider`: without the gateway. And `key`."""
+"""Addresses by name: `openai`, `anthropic`, `azure`, `cohere`, `gemini`; `google`: its API for others' clients; `own`:
+no key of the gateway's; `who`: it wants one of its clients; `large`: it takes large bodies; `provider`: without the
+gateway. And `key`."""
 
 
 class Person(pydantic.BaseModel):
@@ -374,6 +375,15 @@ def gateway_own_keys() -> None:
     for key in ({"api_key": "sk-provider"}, {"auth_token": "sk-provider"}):
         talk = anthropic.Anthropic(base_url=own, max_retries=0, **key)
         assert talk.messages.create(model="claude", max_tokens=64, messages=HELLO).model == "claude-1"
+
+
+def gateway_counts_tokens_by_gemini() -> None:
+    """As its own API counts them, of the whole request."""
+    tools: Any = MESSAGE_TOOLS
+    done = claude("google").messages.count_tokens(model="gemini-2", messages=HELLO, system="be kind", tools=tools)
+    assert done.input_tokens == 11
+    (found,) = seen()
+    assert (found["path"], found["problems"]) == ("/v1beta/models/gemini-2:countTokens", [])
 
 
 def gateway_large_bodies() -> None:

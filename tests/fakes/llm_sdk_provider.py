@@ -310,7 +310,13 @@ GEMINI_USAGE = {"promptTokenCount": 11, "candidatesTokenCount": 4, "totalTokenCo
 
 
 def problems_of_gemini(method: str, body: Value) -> list[str]:
-    """By the models of google-genai, which forbid what they have no field for."""
+    """By the models of google-genai, which forbid what they have no field for. What is counted may be a whole request
+    for an answer, with its model."""
+    whole = body.get("generateContentRequest")
+    if method == "countTokens" and whole:
+        named = {name: value for name, value in whole.items() if name != "model"}
+        is_other = len(body) > 1 or not str(whole.get("model")).startswith("models/")
+        return ["the request is not all"] if is_other else problems_of_gemini("generateContent", named)
     found = []
     parts: dict[str, Value] = {"contents": list[types.Content]}
     if method != "countTokens":

@@ -48,6 +48,7 @@ BACKENDS = {
         "",
     ),
     "cohere": ("custom: {formats: [{type: Rerank}]}", "", ""),
+    "google": ("gemini: {}", "", ""),
     "own": ("custom: {formats: [{type: Completions}, {type: Messages}]}", "", ""),
     "who": ("custom: {formats: [{type: Completions}, {type: Messages}]}", "", WHO),
 }

@@ -111,3 +111,56 @@ def test_other_providers_get_no_points(carrier: Carrier) -> None:
     run = carrier.proxy(vertex(policy="promptCaching: {minTokens: 0}"))
     carried = run.carry(post("/v1/messages", {**BODY, "model": "claude-x"}), as_json(ANSWER_OF_MESSAGES))
     assert (sent(carried)["system"], sent(carried)["messages"]) == (BODY["system"], BODY["messages"])
+
+
+def marked(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more, **MARK}
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        (NOVA, [False, False, False, True, True, True, True]),
+        (PROFILE, [False, False, False, True, True, True, True]),
+        ("meta.llama4-maverick", [False] * 7),
+    ],
+)
+def test_of_many_points_of_a_client_the_last_four_are_sent(model: str, wanted: list[bool], carrier: Carrier) -> None:
+    turns = [
+        {"role": "assistant" if index % 2 else "user", "content": [marked("text", text=str(index))]}
+        for index in range(7)
+    ]
+    tools = [{"name": "t", "input_schema": {"type": "object"}, **MARK}]
+    body = {"model": model, "max_tokens": 5, "system": [marked("text", text="s")], "messages": turns, "tools": tools}
+    carried = carrier.proxy(bedrock()).carry(post("/v1/messages", body), as_json(CONVERSED))
+    found = sent(carried)
+    assert [each["content"][-1] == POINT for each in found["messages"]] == wanted
+    assert POINT not in found["system"] and POINT not in found["toolConfig"]["tools"]
+
+
+@pytest.mark.parametrize(("model", "is_there"), [(NOVA, False), (PROFILE, True)])
+def test_a_client_s_point_behind_tools_is_for_models_that_cache_them(
+    model: str, is_there: bool, carrier: Carrier
+) -> None:
+    tools = [{"name": "t", "input_schema": {"type": "object"}, **MARK}]
+    body = {"model": model, "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    carried = carrier.proxy(bedrock()).carry(post("/v1/messages", body), as_json(CONVERSED))
+    assert (POINT in sent(carried)["toolConfig"]["tools"]) is is_there
+
+
+def test_points_in_results_of_tools_count_among_the_four(carrier: Carrier) -> None:
+    """Of a client of Completions, at Anthropic's API."""
+    point = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": str(index), **point}]} for index in range(5)]
+    messages += [
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "x", **point}]},
+    ]
+    config = vertex()
+    body = {"model": "claude-3-7-sonnet@20250219", "messages": messages, "tools": [TOOL]}
+    carried = carrier.proxy(config).carry(post("/v1/chat/completions", body), as_json(ANSWER_OF_MESSAGES))
+    assert carried.reached[0].body.count(b"cache_control") == 4

@@ -101,3 +101,5 @@ def variants(settings: Settings) -> tuple[Variant, ...]:
 
 CACHES: Final = re.compile(r"claude-(?!instant|v[12]\b)|amazon\.nova|:application-inference-profile/")
 """Models that cache prompts up to points: Claude since 3, Nova, and what is behind a profile of the user's own."""
+CACHES_TOOLS: Final = re.compile(r"claude|:application-inference-profile/")
+"""Of those the ones that cache tools: Nova does not."""

@@ -11,6 +11,8 @@ from dataplane.llm.body import Malformed
 from dataplane.llm.chat import Failure
 from dataplane.llm.features import Feature
 from dataplane.llm.formats.contract import Unreadable
+from dataplane.llm.formats.halves import ESCAPE, Halves
+from dataplane.llm.usage import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +43,9 @@ def of_peer(body: bytes) -> Raw:
     try:
         found = _anything.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Unreadable(f"the answer is no JSON: {error}") from None
+        found = parsed(Halves().joined(body)) if ESCAPE in body else None
+        if found is None:
+            raise Unreadable(f"the answer is no JSON: {error}") from None
     if type(found) is not dict:
         raise Unreadable("the answer is no JSON object")
     return found

@@ -7,21 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from dataplane.llm import errors
 from dataplane.llm.chat import Asked, Failure
 from dataplane.llm.deltas import Arguments, Began, Delta, Failed, Stopped, ToolBegan
 from dataplane.llm.events import Events, TooLarge
 from dataplane.llm.formats.contract import Unreadable
+from dataplane.llm.formats.halves import ESCAPE, Halves
 from dataplane.llm.formats.reading import Raw
 from dataplane.llm.routes import Format
-from dataplane.llm.usage import DONE
+from dataplane.llm.usage import DONE, parsed
 
 MALFORMED: Final = "malformed_stream"
 BROKEN: Final = "LlmStreamBroken"
 """Code of a stream that ended before its end, as `chain/replies` has it."""
-_decode: Final = msgspec.json.Decoder().decode
 _BAD_GATEWAY: Final = 502
 
 
@@ -33,16 +31,16 @@ class Reading:
         self.is_over = False
         """`Stopped` or `Failed` was given."""
         self._has_begun = self._in_tool = False
+        self._halves = Halves()
 
     def end(self) -> list[Delta]:
         return [] if self.is_over else self._taken(self.done())
 
     def _object(self, data: bytes, reads: Callable[[Raw], Iterable[Delta]]) -> Iterable[Delta]:
         """What it makes of an event's object."""
-        try:
-            found = _decode(data)
-        except (msgspec.DecodeError, RecursionError, UnicodeError):
-            found = None
+        found = parsed(data)
+        if found is None and ESCAPE in data:
+            found = parsed(self._halves.joined(data))
         if type(found) is not dict:
             return [self.failed("an event of the stream is no JSON object", MALFORMED)]
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dataplane.llm import translation
-from dataplane.llm.chat import Asked, Failure, Stop, ToolCall
+from dataplane.llm.chat import Asked, Failure, Stop, Text, ToolCall
 from dataplane.llm.deltas import Failed, Sum
 from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
 from dataplane.llm.providers import PROVIDERS as ROWS
@@ -241,3 +241,31 @@ def test_a_server_that_begins_no_blocks_is_heard() -> None:
     data = b"".join(map(talks.event, ({"type": "message_start", "message": {}}, piece, {"type": "message_stop"})))
     made = made_of("plain", Format.COMPLETIONS, Format.MESSAGES, stream=True)
     assert b'"content":"ho"' in streamed(made, data)
+
+
+HALF, OTHER = rb"\ud83d", rb"\ude00"
+CUT = {
+    (b"a" + HALF, OTHER + b"b"): "a\U0001f600b",
+    (HALF, b"", OTHER): "\U0001f600",
+    (HALF + OTHER, b"!"): "\U0001f600!",
+    (b"a" + HALF + b"b", b"c" + OTHER): "a\ufffdbc\ufffd",
+    (OTHER,): "\ufffd",
+    (rb"\\ud83d", rb"\\ude00"): r"\ud83d\ude00",
+}
+
+
+@pytest.mark.parametrize("pieces", CUT, ids=str)
+def test_characters_that_a_provider_cuts_in_two_are_one_again(pieces: tuple[bytes, ...]) -> None:
+    made = made_of("plain", Format.MESSAGES, Format.COMPLETIONS, stream=True)
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}%b}]}\n\n'
+    data = b"".join(event % (piece, b"") for piece in pieces) + event % (b"", b',"finish_reason":"stop"')
+    reader, read = PROVIDERS[Format.MESSAGES].reader(), Sum()
+    read.add([*reader.feed(streamed(made, data + b"data: [DONE]\n\n")), *reader.end()])
+    assert [part.text for part in read.parts if isinstance(part, Text)] == [CUT[pieces]]
+
+
+def test_half_a_character_in_an_answer_is_no_reason_to_lose_it() -> None:
+    made = made_of("plain", Format.MESSAGES, Format.COMPLETIONS)
+    whole = rb'{"choices":[{"message":{"content":"a\ud83d"},"finish_reason":"stop"}]}'
+    answer, _ = translation.answer(made, whole, asked_of(made))
+    assert [part.text for part in answer.parts if isinstance(part, Text)] == ["a"]

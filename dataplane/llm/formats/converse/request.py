@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.llm import chat
 from dataplane.llm.chat import Choosing, Media, Origin
-from dataplane.llm.clouds.bedrock import CACHES
+from dataplane.llm.clouds.bedrock import CACHES, CACHES_TOOLS
 from dataplane.llm.features import Feature
 from dataplane.llm.formats import claude
 from dataplane.llm.formats.contract import Written
@@ -107,6 +107,7 @@ class _Writer:
 
     def __init__(self, model: str) -> None:
         self._caches = bool(CACHES.search(model))
+        self._caches_tools = bool(CACHES_TOOLS.search(model))
         self._is_claude = bool(CLAUDE.search(model))
         self._documents = 0
 
@@ -125,7 +126,8 @@ class _Writer:
         schema = {"json": {"type": "object", **tool.parameters}}
         spec = put({"name": tool.name}, description=tool.description, strict=tool.strict or None)
         yield {"toolSpec": {**spec, "inputSchema": schema}}
-        yield from self._point(tool.mark)
+        if self._caches_tools:
+            yield from self._point(tool.mark)
 
     def _point(self, mark: str) -> Iterator[Raw]:
         if mark and self._caches:
