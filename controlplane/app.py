@@ -22,10 +22,11 @@ from controlplane import collector, readings, spans, tracing
 from controlplane.admin import content, facts, ignored, metrics, pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
-from controlplane.answers.proxies import ProxyStatus
+from controlplane.answers.proxies import Proxy, ProxyStatus
 from controlplane.deploy.request import Defaults
 from controlplane.facts import Fact
 from controlplane.kube import cluster as kube
+from controlplane.kube import presence
 from controlplane.pipeline import Listener, Pipeline
 from controlplane.settings import Cluster, Proxies, Settings, shown
 from controlplane.snapshot import RESOURCE_TYPE
@@ -306,7 +307,21 @@ class KnownFacts:
 
     def proxies(self) -> Sequence[facts.ProxyRow]:
         newest = self._app.pipeline.snapshots.newest
-        return [self._proxy(row) for row in self._app.pipeline.fleet.proxies(lambda gateway: newest(gateway).sequence)]
+        fleet = self._app.pipeline.fleet
+        here = [self._proxy(row) for row in fleet.proxies(lambda gateway: newest(gateway).sequence)]
+        return [*here, *(self._proxy_elsewhere(controller, proxy) for controller, proxy in fleet.elsewhere())]
+
+    def _proxy_elsewhere(self, controller: str, proxy: Proxy) -> facts.ProxyRow:
+        """A proxy of another controller, which has reported what it answered."""
+        return facts.ProxyRow(
+            proxy.gateway,
+            proxy.node_id.rpartition("/")[2],
+            self._app.pipeline.snapshots.newest(proxy.gateway).version,
+            proxy.answered_version,
+            0.0,
+            tuple(facts.Refusal(name, refusal.error) for name, refusal in proxy.refusals.items()),
+            controller=presence.pod_of(controller),
+        )
 
     def _proxy(self, row: ProxyStatus) -> facts.ProxyRow:
         newest = self._app.pipeline.snapshots.newest(row.gateway)
@@ -337,7 +352,8 @@ class KnownFacts:
         return self._app.source.problems()
 
     def notes(self) -> Sequence[str]:
-        return self._app.notes()
+        cluster = self._app.cluster
+        return [*self._app.notes(), *([] if cluster is None else cluster.notes())]
 
     def pending(self) -> Sequence[str]:
         return self._app.pending()

@@ -42,6 +42,9 @@ class ProxyRow:
     refusals: tuple[Refusal, ...] = ()
     endpoints: tuple[Json, ...] = ()
     """Those that are not well, as it reports them (`xds/reports.EndpointTrouble`)."""
+    controller: str = ""
+    """The controller that it is connected to, where that is another one, which reports its answers alone: nothing is
+    known of its lag and its endpoints."""
 
     @property
     def state(self) -> str:

@@ -226,21 +226,34 @@ class Fleet:
 
     def _others(self, gateway: str) -> Iterator[Proxy]:
         """Those that are connected elsewhere and not here, as if they were."""
+        return (proxy for _, proxy in self._others_with_origins(gateway))
+
+    def _others_with_origins(self, gateway: str) -> Iterator[tuple[str, Proxy]]:
         here = {proxy.node_id for proxy in self._proxies.get(gateway, ())}
         for key, answer in self._elsewhere.of(gateway):
             if key.instance not in here:
                 sequence = self._sequence_of(gateway, answer.version) if answer.version else NOTHING
                 held = NOTHING if answer.refusals else sequence
-                yield Proxy(
+                proxy = Proxy(
                     key.instance,
                     gateway,
                     "",
                     0.0,
                     acknowledged=held,
                     answered=sequence,
+                    answered_version=answer.version,
                     refused_version=answer.version,
                     refusals=answer.refusals,
                 )
+                yield key.origin, proxy
+
+    def elsewhere(self) -> tuple[tuple[str, Proxy], ...]:
+        """The proxies that are connected to other controllers and not here, each with the name of its controller."""
+        return tuple(
+            (origin, proxy)
+            for gateway in sorted(self._elsewhere.gateways())
+            for origin, proxy in self._others_with_origins(gateway)
+        )
 
     def proxies(self, newest: Callable[[str], int]) -> tuple[ProxyStatus, ...]:
         """All proxies, by node id. `newest` gives the sequence of a Gateway's newest state."""

@@ -83,6 +83,10 @@ class Elsewhere:
         self._missing.discard(origin)
         return {*self._facts.pop(origin, {})}
 
+    def gateways(self) -> set[str]:
+        """The Gateways of which facts are known."""
+        return {gateway for facts in self._facts.values() for gateway, found in facts.items() if found}
+
     def of(self, gateway: str) -> Iterator[tuple[AnswerKey, Answer]]:
         """The facts about proxies of one Gateway."""
         for origin in sorted(self._facts):

@@ -12,6 +12,8 @@ from gatewright.api.objects.gateway import Gateway
 
 PAGE_PATHS = {"admin": "/config_dump", "stats": "/metrics", "readiness": "/healthz/ready"}
 INDENT = "  "
+MOST_PROBLEMS = 20
+"""Lines of lint's: more would push the addresses off the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Running:
     demos: Iterable[Server]
     curls: Sequence[str]
     notes: Sequence[str]
+    problems: Sequence[str]
+    """What `gatewright lint` reports of the folder, one line each."""
     seconds: float
 
 
@@ -48,6 +52,7 @@ def _lines(running: Running) -> Iterator[str]:
     for position, server in enumerate(sorted(running.demos, key=lambda each: each.port)):
         yield f"{INDENT}{'' if position else 'demo':<12}{server}"
     yield from (f"{INDENT}note: {note}" for note in running.notes)
+    yield from _problems(running)
     if running.curls:
         yield ""
         yield "Try:"
@@ -55,6 +60,16 @@ def _lines(running: Running) -> Iterator[str]:
     yield ""
     yield f"Save a file in {running.source} and the change applies at once."
     yield "`gatewright status` shows what became of it. Ctrl-C stops everything."
+
+
+def _problems(running: Running) -> Iterator[str]:
+    if not running.problems:
+        return
+    yield ""
+    yield "Problems:"
+    yield from (f"{INDENT}{line}" for line in running.problems[:MOST_PROBLEMS])
+    if (more := len(running.problems) - MOST_PROBLEMS) > 0:
+        yield f"{INDENT}and {more} more: gatewright lint {running.source}"
 
 
 def _proxy(proxy: Proxy, gateways: Iterable[Gateway]) -> Iterator[str]:

@@ -44,11 +44,13 @@ def proxies(rows: Sequence[Json]) -> str:
     """One line for each proxy; below it what it refused."""
     if not rows:
         return "no proxies connected"
-    lines = [("PROXY", "GATEWAY", "STATE", "LAG", "VERSION")]
+    lines: list[tuple[str, ...]] = [("PROXY", "GATEWAY", "STATE", "LAG", "VERSION", "CONTROLLER")]
     lines += [
-        (row["instance"], row["gateway"], row["state"], _lag(row), row["acknowledged"][:VERSION_DIGITS] or "-")
-        for row in rows
+        (row["instance"], row["gateway"], row["state"], _lag(row), row["acknowledged"][:VERSION_DIGITS] or "-", where)
+        for row, where in ((row, row.get("controller") or "this one") for row in rows)
     ]
+    if not any(row.get("controller") for row in rows):  # a controller of an earlier version never names it
+        lines = [cells[:-1] for cells in lines]
     below = {
         number: [f"{refusal['resource'] or 'the state'}: {refusal['message']}" for refusal in row["refusals"]]
         for number, row in enumerate(rows, 1)
@@ -192,7 +194,7 @@ def problem(row: Json) -> str:
 
 
 def _lag(row: Json) -> str:
-    return "-" if row["state"] == "Synced" else f"{row['lag_seconds']:.1f}s"
+    return "-" if row["state"] == "Synced" or row.get("controller") else f"{row['lag_seconds']:.1f}s"
 
 
 def table(lines: Sequence[Sequence[str]], below: Mapping[int, Sequence[str]] = MappingProxyType({})) -> str:

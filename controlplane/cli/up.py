@@ -14,7 +14,7 @@ import io
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from controlplane import app as app_
@@ -22,6 +22,7 @@ from controlplane.cli import announcement, children, exits, fleet, notify, optio
 from controlplane.cli import household as household_
 from controlplane.cli import proxy as proxy_
 from controlplane.cli.household import Household
+from controlplane.lint import bounded
 from gatewright import orphans
 from gatewright.api.lint.lint import is_standalone
 from gatewright.api.routes.http_route import HTTPRoute
@@ -104,7 +105,9 @@ async def _serve(app: app_.App, household: Household, signals: running.Signals, 
     await household.reconcile()
     if not await signals.unless_stopped(_ready(household)):
         return
-    household.say(_announcement(app, household, time.monotonic() - begin))
+    seconds = time.monotonic() - begin
+    problems = await asyncio.to_thread(_problems, str(app.settings.source))
+    household.say(_announcement(app, household, problems, seconds))
     notify.ready(os.environ, f"serving {app.settings.source}", running.addresses(app))
     await signals.unless_stopped(household.follow())
 
@@ -145,7 +148,16 @@ def _warn_of_taken_listeners(app: app_.App, household: Household) -> None:
                 household.say(f"warning: {text}; {proxy.label} serves {proxy.gateway} without this port")
 
 
-def _announcement(app: app_.App, household: Household, seconds: float) -> str:
+def _problems(folder: str) -> list[str]:
+    """What `gatewright lint FOLDER` reports, but for information. A large folder would keep everything waiting."""
+    request = bounded.Request((folder,), frozenset(), None)
+    if not bounded.is_little(request):
+        return [f"not looked for, since the files are large: gatewright lint {folder}"]
+    report = bounded.lint(request)
+    return [str(problem) for problem in report.problems if problem.severity != "info"]
+
+
+def _announcement(app: app_.App, household: Household, problems: Sequence[str], seconds: float) -> str:
     gateways = app.gateways()
     routes = [item for item in app.pipeline.objects.values() if isinstance(item, HTTPRoute)]
     wanted = app.settings
@@ -161,6 +173,7 @@ def _announcement(app: app_.App, household: Household, seconds: float) -> str:
             demos=household.demos,
             curls=summary.curls(gateways, sorted(routes, key=lambda item: item.key), household.plan.port_offset),
             notes=app.notes(),
+            problems=problems,
             seconds=seconds,
         )
     )

@@ -19,6 +19,7 @@ from controlplane.deploy.names import object_name
 from controlplane.deploy.request import CONTROLLER, Defaults
 from controlplane.derive import Feed
 from controlplane.kube import lease as leases
+from controlplane.kube import presence
 from controlplane.kube.access import Access, ApiError, NoCluster, opened
 from controlplane.kube.authority_secret import AuthoritySecret
 from controlplane.kube.deployer import Deployer, IsElsewhere, Report
@@ -270,6 +271,19 @@ class ClusterSide:
         if self.deployer is not None:
             troubled += [f"made for Gateways: {each}" for each in self.deployer.problems()]
         return [*found, *(Problem("cluster", 0, "", "", trouble, code="unreadable") for trouble in troubled)]
+
+    def notes(self) -> list[str]:
+        """Which proxies are not among those that this controller knows."""
+        if self.leadership is None:
+            return []
+        return presence.unknown_proxies(
+            presence.Seen(
+                self.leadership.is_leader,
+                "" if self.leadership.is_leader else self.leadership.watched.holder,
+                self.hub is not None,
+                0 if self.hub is None else self.hub.awaited,
+            )
+        )
 
     def numbers(self) -> dict[str, dict[tuple[str, ...], float]]:
         """For the page of metrics, once it is open."""

@@ -68,12 +68,13 @@ def answer(request: Request, reading: Reading) -> Report:
 
 def lint(request: Request, command: Sequence[str] = COMMAND, deadline: float = DEADLINE) -> Report:
     """What is wrong with the files of the request, or which limit of the process they are over."""
-    if _is_little(request):
+    if is_little(request):
         return answer(request, lambda _: None)
     return _asked(request, command, deadline)
 
 
-def _is_little(request: Request) -> bool:
+def is_little(request: Request) -> bool:
+    """Whether it is linted in place, in a second or less."""
     left = IN_PLACE - len(request.piped or "")
     for size in _sizes(request.paths):
         left -= size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,6 +27,12 @@ def version(server: ApiServer) -> str:
     return str(get(server, f"{SHOP}/gateways/web")["metadata"]["resourceVersion"])
 
 
+def listed(controller: Controller) -> dict[str, str]:
+    """The proxies in its `status`, and which controller each is connected to."""
+    body = json.loads(controller.cli("status", "-o", "json").stdout)
+    return {row["instance"]: row["controller"] for row in body["proxies"]}
+
+
 def test_programmed_counts_the_proxies_of_both_on_both_sides_of_a_change(
     server: ApiServer, token: str, shop: str, tmp_path: Path
 ) -> None:
@@ -42,6 +50,9 @@ def test_programmed_counts_the_proxies_of_both_on_both_sides_of_a_change(
         stack.enter_context(proxy(tmp_path, follows, authority, credential, "at-follower", "--instance", "b"))
         wait_until(lambda: message(server).startswith("2 proxies serving"), leads.process.log)
         assert is_programmed(server)
+        assert listed(leads) == {"a": "", "b": socket.gethostname()}, "the leader lists all"
+        assert listed(follows) == {"b": ""} and "leads and lists all of them" in follows.cli("status").stdout
+        assert "are listed" not in leads.cli("status").stdout
         assert 'gatewright_controller_peers{state="reporting"} 1.0' in leads.metrics
         assert 'gatewright_controller_peer_messages_total{direction="received"} 0.0' not in leads.metrics
         assert 'gatewright_controller_peer_messages_total{direction="sent"} 0.0' not in follows.metrics

@@ -189,8 +189,17 @@ def test_proxies_of_another_controller_count_as_they_answered() -> None:
     assert (view.answered, view.acknowledged) == ((3, 3, NOTHING), (3, NOTHING, NOTHING))
     assert view.refusals == {"x": (Refuser("shop/web/b", "bad", NOTHING, "v3"),)}
     assert not fleet.serves(WEB) and fleet.proxies(lambda _: 0) == ()
+    listed = [(origin, proxy.node_id, proxy.answered_version, [*proxy.refusals]) for origin, proxy in fleet.elsewhere()]
+    assert listed == [
+        ("there", "shop/web/a", "v3", []),
+        ("there", "shop/web/b", "v3", ["x"]),
+        ("there", "shop/web/c", "", []),
+    ]
     fleet.connect("shop/web/a", WEB, "")
     assert fleet.view(WEB).answered_by(3) == 1, "who is connected here as well is known better"
+    assert [proxy.node_id for _, proxy in fleet.elsewhere()] == ["shop/web/b", "shop/web/c"]
+    fleet.forget("there")
+    assert fleet.elsewhere() == ()
 
 
 def test_states_that_are_not_known_here_are_none(fleet: Fleet) -> None:

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from controlplane.cli import exits, fleet, process_log, up
+from controlplane.lint import bounded
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren
 from tests.harness.ports import reserve, reserve_offset
@@ -98,6 +99,30 @@ async def test_it_says_where_everything_is_and_ends_with_its_children(
     (seconds,) = re.findall(r"ready after ([0-9.]+) s\n", said)
     assert float(seconds) <= ready + 0.1, "rounded"
     assert said.endswith("stopping; Ctrl-C again stops at once\n")
+
+
+@pytest.mark.parametrize(
+    ("size", "line"),
+    [
+        (0, "{0}/route.yaml:4: HTTPRoute default/shop: spec.rules[0].backendRefs[0]"),
+        (bounded.IN_PLACE, "not looked for, since the files are large: gatewright lint {0}"),
+    ],
+)
+async def test_it_prints_what_lint_reports_of_the_folder(
+    folder: Path, size: int, line: str, capfd: pytest.CaptureFixture[str], notices: Notices
+) -> None:
+    (folder / "large.yaml").write_text("#" * size)
+    (folder / "route.yaml").write_text(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: shop}\n"
+        "spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: nowhere, port: 80}]}]}\n"
+    )
+    run = Up(folder)
+    async with signals_restored():
+        task = run.start()
+        await until(lambda: task.done() or "READY" in notices.take(), "readiness")
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await task == exits.OK
+    assert f"\nProblems:\n  {line.format(folder)}" in capfd.readouterr().out
 
 
 async def test_a_signal_before_it_is_ready_ends_it(folder: Path) -> None:

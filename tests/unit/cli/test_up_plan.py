@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -297,6 +298,9 @@ readiness http://127.0.0.1:16021/healthz/ready
   demo        shop (echo) on 127.0.0.1:9001
   note: something
 
+Problems:
+  gw/a.yaml:3: HTTPRoute default/shop: a warning
+
 Try:
   curl -i http://127.0.0.1:8080/
 
@@ -319,6 +323,7 @@ def test_the_announcement_names_every_address() -> None:
             demos=[demo.Server("echo", "shop", "127.0.0.1", 9001)],
             curls=["curl -i http://127.0.0.1:8080/"],
             notes=["something"],
+            problems=["gw/a.yaml:3: HTTPRoute default/shop: a warning"],
             seconds=0.8,
         )
     )
@@ -340,12 +345,15 @@ def test_an_announcement_of_little() -> None:
         demos,
         [],
         [],
+        [],
         1,
     )
     text = announcement.text(little)
     assert "\n  proxy-2     no listener   (Gateway default/web)\n" in text
     assert "\n  demo        a (sse) on 127.0.0.1:9001\n              b (echo) on 127.0.0.1:9002\n" in text
-    assert "Try:" not in text and "note:" not in text
+    assert "Try:" not in text and "note:" not in text and "Problems:" not in text
+    many = announcement.text(replace(little, problems=[f"gw/a.yaml:{line}: bad" for line in range(1, 24)]))
+    assert "\n  gw/a.yaml:20: bad\n  and 3 more: gatewright lint gw\n" in many
 
 
 def test_the_children_share_a_session_key_and_stop_at_once() -> None:
