@@ -18,6 +18,14 @@ from controlplane import settings
 from controlplane.cli import exits
 
 OPTIONS: Final = ("--from", "--to")
+HELP: Final = """\
+gatewright proxy --from ADDRESS --to ADDRESS [option ...]
+
+  --from ADDRESS  where to listen: HOST:PORT or :PORT
+  --to ADDRESS    where all requests go: HOST:PORT or unix:/path; no file is needed
+
+and all options of gatewright-proxy:
+"""
 _ADDRESS: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:]*):(?P<port>[0-9]{1,5})")
 
 

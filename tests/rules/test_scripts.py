@@ -21,6 +21,30 @@ def test_script_is_executable_and_says_what_it_does(script: Path) -> None:
     assert os.access(script, os.X_OK)
 
 
+@pytest.mark.parametrize("name", ["conformance", "quickstart-rig"])
+def test_help_builds_nothing(name: str) -> None:
+    """Without a PATH that leads to Go or Python."""
+    command = [str(ROOT / "scripts" / name), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"}, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "on this machine" in done.stdout
+
+
+def test_an_old_go_is_named_before_anything_is_built(tmp_path: Path) -> None:
+    """In a checkout without .tools, whose go would be newer."""
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "cluster").symlink_to(ROOT / "tests" / "cluster")
+    check = tmp_path / "scripts" / "go-check"
+    check.write_text((ROOT / "scripts" / "go-check").read_text())
+    go = tmp_path / "go"
+    for version, code, what in (("1.22.1", 1, f"{go} is 1.22.1: upgrade it"), ("1.99", 0, "")):
+        go.write_text(f"#!/bin/sh\necho go{version}\n")
+        go.chmod(0o755)
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        done = subprocess.run(["bash", str(check)], capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == code and what in done.stderr
+
+
 @pytest.mark.parametrize("script", SHELL, ids=lambda path: path.name)
 def test_shell_parses(script: Path) -> None:
     assert subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True, check=False).stderr == ""

@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--profiles", default=PROFILES)
     parser.add_argument("--test", default="", help="regular expression: these tests alone")
     parser.add_argument("--skip", default="", help="tests that are skipped, with commas")
+    parser.add_argument("--entered-by", type=int, help="the process outside by which nsenter reaches the cluster")
     parser.add_argument("--hold", action="store_true", help="bring the world up and wait")
     arguments = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
@@ -56,12 +57,18 @@ async def _run(arguments: argparse.Namespace) -> int:
             await install(world, api, arguments.binaries / arguments.suite / "crd" / "experimental")
             await start_controller(world, api)
             claimed = of_suite(await features(world, api), arguments.suite)
-            print(f"world up, process {os.readlink('/proc/self')}; KUBECONFIG={world.kubeconfig}", flush=True)
+            print(f"world up, KUBECONFIG={world.kubeconfig}", flush=True)
             if arguments.hold:
+                print(entrance(arguments.entered_by, world.kubeconfig), flush=True)
                 await asyncio.Event().wait()
             return await _suite(world, arguments, claimed, output)
     finally:
         save(folder, output)
+
+
+def entrance(process: int, kubeconfig: Path) -> str:
+    """The command that enters the cluster from another terminal: the namespaces are those of the script's process."""
+    return f"enter it by: nsenter --target {process} --net --mount env KUBECONFIG={kubeconfig} bash"
 
 
 async def features(world: World, api: Api) -> list[str]:

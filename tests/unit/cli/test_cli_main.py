@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import command_options, exits, parser, proxy
+from controlplane.cli import command_options, exits, forward, parser, proxy
 from tests.harness.patience import PATIENCE
 
 
@@ -112,7 +112,9 @@ def test_the_proxy_gets_its_own_command_line(tmp_path: Path) -> None:
     seen = subprocess.run(
         command, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "PYTHONPATH": paths}, check=False
     )
-    assert (seen.stdout.strip(), seen.returncode) == ("['-f', 'config.yaml', '--help']", 7)
+    ours, _, proxys = seen.stdout.rstrip().rpartition("\n")
+    assert (proxys, seen.returncode) == ("['-f', 'config.yaml', '--help']", 7)
+    assert all(option in ours for option in forward.OPTIONS), "the help of the proxy does not know them"
 
 
 def test_what_looks_like_a_module_in_the_current_folder_is_not_run(tmp_path: Path) -> None:
