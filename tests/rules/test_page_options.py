@@ -20,6 +20,8 @@ OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 RIG: Final = "tests/cluster/rig/conformance.py"
 OTHERS: Final[dict[str, str]] = {
     "--changes": "benchmarks/cluster.py",
+    "--all": "kubectl",
+    "--all-namespaces": "kubectl",
     "--cacert": "curl",
     "--cert": "curl",
     "--check": "scripts/gen-api",
