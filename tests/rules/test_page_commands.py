@@ -124,7 +124,11 @@ NOT_HERE = (
         "needs a cluster; its folders of manifests are looked up here, and built by tests/rules/test_manifests.py",
     ),
     Row("docs/in-a-cluster.md", "docker build", "there is no daemon where tests run"),
-    Row("docs/in-a-cluster.md", "curl", "a page of a Pod; the same of a proxy here is asked by tests/loopback/test_up.py"),
+    Row(
+        "docs/in-a-cluster.md",
+        "curl",
+        "a page of a Pod; the same of a proxy here is asked by tests/loopback/test_up.py",
+    ),
     Row("*", "helm template .", "the chart is the reader's"),
     Row("*", "docker run --init", "names an option of Docker; there is no daemon where tests run"),
     Row("README.md", "pip install gatewright", "from a package index; tests/loopback/test_wheel.py installs the wheel"),

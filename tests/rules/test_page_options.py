@@ -42,6 +42,7 @@ OTHERS: Final[dict[str, str]] = {
     "--profiles": RIG,
     "--proxy-image": "the beginning of several options of `gatewright controller`",
     "--quick": "benchmarks/mcp.py",
+    "--requests": "benchmarks/instructions.py",
     "--routes": "benchmarks/propagation.py",
     "--seconds": "benchmarks/idle.py",
     "--selector": "kubectl",
