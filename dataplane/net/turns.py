@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from dataplane.net.accounts import Accounts
+from dataplane.net.sources import source_of
 
 log = logging.getLogger("dataplane.net")
 
@@ -100,11 +101,11 @@ class Turns:
     def __len__(self) -> int:
         return self._number
 
-    def add(self, waiting: Waiting, source: object = "") -> None:
+    def add(self, waiting: Waiting, source: str = "") -> None:
         """`waiting` has more to do. Called once by each until its `next_turn`. `source`: a client's address, whose
-        connections take one place among those who wait, so that many of them are no longer in others' way than one;
-        without it, it has a place of its own."""
-        whose = source or waiting
+        connections take one place among those who wait (`net/sources`: a network of IPv6 is one client), so that many
+        of them are no longer in others' way than one; without it, it has a place of its own."""
+        whose = source_of(source) if isinstance(source, str) and source else waiting
         queues = self._again if whose in self._served else self._waiting
         queues.setdefault(whose, deque()).append(waiting)
         self._number += 1
@@ -131,6 +132,17 @@ class Turns:
         if self._over != self.number:
             self._end_later()
         return self.number
+
+    def has_time(self) -> bool:
+        """Work of unknown length is about to go on: bodies that are read, judged and changed, for whomever. Whether
+        this turn has time for it; else it asks for one (`add`). All of it together has one share of each turn, and
+        so have those who wait; what is never long does not ask."""
+        return self.begin() or self._clock() < self._end
+
+    def has_gone_on(self, *sources: str) -> None:
+        """It did, for these peers: where this turn is used up now, it was long."""
+        if self._clock() >= self._end:
+            self.compute(*sources)
 
     def is_full(self, *sources: str) -> bool:
         """Whether one of these peers, or anybody, made the worker compute for long in this turn, and its share is used

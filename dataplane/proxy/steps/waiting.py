@@ -84,10 +84,14 @@ class Steps:
             return
         x = self._exchange
         turns = x.context.writes.turns
-        if turns.is_costly and turns.is_full(*x.makers()):
+        if not turns.has_time():
             self._awaited = None
             turns.add(self, x.client.address)
             return
+        self._go_on()
+        turns.has_gone_on(*x.makers())
+
+    def _go_on(self) -> None:
         try:
             awaited = self._work.send(None)
         except StopIteration as end:

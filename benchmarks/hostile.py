@@ -1,0 +1,155 @@
+"""What do hostile peers make others wait, live? `python -m benchmarks.hostile [--only WORDS] [--json FILE]`.
+
+Each row of `tests/hostile/rows.py` against a real proxy of one worker, over real sockets, on 32 connections at once:
+all from one address, then each from an address of its own (of 127.0.0.0/8). Each connection sends what its row says,
+but holds back the last byte of its first message; when all have done so they send it together, and go on as fast as
+they are read. Rows of HTTP/1.1 whose message has a body that fits into a window are also sent as 60 streams of each
+of 32 connections of HTTP/2, all of whose last bytes come together. Endpoints hold back the last byte of their answers.
+
+Meanwhile a polite client asks for a fixed answer every two milliseconds. What it waits is CPU time of the worker's
+thread between its question and the answer: a busy machine gives the same figure, but for what the worker computes until
+the client is scheduled, so the least of a few tries counts. Demands 50 ms in each row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.hostile_peers import CONNECTIONS, HTTP2, Case, Ports, attack
+from benchmarks.hostile_polite import Polite
+from benchmarks.machine import OUT, PROXY_CORE, Process, alone, run_folder
+from tests.harness.ports import reserve
+from tests.hostile.rows import ROWS
+from tests.hostile.world import EVIL_PORT
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+MOST_MS: Final = 50.0
+TRIES: Final = 3
+ADDRESSES: Final = (1, CONNECTIONS)
+PATIENCE: Final = 60.0
+
+Found = dict[str, dict[str, float]]
+
+
+def file_of(config: str, ports: Ports) -> str:
+    """A row's configuration at these ports, with the polite route answering by itself."""
+    places = {
+        "port: 8080": f"port: {ports.proxy}\n  addresses: [127.0.0.1]",
+        "backends: [{host: 127.0.0.1:9000}]": "policies: {directResponse: {status: 200, body: x}}",
+        "127.0.0.1:9001": f"127.0.0.1:{ports.plain}",
+        "port: 9001": f"port: {ports.plain}",
+        f"127.0.0.1:{EVIL_PORT}": f"127.0.0.1:{ports.evil}",
+        f"port: {EVIL_PORT}": f"port: {ports.evil}",
+    }
+    for old, new in places.items():
+        config = config.replace(old, new)
+    return config
+
+
+@contextmanager
+def proxy(config: str, ports: Ports) -> Iterator[int]:
+    """One worker that serves it; its process."""
+    path = run_folder() / "hostile.yaml"
+    path.write_text(file_of(config, ports))
+    pages = [f"--{page}=127.0.0.1:{reserve()}" for page in ("admin", "stats", "readiness")]
+    environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
+    command = [sys.executable, "-m", "dataplane", "-f", str(path), "--workers=1", *pages]
+    process = Process("hostile", command, PROXY_CORE, environment)
+    try:
+        process.await_port(ports.proxy)
+        (worker,) = (each for each in process.children() if _is_worker(each))
+        yield worker
+    finally:
+        process.stop()
+
+
+def _is_worker(pid: int) -> bool:
+    return "gw-worker" in Path(f"/proc/{pid}/comm").read_text()
+
+
+def measure(case: Case, ports: Ports, worker: int, number: int) -> float:
+    """Milliseconds that the polite client waited at most."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=attack, args=(case, ports, number, theirs))
+    process.start()
+    theirs.close()
+    try:
+        with Polite(ports.proxy, worker) as polite:
+            _heard(ours)  # all have sent what they may
+            polite.forget()
+            ours.send("go")
+            _heard(ours)
+        return polite.longest * 1e3  # with the answer that it waited for when all was over
+    finally:
+        process.join(PATIENCE)
+        if process.is_alive():
+            process.kill()
+        ours.close()
+
+
+def _heard(pipe: Connection) -> None:
+    if not pipe.poll(PATIENCE):
+        raise TimeoutError("the hostile peers did not begin")
+    pipe.recv()
+
+
+def cases(words: Sequence[str]) -> list[Case]:
+    """Those whose names have one of these words, or all."""
+    found = [Case(row.label, way) for row in ROWS for way in Case.ways(row)]
+    return [each for each in found if not words or any(word in each.name for word in words)]
+
+
+def run(wanted: list[Case], tries: int) -> Found:
+    """Each case from one address and from many."""
+    found: Found = {}
+    number = 0
+    ordered = sorted(wanted, key=lambda case: case.row.config)
+    for config, group in groupby(ordered, key=lambda case: case.row.config):
+        ports = Ports(reserve(), reserve(), reserve())
+        with proxy(config, ports) as worker:
+            for case in group:
+                for addresses in ADDRESSES:
+                    least = float("inf")
+                    for _ in range(tries):
+                        number += 1
+                        least = min(least, measure(case.of(addresses), ports, worker, number))
+                        if least <= MOST_MS:
+                            break
+                    found.setdefault(case.name, {})[f"{addresses}"] = least
+                print(line(case.name, found[case.name]), flush=True)
+    return found
+
+
+def line(name: str, waits: dict[str, float]) -> str:
+    """Of the table."""
+    mark = "" if max(waits.values()) <= MOST_MS else "  too long"
+    return f"{name:100}" + "".join(f"{waits[str(each)]:>10.1f}" for each in ADDRESSES) + mark
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.hostile", description=__doc__)
+    parser.add_argument("--only", nargs="*", default=(), help="rows whose names have one of these words")
+    parser.add_argument("--tries", type=int, default=TRIES, help="at most, for each figure")
+    parser.add_argument("--json", type=Path, default=OUT / "hostile.json", help="write the figures to this file")
+    options = parser.parse_args()
+    print(f"{f'{CONNECTIONS} connections ({HTTP2}: of 60 streams)':100}{'1 address':>10}{'32':>10}  ms of CPU")
+    with alone():
+        found = run(cases(options.only), options.tries)
+    options.json.write_text(json.dumps(found, indent=1))
+    late = [name for name, waits in found.items() if max(waits.values()) > MOST_MS]
+    print(f"{len(found)} rows, of which {len(late)} make others wait for more than {MOST_MS:.0f} ms")
+    return 1 if late else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
