@@ -46,6 +46,7 @@ class Chain:
         "__weakref__",
         "end",
         "filters",
+        "is_long",
         "publishes",
         "reads_whole",
         "request",
@@ -59,6 +60,9 @@ class Chain:
 
     def __init__(self, filters: Iterable[Filter]) -> None:
         self.filters = tuple(filters)
+        self.is_long = False
+        """Expressions of a request took long once (`variables/facts`): from then on its steps wait where somebody has
+        filled the turn. Nothing else of a chain ever changes."""
         requests, responses, ends, silent = [], [], [], []
         self.response_body = 0
         """Bytes of a response body that are buffered for these steps at most; 0: none of them reads it. It holds where
@@ -144,6 +148,13 @@ def leave(work: Coroutine[Any, Any, object]) -> None:
         if inspect.iscoroutine(inner) and inspect.getcoroutinestate(inner) == inspect.CORO_CREATED:
             leave(inner)
     work.close()
+
+
+async def run_later(x: Exchange, chain: Chain) -> Reply | None:
+    """Its request steps, in another turn of the loop: this one is full."""
+    assert chain.request is not None  # else there is nothing to wait for
+    answer = chain.request(x)
+    return await drive(x, chain, answer) if isinstance(answer, Waiting) else answer
 
 
 async def drive(exchange: Exchange, chain: Chain, waiting: Waiting) -> Reply | None:

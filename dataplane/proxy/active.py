@@ -67,6 +67,13 @@ class ActiveExchange(_Leasing):
     inlet: Inlet | None
     bounds: Bounds | None
 
+    def took_long(self) -> None:
+        """Expressions of its steps are about to take long: such steps wait from now on where a turn is full."""
+        if self.policies is not None:
+            self.policies.chain.is_long = True
+        elif self.listener is not None:
+            self.listener.chain.is_long = True
+
     if TYPE_CHECKING:  # `proxy/exchange` has these
 
         def reply(self, reply: Reply) -> None:

@@ -36,8 +36,14 @@ class ComputingTurns(Protocol):
     number: int
     is_costly: bool
 
-    def add(self, waiting: Any, /) -> None:  # Any: `net.turns.Waiting`
+    def add(self, waiting: Any, source: str = "", /) -> None:  # Any: `net.turns.Waiting`
         """`waiting` goes on in the next turn."""
+
+    def has_time(self) -> bool:
+        """Whether work of unknown length may go on in this turn; else it asks for another one (`add`)."""
+
+    def has_gone_on(self, *sources: str) -> None:
+        """It did, for these peers."""
 
     def compute(self, *sources: str) -> int:
         """An evaluation is about to take long, for these peers. Which turn this is."""

@@ -144,7 +144,12 @@ class ExchangeFacts:
             if self._is_answered and turns.is_full(*makers):
                 return now
             known = self.evaluations = turns.compute(*makers), now + seconds
+            if not self.ended:
+                self.took_long()
         return known[1]
+
+    def took_long(self) -> None:
+        """Expressions of its steps are about to take long: hear that."""
 
     def makers(self) -> tuple[str, ...]:
         """The peers whose input expressions read now."""

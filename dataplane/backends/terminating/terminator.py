@@ -175,6 +175,21 @@ class Terminator:
             _wake(self._reader)
 
     def _begin(self) -> None:
+        """Serve the request, as soon as a turn has time for what takes unknown time: to read it, and to judge it."""
+        x = self.x
+        turns, makers = x.context.turns, x.makers()
+        if turns.has_time():
+            self._begin_now()
+            turns.has_gone_on(*makers)
+        elif self._has_room():
+            turns.add(self, makers[0])
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        if self._consumer is not None and self._serve is not None:
+            self._begin()
+
+    def _begin_now(self) -> None:
         serve, self._serve = self._serve, None
         assert serve is not None  # it is called once
         try:
@@ -192,14 +207,19 @@ class Terminator:
 
     def run(self, served: Awaitable[Reply | None]) -> None:
         """As `Taker.run`."""
+        if self._has_room():
+            self._work = self.x.work(self._run(served))
+        elif iscoroutine(served):
+            leave(served)
+
+    def _has_room(self) -> bool:
+        """What is here of the request takes room of the worker from now on; otherwise it was answered."""
         missing = self._size - self._claimed if self._takes_whole else 0
         if missing and not self.x.context.room.take(missing, self.x.peer):
-            if iscoroutine(served):
-                leave(served)
             self.x.reply(made("TooManyBodies"))
-            return
+            return False
         self._claimed += missing
-        self._work = self.x.work(self._run(served))
+        return True
 
     async def _run(self, served: Awaitable[Reply | None]) -> Reply | None:
         try:

@@ -16,7 +16,7 @@ from dataplane.http.spellings import REFUSED, one_reading
 from dataplane.proxy.attempt import attempts
 from dataplane.proxy.request import admission, connects, hops
 from dataplane.proxy.steps.response_steps import ROUTE
-from dataplane.proxy.steps.waiting import interrupted
+from dataplane.proxy.steps.waiting import interrupted, later
 from dataplane.table.binds import choose
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ def start(x: ActiveExchange) -> None:
             return
         phase = listener.chain.request
         if phase is not None:
+            chain = listener.chain
+            if chain.is_long and _is_full(context):
+                later(x, context, chain, route)
+                return
             answer = phase(x)
             if answer is not None:
                 interrupted(x, context, listener.chain, answer, route)
@@ -132,11 +136,20 @@ def route(x: ActiveExchange, context: Context) -> None:
             forward = hops.forward
     request = policies.chain.request
     if request is not None:
+        chain = policies.chain
+        if chain.is_long and _is_full(context):
+            later(x, context, chain, forward)
+            return
         answer = request(x)
         if answer is not None:
-            interrupted(x, context, policies.chain, answer, forward)
+            interrupted(x, context, chain, answer, forward)
             return
     forward(x, context)
+
+
+def _is_full(context: Context) -> bool:
+    """Whether somebody, whoever it was, has made this turn of the loop long."""
+    return context.writes.turns.is_full()
 
 
 def _policies(plan: RoutePlan, listener: ListenerPlan) -> RoutePolicies:

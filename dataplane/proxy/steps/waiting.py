@@ -20,7 +20,7 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.chain.chain import Chain, Waiting, drive, leave
+from dataplane.chain.chain import Chain, Waiting, drive, leave, run_later
 from dataplane.chain.reply import Reply
 from dataplane.http.body import Gone
 
@@ -283,3 +283,12 @@ def interrupted(
         return
     steps = x.waiting = Steps(x, drive(x, chain, answer), then)
     context.call_soon(steps.go_on)  # as `begin`
+
+
+def later(
+    x: ActiveExchange, context: Context, chain: Chain, then: Callable[[ActiveExchange, Context], None]
+) -> None:
+    """Run the request steps of a chain in another turn of the loop, since this one is full; then go on as those do
+    that have passed at once."""
+    steps = x.waiting = Steps(x, run_later(x, chain), then)
+    context.writes.turns.add(steps, x.client.address)

@@ -31,6 +31,10 @@ class Waiter:
         self.stopped = -1
         self.events: list[Any] = []
         self.errors: list[Exception] = []
+        self.client = SimpleNamespace(address="192.0.2.1")
+
+    def makers(self) -> tuple[str, ...]:
+        return (self.client.address,)
 
     def reply(self, reply: Reply) -> None:
         self.events.append(reply.reason)
@@ -353,19 +357,41 @@ def test_nothing_is_left_for_the_garbage_collector() -> None:
         gc.enable()
 
 
-def test_steps_go_on_in_the_turn_after_one_that_their_client_filled() -> None:
-    for source, events in (("192.0.2.1", []), ("192.0.2.2", ["then"])):
-        run = Run(passes)
-        run.x.makers = lambda: ("192.0.2.1",)
-        run.x.client = SimpleNamespace(address="192.0.2.1")
-        run.turn()
-        run.turns.compute(source)
+@pytest.mark.parametrize("source", ["192.0.2.1", "192.0.2.2"])
+def test_steps_go_on_in_the_turn_after_one_that_anybody_filled(source: str) -> None:
+    run = Run(passes)
+    run.turn()
+    run.turns.compute(source)
+    run.now[0] += SHARE
+    run.pending.set_result(None)
+    assert run.x.events == []
+    run.turn()
+    run.turn()
+    assert run.x.events == ["then"] and run.steps.is_over
+
+
+def test_steps_that_take_long_fill_the_turn_for_others() -> None:
+    run = Run(passes)
+
+    def long(_x: Any, _context: Any) -> None:
         run.now[0] += SHARE
-        run.pending.set_result(None)
-        assert run.x.events == events
-        run.turn()
-        run.turn()
-        assert run.x.events == ["then"] and run.steps.is_over
+
+    first, second = (waiting.Steps(run.x, _takes(long), _nothing) for _ in range(2))
+    for steps in (first, second):
+        steps.begin()
+    run.turn()
+    assert first.is_over and not second.is_over and run.turns.is_full("192.0.2.1")
+    run.turn()
+    run.turn()
+    assert second.is_over
+
+
+async def _takes(work: Callable[[Any, Any], None]) -> None:
+    work(None, None)
+
+
+def _nothing(_x: Any, _context: Any) -> None:
+    """Goes nowhere."""
 
 
 def test_a_step_that_only_lets_others_go_first_is_run_on_in_the_next_turn() -> None:
@@ -376,7 +402,7 @@ def test_a_step_that_only_lets_others_go_first_is_run_on_in_the_next_turn() -> N
     run = Run(step)
     for _ in range(2):
         run.turn()
-        assert run.x.events == [] and len(run.soon) == 1
+        assert run.x.events == [] and run.steps.go_on in run.soon
     run.turn()
     assert run.x.events == ["then"] and run.soon == []
 
