@@ -206,8 +206,8 @@ async def _held(writer: asyncio.StreamWriter, held: Held, piece: int, gate: Gate
     await _write(writer, held.first, 0)
     await gate.pass_through()
     writer.write(held.last)
-    for data in held.rest:
-        await _write(writer, data, piece)
+    for more in held.rest:
+        await _write(writer, more, piece)
 
 
 async def _write(writer: asyncio.StreamWriter, data: bytes, piece: int) -> None:

@@ -1,7 +1,7 @@
 """The polite client beside hostile ones (`benchmarks.hostile`).
 
-It may be scheduled long after its answer came, while the worker computes for others. The kernel notes when that was, and
-the worker cannot have computed for longer than from the question until then: the lesser of both is what was waited.
+It may be scheduled long after its answer came, while the worker computes for others. The kernel notes when that was,
+and the worker cannot have computed for longer than from the question until then: the lesser of both is what was waited.
 """
 
 from __future__ import annotations

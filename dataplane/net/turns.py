@@ -141,7 +141,7 @@ class Turns:
 
     def has_gone_on(self, *sources: str) -> None:
         """It did, for these peers: where this turn is used up now, it was long."""
-        if self._clock() >= self._end:
+        if self.is_spent():
             self.compute(*sources)
 
     def is_full(self, *sources: str) -> bool:

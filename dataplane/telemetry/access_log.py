@@ -183,7 +183,13 @@ class AccessLog:
         last: int | None = None  # millisecond that `when` is of
         second: int | None = None  # that `stamp` is of
         stamp = when = ""
-        for at, (x, seconds) in enumerate(records, 1):
+        for at, (x, seconds) in enumerate(records):
+            if not whole and turns is not None and _computes(x) and not turns.has_time():
+                left = len(records) - at
+                if self._may_wait(left):
+                    self.records = records[at:]
+                    self._wait(turns)
+                    return
             ended = x.started + seconds + offset
             now = int(ended * 1000)
             if now != last:
@@ -207,12 +213,8 @@ class AccessLog:
                 lines.append(line(when, x, seconds, groups))
             if is_exported:
                 self._export_line(plan, x, seconds, ended)
-            if turns is not None and turns.is_costly and not whole and turns.is_full():
-                left = len(records) - at
-                if left and self._may_wait(left):
-                    self.records = records[at:]
-                    self._wait(turns)
-                    return
+            if turns is not None:
+                turns.has_gone_on()
         self._weight = 0
 
     def _wait(self, turns: ComputingTurns) -> None:
@@ -227,6 +229,11 @@ class AccessLog:
         self.flush(whole=True)
         if self._lines is not None:
             self._lines.drain(timeout)
+
+
+def _computes(x: Exchange) -> bool:
+    """Its line has fields that expressions give."""
+    return x.listener is not None and x.listener.telemetry is not None and log_of(x) is not None
 
 
 def _has_collector(x: Exchange) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dataplane.exchange import Traced, Work
     from dataplane.http.messages import ResponseHead
     from dataplane.link.pools import Room
+    from dataplane.net.turns import Turns
     from dataplane.upstream.calls import HttpCalls
 
 Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
@@ -43,6 +44,9 @@ class Services(Protocol):
 
     make_future: Callable[[], Future]
     room: Room
+
+    @property
+    def turns(self) -> Turns: ...
 
     @property
     def calls(self) -> HttpCalls: ...

@@ -285,9 +285,7 @@ def interrupted(
     context.call_soon(steps.go_on)  # as `begin`
 
 
-def later(
-    x: ActiveExchange, context: Context, chain: Chain, then: Callable[[ActiveExchange, Context], None]
-) -> None:
+def later(x: ActiveExchange, context: Context, chain: Chain, then: Callable[[ActiveExchange, Context], None]) -> None:
     """Run the request steps of a chain in another turn of the loop, since this one is full; then go on as those do
     that have passed at once."""
     steps = x.waiting = Steps(x, run_later(x, chain), then)

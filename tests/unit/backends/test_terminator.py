@@ -14,6 +14,7 @@ from dataplane.backends.terminating.terminator import Terminator, give_all
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.messages import ResponseHead
 from dataplane.link.pools import Room
+from dataplane.net.turns import SHARE, Turns
 from dataplane.upstream.calls import Call
 from dataplane.upstream.calls.call import BUFFER
 
@@ -47,10 +48,12 @@ class Desk:
         self.waits: list[asyncio.Future[None]] = []
         """What serves."""
         self.room = Room(room)
-        context = SimpleNamespace(room=self.room, make_future=asyncio.get_running_loop().create_future)
-        x: Any = SimpleNamespace(
-            context=context, reply=self.replies.append, work=self._work, may_hold=lambda _: most, peer="192.0.2.1"
-        )
+        loop = asyncio.get_running_loop()
+        self.turns = Turns(loop.call_soon)
+        context = SimpleNamespace(room=self.room, make_future=loop.create_future, turns=self.turns)
+        x: Any = SimpleNamespace(context=context, reply=self.replies.append, work=self._work, may_hold=lambda _: most)
+        x.peer = "192.0.2.1"
+        x.makers = lambda: ("192.0.2.1",)
         self.tasks: list[Any] = []
         self.out = Terminator(x, self._serve)
 
@@ -120,6 +123,30 @@ async def test_a_message_is_bounded_by_what_may_be_held(desk: Desk) -> None:
     assert [each.reason for each in desk.replies] == ["BodyTooLarge"] and not desk.tasks
     desk.out.reset()
     assert desk.room.used == 0 and not desk.out._parts
+
+
+async def test_a_request_that_comes_in_a_full_turn_is_served_in_the_next(
+    desk: Desk,
+) -> None:
+    desk.turns._clock = iter((0.0, SHARE)).__next__
+    desk.turns.begin()
+    desk.begin(b"ab", end=True)
+    assert not desk.served and desk.room.used == 2, "who waits takes room"
+    desk.turns._clock = lambda: 0.0
+    while len(desk.turns):
+        await asyncio.sleep(0)
+    assert desk.served == [b"ab"]
+
+
+async def test_a_request_that_is_given_up_while_it_waits_for_its_turn_is_not_served(desk: Desk) -> None:
+    desk.turns._clock = iter((0.0, SHARE)).__next__
+    desk.turns.begin()
+    desk.begin(b"ab", end=True)
+    desk.out.reset()
+    desk.turns._clock = lambda: 0.0
+    while len(desk.turns):
+        await asyncio.sleep(0)
+    assert not desk.served and desk.room.used == 0
 
 
 async def test_a_message_that_is_handed_on_keeps_its_room(desk: Desk) -> None:

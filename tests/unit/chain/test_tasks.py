@@ -44,6 +44,7 @@ class World:
             writes=SimpleNamespace(turns=Turns(loop.call_soon)),
         )
         self.x: Any = SimpleNamespace(context=context, waiting=None, ended=False, replied=False)
+        self.x.makers = lambda: ("192.0.2.1",)
         self.x.reply = lambda reply: self._note(reply.reason)
         self.x.failed = lambda error: self._note(type(error))
 

@@ -128,6 +128,34 @@ class TestSharesOfATurn:
         assert loop.turns.share(256) == 256 // (CROWD + 1) and loop.turns.share(1) == 1
 
 
+class TestWorkOfUnknownLength:
+    def test_all_of_a_turn_has_one_share_whoever_it_is_of(self) -> None:
+        loop = Loop()
+        assert loop.turns.has_time()
+        loop.now += SHARE
+        loop.turns.has_gone_on("192.0.2.1")
+        assert not loop.turns.has_time() and loop.turns.is_full() and loop.turns.is_full("192.0.2.1")
+        loop.turn()
+        assert loop.turns.has_time() and not loop.turns.is_full()
+
+    def test_what_is_short_fills_no_turn(self) -> None:
+        loop = Loop()
+        for _ in range(3):
+            assert loop.turns.has_time()
+            loop.now += SHARE / 4
+            loop.turns.has_gone_on("192.0.2.1")
+        assert not loop.turns.is_costly
+
+    def test_a_network_of_ipv6_is_one_client(self) -> None:
+        loop, done = Loop(), list[str]()
+        for number in range(3):
+            _Of(loop, f"2001:db8::{number}", number, done)
+        _Of(loop, "2001:db8:0:1::1", 0, done)
+        loop.turn()
+        loop.turn()
+        assert done == ["2001:db8::00", "2001:db8:0:1::10"]
+
+
 class TestWhatIsOwed:
     TURNS = int(MOST / SHARE) + 2
 

@@ -404,6 +404,7 @@ def test_a_step_that_only_lets_others_go_first_is_run_on_in_the_next_turn() -> N
         run.turn()
         assert run.x.events == [] and run.steps.go_on in run.soon
     run.turn()
+    run.turn()
     assert run.x.events == ["then"] and run.soon == []
 
 
