@@ -18,8 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from dataplane.link.sources import source_of
 from dataplane.net.accounts import Accounts
-from dataplane.net.sources import source_of
 
 log = logging.getLogger("dataplane.net")
 
@@ -103,7 +103,7 @@ class Turns:
 
     def add(self, waiting: Waiting, source: str = "") -> None:
         """`waiting` has more to do. Called once by each until its `next_turn`. `source`: a client's address, whose
-        connections take one place among those who wait (`net/sources`: a network of IPv6 is one client), so that many
+        connections take one place among those who wait (`link/sources`: a network of IPv6 is one client), so that many
         of them are no longer in others' way than one; without it, it has a place of its own."""
         whose = source_of(source) if isinstance(source, str) and source else waiting
         queues = self._again if whose in self._served else self._waiting

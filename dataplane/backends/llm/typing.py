@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dataplane.backends.terminating.contract import Routed, Services
+from dataplane.backends.terminating.contract import Routed, Services, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -22,14 +22,12 @@ class Waits(Protocol):
     def next_turn(self) -> None: ...
 
 
-class Shares(Protocol):
+class Shares(Turns, Protocol):
     """Of the turns of a worker's loop (`net/turns.Turns`)."""
 
     def begin(self) -> bool: ...
 
     def is_spent(self) -> bool: ...
-
-    def add(self, waiting: Waits) -> None: ...
 
 
 class LlmServices(Services, Protocol):

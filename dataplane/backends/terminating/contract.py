@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dataplane.exchange import Traced, Work
     from dataplane.http.messages import ResponseHead
     from dataplane.link.pools import Room
-    from dataplane.net.turns import Turns
     from dataplane.upstream.calls import HttpCalls
 
 Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
@@ -37,6 +36,16 @@ Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
 
 MOST_AHEAD: Final = 65_536
 """Bytes of a request that wait for whoever takes it as it comes."""
+
+
+class Turns(Protocol):
+    """Of the loop (`net/turns`), for what takes unknown time."""
+
+    def has_time(self) -> bool: ...
+
+    def has_gone_on(self, *sources: str) -> None: ...
+
+    def add(self, waiting: Any, source: str = "", /) -> None: ...  # Any: what has `next_turn`
 
 
 class Services(Protocol):
