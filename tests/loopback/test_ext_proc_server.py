@@ -412,6 +412,29 @@ async def test_a_client_that_leaves_ends_the_call() -> None:
         await until(lambda: "cancelled" in it.processor.ended, "the server's end of the call")
 
 
+@pytest.mark.parametrize("path", ["/upload", "/stream"])
+async def test_a_client_that_leaves_midway_ends_the_call_at_once(path: str) -> None:
+    """In the middle of its request, or of the response; no deadline is waited for."""
+
+    async def origin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if b"/stream" in await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(origin, "127.0.0.1", 0)
+    async with server, world(streams, "", server.sockets[0].getsockname()[1]) as it:
+        reader, writer = await asyncio.open_connection("127.0.0.1", it.proxy.port)
+        head = f"POST {path} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"
+        writer.write(head.encode() + (b"0\r\n\r\n" if path == "/stream" else b""))
+        if path == "/stream":
+            await reader.readuntil(b"ABC")
+        else:
+            await until(lambda: "request_body" in it.processor.kinds, "the server has a part of the body")
+        writer.close()
+        assert await until(lambda: it.processor.ended, "the server's end of the call")
+
+
 async def test_attributes_go_with_the_first_message() -> None:
     expressions = "requestAttributes: {path: request.path, none: 'request.headers[\"x-none\"]', size: '1.5'}"
     async with world(streams, expressions) as it:
