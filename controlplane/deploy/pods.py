@@ -38,6 +38,8 @@ MESH_LABELS: Final = {
     "sidecar.istio.io/inject": "false",  # and none is put into them:
     "networking.istio.io/tunnel": "http",  # they take tunnels themselves
 }
+MESH_NETWORK_LABEL: Final = "topology.istio.io/network"
+"""By which the mesh knows in which of its networks a Pod is."""
 CONFIG_FOLDER: Final = "/etc/gatewright"
 CONFIG_FILE: Final = "config.yaml"
 CA_FILE: Final = "xds-ca.crt"
@@ -75,7 +77,10 @@ class Rendering:
 
     def labels(self) -> Json:
         """Of the pods alone."""
-        return {} if self._found.mesh is None else dict(MESH_LABELS)
+        mesh = self._found.mesh
+        if mesh is None:
+            return {}
+        return dict(MESH_LABELS) | ({MESH_NETWORK_LABEL: mesh.network} if mesh.network else {})
 
     def annotations(self) -> Json:
         """Of the pods: another configuration file is read by new ones."""

@@ -47,6 +47,10 @@ class _Renderer:
         self._authority = authority
         self._name = names.object_name(request.name)
         self._found: Parameters = parameters(request.layers, defaults)
+        if self._found.mesh is not None and (pods.MESH_PORT, "TCP") in request.ports:
+            raise RenderingError(
+                f"listener of port {pods.MESH_PORT}: a proxy in a mesh (GatewayParameters spec.istio) takes tunnels there"
+            )
         self._pods = pods.Rendering(request, self._found, defaults)
         self._identity = _identity(request, self._name)
         self._labels = {**_free(request, self._identity), **self._identity}

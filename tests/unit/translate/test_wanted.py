@@ -207,6 +207,16 @@ def test_parameters_of_a_mesh_are_accepted() -> None:
     assert heard(made)["Accepted"].startswith("True ") and not deployer.gateways[GW].as_it_is
 
 
+def test_a_listener_in_the_place_of_a_mesh_is_refused_by_name() -> None:
+    listeners = referring("own").replace("port: 80", "port: 15008")
+    assert "port: 15008" in listeners
+    made, _ = deployed(CLASS, PARAMETERS % ("own", "{istio: {enabled: true}}"), listeners)
+    said = heard(made)["Accepted"]
+    assert said.startswith("False InvalidParameters: listener of port 15008: a proxy in a mesh"), said
+    made, _ = deployed(CLASS, PARAMETERS % ("own", "{istio: {enabled: false}}"), listeners)
+    assert heard(made)["Accepted"].startswith("True ")
+
+
 def test_addresses_are_those_of_the_service() -> None:
     made, _ = deployed(CLASS, GATEWAY)
     assert heard(made)["Programmed"].startswith("False AddressNotAssigned: ")
