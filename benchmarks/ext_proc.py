@@ -2,7 +2,7 @@
 
 `python -m benchmarks.ext_proc [--requests N] [--rounds N] [--json FILE]`. A server of grpcio in a process of its own
 agrees with everything; POSTs of 1 KiB on 16 connections, by modes of bodies, in interleaved rounds; the same server and
-the same origin behind a real Envoy. Then 1 GiB in full duplex to an origin that reads slowly, and to a client that does:
+the same origin behind a real Envoy. Then 1 GiB in full duplex to an origin that reads slowly, and to such a client:
 resident memory of the worker. Exit status 1 when that grows by more than 8 MiB.
 """
 

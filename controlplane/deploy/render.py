@@ -49,7 +49,7 @@ class _Renderer:
         self._found: Parameters = parameters(request.layers, defaults)
         if self._found.mesh is not None and (pods.MESH_PORT, "TCP") in request.ports:
             raise RenderingError(
-                f"listener of port {pods.MESH_PORT}: a proxy in a mesh (spec.istio of its parameters) takes tunnels there"
+                f"listener of port {pods.MESH_PORT}: a proxy in a mesh (spec.istio of its parameters) has tunnels there"
             )
         self._pods = pods.Rendering(request, self._found, defaults)
         self._identity = _identity(request, self._name)
