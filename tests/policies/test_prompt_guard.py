@@ -157,6 +157,23 @@ def test_a_rejection_has_the_answer_that_the_guard_has(status: int, carrier: Car
     assert error(answer)["type"] == "error"
 
 
+@pytest.mark.parametrize(
+    ("builtin", "said", "masked"),
+    [
+        ("Ssn", f"it is {SSN}", "it is <SSN>"),
+        ("CreditCard", "it is 4111 1111 1111 1111", "it is <CREDIT_CARD>"),
+        ("PhoneNumber", "it is +49 30 901820", "it is <PHONE_NUMBER>"),
+        ("Email", "it is ann@example.com", "it is <EMAIL_ADDRESS>"),
+        ("CaSin", "it is 130 692 544", "it is <CA_SIN>"),
+    ],
+)
+def test_each_builtin_masks_its_own(builtin: str, said: str, masked: str, carrier: Carrier) -> None:
+    run = carrier.proxy(guarded(f"{{regex: {{builtins: [{builtin}]}}}}"))
+    everything = f"{said}, and {SSN if builtin != 'Ssn' else 'ann@example.com'}"
+    carried = run.carry(post(PATHS["chat"], asked(everything)["content"][1]), as_json(CONTENT["chat"]))
+    assert sent(carried)["messages"][0]["content"] == everything.replace(said, masked)
+
+
 def test_guards_act_in_order_and_masks_add_up(carrier: Carrier) -> None:
     two = "{regex: {matches: ['secret']}}, {regex: {matches: ['<masked>ive'], action: Reject}}"
     run = carrier.proxy(guarded(two))

@@ -142,11 +142,14 @@ def test_a_webhook_masks_windows(carrier: Carrier) -> None:
     assert said(found.answer.body) == "a ****** b"
 
 
-def test_backends_that_guards_bring_have_their_address_and_policies() -> None:
+@pytest.mark.parametrize(("location", "region"), [("", "us-central1"), ("location: europe-west4, ", "europe-west4")])
+def test_backends_that_guards_bring_have_their_address_and_policies(location: str, region: str) -> None:
     guards = (
         "request: [{openAIModeration: {model: omni, policies: {auth: {key: sk-own}}}},"
         " {bedrockGuardrails: {identifier: i, version: '1', region: eu-west-1}}],"
-        " response: [{googleModelArmor: {templateId: t, projectId: p, policies: {http: {requestTimeout: 3s}}}}]"
+        " response: [{googleModelArmor: {templateId: t, projectId: p, "
+        + location
+        + "policies: {http: {requestTimeout: 3s}}}}]"
     )
     loaded = load(guarded(more=guards), "gw.yaml")
     assert loaded.problems == ()
@@ -159,7 +162,7 @@ def test_backends_that_guards_bring_have_their_address_and_policies() -> None:
     assert hosts == {
         "openAIModeration": ("api.openai.com", 443, "https"),
         "bedrockGuardrails": ("bedrock-runtime.eu-west-1.amazonaws.com", 443, "https"),
-        "googleModelArmor": ("modelarmor.us-central1.rep.googleapis.com", 443, "https"),
+        "googleModelArmor": (f"modelarmor.{region}.rep.googleapis.com", 443, "https"),
     }
     policies = {name: {each.WhichOneof("field"): each for each in backend.policies} for name, backend in found.items()}
     assert policies["bedrockGuardrails"]["backend_auth"].backend_auth.HasField("aws")
