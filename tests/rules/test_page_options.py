@@ -43,6 +43,7 @@ OTHERS: Final[dict[str, str]] = {
     "--proxy-image": "the beginning of several options of `gatewright controller`",
     "--quick": "benchmarks/mcp.py",
     "--requests": "benchmarks/instructions.py",
+    "--rounds": "benchmarks/ext_proc.py",
     "--routes": "benchmarks/propagation.py",
     "--seconds": "benchmarks/idle.py",
     "--selector": "kubectl",
