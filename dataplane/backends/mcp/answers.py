@@ -11,9 +11,14 @@ from dataplane.mcp import messages
 from dataplane.mcp.messages import Beyond, Malformed, Message
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.chain.calls import CallAnswer
     from dataplane.upstream.calls import HttpCalls
 
+COPIES: Final = 3
+"""Of an answer that is read whole: as it came, what it is taken apart to, and what is made of that for the client. It
+takes room for so many."""
 TOGETHER: Final = 4
 """Answers of the largest size that are read for one request."""
 
@@ -33,12 +38,18 @@ class TargetFailed(Exception):
 
 
 class AnswerRefused(TargetFailed):
-    """What a target answered is not passed on: it is too large, or cannot be read though it may be an answer. Target
-    and session go on: this request alone has failed. The text is for the client as well."""
+    """What a target answered is not passed on: it is too large, there is no room for it, or it cannot be read though it
+    may be an answer. Target and session go on: this request alone has failed. The text is for the client as well."""
 
 
 def too_large(target: str, most: int) -> AnswerRefused:
     return AnswerRefused(target, f"its answer has more than {most} bytes (mcp.maxAnswerSize)")
+
+
+def take_room(hold: Callable[[int], bool], size: int, target: str) -> None:
+    """For `size` more bytes of an answer that is read whole, with `contract.Answer.hold`. Raises `AnswerRefused`."""
+    if size and not hold(size * COPIES):
+        raise AnswerRefused(target, "there is no room for its answer (maxHeldBytes)")
 
 
 def unreadable(target: str, error: Malformed) -> TargetFailed:
@@ -106,9 +117,10 @@ class Deadline:
 class Answers:
     """Those that are read for one request: each has its bound, and so have all of them."""
 
-    def __init__(self, calls: HttpCalls, most: int) -> None:
-        """`most`: bytes of one answer."""
+    def __init__(self, calls: HttpCalls, hold: Callable[[int], bool], most: int) -> None:
+        """`hold`: as `contract.Answer.hold`; `most`: bytes of one answer."""
         self._calls = calls
+        self._hold = hold
         self._most = most
         self._left = most * TOGETHER
         """Bytes."""
@@ -116,7 +128,7 @@ class Answers:
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
         """The response to a request, read whole, from JSON or a stream of events. Other messages of the stream are left
         out. Raises `TargetFailed`: for what is no answer to this request, for more bytes than are read of one answer,
-        or of all of them, and for one that is not there in time."""
+        or of all of them, for one that is not there in time, and where there is no room for it."""
         late = Deadline(opened)
         if opened.until != FOR_EVER:
             self._calls.wake_at(opened.until, late)
@@ -154,6 +166,7 @@ class Answers:
             raise too_large(target, self._most)
         if self._left < 0:
             raise AnswerRefused(target, f"all answers have more than {self._most * TOGETHER} bytes")
+        take_room(self._hold, more, target)
 
 
 class _Counted:

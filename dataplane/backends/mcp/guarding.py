@@ -160,7 +160,7 @@ async def relay_shown(
     if opened.answer.status != _OK:
         await _relay_failure(visit, opened, target, lines)
     elif kind == JSON:
-        shown = await _shown(visit, await whole(opened, visit.plan.max_answer), rewrite, message, target)
+        shown = await _shown(visit, await whole(visit, opened), rewrite, message, target)
         if shown is None:
             raise TargetFailed(target, "it answered what was not asked")
         visit.give(shown, lines)
@@ -180,7 +180,7 @@ async def _relay_failure(visit: Visit, opened: Opened, target: str, lines: bytes
     if kind != JSON:
         await relay(visit, opened, lines)
         return
-    text = await whole(opened, visit.plan.max_answer)
+    text = await whole(visit, opened)
     try:
         has_result = bool(text) and "result" in messages.object_of(Raw(text))
     except Malformed as error:

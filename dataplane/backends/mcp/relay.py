@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, too_large, wrong
+from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, take_room, too_large, wrong
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.backends.terminating.pump import pumped
 from dataplane.chain.calls import CallFailed
@@ -61,7 +61,7 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
     call, answer = opened.call, opened.answer
     kind = kind_of(opened)
     if answer.status == _OK and kind == JSON and not visit.takes_json:
-        visit.give(await whole(opened, visit.plan.max_answer), lines)
+        visit.give(await whole(visit, opened), lines)
         return
     head = answer.head
     block = passed_lines(head) + lines
@@ -90,14 +90,16 @@ async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
 _DIGITS: Final = 15
 
 
-async def whole(opened: Opened, most: int) -> bytes:
-    """All content of an answer, of at most so many bytes. Raises `TargetFailed`."""
-    parts, size = [], 0
+async def whole(visit: Visit, opened: Opened) -> bytes:
+    """All content of an answer, of at most as many bytes as are read of one, for which there is room. Raises
+    `TargetFailed`."""
+    parts, size, most = [], 0, visit.plan.max_answer
     try:
         while data := await opened.call.receive():
             size += len(data)
             if size > most:
                 raise too_large(opened.target, most)
+            take_room(visit.out.hold, len(data), opened.target)
             parts.append(data)
     except CallFailed as error:
         raise TargetFailed(opened.target, str(error)) from None
@@ -246,11 +248,10 @@ async def relay_rewritten(visit: Visit, opened: Opened, rewrite: Rewrite, lines:
         await relay(visit, opened, lines)  # one message, which is the answer
         return
     if kind == JSON:
-        most = visit.plan.max_answer
         try:
-            text = rewrite.message(await whole(opened, most))
+            text = rewrite.message(await whole(visit, opened))
         except Malformed as error:
-            raise wrong(rewrite.target, most, error) from None
+            raise wrong(rewrite.target, visit.plan.max_answer, error) from None
         if text is None:
             raise TargetFailed(rewrite.target, "it answered what was not asked")
         visit.give(text, lines)

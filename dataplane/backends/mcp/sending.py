@@ -100,7 +100,7 @@ async def relayed(visit: Visit, opened: Opened, message: Message, rewrite: Rewri
 async def _not_found(visit: Visit, opened: Opened, message: Message) -> bytes:
     """A 404 that is not about the session, which was asked after (`Upstreams`): the client would take it for the end of
     its own. A JSON-RPC error that answers the request is one with any status. Raises `TargetFailed`."""
-    text = await whole(opened, visit.plan.max_answer)
+    text = await whole(visit, opened)
     try:
         found = messages.read(text)
     except Malformed:

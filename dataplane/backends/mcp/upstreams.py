@@ -262,7 +262,7 @@ class Upstreams:
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
         """As `Answers.read`."""
         if self._answers is None:
-            self._answers = Answers(self.visit.x.context.calls, self.visit.plan.max_answer)
+            self._answers = Answers(self.visit.x.context.calls, self.visit.out.hold, self.visit.plan.max_answer)
         return await self._answers.read(opened, request_id, target)
 
     def leave(self) -> None:

@@ -122,6 +122,11 @@ class Answer(Protocol):
     def give(self, data: bytes) -> None:
         """More of its content."""
 
+    def hold(self, size: int) -> bool:
+        """Take room for `size` bytes until the request is served (`link/pools.Room`). False: there is none, or the
+        request is served."""
+        ...
+
     async def ready(self) -> None:
         """Wait until the client takes more."""
 

@@ -45,6 +45,7 @@ class Terminator:
         "_consumer",
         "_is_here",
         "_is_paused",
+        "_is_served",
         "_is_stopped",
         "_parts",
         "_passing",
@@ -90,6 +91,8 @@ class Terminator:
         """Bytes of the worker's room that the request takes."""
         self._is_here = False
         """All of the request has come."""
+        self._is_served = False
+        """Nobody gives back any more what is claimed."""
         self._work: Work | None = None
         self._reader: Future | None = None
         """Of who waits for more of the request."""
@@ -164,6 +167,13 @@ class Terminator:
         gather(self._parts, data)
         return True
 
+    def hold(self, size: int) -> bool:
+        """As `Answer.hold`."""
+        if self._is_served or not self.x.context.room.take(size, self.x.peer):
+            return False
+        self._claimed += size
+        return True
+
     def _arrived(self, data: bytes, end: bool) -> None:
         if data:
             gather(self._parts, data)
@@ -208,6 +218,7 @@ class Terminator:
     def run(self, served: Awaitable[Reply | None]) -> None:
         """As `Taker.run`."""
         if self._has_room():
+            self._is_served = False
             self._work = self.x.work(self._run(served))
         elif iscoroutine(served):
             leave(served)
@@ -234,6 +245,7 @@ class Terminator:
 
     def finish(self) -> None:
         """As `Taker.finish`."""
+        self._is_served = True
         self._free()
         self._passing = self._read = None
         at_end, self.at_end = self.at_end, None

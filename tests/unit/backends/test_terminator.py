@@ -165,6 +165,17 @@ async def test_a_message_that_is_handed_on_keeps_its_room(desk: Desk) -> None:
     assert desk.room.used == 0
 
 
+async def test_who_serves_takes_room_until_the_request_is_served(desk: Desk) -> None:
+    desk.begin(b"ab", end=True)
+    await desk.turn()
+    assert desk.out.hold(40) and desk.room.used == 42
+    assert not desk.out.hold(40), "the client has its share"
+    desk.go_on()
+    await desk.turn()
+    assert desk.room.used == 0
+    assert not desk.out.hold(1) and desk.room.used == 0, "nobody would give it back"
+
+
 async def test_a_message_takes_room_beside_those_of_others() -> None:
     desk = Desk(most=100, room=11)
     desk.room.take(7, "192.0.2.2")

@@ -231,7 +231,7 @@ def event(data: bytes) -> bytes:
 def reading(most: int = 1000) -> tuple[Answers, list[tuple[float, Any]]]:
     sleepers: list[tuple[float, Any]] = []
     services: Any = SimpleNamespace(wake_at=lambda at, whom: sleepers.append((at, whom)))
-    return Answers(services, most), sleepers
+    return Answers(services, lambda size: True, most), sleepers
 
 
 @pytest.mark.parametrize(
@@ -322,6 +322,9 @@ class Out:
         self.has_begun = True
         self.did.append((status, lines, length, first, end))
 
+    def hold(self, size: int) -> bool:
+        return True
+
     async def pour(self, given: Parts) -> None:
         while data := await given.receive():
             self.did.append(data)
@@ -395,13 +398,15 @@ async def test_an_answer_that_breaks_off_is_a_failure(parts: tuple[Any, ...]) ->
         await relay.relay(passing, opened(*parts, lines=PASSED))
     assert "end" not in passing.out.did
     with pytest.raises(TargetFailed, match=r"^one: it broke$"):
-        await relay.whole(opened(*parts, lines=PASSED), 1000)
+        await relay.whole(passing, opened(*parts, lines=PASSED))
 
 
 async def test_a_whole_answer_is_bounded() -> None:
-    assert await relay.whole(opened(b"ab", b"cd"), 4) == b"abcd"
+    reads = visit()
+    reads.plan = SimpleNamespace(max_answer=4)
+    assert await relay.whole(reads, opened(b"ab", b"cd")) == b"abcd"
     with pytest.raises(AnswerRefused, match=r"^one: its answer has more than 4 bytes \(mcp.maxAnswerSize\)$"):
-        await relay.whole(opened(b"ab", b"cd", b"e"), 4)
+        await relay.whole(reads, opened(b"ab", b"cd", b"e"))
 
 
 # --- an answer whose names become ours

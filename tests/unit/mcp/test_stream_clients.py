@@ -62,6 +62,9 @@ class Out:
     def give_up(self) -> None:
         self.is_given_up = True
 
+    def hold(self, size: int) -> bool:
+        return True
+
     async def ready(self) -> None:
         self.ready_count += 1
 

@@ -139,6 +139,9 @@ class StreamAnswer:
 
     # --- as `Answer`
 
+    def hold(self, size: int) -> bool:
+        return self._real.hold(size)
+
     async def ready(self) -> None:
         await self.flush()
 

@@ -171,6 +171,9 @@ class Messages:
         for text in texts(self._reader, data):
             self._out.give(write(Event(text, b"message")))
 
+    def hold(self, size: int) -> bool:
+        return self._out.hold(size)
+
     async def ready(self) -> None:
         await self._out.ready()
 
