@@ -11,6 +11,7 @@ import binascii
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -19,6 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 
 from gatewright.turns import paced
 
+MOST_OF_NAME = 8
+"""Keys of one name that a token is checked with, for each algorithm: an issuer that renews a key has two. A check takes
+up to half a millisecond."""
 MIN_RSA_BITS = 2048
 MAX_RSA_BITS = 16384
 """Bits of the modulus of an RSA key: RFC 7518 3.3 for the least; the most bounds what one check costs."""
@@ -53,10 +57,11 @@ class KeySet:
                 self._by_kid.setdefault(key.kid, []).append(key)
 
     def fitting(self, kid: str | None, algorithm: str) -> list[Check]:
-        """How a token that names this key and algorithm can be checked; [] when no key fits. Without a name (or where
-        no key has one) exactly one key must fit."""
+        """How a token that names this key and algorithm can be checked, by the first `MOST_OF_NAME`; [] when no key
+        fits. Without a name (or where no key has one) exactly one key must fit."""
         if kid is not None and self._by_kid:
-            return [key.checks[algorithm] for key in self._by_kid.get(kid, ()) if algorithm in key.checks]
+            named = (key.checks[algorithm] for key in self._by_kid.get(kid, ()) if algorithm in key.checks)
+            return list(islice(named, MOST_OF_NAME))
         fitting = [key.checks[algorithm] for key in self.keys if algorithm in key.checks]
         return fitting if len(fitting) == 1 else []
 

@@ -76,6 +76,12 @@ BOUNDS: Final = {
     ),
     "Credentials and policies": (
         Bound("dataplane.credentials.jwt", "MAX_TOKEN", "bytes of a JWT", "401"),
+        Bound(
+            "dataplane.credentials.jwks",
+            "MOST_OF_NAME",
+            "keys of one `kid` and algorithm that check a token",
+            "later ones are not asked",
+        ),
         Bound("dataplane.credentials.issuer_keys", "MAX_KEY_SET", "bytes of a key set", "the last good one stays"),
         Bound("dataplane.credentials.htpasswd", "MAX_PASSWORD", "bytes of a password", "401"),
         Bound(

@@ -216,3 +216,10 @@ def test_which_keys_are_asked() -> None:
     assert (len(double.fitting("a", "EdDSA")), double.fitting(None, "EdDSA")) == (2, [])
     nameless = jwks.read(key_set(ED.key(kid=None)))
     assert len(nameless.fitting("any", "EdDSA")) == 1
+
+
+def test_so_many_keys_of_one_name_check_a_token_and_no_more() -> None:
+    """Whoever names that key has each of them tried: hundreds take a worker's time for every token."""
+    many = jwks.read(key_set(*[RSA.key(kid="a", alg="PS256"), *[ED.key(kid="a")] * 300, ED.key(kid="b")]))
+    assert len(many.fitting("a", "EdDSA")) == jwks.MOST_OF_NAME
+    assert (len(many.fitting("a", "PS256")), len(many.fitting("b", "EdDSA"))) == (1, 1)
