@@ -12,8 +12,13 @@ from gatewright.cel.types import BOOL
 
 def contains(budget: Budget, items: list[Any], wanted: list[Any]) -> bool:
     """Whether every element of `wanted` is in `items`."""
-    steps(budget, len(items) * len(wanted) / 8)
-    return all(any(equal(budget, item, one) for item in items) for one in wanted)
+    return all(_has(budget, items, one) for one in wanted)
+
+
+def _has(budget: Budget, items: list[Any], one: Any) -> bool:
+    """Counted before each walk, so that the clock is looked at in between."""
+    steps(budget, (1 + len(items)) / 8)
+    return any(equal(budget, item, one) for item in items)
 
 
 def equivalent(budget: Budget, left: list[Any], right: list[Any]) -> bool:
@@ -21,8 +26,7 @@ def equivalent(budget: Budget, left: list[Any], right: list[Any]) -> bool:
 
 
 def intersects(budget: Budget, left: list[Any], right: list[Any]) -> bool:
-    steps(budget, len(left) * len(right) / 8)
-    return any(equal(budget, one, two) for one in left for two in right)
+    return any(_has(budget, right, one) for one in left)
 
 
 TABLE = (

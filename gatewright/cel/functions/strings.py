@@ -17,6 +17,8 @@ from gatewright.cel.values import type_name
 
 # Unicode's White_Space, as Go's unicode.IsSpace has it. Python's own strip() would take four control characters more.
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+FEW, SHORT = 8, 1 << 14
+"""Characters that are looked for, and their product with those of the text: so many are compared one by one."""
 LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 
@@ -38,14 +40,24 @@ def index_of(budget: Budget, text: str, part: str, start: int = 0) -> int:
 
 
 def last_index_of(budget: Budget, text: str, part: str) -> int:
-    steps(budget, len(text) / 256)
-    return text.rfind(part)
+    return _last(budget, text, part, len(text))
 
 
 def last_index_of_before(budget: Budget, text: str, part: str, start: int) -> int:
     """The last place at or before `start`."""
+    return _last(budget, text, part, _position(text, start) + len(part))
+
+
+def _last(budget: Budget, text: str, part: str, end: int) -> int:
+    """Python looks from the front in linear time, from the back in the time of both lengths' product: what is long is
+    turned around."""
     steps(budget, len(text) / 256)
-    return text.rfind(part, 0, _position(text, start) + len(part))
+    if len(part) < FEW or len(text) * len(part) < SHORT:
+        return text.rfind(part, 0, end)
+    built(budget, 2 * len(text))
+    turned, wanted = text[:end][::-1], part[::-1]
+    found = turned.find(wanted)
+    return found if found < 0 else len(turned) - found - len(part)
 
 
 def join(budget: Budget, items: list[Any], separator: str = "") -> str:

@@ -58,7 +58,7 @@ def shared(result: str) -> str:
         ("toJson(json(deep.substring(0, 102) + deep.substring(3898))) != ''", "nested too deeply"),
         ("l.map(a, '%s'.format([big]))", "bytes built"),
         ("l.map(a, big.split(','))", "bytes built"),
-        ("sets.contains(l, lists.range(5000))", "steps"),
+        ("sets.contains(l + lists.range(5000), lists.range(5000))", "steps"),
         ("l.exists(a, big.matches('z.*' + s))", "steps"),
         ("l.all(a, !big.contains('q')) || true", "steps"),
         ("default(lists.range(100000000), [])", "bytes built"),

@@ -64,6 +64,8 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("text.indexOf('q', 1)", MILLION / 256, 0),
         ("text.lastIndexOf('q')", MILLION / 256, 0),
         ("text.lastIndexOf('q', 5)", MILLION / 256, 0),
+        # From the back, more than a few characters: in the text turned around.
+        ("text.lastIndexOf('q' + commas)", MILLION / 256, 4097 + 2 * MILLION),
         ("text.matches(q)", 1 + (MILLION + 1) / 64, 0),
         ("text.matches('q+')", 1 + MILLION / 64, 0),
         ("text.contains('q')", MILLION / 256, 0),
@@ -154,8 +156,8 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("dyn(many) in [many]", 1 / 64 + 1 + 20_000 / 16, 0),
         ("optional.of(many) == optional.of(many)", 1 + 1 + 20_000 / 16, 0),
         # Comparing each with each.
-        ("sets.contains(few, few)", 300 * 300 / 8, 0),
-        ("sets.intersects(many, [-1, -2])", 20_000 * 2 / 8, 0),
+        ("sets.contains(few, few)", 300 * 301 / 8, 0),
+        ("sets.intersects(many, [-1, -2])", 20_000 * 3 / 8, 0),
     ],
 )
 def test_what_a_function_charges(text: str, steps: float, built: float, charged: list[tuple[float, float]]) -> None:
