@@ -136,23 +136,24 @@ def _adapted(overload: Overload) -> Callable[..., Any]:
 
 
 def _matches(plan: Plan, nodes: list[tree.Node]) -> Expr | None:
-    """A literal pattern is compiled now. A long text is charged for, a short one outside loops is not."""
+    """A literal pattern is compiled now. A long text is charged for, a short one outside loops is not; what is short
+    depends on the pattern's price."""
     text, pattern = nodes
     if not isinstance(pattern, tree.Literal) or text.type != STRING:
         return None
     try:
-        search = patterns.search_of(str(pattern.value))
+        search, price = patterns.search_of(str(pattern.value)), patterns.price(str(pattern.value))
     except Fault as fault:
         return plan.call(refuse, plan.constant(fault.message))
-    compiled = plan.bind(search)
+    compiled, costs = plan.bind(search), plan.plain(price)
     subject = plan.emit(text)
     if plan.loops:
-        return plan.charged(patterns.searched, compiled, subject)
+        return plan.charged(patterns.searched, compiled, subject, costs)
     name = plan.fresh()
     kept = plan.at(ast.NamedExpr(plan.store(name), subject))
-    short = plan.compare(plan.call(len, kept), ast.LtE(), plan.plain(budget.LARGE))
+    short = plan.compare(plan.call(len, kept), ast.LtE(), plan.plain(int(budget.LARGE * patterns.LEAST / price)))
     quick = plan.at(ast.Call(compiled, [plan.name(name)], []))
-    return plan.choose(short, quick, plan.charged(patterns.searched, plan.bind(search), plan.name(name)))
+    return plan.choose(short, quick, plan.charged(patterns.searched, plan.bind(search), plan.name(name), costs))
 
 
 def _contains(plan: Plan, nodes: list[tree.Node]) -> Expr | None:

@@ -20,6 +20,14 @@ MAX_PATTERN = 4096
 MAX_MEMORY = 4 << 20
 """Bytes of one compiled pattern: RE2 falls back to slower ways beyond it, never to exponential ones."""
 
+LEAST = 1 / 64
+"""Steps for each character of a text that a pattern looks at."""
+SMALL, STATES, WORK = 20, 200, 512
+"""Of a pattern with counted repetitions, as `[^>]{0,500}`, RE2 may need so many states that it builds them anew again
+and again, and then gives them up: in nanoseconds for each byte some `STATES` and its instructions, of which it has more
+than `SMALL`. `WORK` of these are a step."""
+COUNTED = re.compile(r"\{[0-9]")
+
 Search = Callable[[str], bool]
 
 # ^text, text$, ^text$ and text, with nothing in it that means something else.
@@ -28,9 +36,23 @@ PLAIN = re.compile(r"(\^?)((?:[^\\^$.*+?()\[\]{}|]|\\[./\-])*)(\$?)")
 
 def search_of(pattern: str) -> Search:
     """A function that says whether the pattern is found in a text. Raises Fault for a pattern that is none."""
+    _check_size(pattern)
+    return _plain(pattern) or _searching(_program(pattern))
+
+
+@lru_cache(maxsize=256)
+def price(pattern: str) -> float:
+    """Steps for each character of a text, charged before it is looked at: RE2 cannot be stopped. Raises Fault for a
+    pattern that is none."""
+    if COUNTED.search(pattern) is None:
+        return LEAST
+    size: int = _program(pattern)._regexp.ProgramSize()
+    return LEAST if size <= SMALL else (STATES + size) / WORK
+
+
+def _check_size(pattern: str) -> None:
     if len(pattern) > MAX_PATTERN:
         raise Fault(f"a pattern of more than {MAX_PATTERN} characters")
-    return _plain(pattern) or _compiled(pattern)
 
 
 def _plain(pattern: str) -> Search | None:
@@ -48,23 +70,26 @@ def _plain(pattern: str) -> Search | None:
     return lambda subject: text in subject
 
 
-def _options() -> Any:
+@lru_cache(maxsize=256)
+def _program(pattern: str, never_capture: bool = True) -> Any:
+    """Compiled by RE2, whose objects have no types. Raises Fault for a pattern that is none."""
     import re2
 
+    _check_size(pattern)
     options = re2.Options()
-    options.never_capture = True
+    options.never_capture = never_capture
     options.log_errors = False
     options.max_mem = MAX_MEMORY
-    return options
-
-
-def _compiled(pattern: str) -> Search:
-    import re2
-
     try:
-        match = re2.compile(pattern, _options())._regexp.Match
+        return re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError):
         raise Fault("not a regular expression") from None
+
+
+def _searching(program: Any) -> Search:
+    import re2
+
+    match = program._regexp.Match
     anywhere = re2._re2.RE2.Anchor.UNANCHORED
 
     def search(subject: str) -> bool:
@@ -83,22 +108,13 @@ remembered = lru_cache(maxsize=256)(search_of)
 
 def matches(budget: Budget, text: str, pattern: str) -> bool:
     """`text.matches(pattern)` with a pattern that is not literal."""
-    steps(budget, 1 + (len(text) + len(pattern)) / 64)
+    steps(budget, 1 + len(pattern) / 64 + len(text) * price(str(pattern)))
     return remembered(str(pattern))(text)
 
 
-@lru_cache(maxsize=256)
 def replacer(pattern: str) -> Any:
-    """A compiled pattern whose `sub` replaces, for regexReplace."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = MAX_MEMORY
-    try:
-        return re2.compile(pattern, options)
-    except (re2.error, UnicodeEncodeError):
-        raise Fault("not a regular expression") from None
+    """A compiled pattern whose `search` finds groups, for regexReplace. Raises Fault for a pattern that is none."""
+    return _program(str(pattern), never_capture=False)
 
 
 GROUP = re.compile(r"\$\{(\w{1,32})\}|\$([0-9]{1,2})|\\([0-9])|\$\$")
@@ -119,9 +135,9 @@ def filled(replacement: str, found: Any) -> str:
     return GROUP.sub(one, replacement)
 
 
-def searched(budget: Budget, search: Search, text: str) -> bool:
-    """A search that is counted, for long texts and inside loops."""
-    steps(budget, 1 + len(text) / 64)
+def searched(budget: Budget, search: Search, text: str, costs: float) -> bool:
+    """A search that is counted, for long texts and inside loops. `costs`: the pattern's `price`."""
+    steps(budget, 1 + len(text) * costs)
     return search(text)
 
 

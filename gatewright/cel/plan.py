@@ -98,7 +98,7 @@ class Plan:
     def store(self, name: str) -> ast.Name:
         return self.at(ast.Name(name, ast.Store()))
 
-    def plain(self, value: bool | int | None) -> Expr:
+    def plain(self, value: bool | float | None) -> Expr:
         """None, a bool or a number of ours as itself."""
         return self.at(ast.Constant(value))
 

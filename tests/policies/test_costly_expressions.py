@@ -56,6 +56,17 @@ def test_rules_decide_in_time_or_the_request_is_refused(carrier: Carrier, action
             assert (seen.answer.status, seen.reason, seen.answer.body, len(seen.reached)) == TOO_COSTLY
 
 
+@pytest.mark.parametrize(("action", "status"), [("Deny", 403), ("Allow", 403), ("Require", 403)])
+def test_a_rule_whose_pattern_costs_too_much_for_so_long_a_path_lets_nothing_through(
+    carrier: Carrier, action: str, status: int
+) -> None:
+    """It is not looked for, so nobody knows whether it is there."""
+    sought = "request.path.matches('a[^b]{0,999}b')"
+    carrier = carrier.shared(served(rule(action, f'["{sought if action == "Deny" else "!" + sought}"]')))
+    assert carrier.carry(Request(target="/aaa")).answer.status == 200
+    assert carrier.carry(Request(target=LONG)).answer.status == status
+
+
 def headers(number: int) -> str:
     """Headers that a step sets."""
     return ", ".join(f'{{name: x-{each}, value: "string({WALK})"}}' for each in range(number))

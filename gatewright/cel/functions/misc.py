@@ -27,7 +27,7 @@ def fail(message: str) -> NoReturn:
 
 def regex_replace(budget: Budget, text: str, pattern: str, replacement: str) -> str:
     """The first match replaced; `$1` or `\\1` in the replacement are the groups."""
-    steps(budget, 1 + len(text) / 32)
+    steps(budget, 1 + 2 * len(text) * patterns.price(str(pattern)))
     compiled = patterns.replacer(pattern)
     found = compiled.search(text)
     if found is None:

@@ -68,6 +68,7 @@ def charged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, float]]:
         ("text.lastIndexOf('q' + commas)", MILLION / 256, 4097 + 2 * MILLION),
         ("text.matches(q)", 1 + (MILLION + 1) / 64, 0),
         ("text.matches('q+')", 1 + MILLION / 64, 0),
+        ("text.matches('q{2}')", 1 + MILLION / 64, 0),
         ("text.contains('q')", MILLION / 256, 0),
         # What a function makes of a text is as long, or says how much longer it is; what is put together counts twice.
         ("text + 'x'", 0, MILLION + 1),
