@@ -224,11 +224,8 @@ class Deployer:
     async def _made_so(self, gateway: ObjectKey) -> str | None:
         """One look at a Gateway; why it has to be looked at again, if so."""
         wanted = self._wanted.present().get(gateway)
-        if wanted is not None and wanted.as_it_is:
-            return None
-        if wanted is None and not self._is_elsewhere(gateway):
-            self._failed.pop(gateway, None)
-            await self._tell([gateway])
+        if wanted.as_it_is if wanted is not None else not self._is_elsewhere(gateway):
+            await self._note_failures(gateway, ())  # one was about what is no longer asked for
             return None
         objects = wanted.objects if wanted is not None else ()
         there = await self.objects.looks([each.key for each in objects if each.key not in self.live.objects])

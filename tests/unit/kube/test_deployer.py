@@ -536,6 +536,16 @@ async def test_a_failure_is_told_and_gone_when_it_went_well(error: Exception, to
         await world.holds(lambda: not world.failure and world.has("Deployment"))
 
 
+async def test_a_failure_is_gone_when_what_failed_is_no_longer_asked_for() -> None:
+    async with leading() as world:
+        await world.deployer.listed()
+        world.server.refuse.extend([ApiError(422, "Invalid", "an old overlay")] * 100)
+        world.want(wanted(80))
+        await world.holds(lambda: "an old overlay" in world.failure)
+        world.want(Wanted("1", as_it_is=True))  # the parameters cannot be used in another way now
+        await world.holds(lambda: not world.failure)
+
+
 async def test_addresses_are_told_also_by_who_does_not_lead() -> None:
     async with leading() as world:
         world.want(wanted(80))
