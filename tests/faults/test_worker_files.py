@@ -71,8 +71,8 @@ async def test_a_worker_without_descriptors_serves_whom_it_has(tmp_path: Path) -
         await until(lambda: busy(world.proxy, IDLE), "their requests have begun")
         with few_files(pid, 12):
             crowd = []
-            for _ in range(CROWD):
-                crowd.append(await connect())
+            for number in range(CROWD):  # of one address a third of them, and it would be refused sooner
+                crowd.append(await Client.connect(world.proxy.port, f"127.0.1.{number + 1}"))
                 crowd[-1].post()
             await agent.says("no file descriptors left (limit")
             assert await world.proxy.metric("gatewright_workers_out_of_files") == 1

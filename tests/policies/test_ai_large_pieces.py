@@ -99,17 +99,17 @@ class Later:
             assert asked.answer.status and self._run.arrival.received.method
 
 
-def begun(run: Run) -> Conversation:
+def begun(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[Conversation, Later]:
     asked = run.send(post("/v1/chat/completions", STREAMED))
+    later = Later(run, monkeypatch)  # of what comes of the answer
     run.arrival.head(Response(headers=EVENTS))
     run.arrival.content(b"".join(event(each, each["type"]) for each in (*BEGUN, *SAID)))
-    return asked
+    return asked, later
 
 
 def test_a_stream_goes_on_turn_by_turn(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
     run = carrier.proxy(MESSAGES)
-    later = Later(run, monkeypatch)
-    asked = begun(run)
+    asked, later = begun(run, monkeypatch)
     assert len(later) == 1 and WORDS[0].encode() in asked.answer.body and WORDS[-1].encode() not in asked.answer.body
     sizes = [len(asked.answer.body)]
     for _ in range(3):
@@ -128,8 +128,7 @@ def test_a_stream_that_breaks_off_while_it_waits_ends_with_an_error(
     carrier: Carrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = carrier.proxy(MESSAGES)
-    later = Later(run, monkeypatch)
-    asked = begun(run)
+    asked, later = begun(run, monkeypatch)
     run.arrival.reset()
     later.all(asked)
     assert asked.answer.ended or asked.answer.reset
@@ -141,8 +140,7 @@ def test_a_client_that_leaves_while_a_stream_waits_is_no_trouble(
     has_ended: bool, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = carrier.proxy(MESSAGES)
-    later = Later(run, monkeypatch)
-    asked = begun(run)
+    asked, later = begun(run, monkeypatch)
     if has_ended:
         run.arrival.end()
     asked.cancel()
@@ -156,8 +154,7 @@ def test_a_client_that_takes_no_more_holds_a_stream_that_waits(
     carrier: Carrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = carrier.proxy(MESSAGES)
-    later = Later(run, monkeypatch)
-    asked = begun(run)
+    asked, later = begun(run, monkeypatch)
     assert not run.arrival.is_read, "the provider is not read while its stream waits"
     asked.pause()
     later.all(asked)

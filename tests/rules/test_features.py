@@ -55,7 +55,7 @@ def _is_wait(node: ast.AST) -> bool:
 
 def test_pytest_finds_them_all(root: Path) -> None:
     tests = sorted({test for tests in SHOWN.values() for test in tests})
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-n0", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider"]
     done = subprocess.run([*command, "-m", "not slow", *tests], cwd=root, capture_output=True, text=True, check=False)
     collected = {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
     assert collected == set(tests), done.stdout[-2000:]

@@ -421,7 +421,7 @@ GATEWAY: list[tuple[str, Any, str | None]] = [
     ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": []}}}}, "must have 1 to 16 items"),
     ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": [CA] * 17}}}}, "must have 1 to 16"),
     ("spec.tls", {"frontend": {"default": {"validation": {"caCertificateRefs": [CA], "mode": "None"}}}}, "must be "),
-    ("spec.defaultScope", "All", "not supported: experimental, "),
+    ("spec.defaultScope", "All", "not supported: experimental; "),
     (f"{LISTENER}.filters", {"requests": []}, "not supported: experimental; "),
 ]  # fmt: skip
 
