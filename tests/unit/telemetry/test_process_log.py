@@ -88,9 +88,11 @@ def test_levels(
 ) -> None:
     process_log.configure("json", "agent")
     process_log.set_levels(default, modules)
-    for level in ("debug", "info", "warning", "error"):
+    levels = ("debug", "info", "warning", "error")
+    for level in levels:
         getattr(logging.getLogger(module), level)(level)
-    assert [json.loads(line)["message"] for line in written(capfd).splitlines()] == heard
+    found = [json.loads(line)["message"] for line in written(capfd).splitlines()]
+    assert [text for text in found if text in levels] == heard  # threads of earlier tests may speak as well
 
 
 def test_levels_can_be_taken_back(capfd: pytest.CaptureFixture[str]) -> None:
