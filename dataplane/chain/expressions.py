@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LANGUAGE: Final = (
     *("gatewright.cel.parser", "gatewright.cel.environment", "gatewright.cel.functions", "gatewright.cel.check"),
-    *("gatewright.cel.plan", "gatewright.cel.program", "gatewright.variables.environments"),
+    *("gatewright.cel.emitters", "gatewright.cel.program", "gatewright.variables.environments"),
 )
 """In the order in which they need each other: each is loaded in a turn of its own."""
 

@@ -9,26 +9,20 @@ that error might be absorbed (the language says that `error || true` is true) it
 which tries every term by itself. The careful plan is compiled when it is first needed.
 
 This module has what all emitters share: names, temporaries, blocks, functions. What each node becomes is said in the
-modules emit_*. An emitter answers a Python expression and may put statements before it (`self.block`); statements serve
-where Python's own nesting limits end.
+modules emit_*, and `emitters` has all of them. An emitter answers a Python expression and may put statements before it
+(`self.block`); statements serve where Python's own nesting limits end.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
 from gatewright.cel import operators, tree
 from gatewright.cel.budget import CONTEXT, START
-from gatewright.cel.emit_calls import CALLS
-from gatewright.cel.emit_conditions import CONDITIONS
-from gatewright.cel.emit_loops import LOOPS
-from gatewright.cel.emit_macros import MACROS
-from gatewright.cel.emit_operators import OPERATORS
-from gatewright.cel.emit_values import VALUES
 from gatewright.cel.environment import Environment
 from gatewright.cel.errors import FAULTS, PLAN_FILE, as_fault
 from gatewright.cel.types import BOOL
@@ -49,15 +43,8 @@ NATIVE = (KeyError, IndexError)
 Expr = ast.expr
 Located = TypeVar("Located", bound=ast.expr | ast.stmt | ast.arg | ast.ExceptHandler)
 
-
-EMITTERS: dict[type[tree.Node], Callable[[Plan, Any], Expr]] = {
-    **VALUES,
-    **OPERATORS,
-    **CONDITIONS,
-    **CALLS,
-    **LOOPS,
-    **MACROS,
-}
+Emitters = Mapping[type[tree.Node], "Callable[[Plan, Any], Expr]"]
+"""What makes Python of each kind of node."""
 
 
 class Plan:
@@ -65,8 +52,16 @@ class Plan:
 
     MAX_BLOCKS = 8  # CPython nests 20 loops and try statements; beyond this a function of its own is made
 
-    def __init__(self, environment: Environment, *, careful: bool, restart: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        emitters: Emitters,
+        *,
+        careful: bool,
+        restart: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.environment = environment
+        self.emitters = emitters
         self.careful = careful
         self.restart = restart
         self.names: dict[str, Any] = {}
@@ -123,7 +118,7 @@ class Plan:
         return expr.value if isinstance(expr, ast.Constant) else self.names[expr.id]  # type: ignore[attr-defined]
 
     def bind(self, target: Any) -> Expr:
-        """A function of this room under a readable name, the same one each time."""
+        """A function of this package under a readable name, the same one each time."""
         known = self.named.get(id(target))
         if known is None:
             known = getattr(target, "__name__", "")
@@ -214,7 +209,7 @@ class Plan:
         if self.in_parts and SMALL <= node.size <= PART:
             expr = self._part(node)
         else:
-            expr = EMITTERS[type(node)](self, node)
+            expr = self.emitters[type(node)](self, node)
         if node.depth % SPILL == 0:
             expr = self.once(expr)
         self.line = outer
@@ -225,7 +220,7 @@ class Plan:
         self.in_parts = False
         with self.into([]) as block:
             blocks, self.blocks = self.blocks, 0
-            expr = EMITTERS[type(node)](self, node)
+            expr = self.emitters[type(node)](self, node)
             self.blocks = blocks
         self.in_parts = True
         if not block and _is_short(expr):

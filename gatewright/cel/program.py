@@ -12,6 +12,7 @@ from typing import Any
 
 from gatewright.cel import tree
 from gatewright.cel.check import check
+from gatewright.cel.emitters import EMITTERS
 from gatewright.cel.environment import Environment
 from gatewright.cel.errors import CelCheckError, CelSyntaxError, problem_at
 from gatewright.cel.parser import parse
@@ -38,7 +39,7 @@ class Program:
         self.type: Type = node.type
         self.references: References = references(node)
         careful = _Careful(self)
-        plan = Plan(environment, careful=False, restart=careful)
+        plan = Plan(environment, EMITTERS, careful=False, restart=careful)
         self.evaluate: Callable[[Any], Any] = build(plan.module(node), plan.names)
         self._careful = careful if plan.absorbs else None
 
@@ -53,7 +54,7 @@ class Program:
 
     def plan(self, *, careful: bool = False) -> Plan:
         """The plan made anew, with its module in `functions`; the program itself keeps only the compiled one."""
-        made = Plan(self.environment, careful=careful, restart=self.evaluate if not careful else None)
+        made = Plan(self.environment, EMITTERS, careful=careful, restart=self.evaluate if not careful else None)
         made.module(typed(self.text, self.environment, checked=self.checked))
         return made
 
@@ -83,7 +84,7 @@ class _Careful:
     def prepare(self) -> Callable[[Any], Any]:
         program = self._program
         node = typed(program.text, program.environment, checked=program.checked)
-        plan = Plan(program.environment, careful=True)
+        plan = Plan(program.environment, EMITTERS, careful=True)
         function = self._function = build(plan.module(node), plan.names)
         return function
 

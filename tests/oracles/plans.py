@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gatewright.cel.emitters import EMITTERS
 from gatewright.cel.environment import Environment
 from gatewright.cel.errors import CelError, OverBudget
 from gatewright.cel.plan import Plan, build
@@ -42,7 +43,7 @@ def bound(plan: Plan, name: str) -> bool:
 
 
 def module_of(text: str, environment: Environment, *, careful: bool) -> tuple[Plan, ast.Module]:
-    plan = Plan(environment, careful=careful, restart=repr)
+    plan = Plan(environment, EMITTERS, careful=careful, restart=repr)
     return plan, plan.module(typed(text, environment, checked=False))
 
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import given, settings
 
+from gatewright.cel.emitters import EMITTERS
 from gatewright.cel.environment import Environment, Field, Values
 from gatewright.cel.errors import CelError, Fault, line_and_column
 from gatewright.cel.plan import Plan
@@ -163,7 +164,7 @@ def test_text_of_the_user_never_reaches_the_plan(word: str, form: str) -> None:
 @settings(max_examples=150, deadline=None)
 def test_a_plan_has_only_names_of_ours(text: str) -> None:
     for careful in (False, True):
-        plan = Plan(TYPED, careful=careful, restart=repr)
+        plan = Plan(TYPED, EMITTERS, careful=careful, restart=repr)
         module = plan.module(typed(text, TYPED, checked=False))
         for token in tokens(ast.unparse(module)):
             assert token.type not in (tokenize.STRING, tokenize.COMMENT)
