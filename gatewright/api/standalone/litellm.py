@@ -11,11 +11,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
-from urllib.parse import SplitResult, urlsplit
 
-from gatewright.api.schema.fields import HEADER_VALUE_PATTERN, PRICE_PATTERN
+from gatewright.api.schema.fields import HEADER_VALUE_PATTERN
+from gatewright.api.standalone.litellm_keys import BODY, CARRIED, READ, REASONS, UNKNOWN
+from gatewright.api.standalone.litellm_providers import (
+    COSTS,
+    Json,
+    Left,
+    model_of,
+    per_million,
+    provider_of,
+    variable_of,
+)
 from gatewright.api.text import yaml_text
 
 PORT: Final = 4000
@@ -23,17 +31,13 @@ HEADER: Final = "x-gatewright-model"
 """Where the model of a body stands for the choice of a route; the provider does not get it."""
 MOST_GROUPS: Final = 8
 MOST_PROVIDERS: Final = 16
-_MILLION: Final = 1_000_000
 _COOLDOWN: Final = 5
 """Seconds, as LiteLLM has it."""
 _LONGEST: Final = 99_999
 """Seconds: five digits are the most that a duration has of one unit (GEP-2257)."""
 _MOST: Final = 2**31 - 1
 _TRIES: Final = 64
-_MODEL: Final = 256
 _NAME: Final = 4096
-_PRICE_EXPONENT: Final = 13
-"""No price has more digits on either side of its point."""
 _LISTS: Final = ("/v1/models", "/models")
 ROUTES: Final = {
     "/chat/completions": "Completions",
@@ -42,38 +46,6 @@ ROUTES: Final = {
     "/embeddings": "Embeddings",
     "/rerank": "Rerank",
 }
-
-HOSTS: Final = {
-    "mistral": "https://api.mistral.ai/v1",
-    "groq": "https://api.groq.com/openai/v1",
-    "deepseek": "https://api.deepseek.com/v1",
-    "together_ai": "https://api.together.xyz/v1",
-    "openrouter": "https://openrouter.ai/api/v1",
-    "xai": "https://api.x.ai/v1",
-    "fireworks_ai": "https://api.fireworks.ai/inference/v1",
-}
-"""Providers with OpenAI's API, by LiteLLM's name."""
-_WITH_BASE: Final = ("hosted_vllm", "openai_like", "lm_studio", "llamafile", "ollama", "ollama_chat", "litellm_proxy")
-"""Servers with OpenAI's API, which need `api_base`."""
-_OURS: Final = {"openai": "openai", "text-completion-openai": "openai", "anthropic": "anthropic", "gemini": "gemini"}
-_BODY: Final = frozenset(
-    ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "presence_penalty", "user",
-     "frequency_penalty", "reasoning_effort", "n", "response_format", "logit_bias", "parallel_tool_calls")
-)  # fmt: skip
-"""Parameters that are fields of the body: defaults, as LiteLLM has them."""
-_READ: Final = frozenset(
-    ("model", "api_key", "api_base", "base_url", "api_version", "timeout", "request_timeout", "input_cost_per_token",
-     "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost")
-)  # fmt: skip
-_COSTS: Final = {
-    "input_cost_per_token": "input",
-    "output_cost_per_token": "output",
-    "cache_read_input_token_cost": "cacheRead",
-    "cache_creation_input_token_cost": "cacheWrite",
-}
-_variable = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)").fullmatch
-
-Json = dict[str, Any]  # Any: of a user's YAML
 
 
 class NotLitellms(ValueError):
@@ -100,10 +72,6 @@ class Deployment(NamedTuple):
     """An item of `providers`, without its name."""
 
 
-class _Left(Exception):
-    """It cannot be carried; the text is the reason."""
-
-
 def imported(text: str, port: int = PORT) -> Imported:
     """Raises `NotLitellms`."""
     try:
@@ -128,7 +96,7 @@ class _Import:
         }
         for name in config:
             if name not in (*settings, "model_list"):
-                self._left(name, "not carried: set it for the proxy's environment" if "env" in name else _UNKNOWN)
+                self._left(name, "not carried: set it for the proxy's environment" if "env" in name else UNKNOWN)
         deployments = list(self._deployments())
         by_name: dict[str, list[Deployment]] = {}
         for each in deployments:
@@ -159,28 +127,28 @@ class _Import:
             path = f"model_list[{index}]"
             try:
                 yield self._deployment(path, item)
-            except _Left as error:
+            except Left as error:
                 self._left(path, str(error))
 
     def _deployment(self, path: str, item: Any) -> Deployment:
         params = item.get("litellm_params") if isinstance(item, dict) else None
         name = item.get("model_name") if isinstance(item, dict) else None
         if not isinstance(params, dict) or not isinstance(name, str) or not isinstance(params.get("model"), str):
-            raise _Left("model_name and litellm_params.model must be set")
+            raise Left("model_name and litellm_params.model must be set")
         if "*" in name:
-            raise _Left(f"{name}: models by a pattern have no route; write each out")
+            raise Left(f"{name}: models by a pattern have no route; write each out")
         if not _is_name(name):
-            raise _Left(f"{name!r}: such a name has no route")
-        provider = _provider(params)
+            raise Left(f"{name!r}: such a name has no route")
+        provider = provider_of(params)
         for key in item.keys() - {"model_name", "litellm_params", "model_info"}:
-            self._left(f"{path}.{key}", _UNKNOWN)
+            self._left(f"{path}.{key}", UNKNOWN)
         info = item.get("model_info")
         for key in info if isinstance(info, dict) else ():
-            if key not in _COSTS:
+            if key not in COSTS:
                 self._left(f"{path}.model_info.{key}", "information for LiteLLM alone")
         for key in params:
-            if key not in _READ and key not in _BODY:
-                self._left(f"{path}.litellm_params.{key}", _REASONS.get(key, _UNKNOWN))
+            if key not in READ and key not in BODY:
+                self._left(f"{path}.litellm_params.{key}", REASONS.get(key, UNKNOWN))
         self._price(path, params, info if isinstance(info, dict) else {}, provider)
         policies = self._policies(path, params)
         return Deployment(path, name, {**provider, "policies": policies} if policies else provider)
@@ -197,14 +165,14 @@ class _Import:
         time = self._time(f"{path}.litellm_params.{seconds}", params.get(seconds))
         if time:
             found["http"] = {"requestTimeout": time}
-        defaults = [{"field": name, "value": value} for name, value in params.items() if name in _BODY]
+        defaults = [{"field": name, "value": value} for name, value in params.items() if name in BODY]
         if defaults:
             found["ai"] = {"routes": ROUTES, "defaults": defaults}
         return found
 
     def _content(self, path: str, text: str, name: str) -> Json:
         """A secret, by the variable that has it: one that is written out is not copied."""
-        variable = _variable(text)
+        variable = variable_of(text)
         if variable is None:
             self._left(path, f"a secret is not copied: the proxy reads it from the variable {name}")
         else:
@@ -215,16 +183,16 @@ class _Import:
 
     def _price(self, path: str, params: Json, info: Json, provider: Json) -> None:
         found = {}
-        for key, name in _COSTS.items():
+        for key, name in COSTS.items():
             value = params.get(key, info.get(key))
             if value is not None:
-                price = _per_million(value)
+                price = per_million(value)
                 if price is None:
                     self._left(f"{path}.litellm_params.{key}", "is no price that can be carried")
                 else:
                     found[name] = price
         if "input" in found:
-            if self._prices.setdefault(_model(provider), found) != found:
+            if self._prices.setdefault(model_of(provider), found) != found:
                 self._left(f"{path}.litellm_params", "another deployment of the model has another price, which counts")
         elif found:
             self._left(f"{path}.litellm_params", "a price needs input_cost_per_token")
@@ -346,52 +314,11 @@ class _Import:
     def _rest(self, settings: Mapping[str, Json]) -> None:
         for section, values in settings.items():
             for key, value in values.items():
-                if key in _CARRIED[section]:
+                if key in CARRIED[section]:
                     continue
                 if key == "routing_strategy" and value == "simple-shuffle":
                     continue
-                self._left(f"{section}.{key}", _REASONS.get(key, _UNKNOWN))
-
-
-_UNKNOWN: Final = "not known here: not carried"
-_CARRIED: Final = {
-    "litellm_settings": frozenset(
-        ("fallbacks", "default_fallbacks", "num_retries", "request_timeout", "allowed_fails", "cooldown_time")
-    ),
-    "router_settings": frozenset(
-        (
-            "fallbacks",
-            "default_fallbacks",
-            "num_retries",
-            "timeout",
-            "allowed_fails",
-            "cooldown_time",
-            "model_group_alias",
-        )
-    ),
-    "general_settings": frozenset(("master_key",)),
-}
-_REASONS: Final = {
-    "rpm": "limits of one deployment: see backend.limits and rateLimit",
-    "tpm": "limits of one deployment: see rateLimit.local[].tokens",
-    "weight": "providers of one group are equal: see their health",
-    "order": "use groups: the first is asked first",
-    "stream_timeout": "see backend.ai.firstEventTimeout",
-    "database_url": "keys are Secrets here: see docs/llm/keys.md",
-    "drop_params": "see backend.ai.unsupportedFields",
-    "routing_strategy": "equal providers are chosen by latency, requests in flight and health",
-    "callbacks": "see frontend.accessLog and frontend.tracing",
-    "success_callback": "see frontend.accessLog and frontend.tracing",
-    "failure_callback": "see frontend.accessLog and frontend.tracing",
-    "guardrails": "see backend.ai.promptGuard",
-    "cache": "answers are not cached",
-    "cache_params": "answers are not cached",
-    "redis_host": "counters of one proxy are its own; see gatewright ratelimit",
-    "redis_port": "counters of one proxy are its own; see gatewright ratelimit",
-    "redis_password": "counters of one proxy are its own; see gatewright ratelimit",
-    "context_window_fallbacks": "an answer that blames the request passes: there is no other provider then",
-    "content_policy_fallbacks": "an answer that blames the request passes: there is no other provider then",
-}
+                self._left(f"{section}.{key}", REASONS.get(key, UNKNOWN))
 
 
 def _section(config: Json, name: str) -> Json:
@@ -413,88 +340,6 @@ def _route(names: list[str], groups: list[Json], policies: Json, of_backend: Jso
     return {"matches": matches, "policies": policies, "backends": [backend]}
 
 
-def _per_million(cost: Any) -> str | None:  # Any: of a user's YAML
-    """The price of a million tokens of which one costs this; None: it is none that `config.prices` can have."""
-    try:
-        found = Decimal(str(cost)) * _MILLION
-    except ArithmeticError:
-        return None
-    if found and not -_PRICE_EXPONENT <= found.adjusted() < _PRICE_EXPONENT:  # before it is written out
-        return None
-    text = format(found.normalize(), "f")
-    return text if re.fullmatch(PRICE_PATTERN, text) else None
-
-
-# --- providers
-
-
-def _provider(params: Json) -> Json:
-    """An item of `providers`. Raises `_Left`."""
-    kind, slash, model = str(params["model"]).partition("/")
-    if not slash:
-        kind, model = ("anthropic" if kind.startswith("claude") else "openai"), kind
-    if not 0 < len(model) <= _MODEL:
-        raise _Left(f"model: must have 1 to {_MODEL} characters")
-    base = params.get("api_base", params.get("base_url"))
-    if isinstance(base, str) and _variable(base):
-        raise _Left("api_base is a variable: write the address out")
-    base = base if isinstance(base, str) else ""
-    if kind == "azure":
-        return _azure(model, base, params)
-    if kind in HOSTS or kind in _WITH_BASE:
-        return _compatible(kind, model, base or HOSTS.get(kind, ""))
-    if kind not in _OURS:
-        raise _Left(f"{kind}: this provider is not carried")
-    made: Json = {_OURS[kind]: {"model": model}}
-    return {**made, **_place(base, _OURS[kind])} if base else made
-
-
-def _azure(model: str, base: str, params: Json) -> Json:
-    host = _parsed(base).hostname
-    if not host:
-        raise _Left("azure: api_base must be set")
-    version = params.get("api_version")
-    made: Json = {"endpoint": host, "deploymentName": model}
-    return {"azureopenai": {**made, "apiVersion": version} if isinstance(version, str) else made}
-
-
-def _compatible(kind: str, model: str, base: str) -> Json:
-    if not base:
-        raise _Left(f"{kind}: api_base must be set")
-    if kind.startswith("ollama") and not _parsed(base).path.strip("/"):
-        base = base.rstrip("/") + "/v1"  # where it has OpenAI's API
-    return {"openai": {"model": model}, **_place(base, "openai")}
-
-
 def _is_name(text: str) -> bool:
     """Whether a header can have it."""
     return 0 < len(text) <= _NAME and re.fullmatch(HEADER_VALUE_PATTERN, text) is not None
-
-
-def _parsed(base: str) -> SplitResult:
-    """Raises `_Left`."""
-    try:
-        parts = urlsplit(base)
-        parts.port  # noqa: B018  # it is looked at when it is asked for
-    except ValueError:
-        raise _Left("api_base is no URL") from None
-    return parts
-
-
-def _place(base: str, kind: str) -> Json:
-    parts = _parsed(base if "://" in base else f"https://{base}")
-    host, port = parts.hostname, parts.port
-    if not host:
-        raise _Left("api_base is no URL")
-    found: Json = {"host": host, "port": port or (80 if parts.scheme == "http" else 443)}
-    path = parts.path.rstrip("/")
-    if path and kind in ("openai", "anthropic") and path != "/v1":
-        found["pathPrefix"] = path
-    if parts.scheme == "https" and found["port"] != 443:
-        raise _Left("api_base: TLS on another port than 443: write the provider with policies.tls")
-    return found
-
-
-def _model(provider: Json) -> str:
-    config = next(value for value in provider.values() if isinstance(value, dict))
-    return str(config.get("model") or config.get("deploymentName"))
