@@ -56,6 +56,7 @@ class Turns:
         "_over",
         "_served",
         "_waiting",
+        "_was_put_off",
         "is_costly",
         "number",
     )
@@ -86,6 +87,8 @@ class Turns:
         self._number = 0
         """How many wait."""
         self._is_called = False
+        self._was_put_off = False
+        """Those who wait have left the last turn to what filled it."""
         self._has_begun = False
         """`_end` is of this turn."""
         self._end = 0.0
@@ -184,7 +187,9 @@ class Turns:
             self._costly.clear()
 
     def _run(self) -> None:
-        if self.is_full():  # by what was called before, in this same turn
+        # By what was called before; once, as what comes behind this call fills each turn anew where much comes.
+        self._was_put_off = not self._was_put_off and self.is_full()
+        if self._was_put_off:
             self._call_soon(self._run)
             return
         self._next()

@@ -186,20 +186,23 @@ class Terminator:
 
     def _begin(self) -> None:
         """Serve the request, as soon as a turn has time for what takes unknown time: to read it, and to judge it."""
-        x = self.x
-        turns, makers = x.context.turns, x.makers()
+        turns = self.x.context.turns
         if turns.has_time():
             self._begin_now()
-            turns.has_gone_on(*makers)
         elif self._has_room():
-            turns.add(self, makers[0])
+            turns.add(self, self.x.makers()[0])
 
     def next_turn(self) -> None:
-        """As `net.turns.Waiting`."""
-        if self._consumer is not None and self._serve is not None:
-            self._begin()
+        """As `net.turns.Waiting`: this turn has time."""
+        if self._consumer is not None:  # else it was given up
+            self._begin_now()
 
     def _begin_now(self) -> None:
+        turns, makers = self.x.context.turns, self.x.makers()
+        self._serve_now()
+        turns.has_gone_on(*makers)
+
+    def _serve_now(self) -> None:
         serve, self._serve = self._serve, None
         assert serve is not None  # it is called once
         try:

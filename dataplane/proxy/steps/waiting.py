@@ -27,6 +27,7 @@ from dataplane.http.body import Gone
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from dataplane.net.turns import Turns
     from dataplane.proxy.active import ActiveExchange, Waits
     from dataplane.proxy.context import Context
 
@@ -84,12 +85,20 @@ class Steps:
             return
         x = self._exchange
         turns = x.context.writes.turns
-        if not turns.has_time():
+        if turns.has_time():
+            self._go_on_in(turns)
+        else:
             self._awaited = None
             turns.add(self, x.client.address)
-            return
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`: this turn has time."""
+        if self._awaited is None:  # else cancelled meanwhile
+            self._go_on_in(self._exchange.context.writes.turns)
+
+    def _go_on_in(self, turns: Turns) -> None:
         self._go_on()
-        turns.has_gone_on(*x.makers())
+        turns.has_gone_on(*self._exchange.makers())
 
     def _go_on(self) -> None:
         try:
@@ -104,10 +113,6 @@ class Steps:
                 self._exchange.context.call_soon(self.go_on)
             else:
                 self._wait_for(awaited)
-
-    def next_turn(self) -> None:
-        """As `net.turns.Waiting`."""
-        self.go_on()
 
     def _throw(self, error: BaseException) -> None:
         if self._cancelled == ASKED:

@@ -14,6 +14,7 @@ from dataplane.backends.terminating.terminator import Terminator, give_all
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.messages import ResponseHead
 from dataplane.link.pools import Room
+from dataplane.net import turns
 from dataplane.net.turns import SHARE, Turns
 from dataplane.upstream.calls import Call
 from dataplane.upstream.calls.call import BUFFER
@@ -136,6 +137,18 @@ async def test_a_request_that_comes_in_a_full_turn_is_served_in_the_next(
     while len(desk.turns):
         await asyncio.sleep(0)
     assert desk.served == [b"ab"]
+
+
+async def test_a_request_whose_turn_has_come_is_served_however_little_time_that_has(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "SHARE", 0.0)
+    desk.turns.begin()
+    desk.begin(b"ab", end=True)
+    assert not desk.served
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert desk.served == [b"ab"] and not desk.turns
 
 
 async def test_a_request_that_is_given_up_while_it_waits_for_its_turn_is_not_served(desk: Desk) -> None:
@@ -401,7 +414,7 @@ def event(data: bytes) -> bytes:
 async def test_many_events_are_looked_at_in_slices() -> None:
     """Others have their turn between them."""
 
-    async def turns(data: bytes) -> tuple[int, int]:
+    async def in_turns(data: bytes) -> tuple[int, int]:
         count, found = 0, 0
 
         async def beside() -> None:
@@ -420,9 +433,9 @@ async def test_many_events_are_looked_at_in_slices() -> None:
         return found, count - before
 
     small = event(b"x")
-    assert await turns(small * 63) == (63, 0)
-    assert await turns(small * 64) == (64, 1)
-    assert await turns(small * 129) == (129, 2)
-    assert await turns(event(b"x" * (SLICE - 8))) == (1, 0)
-    assert await turns(event(b"x" * (SLICE - 7))) == (1, 1)
-    assert await turns(b"") == (0, 0)
+    assert await in_turns(small * 63) == (63, 0)
+    assert await in_turns(small * 64) == (64, 1)
+    assert await in_turns(small * 129) == (129, 2)
+    assert await in_turns(event(b"x" * (SLICE - 8))) == (1, 0)
+    assert await in_turns(event(b"x" * (SLICE - 7))) == (1, 1)
+    assert await in_turns(b"") == (0, 0)

@@ -273,6 +273,16 @@ class TestLongComputing:
             loop.turn()
             assert done == expected
 
+    def test_long_computing_in_every_turn_keeps_nobody_waiting_for_ever(self) -> None:
+        """As where clients send so much that each turn is filled by what has just come."""
+        loop, done = Loop(), list[str]()
+        Peer(loop, "a", 3, 0.0, done)
+        for _ in range(6):
+            loop.turn()
+            loop.turns.compute("x")
+            loop.now += SHARE
+        assert done == ["a"] * 3
+
     def test_each_turn_has_its_number_and_its_share(self) -> None:
         loop, seen = Loop(), list[tuple[int, bool]]()
 

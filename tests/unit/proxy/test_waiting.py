@@ -14,6 +14,7 @@ import pytest
 from dataplane.chain.chain import Chain, Waiting
 from dataplane.chain.filter import Filter
 from dataplane.chain.reply import Reply
+from dataplane.net import turns
 from dataplane.net.turns import SHARE, Turns
 from dataplane.proxy.steps import waiting
 from tests.fakes.memory_proxy import Pending
@@ -368,6 +369,18 @@ def test_steps_go_on_in_the_turn_after_one_that_anybody_filled(source: str) -> N
     run.turn()
     run.turn()
     assert run.x.events == ["then"] and run.steps.is_over
+
+
+def test_steps_whose_turn_has_come_go_on_however_little_time_that_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "SHARE", 0.0)
+    run = Run(passes)
+    run.turn()
+    run.turns.begin()
+    run.pending.set_result(None)
+    assert run.x.events == [] and len(run.turns) == 1
+    run.turn()
+    run.turn()
+    assert run.x.events == ["then"] and not run.turns
 
 
 def test_steps_that_take_long_fill_the_turn_for_others() -> None:
