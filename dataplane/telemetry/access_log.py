@@ -228,7 +228,7 @@ class AccessLog:
             self._timer.cancel()
         self.flush(whole=True)
         if self._lines is not None:
-            self._lines.drain(timeout)
+            self._lines.close(timeout)
 
 
 def _computes(x: Exchange) -> bool:

@@ -33,7 +33,8 @@ class Unwritten(OSError):
 class LineWriter:
     """`write` takes finished lines and may block or raise OSError. `lost(n)` is called for lines that are lost,
     `changed(why, missed)` when that begins (`missed` is 0 then) and, with `why` empty, when it is over; both from
-    either thread. `limit`: bytes that may wait. The thread is there from a line on until `drain`."""
+    either thread. `limit`: bytes that may wait. The thread is there from a line on until `drain`, longer where it has
+    to report that a loss is over; never beyond `close`."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class LineWriter:
         self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread
         self._lock = threading.Lock()
         self._trouble, self._missed, self._last = "", 0, 0.0
-        self._has_thread = False
+        self._has_thread = self._is_closed = False
         self._turn = threading.Lock()
         """Whoever begins and ends the thread."""
 
@@ -83,6 +84,11 @@ class LineWriter:
         self._add(done)
         return done.wait(timeout)
 
+    def close(self, timeout: float) -> bool:
+        """As `drain`, for good: that a loss is over is not reported any more, and no thread stays for it."""
+        self._is_closed = True
+        return self.drain(timeout)
+
     def _add(self, item: bytes | threading.Event) -> None:
         with self._turn:
             self._queue.put(item)
@@ -93,7 +99,8 @@ class LineWriter:
     def _is_over(self) -> bool:
         """Everything is written and nothing is left to report: the thread ends, and the next line begins another."""
         with self._turn:
-            self._has_thread = bool(self._trouble) or not self._queue.empty()
+            has_news = bool(self._trouble) and not self._is_closed
+            self._has_thread = has_news or not self._queue.empty()
             return not self._has_thread
 
     def _run(self) -> None:

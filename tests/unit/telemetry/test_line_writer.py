@@ -118,6 +118,17 @@ def test_its_end_is_told_also_when_there_is_nothing_more_to_write(monkeypatch: p
     assert log.written == [b"a\n", b"b\n"]
 
 
+def test_a_writer_that_is_closed_says_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "QUIET", 0.001)
+    others = threading.active_count()
+    log = Log()
+    log.fails = OSError(errno.ENOSPC, FULL)
+    log.writer.put(b"a\n")
+    assert log.writer.close(PATIENCE)
+    wait_until(lambda: threading.active_count() == others, "its thread has ended")
+    assert log.told == [(FULL, 0)]
+
+
 def test_what_cannot_be_written_is_lost_until_something_is_written_again() -> None:
     log = Log()
     log.fails = OSError(errno.ENOSPC, FULL)

@@ -25,8 +25,6 @@ from dataplane.telemetry.plan import TelemetryPlan
 from dataplane.telemetry.requests import Recorder
 from tests.harness.patience import PATIENCE
 
-IN_TROUBLE = pytest.mark.leaves("a writer that lost lines waits for the end of that, which these do not see")
-
 
 def exchange(target: bytes = b"/", detail: str = "", reason: str = "") -> Exchange:
     x = Exchange(None, b"GET", target, Head(b"\r\n"), started=0.0)
@@ -207,7 +205,6 @@ def test_after_the_timer_rang_the_next_record_waits_for_a_new_one() -> None:
     assert b"".join(written).count(b"\n") == 3
 
 
-@IN_TROUBLE
 def test_lines_of_four_mebibytes_wait_for_the_writer() -> None:
     release = threading.Event()
     written: list[bytes] = []
@@ -292,7 +289,6 @@ def test_a_bug_in_what_a_line_adds_costs_only_that(caplog: pytest.LogCaptureFixt
     assert "attributes of the access log failed" in caplog.text and "a bug" in caplog.text
 
 
-@IN_TROUBLE
 def test_what_nobody_takes_is_dropped_and_counted() -> None:
     release = threading.Event()
     dropped: list[int] = []
@@ -310,7 +306,6 @@ def test_what_nobody_takes_is_dropped_and_counted() -> None:
     log.close()
 
 
-@IN_TROUBLE
 def test_a_full_disk_costs_lines_and_nothing_else() -> None:
     dropped: list[int] = []
 
