@@ -17,7 +17,7 @@ from dataplane.chain.filter import EVERY_HEADER, Refused
 from dataplane.http.heads import plain_name
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError, ExpressionError, Fault, OverBudget
-from gatewright.cel.values import NONE, Duration, Optional, Timestamp
+from gatewright.cel.values import NONE, Duration, Optional, Redacted, Timestamp
 from gatewright.turns import pause
 
 if TYPE_CHECKING:
@@ -76,6 +76,22 @@ def condition(program: Program, cut_off: bool = False) -> Callable[[Exchange], b
             return False
 
     return holds
+
+
+def plain(program: Program) -> Evaluate:
+    """What the expression gives, a secret as itself and text as UTF-8; None also where it fails."""
+    evaluate = program.evaluate
+
+    def value_of(x: Exchange) -> Any:  # of any type of the language
+        try:
+            value = evaluate(x)
+        except CelError:
+            return None
+        if isinstance(value, Redacted):
+            value = value.unredacted()
+        return value.encode("utf-8", "replace") if isinstance(value, str) else value
+
+    return value_of
 
 
 def reads(programs: Iterable[Program], *paths: str) -> bool:

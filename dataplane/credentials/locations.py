@@ -19,8 +19,6 @@ from dataplane.chain.replies import made
 from dataplane.http import cookies
 from dataplane.http.heads import is_name, lines_of
 from dataplane.http.parameters import parameter
-from gatewright.cel.errors import CelError
-from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
@@ -271,17 +269,10 @@ def _cookie_span(block: bytes, line: int, end: int, start: int, stop: int) -> tu
 def by_expression(text: str) -> Location:
     """The value of an expression: text or bytes. One that fails, or gives null or "", finds none. Raises `Refused`."""
     program = expressions.compiled(text, "request", "location.expression")
-    evaluate = program.evaluate
+    value_of = expressions.plain(program)
 
     def find(x: Exchange) -> Found | None:
-        try:
-            value = evaluate(x)
-        except CelError:
-            return None
-        if isinstance(value, Redacted):
-            value = value.unredacted()
-        if isinstance(value, str):
-            value = value.encode("utf-8", "replace")
+        value = value_of(x)
         if value is None or value == b"":
             return None
         return (value, 0, 0) if isinstance(value, bytes) else AMBIGUOUS

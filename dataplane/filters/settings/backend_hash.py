@@ -14,8 +14,6 @@ from dataplane.chain.filter import Env, Refused
 from dataplane.http import cookies
 from dataplane.http.heads import is_name, plain_name
 from dataplane.upstream.hashing import Hash
-from gatewright.cel.errors import CelError
-from gatewright.cel.values import Redacted
 from gatewright.wire.v1 import backend_policy_pb2
 
 if TYPE_CHECKING:
@@ -67,18 +65,13 @@ def _expression(text: str) -> Key:
     program = expressions.compiled(text, "request", "expression")
     if expressions.reads_request_body([program]):
         raise Refused("expression: it cannot read request.body, which is not held for a choice")
-    evaluate = program.evaluate
+    value_of = expressions.plain(program)
 
     def read(x: Exchange) -> bytes | None:
-        try:
-            value = evaluate(x)
-        except CelError:
-            return None
-        if isinstance(value, Redacted):
-            value = value.unredacted()
-        if isinstance(value, bytes):
-            return value or None
-        return str(value).encode("utf-8", "replace") or None if isinstance(value, (str, int, float)) else None
+        value = value_of(x)
+        if isinstance(value, (int, float)):
+            return str(value).encode()
+        return value or None if isinstance(value, bytes) else None
 
     return read
 

@@ -28,8 +28,8 @@ class NeedsBody(Protocol):
 
 class BodyCopy:
     """Content, without the framing of any hop. `limit`: bytes kept; `room`: where there has to be room for them, for
-    the client at `address`; `expected`: length that the client announced, -1 when it did not; `waits`: who is told when
-    the body is whole, or None."""
+    the client at `address`; `expected`: length that the client announced, -1 when it did not; `waits`: who waits
+    for the whole body, or None."""
 
     __slots__ = ("address", "limit", "pieces", "retried", "room", "size", "taken", "too_large", "trailers", "waits")
 
