@@ -426,6 +426,22 @@ async def test_a_client_has_place_for_its_share_and_what_it_used_longest_ago_mak
     assert not world.asked
 
 
+async def test_streams_that_are_opened_at_once_take_no_more_than_a_share(world: World) -> None:
+    world.holder._places.most = 4
+    for _ in range(2):
+        used = world.stream()
+        used.dialogue.open(used.open())
+    opening = [asyncio.ensure_future(server_streams.opened(world.visit, world.target)) for _ in range(3)]
+    await world.turn()
+    for call in world.asked:
+        call.answers(200)
+    await world.turn()
+    assert len(world.asked) == 3 and world.holder._places.taken == 3
+    for each in opening:
+        each.cancel()
+    await asyncio.gather(*opening, return_exceptions=True)
+
+
 async def test_clients_have_their_place_beside_servers(world: World) -> None:
     one, two = (SimpleNamespace(id=each, keys=KEYS) for each in "ab")
     held: Any = world.holder

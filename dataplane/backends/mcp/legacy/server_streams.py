@@ -174,8 +174,7 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
     `TargetFailed`."""
     x = visit.x
     holder = x.context.of_kind(MCP).holder
-    if not holder.has_place(visit.keys):
-        raise TargetFailed(target.name, "there are as many streams as there may be, and all are used")
+    _look_for_place(holder, visit, target)
     await holder.listening()
     try:
         plan = calls.plan_of(x, target)
@@ -193,6 +192,12 @@ async def opened(visit: Visit, target: TargetPlan) -> ServerStream | Opened:
         raise TargetFailed(target.name, str(error)) from None
 
 
+def _look_for_place(holder: Holder[Any, Any], visit: Visit, target: TargetPlan) -> None:
+    """Raises `TargetFailed`."""
+    if not holder.has_place(visit.keys):
+        raise TargetFailed(target.name, "there are as many streams as there may be, and all are used")
+
+
 async def _held(visit: Visit, target: TargetPlan, call: Call, origin: tuple[str, str]) -> ServerStream | Opened:
     answer = await call.head()
     if answer.status != _OK:
@@ -201,6 +206,7 @@ async def _held(visit: Visit, target: TargetPlan, call: Call, origin: tuple[str,
     if kind != _STREAM:
         raise TargetFailed(target.name, "its answer to GET is no stream of events")
     holder = visit.x.context.of_kind(MCP).holder
+    _look_for_place(holder, visit, target)  # once more: others came while the server was waited for
     number = b"" if visit.session is None or visit.plan.stateless else visit.session.number
     stream = ServerStream(holder, call, target, origin, number, visit.keys)
     holder.hold(stream)
