@@ -25,13 +25,17 @@ def key_of(address: str) -> Key:
     return source_of(address)
 
 
+Full = Callable[[str, Key, int, Callable[[], tuple[Key, int]]], None]
+"""`full(name, key, held, fullest)` is called for each refusal of a pool: whose it was, and how much he held.
+`fullest()` is who holds most of it, and how much: that takes time, so it is asked only where it is said."""
+
+
 class Shares:
-    """Who holds how much of one pool, called `name` in log and metrics. `full(name, key, held, fullest, most)` is
-    called for each refusal: whose it was, how much he held, and who holds most of the pool."""
+    """Who holds how much of one pool, called `name` in log and metrics."""
 
     __slots__ = ("_full", "_held", "name")
 
-    def __init__(self, name: str, full: Callable[[str, Key, int, Key, int], None] | None = None) -> None:
+    def __init__(self, name: str, full: Full | None = None) -> None:
         self.name = name
         self._full = full
         self._held: dict[Key, int] = {}
@@ -46,9 +50,14 @@ class Shares:
 
     def refused(self, key: Key) -> None:
         """Report that there was no place for `key`."""
-        if self._full is not None:
+        if self._full is None:
+            return
+
+        def fullest() -> tuple[Key, int]:
             most = max(self._held, key=self._held.__getitem__, default=key)
-            self._full(self.name, key, self._held.get(key, 0), most, self._held.get(most, 0))
+            return most, self.of(most)
+
+        self._full(self.name, key, self.of(key), fullest)
 
     def add(self, key: Key, size: int) -> None:
         held = self._held.get(key, 0) + size
@@ -108,7 +117,7 @@ class Room:
         most: int,
         loads: Loads | None = None,
         limit: Callable[[], int | None] = lambda: None,
-        full: Callable[[str, Key, int, Key, int], None] | None = None,
+        full: Full | None = None,
     ) -> None:
         self.most = most
         self.loads = Loads.local() if loads is None else loads

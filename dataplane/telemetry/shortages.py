@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dataplane.link.sources import shown
 
 if TYPE_CHECKING:
+    from dataplane.link.pools import Key
     from dataplane.telemetry.requests import Recorder
 
 log = logging.getLogger("dataplane.server")
@@ -40,14 +41,15 @@ class Shortages:
         self._closed[limit] = self._closed.get(limit, 0) + 1
         self._say(limit, address)
 
-    def filled(self, pool: str, key: str | bytes, held: int, fullest: str | bytes, most: int) -> None:
-        """There was no place in a pool for somebody who holds so much of it; `fullest` holds most (`link/pools`)."""
+    def filled(self, pool: str, key: Key, held: int, fullest: Callable[[], tuple[Key, int]]) -> None:
+        """There was no place in a pool for somebody who holds so much of it (`link/pools.Full`)."""
         self._recorder.limited(pool)
         self._unsaid[pool] = self._unsaid.get(pool, 0) + 1
         now = self._clock()
         if now < self._next.get(pool, 0.0):
             return
         self._next[pool] = now + PAUSE
+        who, most = fullest()
         log.warning(
             "share of a pool is used up (%s): %d refused since it was last reported; "
             "the last one is of %s, who holds %d; %s holds most: %d",
@@ -55,7 +57,7 @@ class Shortages:
             self._unsaid.pop(pool),
             shown(key),
             held,
-            shown(fullest),
+            shown(who),
             most,
         )
 

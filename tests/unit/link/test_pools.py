@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from dataplane.link.loads import HELD, Loads
 from dataplane.link.pools import Places, Room, Shares
+from dataplane.telemetry.shortages import Shortages
 
 ONE, OTHER, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
@@ -55,11 +59,26 @@ def test_a_limit_of_the_whole_proxy_takes_the_place_of_the_worker_s_own() -> Non
 
 def test_whoever_is_refused_is_named_with_whoever_holds_most() -> None:
     said: list[tuple[str, str | bytes, int, str | bytes, int]] = []
-    shares = Shares("pool", lambda *each: said.append(each))
+    shares = Shares("pool", lambda name, key, held, fullest: said.append((name, key, held, *fullest())))
     shares.add(ONE, 70)
     shares.add(OTHER, 5)
     assert not shares.fits(OTHER, 26, 25) and shares.fits(OTHER, 10, 25)
     assert said == [("pool", OTHER, 5, ONE, 70)]
+
+
+def test_who_holds_most_is_not_looked_for_by_each_refusal() -> None:
+    """A pool may have very many holders, and who is refused may ask again at once."""
+    recorder: Any = SimpleNamespace(limited=lambda pool: None)
+    asked: list[int] = []
+    shortages = Shortages(recorder, lambda: 100.0)
+
+    def fullest() -> tuple[str, int]:
+        asked.append(1)
+        return ONE, 70
+
+    for _ in range(5):
+        shortages.filled("pool", OTHER, 5, fullest)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("keys", [(ONE,), (ONE, b"identity"), (b"identity",)])

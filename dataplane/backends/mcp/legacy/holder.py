@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from dataplane.link.pools import Key, Places, Shares
+from dataplane.link.pools import Full, Key, Places, Shares
 from dataplane.local_http import Connection
 from dataplane.mcp.hearing import Signal
 from dataplane.mcp.policies import MCP
@@ -100,7 +100,7 @@ class Holder(Generic[ServerT, ClientT]):
         context: Services,
         folder: str,
         serve: Callable[[Holder[ServerT, ClientT]], Handler],
-        full: Callable[[str, Key, int, Key, int], None] | None = None,
+        full: Full | None = None,
     ) -> None:
         self.name = secrets.token_hex(8)
         """Of this life of this worker."""
