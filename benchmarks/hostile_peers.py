@@ -147,7 +147,7 @@ class Gate:
 
 
 def attack(case: Case, ports: Ports, number: int, pipe: Connection) -> None:
-    """In a process of its own: say when all is held back, go on when told to, say when it is over. `number`: of this
+    """In a process of its own: say when all is held back, go on when asked to, say when it is over. `number`: of this
     attack, whose addresses are no other's."""
     os.nice(5)
     with contextlib.suppress(KeyboardInterrupt):

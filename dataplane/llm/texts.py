@@ -197,7 +197,7 @@ def _has_tokens(form: Format, name: str, value: Any) -> bool:
 
 
 def of_event(event: dict[str, Any]) -> list[Slot]:
-    """Texts of an event of a client: what a session and a response are told to do, items, and, of an event that nobody
+    """Texts of an event of a client: instructions of a session and of a response, items, and, of an event that nobody
     knows, all that it has."""
     found: list[Slot] = []
     for name, value in event.items():

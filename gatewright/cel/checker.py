@@ -52,7 +52,7 @@ class Checker:
         return DYN
 
     def near(self, word: str, known: Iterable[str]) -> str:
-        """The near name of an unknown one; the first mistakes are told in full, a text has room for thousands."""
+        """The near name of an unknown one; the first mistakes are explained in full, a text may have thousands."""
         return hint(word, known) if len(self.problems) < TOLD_IN_FULL else ""
 
     def shown(self, given: Type) -> Type:

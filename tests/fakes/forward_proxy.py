@@ -48,7 +48,7 @@ class ForwardProxy:
         up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.goes_to)
 
         async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            with contextlib.suppress(ConnectionError, ssl.SSLError, NotImplementedError):
+            with contextlib.suppress(ConnectionError, ssl.SSLError):
                 while data := await source.read(65_536):
                     sink.write(data)
                     await sink.drain()

@@ -56,7 +56,7 @@ def of_part(x: LlmExchange, lists: Lists, part: ProviderPlan) -> Kept | None:
         plan: BackendPlan = plan_of(x.table, part, x.policies, x.context.calls.leases)
     except CallFailed:
         return None
-    # a finisher is made anew with its credential: what another key was told is not taken for this one's
+    # a finisher is made anew with its credential: what another key was answered is not taken for this one's
     kept = lists.of((plan.key, part.provider.list_path(form), *(plan.finishers or ())))
     if kept.is_due(x.context.clock()):
         kept.is_asked = True

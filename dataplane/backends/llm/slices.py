@@ -3,6 +3,7 @@ provider that sends much at once gets a share of each turn (`net/turns`), and is
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm.reading import Reading
@@ -14,7 +15,7 @@ SLICE: Final = 8_192
 """Bytes of a stream between two looks at the time."""
 
 
-class InTurns(Reading):
+class InTurns(Reading, ABC):
     """A subclass says what becomes of a slice (`slice_of_stream`), and gives what comes to `stream_content`."""
 
     __slots__ = ("_ends", "_is_held", "_left", "_waits")
@@ -30,8 +31,9 @@ class InTurns(Reading):
         self._is_held = False
         """The client takes no more for now."""
 
+    @abstractmethod
     def slice_of_stream(self, data: bytes, end: bool) -> None:
-        raise NotImplementedError
+        """Read it, and give on what comes of it. `end`: nothing follows."""
 
     def stream_content(self, data: bytes, end: bool) -> None:
         """More of the stream."""

@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from dataplane.variables import ListenerFacts
 
 
-class Waits(Protocol):
-    """Who has more to do than fits into a turn of the loop."""
-
-    def next_turn(self) -> None: ...
-
-
 class Shares(Turns, Protocol):
     """Of the turns of a worker's loop (`net/turns.Turns`)."""
 

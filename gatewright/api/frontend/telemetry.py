@@ -1,4 +1,4 @@
-"""`frontend.accessLog`, `frontend.tracing` and `frontend.metrics` (spec 2): what is reported about requests."""
+"""`frontend.accessLog`, `frontend.tracing` and `frontend.metrics`: what is reported about requests."""
 
 from __future__ import annotations
 

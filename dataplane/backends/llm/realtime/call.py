@@ -39,7 +39,7 @@ IDLE_TIME: Final = 3_600.0
 """Seconds without a byte in either direction after which a session is ended, where `frontend.limits` has no shorter
 `streamIdleTimeout`."""
 CLOSING_TIME: Final = 5.0
-"""Seconds that a client has to close the connection, after it was told that its session is over."""
+"""Seconds that a client has to close the connection, after the event that says that its session is over."""
 _EXTENSIONS: Final = b"sec-websocket-extensions"
 
 
@@ -71,7 +71,7 @@ class Realtime(Asking):
         self._is_held = self._is_client_paused = False
         """Why the provider is to wait: what it sent is not read yet; the client takes no more."""
         self._is_ending = False
-        """The client was told that the session is over."""
+        """The client got the event that says that the session is over."""
         self._closes_by = 0.0
         self._parting: Upstream | None = None
         """Of a provider that has to close a session that we have ended."""

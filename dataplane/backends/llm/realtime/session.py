@@ -130,8 +130,8 @@ class Session:
 
     def _over_limit(self, reply: Reply) -> Ended:
         self._x.reason, self._x.detail = reply.reason, reply.detail
-        told = errors.told(reply)
-        return Ended(NOT_ALLOWED, told, realtime.error(reply.status, reply.reason, told))
+        message = errors.told(reply)
+        return Ended(NOT_ALLOWED, message, realtime.error(reply.status, reply.reason, message))
 
     # --- from the provider
 
@@ -142,9 +142,9 @@ class Session:
                 raise Ended(NOT_ALLOWED, "a binary message cannot be judged")
             return frame(message.kind, message.data, False)
         kind = realtime.type_of(message.data)
-        is_told = self.turns.wants(kind)
-        event = usage.parsed(message.data) if is_told or self._guarded is not None else None
-        if is_told and type(event) is dict:
+        is_wanted = self.turns.wants(kind)
+        event = usage.parsed(message.data) if is_wanted or self._guarded is not None else None
+        if is_wanted and type(event) is dict:
             self.turns.note(kind, event)
         raw = frame(TEXT, message.data, False)
         if self._guarded is None:
@@ -173,12 +173,12 @@ class Session:
         self._leave_out(response)
         self._leave_out(realtime.item_of(event))
         guarded.drop(response)
-        told = frame(TEXT, realtime.error(rejected.status, rejections.reason(rejected), rejected.message), False)
+        answer = frame(TEXT, realtime.error(rejected.status, rejections.reason(rejected), rejected.message), False)
         if kind == realtime.DONE:
-            return told + self._emptied(event)
+            return answer + self._emptied(event)
         if response:
             self.tell_provider(realtime.cancel(response))
-        return told
+        return answer
 
     def _leave_out(self, name: str) -> None:
         if name:
