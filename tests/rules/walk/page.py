@@ -105,7 +105,9 @@ What the columns say:
   (`test_verdict_table.py::test_models_agree`), by an API server
   (`test_crds.py::test_models_and_api_server_agree_on_every_row`), and with each bound moved
   (`test_verdict_bounds.py::test_every_bound_of_a_field_is_noticed`). There are {verdicts:,} in all.
-- *Fails without it*: the test that fails when the row's value is not looked at.
+- *Fails without it*: the test that fails when the row's value is not looked at. Of the 978 fields and values 785 were
+  taken away when an object is read, and the named test was seen to fail; the others, and most of what happens, were
+  named by reading the tests.
 - *Otherwise*: what differs from the specification, in {differing} rows; {extensions} fields, and what is below them,
   are extensions.
 
