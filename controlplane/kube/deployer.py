@@ -47,8 +47,6 @@ from controlplane.translate.wanted import Failure, Outcome, Wanted
 
 log = logging.getLogger("controlplane.kube")
 
-Json = dict[str, Any]  # Any: JSON
-
 AT_ONCE: Final = 8
 """Gateways that are worked on at a time."""
 AT_ONCE_OF_NAMESPACE: Final = 4

@@ -30,6 +30,10 @@ MADE_ANEW = "(a|b)*a(a|b){20}c"
 """Needs more states than RE2 keeps."""
 GIVEN_UP = "a.{0,100}b.{0,100}c"
 """RE2 goes on without states, by each instruction."""
+WRITTEN_OUT = "<" + "[^>]?" * 500 + "x"
+OPTIONAL = "a" + "(?:.?.?.?.?.?.?)?" * 200 + "x"
+CHOICES = "(a|b)*a" + "(a|b)" * 20 + "c"
+"""The same without a number."""
 LETTERS = "".join(Random(1).choices("ab", k=200_000))
 
 ROWS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -52,6 +56,9 @@ ROWS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "matches, states made anew": (patterns.matches, (LETTERS, MADE_ANEW)),
     "matches, a header, by each instruction": (patterns.matches, (LETTERS[:20_000], GIVEN_UP)),
     "matches, a body, by each instruction": (patterns.matches, (LETTERS, GIVEN_UP)),
+    "matches, repetitions that are written out": (patterns.matches, ("<script " * 5_000, WRITTEN_OUT)),
+    "matches, optional parts of optional parts": (patterns.matches, (LETTERS[:40_000], OPTIONAL)),
+    "matches, choices that are written out": (patterns.matches, (LETTERS, CHOICES)),
     "regexReplace, a long body": (misc.regex_replace, ("<script " * 250_000, SCRIPT, "")),
     "regexReplace, states made anew": (misc.regex_replace, (LETTERS[:100_000], MADE_ANEW, "")),
     "distinct": (lists.distinct, (NUMBERS,)),
