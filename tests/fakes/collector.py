@@ -5,10 +5,11 @@ It keeps what it gets and misbehaves on command. In the process of the test, on 
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -106,12 +107,18 @@ def attributes(of: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def collecting() -> Iterator[Collector]:
-    """A collector on two free ports."""
+def collecting(http_port: int = 0) -> Iterator[Collector]:
+    """A collector on two free ports, or with that one for HTTP."""
     collector = Collector()
+
+    connections: list[socket.socket] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(self.connection)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
@@ -148,7 +155,7 @@ def collecting() -> Iterator[Collector]:
         def Export(self, request: Any, context: grpc.ServicerContext) -> Any:
             return exported(METRICS, request, context)
 
-    web = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    web = ThreadingHTTPServer(("127.0.0.1", http_port), Handler)
     web.daemon_threads = True
     collector.http_port = web.server_address[1]
     server = grpc.server(ThreadPoolExecutor(2))
@@ -164,5 +171,8 @@ def collecting() -> Iterator[Collector]:
     finally:
         web.shutdown()
         web.server_close()
+        for connection in connections:  # their threads would go on answering
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         server.stop(None).wait()
         thread.join()
