@@ -25,6 +25,17 @@ binds:
       backends: [{{host: "127.0.0.1:{port}"}}]
 """
 PAGE: Final = "<!doctype html><title>{}</title>" + "<p>some text of a page</p>" * 500
+EVENTS: Final = 3
+LISTENS: Final = """<!doctype html><p id=seen></p><img src=/all><script>
+const events = new EventSource("/events"), seen = []
+events.onmessage = event => {
+  seen.push(event.data)
+  document.getElementById("seen").textContent = seen.join(" ")
+  if (seen.length == 3) events.close()
+  fetch("/saw", {method: "POST"})
+}
+</script>"""
+CHROMIUM: Final = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom")
 CODINGS: Final = {"gzip": "zlib/", "br": "brotli/", "zstd": "zstd/"}
 """To how curl names what it was built with for it."""
 ACCEPTED: Final[list[str]] = []
@@ -41,18 +52,28 @@ async def origin() -> web.AppRunner:
     async def events(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        for number in range(3):
+        for number in range(EVENTS):
             await response.write(b"data: %d\n\n" % number)
             await asyncio.wait_for(seen.acquire(), PATIENCE)
+        all_seen.set()
         return response
 
     async def saw(_: web.Request) -> web.Response:
         seen.release()
         return web.Response()
 
-    seen = asyncio.Semaphore(0)
+    async def listens(_: web.Request) -> web.Response:
+        all_seen.clear()
+        return web.Response(text=LISTENS, content_type="text/html")
+
+    async def when_all_seen(_: web.Request) -> web.Response:
+        await asyncio.wait_for(all_seen.wait(), PATIENCE)
+        return web.Response()
+
+    seen, all_seen = asyncio.Semaphore(0), asyncio.Event()
     app = web.Application()
     app.add_routes([web.get("/page", page), web.get("/events", events), web.post("/saw", saw)])
+    app.add_routes([web.get("/listens", listens), web.get("/all", when_all_seen)])
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -89,8 +110,7 @@ async def _aiohttp(url: str, coding: str) -> None:
 
 async def _chromium(url: str, coding: str) -> None:
     ACCEPTED.clear()
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--dump-dom")
-    assert PAGE[-200:] in await printed("chromium", *options, url)
+    assert PAGE[-200:] in await printed(*CHROMIUM, url)
     assert coding in ACCEPTED[0]
 
 
@@ -103,6 +123,13 @@ WITHOUT: Final = {("httpx", "zstd")}
 """What a client decodes with a further package alone."""
 
 
+async def takers(coding: str) -> list[str]:
+    """The clients that are here and take it."""
+    has_it = CODINGS[coding] in await printed("curl", "--version")
+    without = WITHOUT if has_it else WITHOUT | {("curl", coding)}
+    return [name for name in CLIENTS if (name, coding) not in without]
+
+
 @pytest.mark.parametrize("coding", CODINGS)
 async def test_clients_take_each_coding(coding: str, tmp_path: Path) -> None:
     runner = await origin()
@@ -111,13 +138,56 @@ async def test_clients_take_each_coding(coding: str, tmp_path: Path) -> None:
         file.write_text(CONFIG.format(codings=coding, port=runner.addresses[0][1]))
         async with running("-f", str(file)) as proxy:
             await proxy.ready()
-            has_it = CODINGS[coding] in await printed("curl", "--version")
-            without = WITHOUT if has_it else WITHOUT | {("curl", coding)}
-            for name, client in CLIENTS.items():
-                if (name, coding) not in without:
-                    await client(f"http://127.0.0.1:{proxy.at(8080)}/page", coding)
+            for name in await takers(coding):
+                await CLIENTS[name](f"http://127.0.0.1:{proxy.at(8080)}/page", coding)
     finally:
         await runner.cleanup()
+
+
+async def _events_curl(at: str, coding: str) -> None:
+    command = ("curl", "-s", "-N", "--compressed", "-H", f"accept-encoding: {coding}", f"{at}/events")
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    async with httpx.AsyncClient() as beside:
+        for number in range(EVENTS):
+            event = await asyncio.wait_for(process.stdout.readuntil(b"\n\n"), PATIENCE)
+            assert event == b"data: %d\n\n" % number
+            await beside.post(f"{at}/saw")
+    assert await process.wait() == 0
+
+
+async def _events_httpx(at: str, coding: str) -> None:
+    async with (
+        httpx.AsyncClient(timeout=PATIENCE) as client,
+        client.stream("GET", f"{at}/events", headers={"accept-encoding": coding}) as answer,
+    ):
+        assert answer.headers["content-encoding"] == coding
+        lines = answer.aiter_lines()
+        for number in range(EVENTS):
+            assert await anext(lines) == f"data: {number}" and not await anext(lines)
+            await client.post(f"{at}/saw")
+
+
+async def _events_aiohttp(at: str, coding: str) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{at}/events", headers={"accept-encoding": coding}) as answer,
+    ):
+        assert answer.headers["content-encoding"] == coding
+        for number in range(EVENTS):
+            event = await asyncio.wait_for(answer.content.readuntil(b"\n\n"), PATIENCE)
+            assert event == b"data: %d\n\n" % number
+            await session.post(f"{at}/saw")
+
+
+async def _events_chromium(at: str, coding: str) -> None:
+    """The page is loaded when each of its events has said that it was seen."""
+    assert ">0 1 2<" in await printed(*CHROMIUM, f"{at}/listens")
+
+
+LISTENERS: Final = {"curl": _events_curl, "httpx": _events_httpx, "aiohttp": _events_aiohttp} | (
+    {"chromium": _events_chromium} if "chromium" in CLIENTS else {}
+)
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -127,14 +197,9 @@ async def test_events_arrive_one_by_one(coding: str, tmp_path: Path) -> None:
     try:
         file = tmp_path / "config.yaml"
         file.write_text(CONFIG.format(codings=coding, port=runner.addresses[0][1]))
-        async with running("-f", str(file)) as proxy, aiohttp.ClientSession() as session:
+        async with running("-f", str(file)) as proxy:
             await proxy.ready()
-            at = f"http://127.0.0.1:{proxy.at(8080)}"
-            async with session.get(f"{at}/events", headers={"accept-encoding": coding}) as answer:
-                assert answer.headers["content-encoding"] == coding
-                for number in range(3):
-                    event = await asyncio.wait_for(answer.content.readuntil(b"\n\n"), PATIENCE)
-                    assert event == b"data: %d\n\n" % number
-                    await session.post(f"{at}/saw")
+            for name in await takers(coding):
+                await LISTENERS[name](f"http://127.0.0.1:{proxy.at(8080)}", coding)
     finally:
         await runner.cleanup()

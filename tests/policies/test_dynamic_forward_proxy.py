@@ -3,6 +3,7 @@ connections of TLS may lead, and where not, whatever they write and whatever DNS
 
 from __future__ import annotations
 
+import json
 import ssl
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,7 +15,9 @@ from dataplane.proxy.context import Forwarding
 from dataplane.upstream.look_ups import Found
 from dataplane.upstream.own_pages import OwnPages
 from gatewright.api.standalone import standalone
+from tests.fakes.certificates import Authority
 from tests.fakes.memory_proxy import FakeTransport, Http1Endpoints, MemoryProxy, Pending
+from tests.fakes.secure_proxy import TlsClient
 from tests.fakes.tunnel_client import Http1Tunnel, Http2Tunnel, TunnelClient
 
 FILE = """
@@ -620,3 +623,51 @@ def test_no_rule_is_a_network_that_hides_another_one() -> None:
 
 def test_the_file_is_valid() -> None:
     assert not standalone.load(file(), "config.yaml").problems
+
+
+SERVERS: Final = Authority("Servers")
+OWN: Final = SERVERS.issue("*.example", "shop.test")
+ENDED: Final = {
+    "tls.crt": {"value": OWN.chain.decode()},
+    "tls.key": {"value": OWN.key.decode()},
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "host", "endpoint", "why"),
+    [
+        ("HTTPS", "a.example", "192.0.2.11:80", ""),
+        ("HTTPS", "b.example", "192.0.2.12:80", ""),
+        ("HTTPS", "c.example", "", "AuthorizationDenied"),
+        ("HTTPS", "evil.example", "", "DestinationRefused"),
+        ("HTTPS", "shop.test", "", "Misdirected"),
+        ("TLS", "b.example", "192.0.2.11:8443", ""),
+    ],
+)
+def test_of_a_server_name_and_a_host_that_differ_what_is_judged_is_what_is_connected_to(
+    protocol: str, host: str, endpoint: str, why: str
+) -> None:
+    """The client has shown a.example to TLS, and asks for this host in it."""
+    leads: dict[str, Any] = {"backends": [{"dynamicForwardProxy": {}}]}
+    if protocol == "HTTPS":
+        known = {"policy": {"matchExpressions": ['request.host != "c.example"']}}
+        leads = {"routes": [{**leads, "policies": {"authorization": known}}]}
+    else:
+        leads = {"tcpRoutes": [leads]}
+    tls = {"certificateRefs": [ENDED]}
+    listeners = [
+        {"name": name, "hostname": hostname, "protocol": protocol, "tls": tls, **leads}
+        for name, hostname in (("any", "*.example"), ("shop", "shop.test"))
+    ]
+    proxy = Http1Endpoints(json.dumps({"binds": [{"port": 8443, "listeners": listeners}]}))
+    addresses = {"a": "192.0.2.11", "b": "192.0.2.12", "c": "192.0.2.13", "evil": METADATA}
+    proxy.context.look_up = Names(**{f"{name}.example.": (address,) for name, address in addresses.items()}).look_up
+    client = TlsClient(proxy.connect(), "a.example", SERVERS)
+    client.send(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    if proxy.connector.upstreams and not proxy.connector.dialled:
+        proxy.upstream.answer(OK)
+        assert f" endpoint={endpoint} " in proxy.log_lines()[-1]
+    else:
+        assert [pool.label for pool in proxy.connector.dialled] == ([endpoint] if endpoint else [])
+    assert bool(proxy.connector.upstreams) == bool(endpoint)
+    assert not why or reason(proxy) == why
