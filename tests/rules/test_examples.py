@@ -1,4 +1,4 @@
-"""What the pages and examples tell users to write is accepted by `gatewright lint`."""
+"""What the pages and examples say to write is accepted by `gatewright lint`, and by a proxy that starts with it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 from controlplane.cli.__main__ import main
+from tests.fakes.both_planes import BothPlanes
+from tests.fakes.memory_proxy import Http1Endpoints
 
 ROOT = Path(__file__).resolve().parents[2]
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -67,8 +70,11 @@ def test_first_steps(page: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("example", [*EXAMPLES, *FILES], ids=lambda path: str(path.relative_to(ROOT / "examples")))
 def test_example(example: Path) -> None:
-    run = lint(example, *BESIDE.get(example.name, ()))
+    beside = BESIDE.get(example.name, ())
+    run = lint(example, *beside)
     assert run.returncode == 0, run.stdout + run.stderr
+    files = [*sorted(example.glob("*.yaml")), *beside] if example.is_dir() else [example]
+    start("\n---\n".join(path.read_text() for path in files))
 
 
 def test_a_class_that_others_share_is_in_no_example_for_clusters() -> None:
@@ -86,10 +92,11 @@ def test_page(page: Path, tmp_path: Path) -> None:
     """Each block is an object, a standalone file, or a part of one of them as its first field tells."""
     for number, block in enumerate(blocks(page)):
         if first_field(block) not in OTHERS:
-            file = tmp_path / f"{number}.yaml"
-            file.write_text(whole(block, number))
+            file, text = tmp_path / f"{number}.yaml", whole(block, number)
+            file.write_text(text)
             run = lint(file)
             assert run.returncode == 0, run.stdout + run.stderr
+            start(text)
 
 
 POLICY = """\
@@ -143,6 +150,59 @@ def first_field(block: str) -> str:
     """Of a block, behind its comments."""
     line = next(line for line in block.splitlines() if line and not line.startswith("#"))
     return line.partition(":")[0]
+
+
+def start(text: str) -> None:
+    """A proxy in memory begins with it, for each Gateway; without one, for the Gateway that other blocks have."""
+    objects = [each for each in yaml.safe_load_all(text) if each]
+    if "kind" not in objects[0]:
+        with contextlib.suppress(MissingFiles):
+            FilesAreElsewhere(text)
+        return
+    names = [each["metadata"] for each in objects if each["kind"] == "Gateway"]
+    if not names:
+        names, text = [{"name": "web"}], text + WEB
+    if "kind: GatewayClass" not in text:
+        text += CLASS
+    for name in names:
+        proxy = BothPlanes(text, f"{name.get('namespace', 'default')}/{name['name']}")
+        assert not proxy.applier.outcome.refused
+        assert proxy.applier.current.table.binds or "certificateRefs" in text, "no port: not even its Secret is missing"
+
+
+class MissingFiles(Exception):
+    """All that the proxy refuses is what needs a file that a reader has and this test has not."""
+
+
+class FilesAreElsewhere(Http1Endpoints):
+    """A proxy alone, whose file may name other files."""
+
+    def load(self, text: str) -> None:
+        try:
+            super().load(text)
+        except AssertionError:
+            refused = self.applier.outcome.refused.values()
+            if "file:" in text and all("secret/default/" in each for each in refused):
+                raise MissingFiles from None
+            raise
+
+
+WEB = """
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web}
+spec:
+  gatewayClassName: gatewright
+  listeners: [{name: http, port: 8080, protocol: HTTP}]
+"""
+CLASS = """
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: gatewright}
+spec: {controllerName: gatewright.dev/controller}
+"""
 
 
 def test_a_wrong_example_is_noticed(tmp_path: Path) -> None:
