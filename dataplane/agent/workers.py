@@ -20,12 +20,14 @@ from dataplane.agent import commit
 from dataplane.agent.process import Launch, WorkerProcess
 from dataplane.agent.resources import Resources
 from dataplane.agent.sockets import Sockets
-from dataplane.link import buckets, ended, evictions, last_served, loads, locks, messages, used
+from dataplane.link import buckets, evictions, last_served, loads, locks, messages
 from dataplane.link.arranged import Arranged
 from dataplane.link.commits import Commits
+from dataplane.link.ended import Ended
 from dataplane.link.messages import Record, Trouble, WantedBind
 from dataplane.link.renewed import Renewed
 from dataplane.link.shared import Region
+from dataplane.link.used import Used
 from dataplane.settings import WorkerSettings
 from dataplane.telemetry.metrics import SECTIONS, Metrics
 
@@ -127,8 +129,8 @@ class Workers:
             **buckets.SECTIONS,
             **evictions.SECTIONS,
             **loads.sections(settings.workers),
-            **ended.sections(settings.workers),
-            **used.sections(settings.workers),
+            **Ended.sections(settings.workers),
+            **Used.sections(settings.workers),
             **Renewed.sections(settings.workers),
             **Arranged.sections(settings.workers),
         )

@@ -9,26 +9,30 @@ request after a swap, or in a worker that was just started. The section is divid
 key says which group, and a lock of `locks` guards it. Buckets of one policy are in one group: those of a list are
 checked and taken from under one lock.
 
-An entry: digest of the key u64, 0 = nobody's · seconds at which it is full, a double.
+An entry (`entries`): digest of the key u64, 0 = nobody's · seconds at which it is full, a double.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Protocol
 
 from dataplane.link import locks
+from dataplane.link.entries import Entries, Shape
 from dataplane.link.shared import Region, own
 
 log = logging.getLogger("dataplane.link")
 
 GROUP: Final = 64
 GROUPS: Final = 1024
-SIZE: Final = GROUPS * GROUP * 16
+_SHAPE: Final = Shape(
+    GROUP, 2, "more rate limits are in use than there is room for: the one nearest to full begins anew"
+)
+SIZE: Final = _SHAPE.size(GROUPS)
 """Bytes of the section; the system gives memory to what is used of it."""
 
 TABLES: Final = 128
@@ -41,9 +45,6 @@ DIRECTORY: Final = 4096
 LOCKS, BUCKETS, KEYED = "locks", "buckets", "keyed"
 SECTIONS: Final = {LOCKS: 64 * locks.STRIPE_BYTES, BUCKETS: SIZE, KEYED: DIRECTORY + TABLES * PLACES * 16}
 """Of the region that all workers of a proxy have in common."""
-
-_STRIDE: Final = 2 * GROUP
-"""Words of a group."""
 
 ROUNDING: Final = 2e-9
 """Seconds that a step of a bucket may lose in the digits of the clock, when the system has been up for 300 days."""
@@ -115,11 +116,9 @@ class Buckets:
     """All buckets that this process knows of: those in a shared section, or its own."""
 
     def __init__(self, section: memoryview, guards: locks.Locks | None, keyed: memoryview | None = None) -> None:
-        self._digests, self._fulls = section.cast("Q"), section.cast("d")
+        self.all = Entries(section, _SHAPE)
         self._locks = guards
         self._keyed = keyed
-        self._groups = len(section) // (GROUP * 16)
-        self._has_warned = False
 
     @classmethod
     def of(cls, region: Region) -> Buckets:
@@ -177,45 +176,22 @@ class Buckets:
         return self._keyed
 
     def _group(self, key: str) -> int:
-        return int.from_bytes(_digest(key), "little") % self._groups
-
-    def entry(self, group: int, digest: int, now: float, others: Collection[int] = ()) -> int:
-        """Word of the entry with this digest; where there is none, the one that has been full for longest becomes it,
-        but none of `others`. The group's lock is held."""
-        digests, fulls = self._digests, self._fulls
-        start = group * _STRIDE
-        nearest = -1
-        for at in range(start, start + _STRIDE, 2):
-            if digests[at] == digest:
-                return at
-            if at not in others and (nearest < 0 or fulls[at + 1] < fulls[nearest + 1]):
-                nearest = at
-        if fulls[nearest + 1] > now:
-            self._warn()
-        fulls[nearest + 1] = now  # first: whoever dies here leaves a full bucket, not the level of another
-        digests[nearest] = digest
-        return nearest
-
-    def _warn(self) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            log.warning("more rate limits are in use than there is room for: the one nearest to full begins anew")
+        return int.from_bytes(_digest(key), "little") % self.all.groups
 
     def __repr__(self) -> str:
-        used = sum(1 for at in range(0, len(self._digests), 2) if self._digests[at])
-        return f"Buckets({used} entries, {'local' if self._locks is None else 'shared'})"
+        return f"Buckets({self.all}, {'local' if self._locks is None else 'shared'})"
 
 
 class Entry:
     """One bucket: where it was found last, and its numbers."""
 
-    __slots__ = ("_buckets", "_group", "at", "cost", "digest", "digests", "fulls", "interval", "room")
+    __slots__ = ("_all", "_group", "at", "cost", "digest", "digests", "fulls", "interval", "room")
 
     def __init__(self, buckets: Buckets, group: int, key: str, rate: Rate) -> None:
-        self._buckets, self._group = buckets, group
-        self.digests, self.fulls = buckets._digests, buckets._fulls
+        self._all, self._group = buckets.all, group
+        self.digests, self.fulls = self._all.words, self._all.moments
         self.digest = int.from_bytes(_digest(key), "little") or 1
-        self.at = group * _STRIDE
+        self.at = self._all.group(group).start
         self.room, self.interval = rate.room, rate.interval
         self.cost = rate.interval if rate.is_charged else 0.0
 
@@ -225,7 +201,7 @@ class Entry:
         digests = self.digests
         if digests[self.at] != self.digest:
             others = {each.at for each in meter if digests[each.at] == each.digest}
-            self.at = self._buckets.entry(self._group, self.digest, now, others)
+            self.at = self._all.claim(self._group, self.digest, now, others)
         return self.at
 
 

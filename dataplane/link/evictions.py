@@ -3,35 +3,34 @@
 `upstream/health` reads and writes it. What counts once for the proxy is here (evictions, failures in a row); scores and
 requests in flight are each worker's own.
 
-Entries are found by a digest of backend and endpoint, without a word to the agent, so that an eviction counts for all
-workers from the next request on. Reading takes no lock: an entry says whose it is, and a moment is one word. Writers
-hold one lock, for some microseconds, after a failure only (and after the first success that follows one).
+Entries are found by a digest of backend and endpoint (`entries`), so that an eviction counts for all workers from the
+next request on. Reading takes no lock. Writers hold one lock, for some microseconds, after a failure only (and after
+the first success that follows one).
 
 Section: a page whose first word counts changes of evictions, so that readers see that there is something to see. Then
-groups of `WAYS` entries of 32 bytes: digest u64, 0 = nobody's · moment of the monotonic clock until which it is
-evicted, a double · evictions in a row u64 · unhealthy responses in a row u64.
+groups of `WAYS` entries: digest u64, 0 = nobody's · moment until which it is evicted, a double · evictions in a row
+u64 · unhealthy responses in a row u64.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from hashlib import blake2b
 from typing import Final, Protocol
 
 from dataplane.link.buckets import Buckets, hold, release
+from dataplane.link.entries import Entries, Shape
 from dataplane.link.shared import Region, own
-
-log = logging.getLogger("dataplane.link")
 
 SECTION: Final = "evictions"
 WAYS: Final = 16
 GROUPS: Final = 1024
 """Entries are for endpoints that failed since they last answered well: 16,384 of them."""
 HEAD: Final = 4096
-_WORDS: Final = 4
-_STRIDE: Final = WAYS * _WORDS
-SIZE: Final = HEAD + GROUPS * _STRIDE * 8
+_SHAPE: Final = Shape(
+    WAYS, 4, "more endpoints are evicted than there is room for: the one nearest to its return returns", HEAD // 8
+)
+SIZE: Final = _SHAPE.size(GROUPS)
 SECTIONS: Final = {SECTION: SIZE}
 """Of the region that all workers of a proxy have in common."""
 MOST: Final = 86_400.0
@@ -56,14 +55,14 @@ class Rule(Protocol):
         """Percent of health."""
 
 
-class Evictions:
+class Evictions(Entries):
     """The section, as one worker sees it."""
 
+    __slots__ = ("lock",)
+
     def __init__(self, section: memoryview, buckets: Buckets) -> None:
-        self.words, self.moments = section.cast("Q"), section.cast("d")
+        super().__init__(section, _SHAPE)
         self.lock = buckets.lock(buckets.stripe(SECTION))
-        self._groups = (len(section) - HEAD) // (_STRIDE * 8)
-        self._has_warned = False
 
     @classmethod
     def of(cls, region: Region, buckets: Buckets) -> Evictions:
@@ -87,36 +86,6 @@ class Evictions:
 
     def record(self, backend: str, endpoint: str) -> Record:
         return Record(self, backend, endpoint)
-
-    def claim(self, group: int, digest: int, now: float) -> int:
-        """Word of the entry with this digest; where there is none, that of the endpoint whose eviction is over for
-        longest becomes it. The lock is held."""
-        words, moments = self.words, self.moments
-        start = HEAD // 8 + group % self._groups * _STRIDE
-        oldest = start
-        for at in range(start, start + _STRIDE, _WORDS):
-            if words[at] == digest:
-                return at
-            if (words[at] != 0, moments[at + _UNTIL]) < (words[oldest] != 0, moments[oldest + _UNTIL]):
-                oldest = at
-        if moments[oldest + _UNTIL] > now:
-            self._warn()
-        words[oldest] = 0  # first: nobody reads the moment of another as its own
-        moments[oldest + _UNTIL] = 0.0
-        words[oldest + _EVICTIONS] = words[oldest + _FAILURES] = 0
-        words[oldest] = digest
-        return oldest
-
-    def find(self, group: int, digest: int) -> int | None:
-        """Word of the entry with this digest, None: there is none. Takes no lock."""
-        words = self.words
-        start = HEAD // 8 + group % self._groups * _STRIDE
-        return next((at for at in range(start, start + _STRIDE, _WORDS) if words[at] == digest), None)
-
-    def _warn(self) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            log.warning("more endpoints are evicted than there is room for: the one nearest to its return returns")
 
 
 class Record:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-from dataplane.link import ended
 from dataplane.link.ended import Ended
 from dataplane.link.shared import Region
 
 
 def region(workers: int = 3) -> Region:
-    made = Region.create("test", ended.sections(workers))
+    made = Region.create("test", Ended.sections(workers))
     made.close()  # the mapping stays
     return made
 
@@ -38,16 +37,16 @@ def test_a_full_group_forgets_its_oldest_and_no_other_group() -> None:
     worker = Ended.local()
     other = (1).to_bytes(4, "little") + b"othr"
     worker.add(other)
-    numbers = [bytes(4) + bytes([1, 0, 0, at]) for at in range(ended.PLACES + 1)]
+    numbers = [bytes(4) + bytes([1, 0, 0, at]) for at in range(Ended.PLACES + 1)]
     for number in numbers:
         worker.add(number)
-    assert [number in worker for number in numbers] == [False] + [True] * ended.PLACES
+    assert [number in worker for number in numbers] == [False] + [True] * Ended.PLACES
     assert other in worker
 
 
 def test_a_part_of_two_numbers_is_no_number() -> None:
     """Bytes across two places, in the group that the number of these bytes would be in."""
-    worker, ends = Ended.local(), ended.GROUPS.to_bytes(4, "little")
+    worker, ends = Ended.local(), Ended.GROUPS.to_bytes(4, "little")
     for number in (bytes(4) + ends, bytes(3) + b"\0next"):
         worker.add(number)
     assert bytes(4) + ends in worker and ends + bytes(4) not in worker
@@ -55,7 +54,7 @@ def test_a_part_of_two_numbers_is_no_number() -> None:
 
 def test_one_that_is_ended_twice_takes_one_place() -> None:
     worker = Ended.local()
-    numbers = [bytes(4) + bytes([1, 0, 0, at]) for at in range(ended.PLACES)]
+    numbers = [bytes(4) + bytes([1, 0, 0, at]) for at in range(Ended.PLACES)]
     for number in (*numbers, *numbers):
         worker.add(number)
     assert all(number in worker for number in numbers)

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from dataplane.link.arranged import Arranged
-from dataplane.link.places import PLACES, Found
+from dataplane.link.places import Found
 from dataplane.link.renewed import Renewed
 from dataplane.link.shared import Region
 
@@ -42,10 +42,10 @@ def test_targets_of_a_session_are_beside_each_other() -> None:
 
 def test_in_a_full_group_the_oldest_makes_place() -> None:
     worker = Renewed.local()
-    numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(PLACES + 1)]
+    numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(Renewed.PLACES + 1)]
     for moment, number in enumerate(numbers, 1):
         worker.put(number, "a", moment, number)
-        assert worker.forgotten == (1 if moment > PLACES else 0)
+        assert worker.forgotten == (1 if moment > Renewed.PLACES else 0)
     assert worker.get(numbers[0], "a") is None
     assert [worker.get(number, "a") for number in numbers[1:]] == [
         Found(moment, number) for moment, number in enumerate(numbers[1:], 2)
@@ -95,7 +95,7 @@ def test_each_worker_writes_to_its_own_part() -> None:
 def test_what_made_place_anywhere_is_known_to_all() -> None:
     memory = region()
     workers = [Arranged.of(memory, index) for index in range(3)]
-    for moment in range(1, PLACES + 3):
+    for moment in range(1, Renewed.PLACES + 3):
         workers[1].put(b"same" + bytes([0, 0, 0, moment]), "a", moment, b"")
     assert [each.forgotten for each in workers] == [2, 2, 2]
     workers[1].put(b"same" + bytes([0, 0, 0, 4]), "a", 99, b"")

@@ -6,13 +6,12 @@ import os
 from collections.abc import Callable
 from typing import cast
 
-from dataplane.link import used
 from dataplane.link.shared import Region
-from dataplane.link.used import PLACES, Used
+from dataplane.link.used import Used
 
 
 def region(workers: int = 3) -> Region:
-    made = Region.create("test", used.sections(workers))
+    made = Region.create("test", Used.sections(workers))
     made.close()  # the mapping stays
     return made
 
@@ -31,12 +30,12 @@ def test_the_latest_use_of_all_workers_counts() -> None:
 
 def test_in_a_full_group_the_one_that_was_used_longest_ago_makes_place() -> None:
     worker = Used.local()
-    numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(PLACES + 1)]
-    for at, number in enumerate(numbers[:PLACES]):
+    numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(Used.PLACES + 1)]
+    for at, number in enumerate(numbers[: Used.PLACES]):
         worker.add(number, 100.0 + at)
     worker.add(numbers[0], 200.0)
-    worker.add(numbers[PLACES - 1], 200.0)  # of the latest: it keeps its one place
-    worker.add(numbers[PLACES], 201.0)
+    worker.add(numbers[Used.PLACES - 1], 200.0)  # of the latest: it keeps its one place
+    worker.add(numbers[Used.PLACES], 201.0)
     assert worker.last(numbers[1]) is None
     assert all(worker.last(number) is not None for number in (numbers[0], *numbers[2:]))
 
@@ -59,16 +58,16 @@ class Watched:
 
 
 def test_at_no_moment_has_a_session_the_moment_of_another() -> None:
-    memory = region(1).section(used.SECTION)
+    memory = region(1).section(Used.SECTION)
     reader, seen = Used(memory, 0), set[int | None]()
-    numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(PLACES + 1)]
+    numbers = [b"same" + bytes([0, 0, 0, each + 1]) for each in range(Used.PLACES + 1)]
     writer = Used(cast(memoryview, Watched(memory, lambda: seen.add(reader.last(numbers[0])))), 0)
-    for each, number in enumerate(numbers[:PLACES]):
+    for each, number in enumerate(numbers[: Used.PLACES]):
         writer.add(number, 100.0 + each)
     assert seen == {None, 100}
     seen.clear()
-    writer.add(numbers[PLACES], 300.0)
-    assert seen == {None} and reader.last(numbers[PLACES]) == 300
+    writer.add(numbers[Used.PLACES], 300.0)
+    assert seen == {None} and reader.last(numbers[Used.PLACES]) == 300
 
 
 def test_a_region_without_them_serves_one_worker() -> None:
