@@ -235,6 +235,7 @@ async def test_requests_and_results_are_shown(service: str, events: bool) -> Non
         assert dict(request.metadata_context) == {"method": "tools/call"}
         headers = {header.key: header.value for header in request.headers}
         assert headers[":path"] == b"/mcp" and headers["x-a"] == b"1" and "x-secret" not in headers
+        assert (headers[":method"], headers[":scheme"], headers[":authority"]) == (b"POST", b"http", b"a")
         assert events is False or [each.get("method") for each in made.events] == ["notifications/message", None]
 
 

@@ -19,8 +19,6 @@ from dataplane.backends.mcp.legacy.client_streams import PURPOSE
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
-from dataplane.chain.origins import NAMED
-from dataplane.chain.replies import made as reply_of
 from dataplane.chain.reply import Reply
 from dataplane.credentials.sealing import Sealer
 from dataplane.http.heads import Head
@@ -381,30 +379,6 @@ def failing(sent: Json, request: CallRequest) -> CallFailed:
 # --- what is checked first
 
 
-@pytest.mark.parametrize(
-    ("lines", "reason"),
-    [
-        (b"accept: application/json\r\n", "McpNotAcceptable"),
-        (b"mcp-protocol-version: 1999-01-01\r\n", "McpBadVersion"),
-        (b"mcp-protocol-version: 2025-06-18\r\nmcp-protocol-version: 2025-06-18\r\n", "McpBadVersion"),
-        (b"", "McpSessionMissing"),
-        (b"mcp-session-id: x\r\n", "McpSessionUnknown"),
-    ],
-)
-async def test_what_a_request_has_to_say(made: Made, lines: bytes, reason: str) -> None:
-    endpoint = made(taking)
-    found = await endpoint.asks("ping", lines=lines)
-    assert found.reason == reason and not endpoint.asked
-
-
-async def test_content_has_to_be_json(made: Made) -> None:
-    endpoint = made(taking)
-    visit = endpoint.visit()
-    visit.has_json = False
-    reply = await posted(visit, b"{}")
-    assert reply is not None and reply.reason == "McpContentType"
-
-
 async def test_a_mistake_names_the_request_that_it_is_in(made: Made) -> None:
     endpoint = made(taking)
     endpoint.begin_session()
@@ -478,14 +452,6 @@ async def test_the_answer_of_the_only_server_is_as_it_gave_it(made: Made) -> Non
         found = await endpoint.asks("tools/call", {**modern("")[1], "name": "a"}, lines)
         assert (found.out.body == said) is is_as_given and found.last["result"] == {}
         assert found.out.body.startswith(b": a comment\n\n")
-
-
-@pytest.mark.parametrize(("method", "is_idempotent"), [("ping", True), ("tools/call", False), ("mine", False)])
-async def test_a_server_may_get_twice_what_changes_nothing(made: Made, method: str, is_idempotent: bool) -> None:
-    endpoint = made(taking)
-    endpoint.begin_session()
-    await endpoint.asks(method, {"name": "a"})
-    assert endpoint.asked[0].is_idempotent is is_idempotent
 
 
 async def test_a_message_to_the_only_server_is_as_the_client_sent_it(made: Made) -> None:
@@ -620,17 +586,6 @@ async def test_a_session_that_cannot_be_renewed_fails_the_request(made: Made, fo
     assert all(each.is_given_up for each in endpoint.asked)
 
 
-async def test_the_longest_session_id_that_is_kept(made: Made) -> None:
-    def server(sent: Json, request: CallRequest) -> Answer:
-        if sent.get("method") == "initialize":
-            return beginning(sent, b"a" * 1024)
-        return taking(sent, request)
-
-    endpoint = made(server)
-    found = await endpoint.asks("initialize", HELLO)
-    assert found.status == 200 and b"mcp-session-id: " in found.out.lines
-
-
 # --- initialize
 
 
@@ -659,22 +614,6 @@ async def test_a_server_that_refuses_initialize_begins_no_session(made: Made) ->
     found = await endpoint.asks("initialize", HELLO)
     assert (found.status, found.out.body, found.out.lines) == (401, b"who?", b"")
     assert endpoint.asked[0].is_given_up and len(endpoint.asked) == 1
-
-
-async def test_several_servers_begin_one_session(made: Made) -> None:
-    endpoint = made(taking, fixed(lambda sent: result(sent, protocolVersion="2025-03-26", capabilities={"tools": {}})))
-    found = await endpoint.asks("initialize", HELLO)
-    assert found.last["result"] == {
-        "protocolVersion": "2025-03-26",
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "gatewright", "version": "1"},
-    }
-    assert found.visit.session is not None
-    assert found.visit.session.upstreams == [
-        UpstreamSession("one", "new", "of one"),
-        UpstreamSession("two", "", "of two"),
-    ]
-    assert all(each.is_given_up for each in endpoint.asked)
 
 
 @pytest.mark.parametrize("fail_open", [False, True])
@@ -759,12 +698,6 @@ async def test_a_list_without_one_of_its_servers(made: Made, fail_open: bool) ->
         assert all(each.is_given_up for each in endpoint.asked)
 
 
-async def test_a_server_without_a_method_has_an_empty_list(made: Made) -> None:
-    endpoint = made(fixed(lambda sent: error(sent, -32601)), listing("tools", "b"))
-    endpoint.begin_session()
-    assert names_of(await endpoint.asks("tools/list")) == ["two_b"]
-
-
 async def test_an_error_is_given_where_nobody_has_a_list(made: Made) -> None:
     endpoint = made(fixed(lambda sent: error(sent, -5)), failing, fail_open=True)
     endpoint.begin_session()
@@ -825,13 +758,6 @@ async def test_all_servers_are_asked_and_their_answers_are_one(made: Made) -> No
     assert (await endpoint.asks("ping")).code == -1
 
 
-async def test_the_end_of_a_session_at_one_server_does_not_depend_on_another(made: Made) -> None:
-    endpoint = made(failing, taking)
-    endpoint.begin_session()
-    assert (await endpoint.asks("ping")).status == 502
-    assert endpoint.requests()[-2:] == [("one", b"DELETE"), ("two", b"DELETE")]
-
-
 async def test_a_session_that_somebody_else_has_renewed_meanwhile_is_used(made: Made) -> None:
     def forgetful(sent: Json, request: CallRequest) -> Answer:
         if b"s-one" not in request.headers:
@@ -844,14 +770,6 @@ async def test_a_session_that_somebody_else_has_renewed_meanwhile_is_used(made: 
     assert (await endpoint.asks("ping")).status == 200
     assert [each["method"] for each in endpoint.got("one")] == ["ping", "ping"]
     assert b"mcp-session-id: other\r\n" in endpoint.asked[1].request.headers
-
-
-async def test_a_server_without_sessions_that_answers_404_has_failed(made: Made) -> None:
-    """To the client 404 would be the end of its own session, which is there."""
-    endpoint = made(fixed(Answer(404, b"", b"gone")))
-    endpoint.begin_session(UpstreamSession("one"))
-    found = await endpoint.asks("ping")
-    assert (found.status, len(endpoint.asked)) == (502, 1)
 
 
 class Older:
@@ -948,59 +866,6 @@ async def test_what_is_for_all_without_one_of_them(made: Made, fail_open: bool) 
     endpoint = made(failing, failing, fail_open=True)
     endpoint.begin_session()
     assert (await endpoint.asks("ping")).status == 502
-
-
-async def test_notices_go_to_all_that_are_there(made: Made) -> None:
-    endpoint = made(taking, taking, taking)
-    one, *_ = endpoint.theirs()
-    endpoint.begin_session(one, UpstreamSession("two", lost=True))
-    found = await endpoint.posts({"method": "notifications/x", "params": {"a": 1}})
-    assert found.status == 202 and endpoint.requests() == [("one", b"POST")]
-    assert endpoint.asked[0].seconds == 30.0 and endpoint.asked[0].is_given_up
-
-
-async def test_progress_goes_to_the_server_that_asked(made: Made) -> None:
-    endpoint = made(taking, taking)
-    endpoint.begin_session()
-    for token, asked in (("gw:two:n:5", [("two", 5)]), ("gw:two:s:5", [("two", "5")]), ("t", []), ("gw:x:n:5", [])):
-        endpoint.asked.clear()
-        params = {"progressToken": token, "progress": 1}
-        found = await endpoint.posts({"method": "notifications/progress", "params": params})
-        assert found.status == 202
-        assert [(each.target, each.message["params"]["progressToken"]) for each in endpoint.asked] == asked
-
-
-async def test_answers_of_the_client_go_to_the_server_that_asked(made: Made) -> None:
-    endpoint = made(taking, taking)
-    endpoint.begin_session()
-    related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "two+t"}}}
-    assert (await endpoint.posts({"id": "gw:two:n:5", "result": related})).status == 202
-    (call,) = endpoint.asked
-    theirs = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}}
-    assert (call.target, call.message) == ("two", {"jsonrpc": "2.0", "id": 5, "result": theirs})
-    for wrong in ("5", 5, "gw:none:n:5"):
-        found = await endpoint.posts({"id": wrong, "result": {}})
-        assert (found.code, found.last["error"]["message"]) == (-32602, "the id is that of no request")
-    assert len(endpoint.asked) == 1
-
-
-async def test_items_lead_to_their_server(made: Made) -> None:
-    endpoint = made(taking, taking)
-    endpoint.begin_session()
-    await endpoint.asks("tools/call", {"name": "two_a", "x": 1})
-    assert endpoint.got("two") == [{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "a", "x": 1}}]
-    for method, params, text in (
-        ("tools/call", {"name": "three_a"}, "Unknown tool: three_a"),
-        ("tools/call", {"name": "a"}, "Unknown tool: a"),
-        ("resources/read", {"uri": "file:///a"}, "Unknown resource: file:///a"),
-        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "x"}}, "Unknown reference: x"),
-    ):
-        found = await endpoint.asks(method, params)
-        assert (found.status, found.code, found.last["error"]["message"]) == (200, -32602, text)
-        assert (found.reason, found.visit.x.detail) == ("McpDenied", "it names no target")
-    found = await endpoint.asks("mine")
-    assert (found.status, found.code) == (200, -32601)
-    assert len(endpoint.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -1226,20 +1091,6 @@ async def test_several_streams_that_all_fail_are_an_error(made: Made) -> None:
     assert (found.status, found.code, found.last["error"]["message"]) == (502, -32603, "MCP server is not available")
 
 
-async def test_a_stream_of_several_goes_on_at_the_server_that_it_broke_off_at(made: Made) -> None:
-    server: Server = lambda sent, _: Answer(200, STREAM, event({"id": 3, "result": {}}), event(NOTE))  # noqa: E731
-    endpoint = made(server, server)
-    endpoint.begin_session()
-    found = await gets(endpoint, b"accept: text/event-stream\r\nlast-event-id: two:e:7\r\n")
-    (call,) = endpoint.asked
-    assert call.target == "two" and b"last-event-id: e:7\r\n" in call.request.headers
-    assert [each.get("id") for each in found.messages] == [3, None], "an answer may be of any request"
-    endpoint.asked.clear()
-    found = await gets(endpoint, b"accept: text/event-stream\r\nlast-event-id: e7\r\n")
-    assert len(endpoint.asked) == 2 and all(b"last-event" not in each.request.headers for each in endpoint.asked)
-    assert [each.get("id") for each in found.messages] == [None, None]
-
-
 async def test_delete_ends_the_session_everywhere(made: Made) -> None:
     endpoint = made(taking, failing, taking)
     one, two, _ = endpoint.theirs()
@@ -1300,53 +1151,6 @@ async def test_each_method_of_http_has_its_meaning(made: Made, method: bytes, re
     assert (b"allow: GET, POST, DELETE\r\n" in reply.headers) is (reason == "McpMethodNotAllowed")
 
 
-@pytest.mark.parametrize(
-    ("local", "host", "origin", "named", "is_refused"),
-    [
-        (b"127.0.0.1:80", b"evil.test", None, {}, True),
-        (b"127.0.0.1:80", b"localhost", b"http://evil.test", {}, True),
-        (b"127.0.0.1:80", b"localhost", b"http://evil.test", {"origin": True}, False),
-        (b"127.0.0.1:80", b"localhost", None, {}, False),
-        (b"10.0.0.1:80", b"evil.test", None, {}, False),
-        (b"127.0.0.1:80", b"evil.test", None, {"route": True}, False),
-        (b"127.0.0.1:80", b"evil.test", None, {"listener": True}, False),
-    ],
-)
-async def test_a_browser_that_was_tricked_is_refused(
-    made: Made, local: bytes, host: bytes, origin: bytes | None, named: dict[str, bool], is_refused: bool
-) -> None:
-    front = Front(made(taking), lines=b"" if origin is None else b"origin: %b\r\n" % origin)
-    front.x.client.local, front.x.asked_host = local, host
-    front.x.plan.is_named = named.get("route", False)
-    front.x.listener.hostname = "evil.test" if named.get("listener") else ""
-    front.x.attributes = {NAMED: True} if named.get("origin") else None
-    reply = await front.serves(messages.request("ping", 7))
-    assert reply is not None and (reply.reason == "McpOriginNotAllowed") is is_refused
-
-
-@pytest.mark.parametrize("is_changed", [False, True])
-async def test_a_token_that_was_meant_for_us_goes_to_no_server(made: Made, is_changed: bool) -> None:
-    judged: list[bytes] = []
-
-    class Tokens:
-        async def judge(self, x: Any, body: bytes) -> Reply | None:
-            judged.append(body)
-            if is_changed:
-                x.request.block = b"without it"
-            return None if body else reply_of("JwtMissing")
-
-    endpoint = made(taking)
-    endpoint.begin_session()
-    endpoint.plan = replace(endpoint.plan, policies=McpPolicies(authentication=Tokens()))
-    front = Front(endpoint, lines=b"authorization: Bearer t\r\n")
-    body = messages.notification("notifications/initialized")
-    assert await front.serves(body) is None and judged == [body]
-    assert (b"authorization" in endpoint.asked[0].request.headers) is not is_changed
-    front = Front(endpoint)
-    reply = await front.serves(b"")
-    assert reply is not None and reply.reason == "JwtMissing" and len(endpoint.asked) == 1
-
-
 async def test_policies_of_backend_and_route_are_one(made: Made) -> None:
     endpoint = made(taking)
     front = Front(endpoint)
@@ -1361,85 +1165,6 @@ async def test_policies_of_backend_and_route_are_one(made: Made) -> None:
 
 
 # --- who the client is
-
-
-async def test_a_session_belongs_to_backend_and_caller(made: Made) -> None:
-    endpoint = made(taking)
-
-    def owner(**attributes: Any) -> bytes:
-        return endpoint.visit(attributes=attributes).owner
-
-    token = {"iss": "i", "sub": "s", "exp": 1, "rawToken": "x"}
-    nobody = owner()
-    assert nobody == b"default/tools\0"
-    same: list[Json] = [
-        {"jwt": token},
-        {"jwt": {**token, "exp": 2, "rawToken": "y", "other": 1}},
-    ]
-    assert len({owner(**each) for each in same}) == 1
-    unnamed: list[Json] = [
-        {"jwt": {"iss": "i", "a": 1, **more}} for more in ({}, {"exp": 1}, {"iat": 1, "nbf": 2, "jti": 3})
-    ]
-    assert len({owner(**each) for each in unnamed}) == 1, "without a subject all that lasts counts"
-    others: list[Json] = [
-        *({}, {"jwt": token}, {"jwt": {**token, "sub": "t"}}, {"jwt": {**token, "iss": "j"}}, {"jwt": {"iss": "i"}}),
-        *({"jwt": {"iss": "i", "a": 1}}, {"jwt": {"iss": "i", "a": 2}}, {"basicAuth": {"username": "a"}}),
-        *({"apiKey": {"key": "a"}}, {"basicAuth": {"username": "a"}, "apiKey": {"key": "a"}}, {"apiKey": {"key": "b"}}),
-    ]
-    assert len({owner(**each) for each in others}) == len(others)
-    assert owner(basicAuth={}) == owner(jwt={}) == nobody
-
-
-@pytest.mark.parametrize(
-    ("tls", "is_somebody"),
-    [
-        (SimpleNamespace(certificate=b"c", is_proven=True), True),
-        (SimpleNamespace(certificate=b"c", is_proven=False), False),
-        (SimpleNamespace(certificate=b"", is_proven=True), False),
-        (None, False),
-    ],
-)
-async def test_a_certificate_says_who_calls_when_it_was_proven(made: Made, tls: Any, is_somebody: bool) -> None:
-    visit = made(taking).visit()
-    client: Any = visit.x.client
-    client.tls = tls
-    assert (visit.owner != b"default/tools\0") is is_somebody
-
-
-async def test_a_request_uses_its_session_until_it_is_over(made: Made) -> None:
-    endpoint = made(taking)
-    endpoint.begin_session()
-    visit = endpoint.visit()
-    assert visit.open_session() is None
-    known = endpoint.memory.of(b"8 bytes.", 1000)
-    assert known.at_work == 1
-    visit.enter()
-    assert known.at_work == 1, "once, however often it is entered"
-    visit.leave()
-    visit.leave()
-    assert known.at_work == 0
-    endpoint.memory.end(b"8 bytes.")
-    reply = endpoint.visit().open_session()
-    assert reply is not None and reply.reason == "McpSessionUnknown"
-
-
-@pytest.mark.parametrize("is_alone", [True, False])
-async def test_a_session_that_ends_when_idle_is_owed_a_goodbye(made: Made, is_alone: bool) -> None:
-    endpoint = made(taking)
-    endpoint.context.of_kind(MCP).memory = memory = Memory(Shared.local(), lambda at, whom: None, is_alone)
-    endpoint.begin_session()
-    visit = endpoint.visit()
-    assert visit.open_session() is None
-    goodbye = memory.of(b"8 bytes.", 1000).goodbye
-    assert (goodbye is not None) is is_alone
-    again = endpoint.visit()
-    assert again.open_session() is None
-    if goodbye is not None:
-        again.x.policies = visit.x.policies
-        assert memory.of(b"8 bytes.", 1000).goodbye is goodbye, "that of a request like the one before"
-        goodbye(lambda target: None)
-        await endpoint.settles()
-        assert endpoint.requests() == [("one", b"DELETE")]
 
 
 async def test_what_was_judged_in_other_spellings_is_logged_as_it_was_asked_for(made: Made) -> None:
@@ -1486,15 +1211,6 @@ async def test_what_a_message_names_beside_its_item_is_judged_alone(made: Made) 
     bare = endpoint.visit()
     assert not bare.hides("task", "one", "x") and bare.x.attributes is None
     assert endpoint.seen[-1]["mcp.task"] == {"target": "one", "id": "x"}
-
-
-async def test_answers_have_the_form_that_the_client_takes(made: Made) -> None:
-    endpoint = made(taking)
-    for lines, body in ((BOTH, b"{}"), (b"accept: text/event-stream\r\n", b"event: message\ndata: {}\n\n")):
-        visit = endpoint.visit(lines)
-        visit.give(b"{}", b"x: 1\r\n")
-        out: Any = visit.out
-        assert (out.status, out.body, out.lines.endswith(b"x: 1\r\n")) == (200, body, True)
 
 
 # --- beside each other
@@ -1581,51 +1297,6 @@ async def test_requests_are_shown_as_their_servers_get_them(made: Made) -> None:
     assert guards.shown == [(1, "ping", ["one"], {})], "of what wants no answer nobody is asked"
 
 
-async def test_a_request_that_is_rejected_goes_to_no_server(made: Made) -> None:
-    for servers in ((taking,), (taking, taking)):
-        endpoint = made(*servers)
-        endpoint.begin_session()
-        endpoint.policies.guardrails = Guards({"*": 1}, rejects)
-        found = await endpoint.asks("tools/call", {"name": "one_a"})
-        assert (found.status, found.code, found.reason) == (200, -32001, "McpRejected") and not endpoint.asked
-        assert found.last["error"]["message"] == "no" and found.visit.x.detail == "guard: no"
-        assert endpoint.counted[-1][3] == "denied"
-
-
-async def test_a_verdict_changes_what_a_server_gets(made: Made) -> None:
-    def changes(phase: int, message: Any) -> Any:
-        made = pb.McpRequestResult(mutated=b'{"name":"b"}')
-        made.header_mutation.set.add(key="X-Added", value=b"1")
-        made.header_mutation.remove.append("x-client")
-        made.metadata.update({"seen": True})
-        return made
-
-    endpoint = made(taking)
-    endpoint.begin_session()
-    endpoint.policies.guardrails = Guards({"*": 1}, changes)
-    found = await endpoint.asks("tools/call", {"name": "a"}, b"x-client: 1\r\nx-kept: 2\r\n")
-    (call,) = endpoint.asked
-    assert call.message["params"] == {"name": "b"} and found.attributes["mcpGuardrails"] == {"seen": True}
-    assert call.request.headers.startswith(b"x-kept: 2\r\nx-added: 1\r\n"), call.request.headers
-
-
-async def test_results_are_shown_and_changed_before_the_client_has_them(made: Made) -> None:
-    def changes(phase: int, message: Any) -> Any:
-        return pb.McpResponseResult(mutated=b'{"a":2}')
-
-    said = {"id": 7, "result": {"a": 1}}
-    for server in (
-        fixed(lambda sent: result(sent, a=1)),
-        fixed(lambda sent: Answer(200, STREAM, event(NOTE), event({"id": 9, "result": {}}), event(said))),
-    ):
-        endpoint = made(server)
-        endpoint.begin_session()
-        guards = endpoint.policies.guardrails = Guards({"*": 2}, changes)
-        found = await endpoint.asks("tools/call", {"name": "a"})
-        assert guards.shown == [(2, "tools/call", ["one"], {"a": 1})]
-        assert found.last["result"] == {"a": 2} and len(found.messages) in (1, 2), "no answer to others"
-
-
 @pytest.mark.parametrize(
     ("found", "why"),
     [
@@ -1663,17 +1334,6 @@ async def test_failures_without_a_result_pass_where_results_are_shown(made: Made
     assert (answered.status, answered.out.body) == (found.status, body)
 
 
-async def test_a_result_that_is_rejected_does_not_come(made: Made) -> None:
-    for server in (taking, fixed(lambda sent: Answer(200, STREAM, event(NOTE), event({"id": 7, "result": {"a": 1}})))):
-        endpoint = made(server)
-        endpoint.begin_session()
-        endpoint.policies.guardrails = Guards({"*": 2}, rejects)
-        found = await endpoint.asks("tools/call", {"name": "a"})
-        assert (
-            found.code == -32001 and found.out.how == "ended" and all("result" not in each for each in found.messages)
-        )
-
-
 async def test_a_stream_that_is_shown_has_no_answers_and_is_not_resumed(made: Made) -> None:
     said = b"id: 1\ndata:\n\n" + event(NOTE) + event({"id": 3, "result": {}}) + event(NOTE)
     server = fixed(Answer(200, STREAM, said))
@@ -1699,16 +1359,6 @@ async def test_who_is_shown_no_results_changes_nothing_of_them(made: Made) -> No
         guards = endpoint.policies.guardrails = Guards(methods, passes)
         found = await endpoint.asks("tools/call", {"name": "a"})
         assert (found.status, found.out.body) == (200, b"as it is") and len(guards.shown) == bool(methods)
-
-
-@pytest.mark.parametrize("methods", [{"tools/list": 2, "ping": 1}, {"ping": 1, "*": 0, "tools/list": 3}])
-async def test_answers_are_read_where_somebody_is_shown_some(made: Made, methods: dict[str, int]) -> None:
-    """Else an answer with the id of another request would pass, whose result is for others to see."""
-    endpoint = made(fixed(Answer(200, STREAM, event({"id": 9, "result": {}}), event({"id": 7, "result": {"a": 1}}))))
-    endpoint.begin_session()
-    guards = endpoint.policies.guardrails = Guards(methods, passes)
-    found = await endpoint.asks("tools/call", {"name": "a"})
-    assert [each["id"] for each in found.messages] == [7] and not guards.shown and found.out.how == "ended"
 
 
 async def test_what_is_no_result_passes_where_results_are_shown(made: Made) -> None:
@@ -1757,51 +1407,6 @@ async def test_notices_that_rules_hide_are_left_out_of_what_is_shown(made: Made)
     endpoint.servers["one"] = fixed(Answer(200, STREAM, hidden, event(NOTE), event({"id": 7, "result": {}})))
     found = await endpoint.asks("tools/call", {"name": "one_a"})
     assert [each.get("method") for each in found.messages] == ["notifications/message", None]
-
-
-@pytest.mark.parametrize(
-    ("added", "removed", "lines"),
-    [
-        ({"x-added": b"1"}, [], b"x-client: 1\r\nx-added: 1\r\n"),
-        ({}, ["x-client"], b""),
-        ({"x-client": b"2"}, [], b"x-client: 2\r\n"),
-        ({}, [], b"x-client: 1\r\n"),
-    ],
-)
-async def test_headers_are_changed_as_a_verdict_says(
-    made: Made, added: dict[str, bytes], removed: list[str], lines: bytes
-) -> None:
-    shown: list[dict[str, bytes]] = []
-
-    def changes(phase: int, message: Any) -> Any:
-        shown.append({each.key: each.value for each in message.headers})
-        verdict = passes(phase, message)
-        for name, value in added.items():
-            verdict.header_mutation.set.add(key=name, value=value)
-        verdict.header_mutation.remove.extend(removed)
-        return verdict
-
-    endpoint = made(taking)
-    endpoint.begin_session()
-    endpoint.policies.guardrails = Guards({"*": 1}, changes)
-    await endpoint.asks("ping", lines=b"x-client: 1\r\n")
-    assert endpoint.asked[0].request.headers.startswith(lines + BOTH)
-    (headers,) = shown
-    assert headers.items() >= {":method": b"POST", ":path": b"/mcp", ":authority": b"gw", ":scheme": b"http"}.items()
-    assert headers["x-client"] == b"1" and headers["content-type"] == b"application/json"
-
-
-async def test_what_verdicts_say_stays_for_expressions(made: Made) -> None:
-    def says(phase: int, message: Any) -> Any:
-        verdict = rejects(phase, message) if phase == 2 else passes(phase, message)
-        verdict.metadata.update({f"phase{phase}": True})
-        return verdict
-
-    endpoint = made(taking)
-    endpoint.begin_session()
-    endpoint.policies.guardrails = Guards({"*": 3}, says)
-    found = await endpoint.asks("ping")
-    assert found.code == -32001 and found.attributes["mcpGuardrails"] == {"phase1": True, "phase2": True}
 
 
 async def test_params_of_others_are_as_they_were(made: Made) -> None:
@@ -1885,14 +1490,6 @@ async def test_what_a_server_says_of_itself_has_to_be_readable(made: Made) -> No
             assert found.reply.detail == "one of them: its answer is not readable: params must be an object"
 
 
-async def test_without_sessions_initialize_begins_none(made: Made) -> None:
-    for servers in ((taking,), (taking, taking)):
-        endpoint = made(*servers, stateless=True)
-        found = await endpoint.asks("initialize", HELLO)
-        assert (found.status, found.out.lines, found.visit.session) == (200, JSON, None)
-        assert [method for _, method in endpoint.requests()[len(servers) :]] == [b"DELETE"] * len(servers)
-
-
 async def test_a_session_is_used_from_its_beginning(made: Made) -> None:
     for servers in ((taking,), (taking, taking)):
         endpoint = made(*servers)
@@ -1900,15 +1497,6 @@ async def test_a_session_is_used_from_its_beginning(made: Made) -> None:
         await posted(visit, messages.request("initialize", 7, messages.raw(HELLO)))
         assert visit.session is not None and endpoint.memory.of(visit.session.number, 1000).at_work == 1
         visit.leave()
-
-
-async def test_servers_without_the_newest_revision_are_left_out_where_they_may(made: Made) -> None:
-    server = fixed(lambda sent: result(sent, supportedVersions=[REVISION], capabilities={"tools": {}}))
-    endpoint = made(failing, server, fail_open=True)
-    found = await endpoint.asks(*modern("server/discover"))
-    assert found.last["result"]["supportedVersions"] == [REVISION] and found.last["result"]["capabilities"] == {
-        "tools": {}
-    }
 
 
 async def test_a_list_has_the_error_of_the_only_server_whoever_looks_at_it(made: Made) -> None:
@@ -1951,33 +1539,6 @@ CHANGED = event({"method": "notifications/tools/list_changed"})
 UPDATED = event({"method": "notifications/resources/updated", "params": {"uri": "u"}})
 END = event({"id": 7, "result": {}})
 WANTED = {"toolsListChanged": True, "resourceSubscriptions": ["one+u", "two+u", "x"]}
-
-
-async def test_each_server_is_asked_for_its_own_part_of_what_is_wanted(made: Made) -> None:
-    endpoint = made(
-        lambda sent, _: granting(sent, CHANGED, UPDATED, event({"method": "notifications/x"}), END),
-        lambda sent, _: granting(sent, None, toolsListChanged=True, promptsListChanged=True),
-        fail_open=False,
-    )
-    found = await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
-    assert [each["params"]["notifications"] for each in endpoint.got("one") + endpoint.got("two")] == [
-        {"toolsListChanged": True, "resourceSubscriptions": ["u"]}
-    ] * 2
-    acknowledged, *notices, last = found.messages
-    assert acknowledged["params"] == {
-        "notifications": {"toolsListChanged": True, "resourceSubscriptions": ["one+u"]},
-        "_meta": {"io.modelcontextprotocol/subscriptionId": 7},
-    }
-    assert [each["method"] for each in notices] == [
-        *("notifications/tools/list_changed", "notifications/resources/updated")
-    ]
-    assert notices[1]["params"] == {"uri": "one+u"} and last == {"jsonrpc": "2.0", "id": 7, "result": {}}
-    assert found.out.how == "ended" and all(each.is_given_up for each in endpoint.asked)
-    assert {each.seconds for each in endpoint.asked} == {30.0}
-    assert [at for at, _ in endpoint.sleepers] == [1030.0] * 2
-    for _, deadline in endpoint.sleepers:
-        deadline.wake(1030.0)
-        assert not deadline.has_passed, "its acknowledgement came in time"
 
 
 @pytest.mark.parametrize(
@@ -2050,15 +1611,6 @@ async def test_of_the_only_server_rules_hide_resources(made: Made) -> None:
     assert (found.status, found.code) == (200, -5)
 
 
-async def test_the_only_server_answers_by_itself_where_there_are_no_rules(made: Made) -> None:
-    endpoint = made(lambda sent, _: granting(sent, event({"method": "notifications/mine"}), END))
-    wanted = {"Anything": True}
-    found = await endpoint.asks(*modern("subscriptions/listen", notifications=wanted))
-    assert endpoint.got("one")[0]["params"]["notifications"] == wanted
-    assert [each.get("method") for each in found.messages][1:] == ["notifications/mine", None]
-    assert endpoint.asked[0].seconds == calls.FOR_EVER
-
-
 @pytest.mark.parametrize(
     "params",
     [{}, {"notifications": 7}, {"Notifications": {}, "notifications": {}}, {"notifications": {"TOOLSLISTCHANGED": 1}}],
@@ -2114,13 +1666,6 @@ async def test_a_stream_begins_without_a_server_only_where_it_may(made: Made) ->
     assert (await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))).status == 502
 
 
-async def test_answers_and_requests_of_others_are_not_passed(made: Made) -> None:
-    others = event({"id": 9, "result": {}}) + event({"id": 3, "method": "roots/list"}) + b"data:\nid: 1\n\n"
-    endpoint = made(lambda sent, _: granting(sent, others, CHANGED, END), lambda sent, _: granting(sent, None))
-    found = await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
-    assert [each.get("method") for each in found.messages][1:] == ["notifications/tools/list_changed", None]
-
-
 async def test_a_stream_that_is_not_readable_is_lost(made: Made) -> None:
     for rest in (b"data: x\n\n", event({"method": "notifications/resources/updated", "params": [1]})):
         endpoint = made(lambda sent, _, rest=rest: granting(sent, CHANGED, rest))
@@ -2134,13 +1679,6 @@ async def test_the_end_of_a_stream_is_shown_to_guardrails(made: Made) -> None:
     guards = endpoint.policies.guardrails = Guards({"*": 2}, passes)
     await endpoint.asks(*modern("subscriptions/listen", notifications=WANTED))
     assert guards.shown == [(2, "subscriptions/listen", ["one", "two"], {})]
-
-
-async def test_older_revisions_of_several_have_no_such_method(made: Made) -> None:
-    endpoint = made(taking, taking)
-    endpoint.begin_session()
-    found = await endpoint.asks("subscriptions/listen", {"notifications": WANTED})
-    assert (found.status, found.code) == (200, -32601) and not endpoint.asked
 
 
 async def test_many_resources_are_judged_in_slices(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -2249,21 +1787,6 @@ class Poster:
         return Answered(visit, reply)
 
 
-async def test_what_is_posted_is_answered_on_the_stream(made: Made) -> None:
-    endpoint = made(taking)
-    client = Poster(endpoint)
-    found = await client.posts({"id": 7, "method": "initialize", "params": HELLO}, b"accept: */*\r\n")
-    assert (found.status, found.out.body, found.reply) == (202, b"", None)
-    assert client.stream.given[0]["result"]["protocolVersion"] == "2025-06-18" and client.stream.session
-    assert not client.stream.is_ready and client.stream.at_work == 0
-    assert (await client.posts({"id": 8, "method": "tools/call", "params": {"name": "a"}})).status == 202
-    assert client.stream.given[1:] == [{"jsonrpc": "2.0", "id": 8, "result": {}}] and not client.stream.is_ready
-    assert (await client.posts({"method": "notifications/x"})).status == 202
-    assert not client.stream.is_ready
-    assert (await client.posts({"method": "notifications/initialized"})).status == 202
-    assert client.stream.is_ready and len(client.stream.given) == 2
-
-
 async def test_what_is_refused_is_said_where_the_client_waits(made: Made) -> None:
     endpoint = made(taking)
     client = Poster(endpoint)
@@ -2273,42 +1796,6 @@ async def test_what_is_refused_is_said_where_the_client_waits(made: Made) -> Non
     found = await client.posts({"method": "notifications/initialized"})
     assert (found.status, found.reason) == (400, "McpSessionMissing") and not client.stream.is_ready
     assert len(client.stream.given) == 1 and client.stream.at_work == 0
-
-
-@pytest.mark.parametrize(
-    ("names", "content", "content_type", "reason"),
-    [
-        ("w/id", b"{", "application/json", "McpBadMessage"),
-        ("w/id", b"{}", "text/plain", "McpContentType"),
-        ("w/other", None, "application/json", "McpSessionUnknown"),
-        ("other/id", None, "application/json", "McpSessionUnknown"),
-    ],
-)
-async def test_what_is_no_post_to_a_stream_is_refused(
-    made: Made, names: str, content: bytes | None, content_type: str, reason: str
-) -> None:
-    client = Poster(made(taking))
-    client.names = names
-    visit = client.endpoint.visit()
-    visit.has_json = content_type == "application/json"
-    sealed = client.endpoint.sealer.seal(names.encode(), PURPOSE + visit.owner)
-    visit.x.asked_target = b"/sse?sessionId=" + sealed.encode()
-    reply = await posted(visit, messages.request("ping", 7) if content is None else content)
-    assert reply is not None and reply.reason == reason and client.stream.at_work == 0
-
-
-async def test_a_stream_of_others_and_a_busy_one_take_nothing(made: Made) -> None:
-    client = Poster(made(taking))
-    client.stream.is_busy = True
-    found = await client.posts({"id": 7, "method": "ping"})
-    assert found.reply is not None
-    assert (found.status, found.reason, found.reply.detail) == (503, "McpBusy", "as many messages as may be at work")
-    client.stream.is_busy = False
-    visit = client.endpoint.visit()
-    sealed = client.endpoint.sealer.seal(b"w/id", PURPOSE + b"another")
-    visit.x.asked_target = b"/sse?sessionId=" + sealed.encode()
-    reply = await posted(visit, messages.request("ping", 7))
-    assert reply is not None and reply.reason == "McpSessionUnknown"
 
 
 async def test_a_client_that_leaves_meanwhile_is_owed_no_answer(made: Made) -> None:
