@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from controlplane.lint import attachments, losses, references, remaining, serving, sharing
+from controlplane.lint import attachments, endpoints, losses, references, remaining, serving, sharing
 from controlplane.lint.world import World
 from gatewright.api.lint import lint as files
 from gatewright.api.lint.lint import Document, Folder, Found
@@ -26,6 +26,7 @@ LOOKS: Final[tuple[Callable[[World], Iterator[Found]], ...]] = (
     references.withheld,
     references.leading_back,
     serving.without_backends,
+    endpoints.of_services,
     attachments.targets,
     losses.of_policies,
     losses.of_rules,
