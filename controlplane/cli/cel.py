@@ -12,10 +12,9 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from controlplane.cli import exits
+from controlplane.cli import exits, shipped
 from gatewright.api.text import yaml_text
 from gatewright.cel.budget import START
 from gatewright.cel.errors import CelError, ExpressionError, line_and_column
@@ -113,7 +112,7 @@ def _expression(arguments: argparse.Namespace) -> str:
 
 def _read(name: str) -> str:
     try:
-        content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+        content = sys.stdin.buffer.read() if name == STANDARD_INPUT else shipped.place(name).read_bytes()
         return content.decode()
     except OSError as failure:
         raise exits.Failure(exits.DEPENDENCY, f"{name} cannot be read: {failure.strerror}") from failure

@@ -17,9 +17,15 @@ TIMEOUT = 10.0
 class _Server(NamedTuple):
     name: str
     command: str
+    beside: str = ""
+    """What somebody may mean who asks where none runs."""
 
 
-CONTROLLER: Final = _Server("controller", "gatewright up")
+CONTROLLER: Final = _Server(
+    "controller",
+    "gatewright up FOLDER",
+    ". A proxy that runs from one file has none: its own page is http://127.0.0.1:15000/config_dump",
+)
 RATE_LIMIT: Final = _Server("rate limit server", "gatewright ratelimit")
 
 
@@ -67,7 +73,7 @@ def _get(admin: str, path: str, who: _Server = CONTROLLER) -> tuple[int, dict[st
         body = json.loads(answer.read())
     except OSError as error:
         cure = f"start one with `{who.command}`, or name its address with --admin"
-        text = f"no {who.name} answers on {admin} ({error.strerror or error}); {cure}"
+        text = f"no {who.name} answers on {admin} ({error.strerror or error}); {cure}{who.beside}"
         raise Unreachable(exits.DEPENDENCY, text) from error
     except (http.client.HTTPException, ValueError) as error:
         raise _stranger(admin, who) from error

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from controlplane.cli import exits, running
+from controlplane.cli import exits, shipped
 
 BASE: Final = ("gateway.yaml", "shop.yaml", "route.yaml")
 """Files of a folder, but for those of which a template has its own."""
@@ -153,7 +153,7 @@ def _write(path: Path, text: str) -> None:
 def _source(template: str, name: str) -> str:
     found = TEMPLATES[template]
     if found.example:
-        folder_of_example = running.shipped(found.example)
+        folder_of_example = shipped.example(found.example)
         assert folder_of_example is not None  # it ships with the product
         return (folder_of_example / name).read_text()
     root = resources.files("controlplane") / "templates"

@@ -138,8 +138,8 @@ Exit code 0: it can work and, with --with, has a value; 1: it cannot, or has non
 
 examples:
   gatewright cel 'request.path.startsWith("/admin")'
-  gatewright cel 'jwt.sub == "alice"' --with docs/request.yaml
-  gatewright cel 'request.headers["x-team"]' --with docs/request.yaml
+  gatewright cel 'jwt.sub == "alice"' --with examples/request.yaml
+  gatewright cel 'request.headers["x-team"]' --with examples/request.yaml
   gatewright cel -f rule.cel --moment request --json""",
         "controlplane.cli.cel",
         command_options.cel,

@@ -17,34 +17,25 @@ from pathlib import Path
 from typing import Any
 
 from controlplane import app, settings
-from controlplane.cli import exits, files, holders, options
+from controlplane.cli import exits, files, holders, options, shipped
 from controlplane.kube.access import NoCluster
 from controlplane.xds import SocketError, exposure
 from controlplane.xds.tokens import CredentialError
+from gatewright import folders
 from gatewright.api.schema import selector_text
 
-EXAMPLES = "examples"
 PEERS_PORT = 18004
 
 
 def directory(text: str) -> Path:
     """The folder to read. `examples/NAME` means the one that ships with the product when there is none here."""
-    path = Path(text)
+    path = shipped.place(text)
     if path.is_dir():
         return path
     if path.exists():
         raise exits.Failure(exits.DEPENDENCY, f"{text} is a file; name the folder that holds it")
-    parts = path.parts
-    if len(parts) == 2 and parts[0] == EXAMPLES and (found := shipped(parts[1])) is not None:
-        return found
-    raise exits.Failure(exits.DEPENDENCY, f"there is no folder {text}; `gatewright up` without one runs an example")
-
-
-def shipped(name: str) -> Path | None:
-    """The example of this name that ships with the product: in the wheel below this package, else beside it."""
-    package = Path(settings.__file__).parent
-    folders = (package / EXAMPLES / name, package.parent / EXAMPLES / name)
-    return next((folder for folder in folders if folder.is_dir()), None)
+    what = "file" if path.suffix in folders.SUFFIXES else "folder"
+    raise exits.Failure(exits.DEPENDENCY, f"there is no {what} {text}; `gatewright up` without one runs an example")
 
 
 def from_arguments(arguments: argparse.Namespace) -> settings.Settings:

@@ -18,7 +18,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from controlplane import app as app_
-from controlplane.cli import announcement, children, exits, fleet, notify, options, process_log, running, summary
+from controlplane.cli import (
+    announcement,
+    children,
+    exits,
+    fleet,
+    notify,
+    options,
+    process_log,
+    running,
+    shipped,
+    summary,
+)
 from controlplane.cli import household as household_
 from controlplane.cli import proxy as proxy_
 from controlplane.cli.household import Household
@@ -38,17 +49,17 @@ READY_PAUSE = 0.05
 
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when something that is needed is taken or absent."""
-    if Path(arguments.dir).is_file():
-        return proxy_.run(_of_one_proxy(arguments))
+    file = shipped.place(arguments.dir)
+    if file.is_file():
+        return proxy_.run(_of_one_proxy(arguments, file))
     process_log.configure(prefix="[controller] ")
     return asyncio.run(serve(arguments))
 
 
-def _of_one_proxy(arguments: argparse.Namespace) -> list[str]:
+def _of_one_proxy(arguments: argparse.Namespace, file: Path) -> list[str]:
     """The proxy's command line. Raises Failure where the file is not that of a proxy alone, or an option needs more
     than one proxy."""
-    file = arguments.dir
-    if not is_standalone(Path(file).read_text(errors="replace")):
+    if not is_standalone(file.read_text(errors="replace")):
         text = f"{file} is not the file of a proxy alone, which begins with binds; name the folder that holds it"
         raise exits.Failure(exits.DEPENDENCY, text)
     for option, given in (
@@ -57,7 +68,7 @@ def _of_one_proxy(arguments: argparse.Namespace) -> list[str]:
     ):
         if given:
             raise exits.Failure(exits.USAGE, f"{option} is for a folder; {file} is run by one proxy, on its own ports")
-    return ["-f", file, *(["--workers", str(arguments.workers)] if arguments.workers else [])]
+    return ["-f", str(file), *(["--workers", str(arguments.workers)] if arguments.workers else [])]
 
 
 async def serve(arguments: argparse.Namespace, start: household_.Start = children.start) -> int:

@@ -19,7 +19,7 @@ _HEAD: Final = """\
 
 What an expression (CEL) of a policy may read. A name that is not here is refused when it is configured, with the name
 that was probably meant. `gatewright cel 'EXPRESSION' --with request.yaml` tries an expression out: the file has these
-variables as YAML, see `docs/request.yaml` and `schemas/variables.json`.
+variables as YAML, see `examples/request.yaml` and `schemas/variables.json`.
 
 """
 

@@ -57,7 +57,7 @@ def test_moments_are_the_same_everywhere() -> None:
 
 
 def test_the_sample_has_no_mistakes(root: Path) -> None:
-    document = yaml_text.load((root / "docs/request.yaml").read_text())
+    document = yaml_text.load((root / "examples/request.yaml").read_text())
     assert mistakes(document) == []
     assert fits(schema.schema(), document) == []
 

@@ -11,7 +11,7 @@ import pytest
 from controlplane.cli import __main__ as cli
 from controlplane.cli import exits
 
-SAMPLE = str(Path(__file__).parents[3] / "docs/request.yaml")
+SAMPLE = str(Path(__file__).parents[3] / "examples/request.yaml")
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -29,6 +29,17 @@ def test_a_value_its_type_and_what_was_read(capsys: pytest.CaptureFixture[str]) 
         '"alice@blue"\ntype: string\nreads: jwt, request.headers:x-team\n',
         "",
     )
+
+
+def test_the_sample_of_the_pages_ships_with_the_product(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "jwt.sub", "--with", "examples/request.yaml")[:2] == (
+        exits.OK,
+        '"alice"\ntype: string\nreads: jwt\n',
+    )
+    assert run(capsys, "jwt.sub", "--with", "examples/other.yaml")[0] == exits.DEPENDENCY
 
 
 def test_without_variables_it_is_checked_only(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,9 @@ def test_nothing_heavy_is_loaded_for_version() -> None:
 
 def test_status_and_wait_of_a_controller_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["status", "--admin", "127.0.0.1:1"]) == exits.DEPENDENCY
-    assert "start one with `gatewright up`" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "start one with `gatewright up FOLDER`" in told
+    assert "A proxy that runs from one file has none: its own page is http://127.0.0.1:15000/config_dump" in told
     assert cli.main(["wait", "--admin", "127.0.0.1:1", "--timeout", "10ms"]) == exits.CONFIG
     assert "no controller answers on 127.0.0.1:1" in capsys.readouterr().err
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import settings
-from controlplane.cli import announcement, demo, exits, fleet, running, summary, up
+from controlplane.cli import announcement, demo, exits, fleet, running, shipped, summary, up
 from gatewright.api.decode import documents
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
@@ -378,13 +378,20 @@ def test_the_children_share_a_session_key_and_stop_at_once() -> None:
 
 def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    shipped = running.directory("examples/quickstart")
-    assert (shipped / "gateway.yaml").is_file()
-    assert not shipped.is_relative_to(tmp_path)
+    ours = running.directory("examples/quickstart")
+    assert (ours / "gateway.yaml").is_file()
+    assert not ours.is_relative_to(tmp_path)
+    assert shipped.place("examples/standalone/quickstart.yaml").is_file()
+    assert not shipped.place("examples/../README.md").exists()
     (tmp_path / "examples" / "quickstart").mkdir(parents=True)
     assert running.directory("examples/quickstart") == Path("examples/quickstart")
     (tmp_path / "file.yaml").touch()
-    for text, message in (("file.yaml", "is a file"), ("examples/no", "there is no folder"), ("no", "no folder no")):
+    for text, message in (
+        ("file.yaml", "is a file"),
+        ("examples/no", "there is no folder"),
+        ("no.yaml", "no file no"),
+        ("no", "no folder no"),
+    ):
         with pytest.raises(exits.Failure, match=message) as failure:
             running.directory(text)
         assert failure.value.code == exits.DEPENDENCY
