@@ -203,6 +203,7 @@ def origin() -> Iterator[int]:
 
 
 FIRST_STEPS: Final = {
+    "curl ": r"HTTP/1\.1 200 ",
     ".venv/bin/gatewright lint ": r"5 objects in 1 file, 0 errors",
     ".venv/bin/gatewright cel ": r"\btrue\b",
     ".venv/bin/gatewright status ": r"Gateway +default/mine +Accepted, Programmed",
@@ -223,13 +224,17 @@ def test_the_first_route(tmp_path: Path) -> None:
             started.wait_ready()
             assert started.cli("wait", "--timeout", f"{PATIENCE:.0f}s").returncode == 0
             assert (started.get("/shop")[0], started.get("/other")[0]) == (200, 404)
-            moved = {" mine ": f" {mine} ", "gatewright status": f"gatewright status --admin {started.admin}"}
+            moved = {
+                " mine ": f" {mine} ",
+                "gatewright status": f"gatewright status --admin {started.admin}",
+                ":8080": f":{LISTENER + started.offset}",
+            }
             texts = [each.text for each in page_commands.commands(FIRST_ROUTE) if each.is_block]
-            asked = [text for text in texts if text.startswith(".venv/bin/")]
+            asked = [text for text in texts if not text.startswith("scripts/up ")]
             assert len(asked) == len(FIRST_STEPS)
             for text in asked:
                 (wanted,) = [printed for begins, printed in FIRST_STEPS.items() if text.startswith(begins)]
-                found = shell(text, ROOT, moved)
+                found = shell(typed(text), ROOT, moved)
                 assert re.search(wanted, found), (text, found)
 
 

@@ -22,6 +22,11 @@ MADE = {"benchmarks/out/"}
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
+PART = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)")
+"""A link to a part of a page: the file ("": the page itself) and the part."""
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
 def missing(page: Path) -> list[str]:
     text = page.read_text()
     names = [name for name in FILE.findall(text) if name not in MADE]
@@ -32,6 +37,44 @@ def missing(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_named_files_exist(page: Path) -> None:
     assert missing(page) == []
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks of code, where `#` begins a comment."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def parts(page: Path) -> set[str]:
+    """What a link can name of a page, as GitHub derives it from headings."""
+    counted: dict[str, int] = {}
+    names = set()
+    for heading in HEADING.findall(prose(page)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        before = counted.get(name, 0)
+        counted[name] = before + 1
+        names.add(f"{name}-{before}" if before else name)
+    return names
+
+
+def missing_parts(page: Path) -> list[str]:
+    """Links to parts of pages that have no heading of that name."""
+    links = [((page.parent / file).resolve() if file else page, file, part) for file, part in PART.findall(prose(page))]
+    pages = [each for each in links if each[0].suffix == ".md"]
+    return [f"{file}#{part}" for target, file, part in pages if not target.exists() or part not in parts(target)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_parts_of_pages_exist(page: Path) -> None:
+    assert missing_parts(page) == []
+
+
+def test_missing_parts_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A `b`, c\n## Twice\n## Twice\n[1](#a-b-c) [2](page.md#twice-1) [3](#gone) [4](page.md#twice-2)\n"
+    )
+    assert missing_parts(page) == ["#gone", "page.md#twice-2"]
 
 
 INDEXES = (

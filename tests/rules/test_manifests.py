@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import textwrap
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,25 @@ def test_the_compose_file_starts_a_proxy() -> None:
     (service,) = yaml.load((MANIFESTS / "compose.yaml").read_text(), yaml.CSafeLoader)["services"].values()
     assert accepted(["gatewright", *service["command"]])
     assert (MANIFESTS / service["build"]["context"] / service["build"]["dockerfile"]).resolve().is_file()
+
+
+def test_the_kustomization_of_the_page_changes_what_the_controller_has() -> None:
+    text = (ROOT / "docs/in-a-cluster.md").read_text()
+    (block,) = re.findall(r"^    resources: .*\n(?:    .*\n)+", text, re.MULTILINE)
+    kustomization = yaml.load(textwrap.dedent(block), yaml.CSafeLoader)
+    (deployment,) = (
+        each for each in documents(MANIFESTS / "controller/controller.yaml") if each["kind"] == "Deployment"
+    )
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    (image,) = kustomization["images"]
+    assert container["image"].rpartition(":")[0] == image["name"]
+    (patch,) = kustomization["patches"]
+    assert patch["target"] == {"kind": "Deployment", "name": deployment["metadata"]["name"]}
+    added = yaml.load(patch["patch"], yaml.CSafeLoader)
+    assert {each["path"] for each in added} == {"/spec/template/spec/containers/0/args/-"}
+    assert accepted(["gatewright", *container["args"], *(each["value"] for each in added)])
+    values = dict(each["value"].removeprefix("--proxy-image-").split("=") for each in added)
+    assert f"{values['registry']}/{values['repository']}" == image["newName"]
 
 
 def test_the_image_runs_as_no_user_in_particular_and_what_is_in_it_is_locked() -> None:
