@@ -159,7 +159,7 @@ class AccessLog:
 
     def _may_wait(self, number: int) -> bool:
         """So many records, with their bodies, may be kept for the next turn. Lines of more are made at once, without
-        what takes long (`Exchange.evaluations_end`)."""
+        what expressions would add."""
         return number <= BATCH and self._weight <= MAX_BODIES
 
     def _hand_over(self) -> None:
@@ -184,12 +184,11 @@ class AccessLog:
         second: int | None = None  # that `stamp` is of
         stamp = when = ""
         for at, (x, seconds) in enumerate(records):
-            if not whole and turns is not None and _computes(x) and not turns.has_time():
-                left = len(records) - at
-                if self._may_wait(left):
-                    self.records = records[at:]
-                    self._wait(turns)
-                    return
+            is_short = not whole and turns is not None and _computes(x) and not turns.has_time()
+            if is_short and turns is not None and self._may_wait(len(records) - at):
+                self.records = records[at:]
+                self._wait(turns)
+                return
             ended = x.started + seconds + offset
             now = int(ended * 1000)
             if now != last:
@@ -202,6 +201,8 @@ class AccessLog:
             if plan is None:
                 lines.append(line(when, x, seconds, groups))
                 continue
+            if is_short:
+                plan = plan.without_added
             x.took, x.status = seconds, x.status or CLIENT_CLOSED
             is_exported = False
             try:

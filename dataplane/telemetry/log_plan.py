@@ -8,7 +8,7 @@ attribute.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dataplane.telemetry.log_field import Write
@@ -57,6 +57,11 @@ class LogPlan:
     """An expression reads a body: bodies that policies read are kept until the line is made."""
     reads_answers: bool = False
     """An expression reads what a stream said (`Group.answers`): it is kept until then as well."""
+
+    @property
+    def without_added(self) -> LogPlan:
+        """For a line that may not wait until a turn has time for expressions. Whether it is wanted at all is asked."""
+        return replace(self, added=())
 
     def text_added(self, x: Exchange) -> str:
         """The added attributes, to stand at the end of a text line. One that fails or is null is absent."""

@@ -110,7 +110,9 @@ def begun(run: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[Conversation, Late
 def test_a_stream_goes_on_turn_by_turn(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
     run = carrier.proxy(MESSAGES)
     asked, later = begun(run, monkeypatch)
-    assert len(later) == 1 and WORDS[0].encode() in asked.answer.body and WORDS[-1].encode() not in asked.answer.body
+    assert len(later) == 1
+    later.turn()
+    assert WORDS[0].encode() in asked.answer.body and WORDS[-1].encode() not in asked.answer.body
     sizes = [len(asked.answer.body)]
     for _ in range(3):
         later.turn()
@@ -209,3 +211,72 @@ def test_an_event_with_too_many_things_ends_the_stream(carrier: Carrier) -> None
         post("/v1/messages", {**CHAT, "max_tokens": 9, "stream": True}), Response(headers=EVENTS, body=[data])
     )
     assert b"event: error" in carried.answer.body and b"message_stop" not in carried.answer.body
+
+
+# --- answers that are read beside, by a worker whose turn is used up
+
+OWN = text("custom: {formats: [{type: Completions}]}, host: 127.0.0.1, port: 9001")
+COMPLETION = {
+    "model": "m",
+    "choices": [{"message": {"content": "hi"}}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 9},
+}
+
+
+MESSAGE = {
+    "model": "m",
+    "content": [{"type": "text", "text": "hi"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 3, "output_tokens": 9},
+}
+JSON = [("content-type", "application/json")]
+
+
+def answering(run: Run, monkeypatch: pytest.MonkeyPatch, body: dict[str, object]) -> tuple[Conversation, Later]:
+    """The turn in which the answer comes has no time left for it."""
+    asked = run.send(post("/v1/chat/completions", body))
+    later = Later(run, monkeypatch)
+    run.memory.context.turns.begin()
+    return asked, later
+
+
+@pytest.mark.parametrize("provider", [OWN, MESSAGES])
+def test_an_answer_is_read_when_a_turn_has_time_for_it(
+    provider: str, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = carrier.proxy(provider)
+    asked, later = answering(run, monkeypatch, CHAT)
+    body = json.dumps(COMPLETION if provider is OWN else MESSAGE).encode()
+    run.arrival.answer(Response(headers=JSON, body=body))
+    assert not asked.answer.status and len(later) == 1
+    later.turn()
+    assert asked.answer.status == 200 and json.loads(asked.answer.body)["choices"][0]["message"]["content"] == "hi"
+    (line,) = run.new_lines()
+    assert "gen_ai.usage.output_tokens=9" in line
+    assert not run.memory.context.room.used, "what waited takes no room any more"
+
+
+def test_a_client_that_leaves_while_an_answer_waits_is_no_trouble(
+    carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = carrier.proxy(OWN)
+    asked, later = answering(run, monkeypatch, CHAT)
+    run.arrival.answer(Response(headers=JSON, body=json.dumps(COMPLETION).encode()))
+    asked.cancel()
+    for _ in range(3):
+        later.turn()
+    assert not later and not run.memory.context.room.used
+    (line,) = run.new_lines()
+    assert "llm.usage_estimated=true" in line
+
+
+def test_what_came_of_a_stream_before_it_broke_off_arrives(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = carrier.proxy(OWN)
+    asked, later = answering(run, monkeypatch, STREAMED)
+    run.arrival.head(Response(headers=EVENTS))
+    run.arrival.content(event({"choices": [{"index": 0, "delta": {"content": "hi"}}]}))
+    run.arrival.reset()
+    assert not asked.answer.body
+    for _ in range(3):
+        later.turn()
+    assert asked.answer.body.startswith(b"data: ") and b"hi" in asked.answer.body and b'"error"' in asked.answer.body

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm.heads import about
-from dataplane.backends.llm.reading import ERROR
-from dataplane.backends.llm.slices import InTurns
+from dataplane.backends.llm.reading import ERROR, Reading
+from dataplane.backends.llm.slices import SLICE
 from dataplane.backends.terminating.forwarding import Forwarding
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
@@ -30,10 +30,11 @@ EVENTS: Final = b"text/event-stream; charset=utf-8"
 FRAMED: Final = b"application/vnd.amazon.eventstream"
 
 
-class Adapting(InTurns):
+class Adapting(Reading):
     """Errors, whole answers of another shape and streams in frames become those of the format; others pass."""
 
     __slots__ = ("_dialect", "_events", "_reads")
+    slice_size = SLICE
 
     def __init__(
         self,
@@ -62,20 +63,12 @@ class Adapting(InTurns):
             self._take(first, end)
         elif is_framed and coding is None:
             self._events = Events(self._form)
-            super().accepted(about(head, EVENTS, UNKNOWN), b"", False)
-            self.upstream_content(first, end)
+            super().accepted(about(head, EVENTS, UNKNOWN), first, end)
         else:
             super().accepted(head, first, end)
 
-    def upstream_content(self, data: bytes, end: bool) -> None:
-        if self._events is None or self._kept_head is not None:
-            super().upstream_content(data, end)
-        else:
-            self.stream_content(data, end)
-
     def slice_of_stream(self, data: bytes, end: bool) -> None:
-        assert self._events is not None  # whose it is
-        super().upstream_content(self._events.feed(data), end)
+        super().slice_of_stream(data if self._events is None else self._events.feed(data), end)
 
     def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
         if head.status >= ERROR:

@@ -7,6 +7,7 @@ the body that it is read from is kept (docs/llm/telemetry.md).
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.llm import content
@@ -215,14 +216,16 @@ def money(facts: Facts, prices: Prices, models: tuple[str, ...]) -> tuple[Money,
 
 def add_stream(facts: Facts, heard: Heard) -> None:
     """The same as `add_answer` of a stream."""
-    facts.later("completion", lambda: heard.said().texts)
-    facts.later("toolCalls", lambda: heard.said().tools)
+    said = cache(heard.said)
+    facts.later("completion", lambda: said().texts)
+    facts.later("toolCalls", lambda: said().tools)
 
 
 def add_answer(facts: Facts, form: Format, answer: Any) -> None:
     """What a whole answer says, for who asks. Any: JSON of a provider."""
-    facts.later("completion", lambda: content.of_answer(form, answer)[0])
-    facts.later("toolCalls", lambda: content.of_answer(form, answer)[1])
+    said = cache(lambda: content.of_answer(form, answer))
+    facts.later("completion", lambda: said()[0])
+    facts.later("toolCalls", lambda: said()[1])
 
 
 def seconds(value: float) -> Duration:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm import facts, outcomes
-from dataplane.backends.llm.asking import Asking
 from dataplane.backends.llm.passing import Passing
+from dataplane.backends.llm.slices import InTurns
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
@@ -35,16 +35,19 @@ MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
 ESTIMATED: Final = 1_000
 """Messages of a request that are looked at to estimate its tokens; others are taken to be alike."""
+PIECE: Final = 262_144
+"""Bytes of a stream that are read at a time: of so many only a few events are (`streams.EDGE`)."""
 ERROR: Final = 400  # the status from which on an answer is one
 
 
-class Reading(Asking):
+class Reading(InTurns):
     """What the answer says is read: its usage, its model, when the first token came."""
 
     __slots__ = (
         *("_form", "_heard", "_hides", "_inputs", "_is_left"),
-        *("_kept", "_kept_head", "_kept_size", "_watch"),
+        *("_kept", "_kept_head", "_kept_size", "_trailers", "_watch"),
     )
+    slice_size = PIECE
     adds_events = True
     """A stream that breaks off gets an event which says so."""
 
@@ -73,6 +76,9 @@ class Reading(Asking):
         """The call ended before its answer."""
         self._kept: list[bytes] = []
         self._kept_size = 0
+        """Bytes of it that take room of the worker."""
+        self._trailers = b""
+        """Of a stream."""
 
     def _let_go_of_stream(self) -> None:
         super()._let_go_of_stream()
@@ -96,9 +102,8 @@ class Reading(Asking):
             self.streams()
             self._watch = Watch(self._form, self._hides)
             self._hear(self._form)
-            super().accepted(_without_length(head) if self.adds_events else head, self._watched(first), False)
-            if not self._watched_fails(False) and end:
-                self.upstream_content(b"", True)
+            super().accepted(_without_length(head) if self.adds_events else head, b"", False)
+            self.stream_content(first, end)
         elif head.length <= MAX_ANSWER:
             self._kept_head = head
             self._take(first, end)
@@ -111,48 +116,62 @@ class Reading(Asking):
         elif self._watch is None:
             super().upstream_content(data, end)
         else:
-            data = self._watched(data)
-            if self._watched_fails(end):
-                return
-            if end:
-                data += self._watch.end() + self._ending(self._watch)
+            self.stream_content(data, end)
+
+    def slice_of_stream(self, data: bytes, end: bool) -> None:
+        watch = self._watch
+        assert watch is not None  # whose it is
+        data = self._watched(data)
+        if self._watched_fails(end):
+            return
+        if end:
+            data += watch.end() + self._ending(watch)
+        if end and self._trailers:
+            self.out.give(data)
+            super().upstream_trailers(self._trailers)
+        elif data or end:
             super().upstream_content(data, end)
 
     def _watched_fails(self, end: bool) -> bool:
         watch = self._watch
         assert watch is not None
-        if end:
-            self.up = None
         why = watch.failed or ("the stream ended before its first content" if end and not watch.is_complete else "")
         return self.fails_early(why)
 
     def upstream_trailers(self, lines: bytes) -> None:
         if self._kept_head is not None:
             self._take(b"", True)
-        else:
-            if self._watch is not None:
-                self.out.give(self._watch.end() + self._ending(self._watch))
+        elif self._watch is None:
             super().upstream_trailers(lines)
+        else:
+            self._trailers = lines
+            self.stream_content(b"", True)
 
     # --- an answer that is held
 
     def _take(self, data: bytes, end: bool) -> None:
-        head = self._kept_head
-        assert head is not None
         self._kept.append(data)
-        has_room = end or self._x.context.room.take(len(data), self._x.peer)
-        if not end and has_room:
-            self._kept_size += len(data)
-            if self._kept_size <= MAX_ANSWER:
-                return
-        self._kept_head = None
+        if end:
+            self.kept_whole()
+        elif not self.may_wait() or self._kept_size > MAX_ANSWER:
+            self._kept_part(*self._taken())
+
+    def may_wait(self) -> bool:
+        size = len(self._kept[-1])
+        if not self._x.context.room.take(size, self._x.peer):
+            return False
+        self._kept_size += size
+        return True
+
+    def read_kept(self) -> None:
+        self._kept_whole(*self._taken())
+
+    def _taken(self) -> tuple[ResponseHead, bytes]:
+        head, self._kept_head = self._kept_head, None
+        assert head is not None  # it is held
         data = b"".join(self._kept)
         self._let_go()
-        if end:
-            self.up = None
-            self._kept_whole(head, data)
-        else:
-            self._kept_part(head, data)
+        return head, data
 
     def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
         """An answer is all here."""
@@ -297,14 +316,10 @@ class Reading(Asking):
     def cancel(self) -> None:
         self._let_go()
         if not self.is_over:
-            self._is_left = self._has_more()
+            self._is_left = self.has_more()
             if self._watch is not None:
                 self._note(self._watch.usage, self._watch.model, self._watch.tier)
         super().cancel()
-
-    def _has_more(self) -> bool:
-        """The answer is not all read."""
-        return self.up is not None
 
     def _note(self, found: usage.Usage, model: str, tier: str) -> None:
         facts.add_usage(self._facts, found)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.backends.llm.heads import about
-from dataplane.backends.llm.reading import ERROR
-from dataplane.backends.llm.slices import InTurns
+from dataplane.backends.llm.reading import ERROR, Reading
+from dataplane.backends.llm.slices import SLICE
 from dataplane.backends.terminating.forwarding import Forwarding
 from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
@@ -31,10 +31,11 @@ EVENTS: Final = b"text/event-stream; charset=utf-8"
 _NO_TOKEN: Final = (Began, PartEnded, Stopped, Failed)
 
 
-class Translating(InTurns):
+class Translating(Reading):
     """The answer is read whole; a stream as it comes."""
 
     __slots__ = ("_asked", "_failed", "_is_settled", "_made", "_stream", "_usage")
+    slice_size = SLICE
 
     def __init__(
         self,
@@ -106,7 +107,6 @@ class Translating(InTurns):
         assert self._stream is not None  # whose it is
         given = self._given(*self._stream.feed(data)) if data else b""
         if end:
-            self.up = None
             given += self._given(*self._stream.end())
         if self.fails_early(self._failed):
             return

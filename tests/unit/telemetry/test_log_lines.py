@@ -19,7 +19,7 @@ from dataplane.net.turns import SHARE, Turns
 from dataplane.telemetry import access_log
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.lines import ATOMIC, file_writer
-from dataplane.telemetry.log_plan import LogPlan
+from dataplane.telemetry.log_plan import Added, LogPlan
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.plan import TelemetryPlan
 from dataplane.telemetry.requests import Recorder
@@ -416,3 +416,18 @@ class TestFullTurns:
         assert len(log.records) == access_log.BATCH, "what is beyond that is made at once"
         log.close()
         assert log.records == []
+
+    def test_what_may_not_wait_goes_without_what_expressions_add(self) -> None:
+        written: list[bytes] = []
+        evaluated: list[Exchange] = []
+        log, _, now, turns = self._log(written)
+        turns.begin()
+        now[0] += SHARE
+        for _ in range(access_log.BATCH + access_log.ROUND):
+            x = exchange()
+            x.listener.telemetry = TelemetryPlan(LogPlan(added=(Added.named("a", evaluated.append),)))
+            log.record(x, 0.001)
+        assert not evaluated
+        log.close()
+        made = len(b"".join(written).splitlines())
+        assert made == access_log.BATCH + access_log.ROUND and 0 < len(evaluated) <= access_log.BATCH
