@@ -4,6 +4,7 @@ answers, who may use which model, errors in the shape of the API that was called
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.carriers import Carrier, Request, Response
 from tests.fakes.llm_toys import (
     CHAT,
     CHATTED,
+    CUSTOM,
     DONE,
     EVENTS,
     EVICTS,
@@ -54,6 +56,7 @@ def test_a_request_goes_to_the_path_of_its_provider(provider: str, target: str, 
 
 
 ONE = "127.0.0.1:9001"
+FORMAT = re.compile(r"type: (\w+)")
 PATHS = {
     "/v1/chat/completions": CHAT,
     "/v1/messages": {**CHAT, "max_tokens": 5},
@@ -62,6 +65,25 @@ PATHS = {
     "/v1/messages/count_tokens": CHAT,
     "/v2/rerank": {"model": "r", "query": "q", "documents": ["d"]},
 }
+
+
+@pytest.mark.parametrize(
+    ("api", "path", "body"),
+    [
+        (api, *each)
+        for api, each in zip(
+            ("Completions", "Messages", "Responses", "Embeddings", "AnthropicTokenCount", "Rerank"),
+            PATHS.items(),
+            strict=True,
+        )
+    ],
+)
+def test_an_end_of_the_path_may_be_of_any_api(api: str, path: str, body: object, carrier: Carrier) -> None:
+    """Formats of the provider have paths of their own, which tell what the request was taken for."""
+    formats = ", ".join(f"{{type: {each.group(1)}, path: /as/{each.group(1)}}}" for each in FORMAT.finditer(CUSTOM))
+    config = text(f"custom: {{formats: [{formats}]}}, host: 127.0.0.1, port: 9001").replace("'*'", f"/own: {api}, '*'")
+    (received,) = carrier.proxy(config).carry(post("/team/own", body), as_json({})).reached
+    assert received.target == f"/as/{api.removeprefix('Anthropic')}"
 
 
 @pytest.mark.parametrize(("path", "body"), PATHS.items(), ids=str)

@@ -400,10 +400,12 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("policy", ["", "unsupportedFields: Reject"])
 @pytest.mark.parametrize("field", REFUSED)
-def test_what_the_provider_cannot_be_asked_is_refused_by_its_field(field: str, carrier: Carrier) -> None:
+def test_what_the_provider_cannot_be_asked_is_refused_by_its_field(field: str, policy: str, carrier: Carrier) -> None:
     path, provider, body = REFUSED[field]
-    carried = carrier.proxy(AT[provider]).carry(post(path, body))
+    config = text(f"{provider}: {{}}, host: 127.0.0.1, port: 9001", policy)
+    carried = carrier.proxy(config).carry(post(path, body))
     assert carried.answer.status == 400 and not carried.reached
     assert field in error(carried.answer)["error"]["message"]
 

@@ -20,9 +20,11 @@ from tests.fakes.llm_toys import (
 # --- bodies
 
 SHAPED = (
-    "defaults: [{field: temperature, value: 0.5}], overrides: [{field: user, value: ours}],"
+    "defaults: [{field: temperature, value: 0.5}, {field: unknown, value: ours}],"
+    " overrides: [{field: user, value: ours}, {field: metadata, value: ours}],"
     " transformations: [{field: metadata, expression: '{\"was\": llmRequest.model}'}],"
-    " modelAliases: {gpt: gpt-4o}, prompt: {prepend: [{role: SYSTEM, content: be kind}]}"
+    " modelAliases: {gpt: gpt-4o}, prompt: {prepend: [{role: SYSTEM, content: be kind}],"
+    " append: [{role: USER, content: and brief}]}"
 )
 
 
@@ -30,7 +32,11 @@ def test_policies_shape_the_body_and_nothing_else_of_it(carrier: Carrier) -> Non
     body = {**CHAT, "user": "me", "unknown": {"a": [1]}}
     assert sent(chat(carrier, body, text(policy=SHAPED))) == {
         "model": "gpt-4o",
-        "messages": [{"role": "system", "content": "be kind"}, {"role": "user", "content": "hi"}],
+        "messages": [
+            {"role": "system", "content": "be kind"},
+            {"role": "user", "content": "hi"},
+            {"role": "user", "content": "and brief"},
+        ],
         "user": "ours",
         "unknown": {"a": [1]},
         "temperature": 0.5,

@@ -142,6 +142,14 @@ def test_the_address_of_the_client(carrier: Carrier) -> None:
     assert asked(run) != ADDRESSES[0]
 
 
+@pytest.mark.parametrize(("more", "carry"), [("", 5), (", maxLoad: 1000", 1)])
+def test_how_many_carry_what_one_key_asks_for_at_once(more: str, carry: int, carrier: Carrier) -> None:
+    run = proxy_with(carrier, f"{{header: x-user{more}}}")
+    for _ in range(5):
+        run.send(Request(headers=[("x-user", "ann")]))
+    assert len({arrival.endpoint.address for arrival in run.arrivals}) == carry
+
+
 def test_replicas_agree(carrier: Carrier) -> None:
     one, other = (proxy_with(carrier, "{header: x-user}") for _ in range(2))
     users = [("x-user", f"u{number}") for number in range(8)]

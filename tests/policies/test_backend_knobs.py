@@ -215,13 +215,16 @@ KNOBS: Final = (
         ("http/1.1",),
         SPEAKS,
     ),
-    Knob(
-        "tls.keyExchangeGroups",
-        "[P-256]",
-        security(lambda found: found._settings.groups),
-        tuple(GROUPS),
-        ("P-256",),
-        SPEAKS,
+    *(
+        Knob(
+            "tls.keyExchangeGroups",
+            f"[{name}]",
+            security(lambda found: found._settings.groups),
+            tuple(GROUPS),
+            (name,),
+            SPEAKS,
+        )
+        for name in GROUPS
     ),
     Knob("http.version", "HTTP2", request, b"GET", b"PRI"),
     Knob("http.requestTimeout", "1s", status_after(1.5), b"", b"504"),

@@ -121,6 +121,13 @@ def test_what_passes_as_it_is(name: str, carrier: Carrier) -> None:
     assert "vary" not in seen.answer.headers
 
 
+@pytest.mark.parametrize(("size", "is_small"), [(299, True), (300, False)])
+def test_what_is_small_may_be_said(size: int, is_small: bool, carrier: Carrier) -> None:
+    body = b"x" * size
+    seen = proxy_with(carrier, "{minSize: 300}").carry(accepting("gzip"), page(body=body))
+    assert is_plain(seen.answer, body) is is_small
+
+
 def test_no_transform_of_a_request_is_respected(carrier: Carrier) -> None:
     asked = accepting("gzip", "GET", ("cache-control", "no-transform"))
     assert is_plain(proxy_with(carrier).carry(asked, page()).answer)

@@ -79,6 +79,12 @@ def test_what_the_browser_compares_is_listed_whatever_it_asked_for(carrier: Carr
     assert preflight(carrier, FULL, asking(method="DELETE", headers="x-other")) == preflight(carrier, FULL)
 
 
+def test_each_method_may_be_allowed(carrier: Carrier) -> None:
+    names = "GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH"
+    policy = FULL.replace("[GET, PUT]", f"[{names}]")
+    assert policy != FULL and preflight(carrier, policy)["allow-methods"] == names
+
+
 def test_defaults(carrier: Carrier) -> None:
     policy = f"cors: {{allowOrigins: ['{SHOP}']}}"
     assert preflight(carrier, policy) == {"allow-origin": SHOP, "max-age": "5", "vary": "Origin"}

@@ -90,6 +90,12 @@ def test_a_share_of_them(fraction: str, draw: float, meets: bool) -> None:
     assert (hook(exchange()) is not None) is meets
 
 
+@pytest.mark.parametrize("which", ["fraction: {numerator: 0, denominator: 1}", "condition: 'false'"])
+def test_who_meets_neither_goes_on_at_once(which: str, carrier: Carrier) -> None:
+    seen = proxy_with(carrier, f"{{delay: {{duration: 2s, {which}}}, abort: {{status: 500, {which}}}}}").carry(GET)
+    assert seen.answer.status == 200
+
+
 def test_who_leaves_while_it_waits_reaches_nobody(carrier: Carrier) -> None:
     run = proxy_with(carrier, "{delay: {duration: 2s}}")
     run.begin(GET).cancel()

@@ -313,7 +313,9 @@ OF_TLS: Final = (
     Knob("tls.alpnProtocols", "[http/1.1]", lambda p: chosen(p, b"h2", b"http/1.1"), b"h2", b"http/1.1"),
     Knob("tls.alpnProtocols", "[h2]", lambda p: chosen(p, b"http/1.1"), b"http/1.1", None),
     Knob("tls.minProtocolVersion", '"1.3"', lambda p: version(p, SSL.TLS1_2_VERSION), "TLSv1.2", ""),
+    Knob("tls.minProtocolVersion", '"1.2"', lambda p: version(p, SSL.TLS1_2_VERSION), "TLSv1.2", "TLSv1.2"),
     Knob("tls.maxProtocolVersion", '"1.2"', version, "TLSv1.3", "TLSv1.2"),
+    Knob("tls.maxProtocolVersion", '"1.3"', version, "TLSv1.3", "TLSv1.3"),
     Knob(
         *("tls.cipherSuites", "[TLS13_CHACHA20_POLY1305_SHA256]", lambda p: tls_client(p).tls.get_cipher_name()),
         *("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"),

@@ -137,6 +137,7 @@ def test_no_origin_comes_to_a_guarded_path_that_the_guard_did_not_see(carrier: C
         ("{path: {parameters: Reject}}", "/a;b", ""),
         ("{path: {case: Lower}}", "/Some/Path%c3%89", "/some/path%C3%89"),
         ("{path: {case: Lower}}", "/ADMIN", ""),
+        ("{path: {case: Keep}}", "/Some/Path", "/Some/Path"),
     ],
 )
 def test_what_is_set(http: str, sent: str, path: str, carrier: Carrier) -> None:

@@ -191,6 +191,33 @@ def test_a_scope_narrows_what_is_judged(carrier: Carrier) -> None:
         assert sent(run.carry(post(PATHS[path], body), as_json({}))) == expected, place
 
 
+SCOPES = ("SystemPrompt", "Messages", "ToolInput", "ToolOutput")
+
+
+def test_each_text_is_of_one_scope(carrier: Carrier) -> None:
+    runs = {scope: carrier.proxy(guarded(f"{{regex: {{builtins: [Ssn]}}, scope: [{scope}]}}")) for scope in SCOPES}
+    for place, (path, body) in asked(SAID).items():
+        masked = [
+            scope
+            for scope, run in runs.items()
+            if sent(run.carry(post(PATHS[path], body), as_json({}))) == asked(MASKED)[place][1]
+        ]
+        assert len(masked) == 1, (place, masked)
+
+
+@pytest.mark.parametrize(
+    ("scope", "masked"),
+    [("SystemPrompt", ()), ("Messages", ("content",)), ("ToolInput", ("arguments",)), ("ToolOutput", ())],
+)
+def test_a_scope_narrows_what_is_judged_of_answers(scope: str, masked: tuple[str, ...], carrier: Carrier) -> None:
+    call = {"function": {"name": "f", "arguments": json.dumps({"a": SSN})}}
+    answer = {"choices": [{"message": {"content": SAID, "tool_calls": [call]}}]}
+    run = carrier.proxy(guarded(response=f"{{regex: {{builtins: [Ssn]}}, scope: [{scope}]}}"))
+    said = json.loads(run.carry(post(PATHS["chat"], CHAT), as_json(answer)).answer.body)["choices"][0]["message"]
+    found = {"content": said["content"], "arguments": said["tool_calls"][0]["function"]["arguments"]}
+    assert tuple(place for place, text in found.items() if SSN not in text) == masked
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

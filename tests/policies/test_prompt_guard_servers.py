@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gatewright.api.standalone.standalone import load
+from gatewright.wire.v1 import traffic_pb2
 from tests.carriers import Carried, Carrier, Response
 from tests.carriers.values import Received
 from tests.fakes.llm_toys import CHAT, CHATTED, DONE, EVENTS, as_json, error, post, text
@@ -170,6 +171,47 @@ def test_backends_that_guards_bring_have_their_address_and_policies(location: st
     assert policies["googleModelArmor"]["backend_http"].backend_http.request_timeout_ms == 3000
     secret = policies["openAIModeration"]["backend_auth"].backend_auth.secret
     assert [each.key for each in loaded.resources if each.HasField("secret")] == [secret]
+
+
+SETTINGS: dict[str, tuple[str, dict[str, str]]] = {
+    "openAIModeration": ("model: omni", {"model": "omni"}),
+    "bedrockGuardrails": (
+        "identifier: i, version: '2', region: eu-west-1",
+        {"identifier": "i", "version": "2"},
+    ),
+    "googleModelArmor": (
+        "templateId: t, projectId: p",
+        {"template_id": "t", "project_id": "p", "location": "us-central1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [("", "CLOSED"), (", failureMode: FailClosed", "CLOSED"), (", failureMode: FailOpen", "OPEN")],
+)
+@pytest.mark.parametrize("side", ["request", "response"])
+def test_what_guards_of_providers_say_reaches_proxies(name: str, mode: str, told: str, side: str) -> None:
+    """Of which each server is asked: `unit/guards/test_guard_servers.py`."""
+    if (name, side) == ("openAIModeration", "response"):
+        return
+    written, expected = SETTINGS[name]
+    guard = (
+        f"{{{name}: {{{written}{mode}, policies: {{http: {{requestTimeout: 7s}}}}}}, response: {{statusCode: 418}}}}"
+    )
+    loaded = load(guarded(**{side: guard}), "gw.yaml")
+    assert loaded.problems == ()
+    (route,) = [each.route for each in loaded.resources if each.HasField("route")]
+    (policy,) = [each.backend_ai for each in route.policies if each.HasField("backend_ai")]
+    (sent,) = getattr(policy.prompt_guard, side)
+    server: Any = getattr(sent, sent.WhichOneof("kind"))
+    found = {field.name: value for field, value in server.ListFields()}
+    key, mode_sent = found.pop("backend"), found.pop("failure_mode")
+    assert (found, sent.response.status_code) == (expected, 418)
+    assert traffic_pb2.FailureMode.Name(mode_sent) == f"FAILURE_MODE_FAIL_{told}"
+    (backend,) = [each.backend for each in loaded.resources if each.key == key]
+    assert 7000 in [each.backend_http.request_timeout_ms for each in backend.policies]
 
 
 def _no_secrets(texts: list[str]) -> Any:

@@ -186,6 +186,16 @@ def test_the_limit_may_come_with_the_request(carrier: Carrier, budget: object, l
     assert (found.requests_per_unit, found.unit) == (limit, pb.MONTH)
 
 
+UNITS = ("Seconds", "Minutes", "Hours", "Days", "Months", "Years")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_limit_of_a_request_may_be_in_any_unit(unit: str, carrier: Carrier) -> None:
+    it = Limited(carrier, OVERRIDE.replace("Months", unit), policies=KEYS)
+    it.send(GOLD, ("authorization", "Bearer k1"))
+    assert pb.RateLimitUnit.Name(it.asked[0].descriptors[0].limit.unit) == unit.upper().removesuffix("S")
+
+
 def test_a_limit_without_a_value_drops_its_descriptor(carrier: Carrier) -> None:
     it = Limited(carrier, OVERRIDE, policies=KEYS.replace('"budget": 5, ', ""))
     assert it.send(GOLD, ("authorization", "Bearer k1")) is not None and it.asked == []

@@ -209,6 +209,14 @@ def test_settings() -> None:
     assert settings.session.key not in repr(settings)
 
 
+def test_settings_that_name_others() -> None:
+    text = "config: {xds: {address: 'a:18000', gateway: shop/web}, dynamicForwardProxy: {allow: [10.0.0.0/8]}}"
+    settings = standalone.load(text, "gw.yaml").settings
+    assert settings.xds is not None and settings.dynamic_forward_proxy is not None
+    assert (settings.xds.address, settings.xds.gateway) == ("a:18000", "shop/web")
+    assert settings.dynamic_forward_proxy.allow == ("10.0.0.0/8",)
+
+
 def test_an_edit_keeps_all_other_keys() -> None:
     before = {each.key: each.SerializeToString(deterministic=True) for each in standalone.load(GOOD, "f").resources}
     edited = GOOD.replace("weight: 3", "weight: 4")

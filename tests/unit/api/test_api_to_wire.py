@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 from pydantic import BaseModel
 
 from gatewright.api.frontend.frontend import Frontend
+from gatewright.api.frontend.tls import CipherSuite, KeyExchangeGroup
 from gatewright.api.lower import lowering, to_wire
 from gatewright.api.routes.http_route import HTTPRouteMatch, HTTPRouteRule
 from gatewright.api.schema.model import model_in
@@ -47,6 +48,9 @@ def policies(**fields: Any) -> list[dict[str, Any]]:
     return [as_dict(policy) for policy in lowered]
 
 
+METHODS = get_args(get_args(HTTPRouteMatch.model_fields["method"].annotation)[0])
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -56,7 +60,7 @@ def policies(**fields: Any) -> list[dict[str, Any]]:
         ({"path": {"value": "/api/"}}, {"path": {"prefix": "/api"}}),
         ({"path": {"type": "Exact", "value": "/api/"}}, {"path": {"exact": "/api/"}}),
         ({"path": {"type": "RegularExpression", "value": "/a.*"}}, {"path": {"regex": "/a.*"}}),
-        ({"method": "GET"}, {"path": {"prefix": "/"}, "method": "GET"}),
+        *(({"method": name}, {"path": {"prefix": "/"}, "method": name}) for name in METHODS),
         (
             {"headers": [{"name": "X-A", "value": "1"}, {"name": "x-a", "value": "2"}, {"name": "b", "value": "3"}]},
             {"path": {"prefix": "/"}, "headers": [{"name": "x-a", "exact": "1"}, {"name": "b", "exact": "3"}]},
@@ -404,20 +408,15 @@ def test_frontend_policies() -> None:
 
 
 def test_names_of_a_list_are_constants_in_the_order_written() -> None:
-    tls = {
-        "cipherSuites": ["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS13_AES_256_GCM_SHA384"],
-        "keyExchangeGroups": ["X25519_MLKEM768", "P-256"],
-    }
+    suites, groups = get_args(CipherSuite)[::-1], get_args(KeyExchangeGroup)[::-1]
+    tls = {"cipherSuites": suites, "keyExchangeGroups": groups}
     (policy,) = to_wire.frontend_policies(Frontend.model_validate({"tls": tls}), to_wire.NOTHING_RESOLVES)
     assert as_dict(policy) == {
         "frontend_tls": {
             "handshake_timeout_ms": "15000",
             "alpn_protocols": ["h2", "http/1.1"],
-            "cipher_suites": [
-                "CIPHER_SUITE_TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-                "CIPHER_SUITE_TLS13_AES_256_GCM_SHA384",
-            ],
-            "key_exchange_groups": ["KEY_EXCHANGE_GROUP_X25519_MLKEM768", "KEY_EXCHANGE_GROUP_P_256"],
+            "cipher_suites": [f"CIPHER_SUITE_{name}" for name in suites],
+            "key_exchange_groups": [f"KEY_EXCHANGE_GROUP_{name.replace('-', '_')}" for name in groups],
         }
     }
 

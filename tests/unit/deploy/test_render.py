@@ -44,7 +44,7 @@ CASES: dict[str, Request] = {
     "typed-fields": with_layers(
         """
 image: {registry: one.example, tag: "1", pullPolicy: Always}
-resources: {requests: {cpu: 200m}, limits: {cpu: 2500m, memory: 64Mi}}
+resources: {requests: {cpu: 200m}, limits: {cpu: 2500m, memory: 64Mi}, claims: [{name: card}]}
 shutdown: {min: 1, max: 20}
 logging: {level: "info,dataplane.http=debug"}
 rawConfig: {config: {admin: off, logging: {level: trace, format: text}}, binds: [{port: 1}]}
@@ -80,7 +80,7 @@ deployment:
     ),
     "mesh": with_layers(
         "istio: {enabled: true, trustDomain: one.example, additionalTrustDomains: [two.example, three.example]}",
-        "istio: {network: n1}",
+        "istio: {network: n1, clusterId: c1, caAddress: 'https://ca.example:15012'}",
     ),
     "budget-and-autoscaler": with_layers(
         "{podDisruptionBudget: {}, horizontalPodAutoscaler: {}}",
@@ -148,6 +148,12 @@ def test_rendered_as_in_the_golden_file(name: str) -> None:
     if os.environ.get("GOLDEN") == "write":
         file.write_text(found)
     assert found == file.read_text()
+
+
+@pytest.mark.parametrize("policy", ["Always", "IfNotPresent", "Never"])
+def test_images_are_pulled_as_it_is_said(policy: str) -> None:
+    asked = with_layers(f"image: {{pullPolicy: {policy}}}")
+    assert f"imagePullPolicy: {policy}\n" in shown(rendered(asked, DEFAULTS, "c"))
 
 
 def test_every_golden_file_has_its_case() -> None:
