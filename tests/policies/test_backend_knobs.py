@@ -206,6 +206,7 @@ KNOBS: Final = (
     Knob("tls.sni", "a.test", tls(lambda transport: transport.server_name), HOST, "a.test", SPEAKS),
     Knob("tls.verifySubjectAltNames", "[b.test]", tls(lambda transport: transport.names), (HOST,), ("b.test",), SPEAKS),
     Knob("tls.insecureSkipVerify", "Hostname", tls(lambda transport: transport.names), (HOST,), (), SPEAKS),
+    Knob("tls.insecureSkipVerify", "Hostname", security(lambda found: found.verifies), CHAIN, CHAIN, SPEAKS),
     Knob("tls.insecureSkipVerify", "All", security(lambda found: found.verifies), CHAIN, NOTHING, SPEAKS),
     Knob(
         "tls.alpnProtocols",

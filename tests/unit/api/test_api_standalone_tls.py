@@ -68,6 +68,12 @@ def test_certificates_travel_as_secrets_in_the_order_written() -> None:
     assert secrets == dict(zip(keys, values, strict=True))
 
 
+def test_authorities_of_a_certificate_travel_with_it() -> None:
+    found = read(listener({**written(ONE), **CLIENTS}))
+    ((_, secret),) = [(each.key, each.secret) for each in found.resources if each.HasField("secret")]
+    assert secret.data["ca.crt"].strip() == ROOT.pem.strip()
+
+
 def test_files_and_variables_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "web.pem").write_bytes(ONE.chain)
     monkeypatch.setenv("WEB_KEY", ONE.key.decode())

@@ -390,6 +390,18 @@ def test_a_reference_to_nowhere_makes_the_policy_invalid(fields: dict[str, Any],
     assert policy["invalid"] == invalid
 
 
+@pytest.mark.parametrize(
+    ("protocol", "told"),
+    [
+        ({"grpc": {"contextExtensions": {"a": "b"}}}, {"grpc": {"context_extensions": {"a": "b"}}}),
+        ({"http": {}}, {"http": {}}),
+    ],
+)
+def test_the_protocol_of_an_authorization_server(protocol: dict[str, Any], told: dict[str, Any]) -> None:
+    (policy,) = traffic(extAuth={"backendRef": SERVICE, **protocol})
+    assert policy["ext_auth"].items() >= told.items()
+
+
 def test_frontend_policies() -> None:
     log = {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
     limits = {"maxConnections": 10, "maxHeldBytes": "1Ki", "streamIdleTimeout": "1m", "maxPasswordChecks": 5}
