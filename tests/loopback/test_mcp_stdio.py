@@ -149,11 +149,13 @@ async def test_a_session_that_was_ended_is_one_for_no_worker(tmp_path: Path) -> 
 
 async def test_command_arguments_and_environment(tmp_path: Path) -> None:
     target = stdio(str(SERVER), "$HOME", "a b;ls", MINE="of the file")
+    target["stdio"]["envFrom"] = {"THEIRS": "OURS"}
     async with proxy_of(tmp_path, target, environment={"OURS": "of the proxy"}) as proxy:
         client = await opened(proxy)
         assert json.loads(await client.call("arguments")) == ["$HOME", "a b;ls"], "there is no shell"
         assert await client.call("variable", name="MINE") == "of the file"
         assert await client.call("variable", name="OURS") == "of the proxy"
+        assert await client.call("variable", name="THEIRS") == "of the proxy", "by another name"
         assert await client.call("variable", name="SESSION_KEY") == "(unset)", "it would open all sessions"
 
 

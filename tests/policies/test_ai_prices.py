@@ -22,7 +22,7 @@ from tests.harness.yamls import load_all
 EXAMPLE = Path(__file__).parents[2] / "examples/llm-keys"
 PATH = "/v1/chat/completions"
 STEPS = "{transformation: {response: {set: [{name: x-cost, value: 'string(llm.cost.total)'}]}}}"
-GIVEN = "{input: 3, output: '15.00', cacheRead: 0.30, reasoning: 20, tiers: {batch: {input: 1.5, output: 7.5}}}"
+GIVEN = "{input: 3, output: '15.00', cacheRead: 0.30, cacheWrite: 5, reasoning: 20, tiers: {batch: {input: 1.5, output: 7.5}}}"
 
 _OK = RateLimitResponse(overall_code=RateLimitResponse.OK).SerializeToString()
 ALLOWED = CallAnswer(200, Head(b"\r\ngrpc-status: 0\r\n"), b"\0" + len(_OK).to_bytes(4, "big") + _OK)
@@ -53,6 +53,8 @@ def test_cached_and_reasoning_tokens_and_tiers_are_priced_apart(carrier: Carrier
     thought = {"completion_tokens_details": {"reasoning_tokens": 40}}
     assert cost(run, answer(**cached)) == "0.00288"  # 400 x 3 + 600 x 0.30 + 100 x 15
     assert cost(run, answer(**thought)) == "0.0047"  # 1000 x 3 + 60 x 15 + 40 x 20
+    wrote = {"prompt_tokens_details": {"cache_write_tokens": 600}}
+    assert cost(run, answer(**wrote)) == "0.0057"  # 400 x 3 + 600 x 5 + 100 x 15
     assert cost(run, answer(tier="batch")) == "0.00225"
     assert cost(run, answer(tier="default")) == "0.0045"
 

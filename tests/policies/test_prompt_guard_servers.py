@@ -197,9 +197,7 @@ def test_what_guards_of_providers_say_reaches_proxies(name: str, mode: str, told
     if (name, side) == ("openAIModeration", "response"):
         return
     written, expected = SETTINGS[name]
-    guard = (
-        f"{{{name}: {{{written}{mode}, policies: {{http: {{requestTimeout: 7s}}}}}}, response: {{statusCode: 418}}}}"
-    )
+    guard = f"{{{name}: {{{written}{mode}, policies: {{http: {{requestTimeout: 7s}}}}}}, response: {{message: 'no', statusCode: 418}}}}"
     loaded = load(guarded(**{side: guard}), "gw.yaml")
     assert loaded.problems == ()
     (route,) = [each.route for each in loaded.resources if each.HasField("route")]
@@ -208,7 +206,7 @@ def test_what_guards_of_providers_say_reaches_proxies(name: str, mode: str, told
     server: Any = getattr(sent, sent.WhichOneof("kind"))
     found = {field.name: value for field, value in server.ListFields()}
     key, mode_sent = found.pop("backend"), found.pop("failure_mode")
-    assert (found, sent.response.status_code) == (expected, 418)
+    assert (found, sent.response.message, sent.response.status_code) == (expected, "no", 418)
     assert traffic_pb2.FailureMode.Name(mode_sent) == f"FAILURE_MODE_FAIL_{told}"
     (backend,) = [each.backend for each in loaded.resources if each.key == key]
     assert 7000 in [each.backend_http.request_timeout_ms for each in backend.policies]

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import MessageToDict
 
 from gatewright.api.decode.documents import decode
 from gatewright.api.lint import lint
@@ -215,6 +216,57 @@ def test_settings_that_name_others() -> None:
     assert settings.xds is not None and settings.dynamic_forward_proxy is not None
     assert (settings.xds.address, settings.xds.gateway) == ("a:18000", "shop/web")
     assert settings.dynamic_forward_proxy.allow == ("10.0.0.0/8",)
+
+
+OTHERS = """
+binds:
+- port: 5432
+  listeners: [{protocol: TCP, tcpRoutes: [{name: db, backends: [{host: 'a:1'}]}]}]
+- port: 80
+  listeners:
+  - routes:
+    - backends: [{host: 'b:1'}]
+      policies: {tunnel: {host: 'p:3128', policies: {tcp: {connectTimeout: 1s}, auth: {key: k}}}}
+"""
+
+
+def test_routes_of_connections_and_proxies_of_tunnels() -> None:
+    loaded = standalone.load(OTHERS, "f")
+    assert loaded.problems == ()
+    (route,) = [each.tcp_route for each in loaded.resources if each.HasField("tcp_route")]
+    assert route.source.name == "db"
+    (proxy,) = [each.backend for each in loaded.resources if each.backend.static.host == "p"]
+    policies = {each.WhichOneof("field"): each for each in proxy.policies}
+    assert policies["backend_tcp"].backend_tcp.connect_timeout_ms == 1000
+    assert [each.key for each in loaded.resources if each.HasField("secret")] == [
+        policies["backend_auth"].backend_auth.secret
+    ]
+
+
+AZURE_CLIENT = "clientID: {value: a}, tenantID: {value: b}, clientSecret: {value: c}"
+
+
+@pytest.mark.parametrize(
+    ("auth", "told"),
+    [
+        (
+            "azure: {managedIdentity: {clientId: c, objectId: o, resourceId: r}}",
+            {"azure": {"managedIdentity": {"clientId": "c", "objectId": "o", "resourceId": "r"}}},
+        ),
+        (f"azure: {{secretRef: {{{AZURE_CLIENT}}}}}", {"azure": {"secret": "secret/default/backend/n/backend_auth"}}),
+        (
+            "gcp: {type: IdToken, audience: 'https://a'}",
+            {"gcp": {"type": "GCP_TOKEN_TYPE_ID_TOKEN", "audience": "https://a"}},
+        ),
+    ],
+)
+def test_credentials_of_clouds(auth: str, told: dict[str, Any]) -> None:
+    loaded = standalone.load(f"backends: [{{name: n, host: 'a:1', policies: {{auth: {{{auth}}}}}}}]", "f")
+    assert loaded.problems == ()
+    (backend,) = [each.backend for each in loaded.resources if each.HasField("backend")]
+    assert MessageToDict(backend.policies[0].backend_auth) == told
+    secrets = [dict(each.secret.data) for each in loaded.resources if each.HasField("secret")]
+    assert secrets == ([{"clientID": b"a", "tenantID": b"b", "clientSecret": b"c"}] if "secret" in str(told) else [])
 
 
 def test_an_edit_keeps_all_other_keys() -> None:

@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from pydantic import BaseModel
 
+from gatewright.api.backend.backend import BackendFull
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.frontend.tls import CipherSuite, KeyExchangeGroup
 from gatewright.api.lower import lowering, to_wire
@@ -400,6 +401,59 @@ def test_a_reference_to_nowhere_makes_the_policy_invalid(fields: dict[str, Any],
 def test_the_protocol_of_an_authorization_server(protocol: dict[str, Any], told: dict[str, Any]) -> None:
     (policy,) = traffic(extAuth={"backendRef": SERVICE, **protocol})
     assert policy["ext_auth"].items() >= told.items()
+
+
+def test_a_webhook_of_a_guard_is_a_backend() -> None:
+    guard = {"promptGuard": {"request": [{"webhook": {"backendRef": SERVICE}}]}}
+    (policy,) = to_wire.backend_policies(BackendFull.model_validate({"ai": guard}), REFERENCES)
+    assert as_dict(policy)["backend_ai"]["prompt_guard"]["request"][0]["webhook"]["backend"] == SERVICE_KEY
+
+
+def of_mcp(**fields: Any) -> dict[str, Any]:
+    (policy,) = to_wire.backend_policies(BackendFull.model_validate({"mcp": fields}), REFERENCES)
+    found: dict[str, Any] = as_dict(policy)["backend_mcp"]
+    return found
+
+
+def test_what_a_processor_of_guardrails_is_shown() -> None:
+    phases = ("Off", "Request", "Response", "Full")
+    processor = {"remote": {"backendRef": SERVICE}, "methods": {f"m/{phase}": phase for phase in phases}}
+    (told,) = of_mcp(guardrails={"processors": [processor]})["guardrails"]["processors"]
+    assert told["methods"] == {f"m/{phase}": f"MCP_PHASE_{phase.upper()}" for phase in phases}
+
+
+@pytest.mark.parametrize("provider", ["Auth0", "Keycloak", "Okta"])
+def test_whose_particulars_a_deprecated_authentication_knows(provider: str) -> None:
+    told = of_mcp(authentication={"issuer": "https://i", "jwks": JWKS["remote"], "provider": provider})
+    assert told["authentication"]["mcp"] == {"provider": provider}
+
+
+def test_keys_that_the_issuers_metadata_name() -> None:
+    (policy,) = traffic(
+        jwtAuthentication={"providers": [{"issuer": "i", "jwks": {"discovery": {"backendRef": SERVICE}}}]}
+    )
+    (told,) = policy["jwt_authentication"]["providers"]
+    assert told["jwks"]["discovery"]["backend"] == SERVICE_KEY
+
+
+@pytest.mark.parametrize("protocol", ["HTTP", "GRPC"])
+def test_where_logs_and_metrics_go(protocol: str) -> None:
+    otlp = {"backendRef": SERVICE, "protocol": protocol, "path": "/own"}
+    model = Frontend.model_validate(
+        {"accessLog": {"otlp": otlp}, "metrics": {"otlp": {**otlp, "interval": "7s"}}, "tracing": otlp}
+    )
+    told = {"backend": SERVICE_KEY, "protocol": f"OTLP_PROTOCOL_{protocol}", "path": "/own"}
+    assert list(map(as_dict, to_wire.frontend_policies(model, REFERENCES))) == [
+        {"access_log": {"otlp": told}},
+        {"tracing": told},
+        {"metrics": {"otlp": {**told, "interval_ms": "7000"}}},
+    ]
+
+
+def test_how_long_keys_are_kept() -> None:
+    keys = {"remote": {**JWKS["remote"], "cacheDuration": "1m"}}
+    (policy,) = traffic(jwtAuthentication={"providers": [{"issuer": "i", "jwks": keys}]})
+    assert policy["jwt_authentication"]["providers"][0]["jwks"]["remote"]["cache_duration_ms"] == "60000"
 
 
 def test_frontend_policies() -> None:

@@ -130,7 +130,8 @@ LOCKING_ALLOW = policy("lock", ON_GATEWAY, ALLOW).replace("  traffic", "  strate
 
 
 def test_rules_below_an_override_of_authorization_are_dropped_and_reported() -> None:
-    made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("a", ON_GATEWAY, ALLOW), policy("b", ON_ROUTE, ALLOW))
+    open_one = LOCKING_ALLOW.replace("name: lock", "name: a").replace("Override", "Default")
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, open_one, policy("b", ON_ROUTE, ALLOW))
     assert made.conditions("GatewayPolicy", "b") == FINE
     made.put(LOCKING_ALLOW)
     why = "traffic.authorization of GatewayPolicy default/lock on Gateway default/gw overrides it"
@@ -140,6 +141,15 @@ def test_rules_below_an_override_of_authorization_are_dropped_and_reported() -> 
     assert made.conditions("GatewayPolicy", "a") == made.conditions("GatewayPolicy", "lock") == FINE
     take_back(made, LOCKING_ALLOW)
     assert made.conditions("GatewayPolicy", "b") == FINE
+
+
+def test_each_ancestor_says_whose_controller_writes_of_it() -> None:
+    made = world(CLASS, GATEWAY, SERVICE, ROUTE, policy("a", ON_GATEWAY, ALLOW))
+    status = made.program.status("GatewayPolicy", "default", "a")
+    assert status is not None
+    assert [(each["controllerName"], each["ancestorRef"]["name"]) for each in status["ancestors"]] == [
+        ("gatewright.dev/controller", "gw")
+    ]
 
 
 def test_an_older_default_does_not_take_a_lock_away() -> None:
