@@ -22,7 +22,10 @@ from tests.harness.yamls import load_all
 EXAMPLE = Path(__file__).parents[2] / "examples/llm-keys"
 PATH = "/v1/chat/completions"
 STEPS = "{transformation: {response: {set: [{name: x-cost, value: 'string(llm.cost.total)'}]}}}"
-GIVEN = "{input: 3, output: '15.00', cacheRead: 0.30, cacheWrite: 5, reasoning: 20, tiers: {batch: {input: 1.5, output: 7.5}}}"
+GIVEN = (
+    "{input: 3, output: '15.00', cacheRead: 0.30, cacheWrite: 5, reasoning: 20,"
+    " tiers: {batch: {input: 1.5, output: 7.5}}}"
+)
 
 _OK = RateLimitResponse(overall_code=RateLimitResponse.OK).SerializeToString()
 ALLOWED = CallAnswer(200, Head(b"\r\ngrpc-status: 0\r\n"), b"\0" + len(_OK).to_bytes(4, "big") + _OK)

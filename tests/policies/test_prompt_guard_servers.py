@@ -186,18 +186,19 @@ SETTINGS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    ("name", "side"),
+    [(name, side) for name in SETTINGS for side in ("request", "response")[: 1 if name == "openAIModeration" else 2]],
+)
 @pytest.mark.parametrize(
     ("mode", "told"),
     [("", "CLOSED"), (", failureMode: FailClosed", "CLOSED"), (", failureMode: FailOpen", "OPEN")],
 )
-@pytest.mark.parametrize("side", ["request", "response"])
 def test_what_guards_of_providers_say_reaches_proxies(name: str, mode: str, told: str, side: str) -> None:
     """Of which each server is asked: `unit/guards/test_guard_servers.py`."""
-    if (name, side) == ("openAIModeration", "response"):
-        return
     written, expected = SETTINGS[name]
-    guard = f"{{{name}: {{{written}{mode}, policies: {{http: {{requestTimeout: 7s}}}}}}, response: {{message: 'no', statusCode: 418}}}}"
+    own = f"{name}: {{{written}{mode}, policies: {{http: {{requestTimeout: 7s}}}}}}"
+    guard = f"{{{own}, response: {{message: 'no', statusCode: 418}}}}"
     loaded = load(guarded(**{side: guard}), "gw.yaml")
     assert loaded.problems == ()
     (route,) = [each.route for each in loaded.resources if each.HasField("route")]
