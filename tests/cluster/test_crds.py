@@ -11,8 +11,9 @@ from gatewright.api.schema.names import API_VERSION, OUR_KINDS
 from tests.cluster.kube import Answer, ApiServer
 from tests.harness.waiting import wait_until
 from tests.rules.test_claimed_limits import LIMITS, Bound, size
+from tests.rules.verdicts.defaults import DEFAULTS
 from tests.rules.verdicts.rows import ROWS
-from tests.rules.verdicts.table import OBJECTS, Row
+from tests.rules.verdicts.table import OBJECTS, Row, parts
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +81,21 @@ def test_limits_at_an_api_server(cluster: ApiServer, limits: list[Bound]) -> Non
         rows = [row for row in ROWS if (row.kind, row.path) == (bound.kind, bound.path) and size(row.value) in sizes]
         assert {row.verdict for row in rows} == {"valid", "invalid"}, bound
         assert [told for row in rows if row.cel and (told := disagreement(row, create(cluster, row.document())))] == []
+
+
+@pytest.mark.parametrize("kind", ["GatewayBackend", "GatewayPolicy"])
+def test_an_api_server_fills_in_what_nobody_sets(cluster: ApiServer, kind: str) -> None:
+    """Defaults of the specification, those of its table of limits among them. Of GatewayParameters it fills in none:
+    they are layers, and what one layer leaves open another one may say."""
+    beside_conditional = "spec.traffic.extAuth.failureMode: None"  # filled in, it would count as set
+    wrong: list[str] = []
+    for default in [each for each in DEFAULTS if each.kind == kind]:
+        value: Any = create(cluster, {"kind": kind, **OBJECTS[kind], "spec": default.within}).body
+        for part in parts(default.path):
+            value = value.get(part) if isinstance(value, dict) else value[int(part)]
+        if value != default.value:
+            wrong.append(f"{default.path}: {value}")
+    assert wrong == ([beside_conditional] if kind == "GatewayPolicy" else [])
 
 
 @pytest.mark.parametrize("kind", OUR_KINDS)

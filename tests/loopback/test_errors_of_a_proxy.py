@@ -178,10 +178,16 @@ async def test_a_body_that_is_too_large_to_be_shown(ports: Ports, refused: Any) 
 
 
 @pytest.mark.claims("errors: Authentication mode `Strict`")
-async def test_without_credentials(ports: Ports, refused: Any) -> None:
+async def test_without_valid_credentials(ports: Ports, refused: Any) -> None:
     refused((await ask(ports.usual, "/jwt"))[:2], case="jwt")
     refused((await ask(ports.usual, "/basic"))[:2], case="basic")
     refused((await ask(ports.usual, "/key"))[:2], case="apiKey")
+    for path, case, credential in (
+        ("/jwt", "jwt", "Bearer a.b.c"),
+        ("/basic", "basic", "Basic YW5uOm5v"),
+        ("/key", "apiKey", "Bearer k-2"),
+    ):
+        refused((await ask(ports.usual, path, headers=f"Authorization: {credential}\r\n"))[:2], case=case)
 
 
 @pytest.mark.claims("errors: Local or global rate limit exceeded")
