@@ -354,22 +354,22 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
-        "controlplane/cli/lines.py",
+        "controlplane/cli/serving/lines.py",
         "self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread",
         "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
-        "controlplane/cli/household.py",
+        "controlplane/cli/local/household.py",
         "started: float = 0.0",
         "started: float = 1.0",
     ): "set when its child is started, before anybody looks",
     (
-        "controlplane/cli/household.py",
+        "controlplane/cli/local/household.py",
         "due: float = 0.0",
         "due: float = 1.0",
     ): "the loop's clock is past either",
     (
-        "controlplane/cli/up.py",
+        "controlplane/cli/local/up.py",
         "if time.monotonic() > end:",
         "if (time.monotonic() >= end):",
     ): "which of two moments a nanosecond apart is the last",
@@ -479,7 +479,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "(Setting(phase, message.WhichOneof(\"field\") or 'x'), message.SerializeToString(deterministic=True))",
     ): "each message is made for one field, which is set in it: the other word is for the types alone",
     (
-        "controlplane/cli/cel.py",
+        "controlplane/cli/offline/cel.py",
         "if level > json_text.MAX_LEVELS:  # refused as JSON",
         "if (level >= json_text.MAX_LEVELS):  # refused as JSON",
     ): "numbers are looked at before, and of a list or map at that level the items are what JSON refuses",

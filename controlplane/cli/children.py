@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from controlplane.cli.lines import Lines
+from controlplane.cli.serving.lines import Lines
 
 CHUNK = 65536
 """Bytes of output that are read at once."""

@@ -19,7 +19,7 @@ SCOPES = ("SystemPrompt", "Messages", "ToolInput", "ToolOutput")
 """As in gatewright.api.backend.prompt_guard; a test compares them."""
 
 LINT_FORMS = ("text", "json", "sarif", "github")
-"""As in controlplane.cli.lint."""
+"""As in controlplane.cli.offline.lint."""
 
 TEMPLATES = {
     "split": "two versions of a service, one of which gets a tenth of the requests",
@@ -29,7 +29,7 @@ TEMPLATES = {
     "llm": "LLM providers for the SDKs of OpenAI and Anthropic; offline until a key is written",
     "llm-keys": "keys of your own with budgets in dollars by day and month, for one provider's key",
 }
-"""What `init` can write; `controlplane.cli.init` has how."""
+"""What `init` can write; `controlplane.cli.offline.init` has how."""
 
 MANIFEST_PARTS = ("crds", "base", "namespace", "everywhere", "ratelimit")
 """Folders of manifests/ that `crds` prints."""

@@ -37,7 +37,7 @@ examples:
   gatewright up ./gateways               your own folder
   gatewright up config.yaml              one proxy alone, from its file
   gatewright up --proxies 1 --quiet      one proxy, no access log on the terminal""",
-        "controlplane.cli.up",
+        "controlplane.cli.local.up",
         command_options.up,
     ),
     Command(
@@ -56,7 +56,7 @@ examples:
   gatewright controller ./gateways --xds 0.0.0.0:18000 --xds-tls-cert tls.crt --xds-tls-key tls.key \\
       --xds-token-file tokens
   gatewright proxy --xds controller.example:18000 --xds-ca-file ca.crt --xds-token-file token --gateway default/web""",
-        "controlplane.cli.controller",
+        "controlplane.cli.serving.controller",
         command_options.controller,
     ),
     Command(
@@ -84,7 +84,7 @@ What there is to start from:
 examples:
   gatewright init jwt                    the folder jwt
   gatewright init split ./gateways       another folder; nothing is written over files that are there""",
-        "controlplane.cli.init",
+        "controlplane.cli.offline.init",
         command_options.init,
     ),
     Command(
@@ -99,7 +99,7 @@ examples:
   gatewright import mcp.json -o config.yaml
   gatewright import litellm config.yaml -o gateway.yaml
   gatewright import ~/.config/client/mcp.json --port 4000""",
-        "controlplane.cli.import_mcp",
+        "controlplane.cli.offline.import_mcp",
         command_options.import_files,
     ),
     Command(
@@ -110,7 +110,7 @@ examples:
   gatewright crds | kubectl apply -f -
   gatewright crds base | kubectl apply -f -
   gatewright crds namespace | kubectl apply -n shop -f -""",
-        "controlplane.cli.crds",
+        "controlplane.cli.offline.crds",
         command_options.crds,
     ),
     Command(
@@ -127,7 +127,7 @@ examples:
   kubectl get httproute -o yaml | gatewright lint -
   gatewright lint ./gateways -o json
   gatewright lint ./gateways --strict --elsewhere Secret,Service -o github""",
-        "controlplane.cli.lint",
+        "controlplane.cli.offline.lint",
         command_options.lint,
     ),
     Command(
@@ -141,7 +141,7 @@ examples:
   gatewright cel 'jwt.sub == "alice"' --with examples/request.yaml
   gatewright cel 'request.headers["x-team"]' --with examples/request.yaml
   gatewright cel -f rule.cel --moment request --json""",
-        "controlplane.cli.cel",
+        "controlplane.cli.offline.cel",
         command_options.cel,
     ),
     Command(
@@ -154,7 +154,7 @@ rejected; 1: the file has mistakes or no promptGuard. docs/llm/guards.md has mor
 examples:
   gatewright guard --policy guards.yaml < prompt.txt
   gatewright guard --policy guards.yaml --scope ToolOutput -o json < answer.txt""",
-        "controlplane.cli.guard",
+        "controlplane.cli.offline.guard",
         command_options.guard,
     ),
     Command(
@@ -168,7 +168,7 @@ examples:
   gatewright status -o json              for scripts; the same as http://127.0.0.1:18001/api/status
   gatewright status --exit-code          exit code 1 when something is not well; 4: what is named does not exist
   gatewright status --watch              again whenever something changed""",
-        "controlplane.cli.status",
+        "controlplane.cli.asking.status",
         command_options.status,
     ),
     Command(
@@ -182,7 +182,7 @@ object.
 examples:
   gatewright trace-change httproute/shop
   gatewright trace-change gatewaypolicy/default/keys -o json""",
-        "controlplane.cli.trace_change",
+        "controlplane.cli.asking.trace_change",
         command_options.trace_change,
     ),
     Command(
@@ -195,7 +195,7 @@ examples:
   gatewright wait                                    until everything works
   gatewright wait gateway/web --timeout 10s          until its proxies have acknowledged it
   gatewright wait httproute --for Accepted""",
-        "controlplane.cli.wait",
+        "controlplane.cli.asking.wait",
         command_options.wait,
     ),
     Command(
@@ -209,7 +209,7 @@ examples:
   gatewright ratelimit limits.yaml
   gatewright ratelimit ./limits --listen [::]:8081 --store /var/lib/gatewright/ratelimit.db
   gatewright ratelimit limits.yaml --store redis://:password@valkey:6379""",
-        "controlplane.cli.ratelimit",
+        "controlplane.cli.serving.ratelimit",
         command_options.ratelimit,
     ),
     Command(
@@ -220,14 +220,14 @@ examples:
   gatewright budgets                     all, with what is left until when
   gatewright budgets --domain keys -o json
   gatewright budgets --exit-code         exit code 1 when a budget is used up""",
-        "controlplane.cli.budgets",
+        "controlplane.cli.asking.budgets",
         command_options.budgets,
     ),
     Command(
         "version",
         "print the version",
         "examples:\n  gatewright version -o json",
-        "controlplane.cli.version",
+        "controlplane.cli.offline.version",
         command_options.version,
     ),
 )

@@ -132,7 +132,7 @@ async def test_what_up_started_comes_back_and_goes_with_it(tmp_path: Path) -> No
     async with started(tmp_path, "up", [*command, "--workers", "1", "--proxies", "1"], environment=TIMES) as up:
         await up.ready()
         listener = LISTENER + offset
-        (demo,) = _named(up.pid, "controlplane.cli.demo")
+        (demo,) = _named(up.pid, "controlplane.cli.local.demo")
         os.kill(demo, signal.SIGKILL)
         await until(lambda: page.said("the demo servers ended", up.out()), up.out)
         await _serves(listener)

@@ -45,7 +45,7 @@ LOADED_LATE = (
     "dataplane.agent.agent",
     "dataplane.agent.file_source",
     "dataplane.agent.xds_client",
-    "controlplane.cli.controller",
+    "controlplane.cli.serving.controller",
     "uvloop",
 )
 """What the programs load when they need it."""

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from controlplane import app as app_
-from controlplane.cli import exits, running
+from controlplane.cli import exits
+from controlplane.cli.serving import running
 from controlplane.settings import Settings
 from tests.harness.patience import PATIENCE
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from controlplane.cli import demo
+from controlplane.cli.local import demo
 from tests.fakes.llm_sdk_process import CLIENTS, PROVIDER, Running, sdk
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness.ports import reserve

@@ -180,7 +180,7 @@ OF_A_KIND: Final = re.compile(r"(^|/)(static|mcp|ai|a2a|aws|llm|dynamic)(_[a-z]+
 """Files of one kind, as their path says: its models, its policy, its lowering."""
 ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
     "controlplane/app.py": (["mcp"], "a setting of the controller, `mcp.selectorsNeedGrants`"),
-    "controlplane/cli/import_mcp.py": (["mcp"], "the file of a desktop client"),
+    "controlplane/cli/offline/import_mcp.py": (["mcp"], "the file of a desktop client"),
     "controlplane/translate/service_selection.py": (["mcp"], "the type of a selector"),
     "gatewright/api/advice/addresses.py": (["mcp"], "one of the models that have a host of their own"),
     "gatewright/api/advice/advice.py": (

@@ -35,7 +35,7 @@ ALLOWED = {
     ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
     ("controlplane/answers/news.py", 1): "when a proxy acknowledged or refused",
     ("controlplane/pipeline.py", 2): "when an object was read; lastTransitionTime",
-    ("controlplane/cli/init.py", 2): "token and certificate of a folder to start from are dated",
+    ("controlplane/cli/offline/init.py", 2): "token and certificate of a folder to start from are dated",
     ("controlplane/kube/leadership.py", 1): "times of a Lease, read by people and other programs; never by us",
     ("controlplane/kube/cluster.py", 2): "tokens and certificates are dated",
     ("dataplane/agent/reader.py", 1): "certificates that expire soon",

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.admin import facts
 from controlplane.admin.facts import ObjectRow, ProxyRow, Refusal, Selector
-from controlplane.cli import verdicts
+from controlplane.cli.asking import verdicts
 from controlplane.translate.graph import Collections
 from gatewright.api.text.problem import Problem
 

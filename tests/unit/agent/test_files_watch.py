@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.cli import files as of_the_controller
+from controlplane.cli.serving import files as of_the_controller
 from dataplane.agent import files as of_the_agent
 from tests.fakes.moved_loop import moved
 

@@ -16,7 +16,7 @@ import pytest
 from controlplane import app
 from controlplane.admin import facts
 from controlplane.answers.nacks import Refusal, Refusals
-from controlplane.cli import tables
+from controlplane.cli.asking import tables
 from controlplane.settings import Settings
 from controlplane.xds.node import Identity, Peer
 from gatewright.api.text.problem import Problem

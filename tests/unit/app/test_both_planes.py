@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from controlplane import app as app_
-from controlplane.cli import controller, exits
+from controlplane.cli import exits
 from controlplane.cli.__main__ import main
+from controlplane.cli.serving import controller
 from controlplane.settings import Settings
 from dataplane.settings import Address, Drain
 from tests.fakes.memory_agent import MemoryAgent, agent, ask, config

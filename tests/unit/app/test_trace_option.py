@@ -13,7 +13,7 @@ from controlplane import app
 from controlplane.admin import facts
 from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.answers.proxies import Proxy
-from controlplane.cli import trace_change
+from controlplane.cli.asking import trace_change
 from controlplane.settings import Settings
 from controlplane.sources.directory import Directory
 from tests.fakes.certificates import Authority

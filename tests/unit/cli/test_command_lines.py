@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import exits, parser, version
+from controlplane.cli import exits, parser
+from controlplane.cli.offline import version
 
 CLIENT = {"admin": "127.0.0.1:18001"}
 SERVER = {"socket": None, "xds": "127.0.0.1:18000", "admin": "127.0.0.1:18001", "admin_host": []}

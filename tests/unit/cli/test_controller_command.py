@@ -16,7 +16,8 @@ import pytest
 import uvloop
 
 from controlplane import settings
-from controlplane.cli import controller, exits, notify, process_log, running
+from controlplane.cli import exits
+from controlplane.cli.serving import controller, notify, process_log, running
 from controlplane.settings import Security
 from tests.harness.waiting import wait_until
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.cli import files
+from controlplane.cli.serving import files
 
 
 class Timer:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane.cli import exits, process_log
+from controlplane.cli import exits
+from controlplane.cli.serving import process_log
 from dataplane.telemetry import process_log as proxy_log
 
 pytestmark = pytest.mark.leaves("the threads that write logs live as long as the process")

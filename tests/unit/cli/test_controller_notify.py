@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli import notify, up
+from controlplane.cli.local import up
+from controlplane.cli.serving import notify
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import aiohttp
 import pytest
 
-from controlplane.cli import demo
+from controlplane.cli.local import demo
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
 from tests.harness.waiting import until
@@ -146,7 +146,7 @@ async def test_a_stream_ends_without_an_error(caplog: pytest.LogCaptureFixture) 
 def test_the_process_follows_its_input_and_ends_with_it_or_by_a_signal(by_signal: bool) -> None:
     first, second = (demo.Server("echo", name, "127.0.0.1", reserve()) for name in ("one", "two"))
     process = subprocess.Popen(
-        [sys.executable, "-m", "controlplane.cli.demo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "controlplane.cli.local.demo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None

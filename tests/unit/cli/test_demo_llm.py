@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from controlplane.cli import demo
+from controlplane.cli.local import demo
 from tests.harness.ports import reserve
 
 HELLO = [{"role": "user", "content": [{"type": "text", "text": "hello you"}]}]

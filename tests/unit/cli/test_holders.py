@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli import holders
+from controlplane.cli.serving import holders
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -15,8 +15,9 @@ from typing import Any, cast
 import pytest
 
 from controlplane.app import App
-from controlplane.cli import children, demo, fleet
-from controlplane.cli.household import Household
+from controlplane.cli import children
+from controlplane.cli.local import demo, fleet
+from controlplane.cli.local.household import Household
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren
 from tests.fakes.moved_loop import moved

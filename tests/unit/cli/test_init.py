@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import command_options, crds, exits, forward, init
+from controlplane.cli import command_options, exits, forward
+from controlplane.cli.offline import crds, init
 from controlplane.kube import owned
 from gatewright.api.decode import documents
 from gatewright.api.objects.kinds import KINDS

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from controlplane.cli import lines
+from controlplane.cli.serving import lines
 from tests.harness.patience import PATIENCE
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import command_options, exits, lint
+from controlplane.cli import command_options, exits
+from controlplane.cli.offline import lint
 
 GOOD = """\
 apiVersion: v1

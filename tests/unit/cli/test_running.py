@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from controlplane import app, settings
-from controlplane.cli import exits, parser, process_log, proxy, running
+from controlplane.cli import exits, parser, proxy
+from controlplane.cli.serving import process_log, running
 from controlplane.xds.unix_socket import SocketError
 from tests.harness.waiting import wait_until
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import client, exits, status
+from controlplane.cli import exits
+from controlplane.cli.asking import client, status
 from tests.harness import yamls
 
 BODY: dict[str, Any] = {

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import client, exits, trace_change
+from controlplane.cli import exits
+from controlplane.cli.asking import client, trace_change
 
 Json = dict[str, Any]
 MANY = trace_change.MOST_LINES + 1

@@ -18,7 +18,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from controlplane.cli import exits, fleet, process_log, up
+from controlplane.cli import exits
+from controlplane.cli.local import fleet, up
+from controlplane.cli.serving import process_log
 from controlplane.lint import bounded
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from controlplane import settings
-from controlplane.cli import announcement, demo, exits, fleet, running, shipped, summary, up
+from controlplane.cli import exits, shipped
+from controlplane.cli.local import announcement, demo, fleet, summary, up
+from controlplane.cli.serving import running
 from gatewright.api.decode import documents
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway

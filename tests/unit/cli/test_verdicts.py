@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.cli import tables, verdicts, wait
+from controlplane.cli.asking import tables, verdicts, wait
 
 Row = dict[str, Any]
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from controlplane.cli import __main__ as cli
-from controlplane.cli import client, exits, parser, status, wait
+from controlplane.cli import exits, parser
+from controlplane.cli.asking import client, status, wait
 from tests.harness import yamls
 
 Answer = tuple[int, str]
@@ -131,7 +132,7 @@ def test_watching_prints_what_is_another_answer(
             raise KeyboardInterrupt
         server.answer = (200, json.dumps(bodies.pop(0)))
 
-    monkeypatch.setattr("controlplane.cli.status.time.sleep", sleep)
+    monkeypatch.setattr("controlplane.cli.asking.status.time.sleep", sleep)
     with pytest.raises(KeyboardInterrupt):
         status.run(parser.build().parse_args(["status", "--watch", "--admin", f"127.0.0.1:{server.server_port}"]))
     shown = capsys.readouterr().out

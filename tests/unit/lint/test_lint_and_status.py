@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli import verdicts
+from controlplane.cli.asking import verdicts
 from controlplane.lint.lint import lint_paths
 from tests.harness import yamls
 from tests.unit.translate.golden import FOLDER, World, read

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
-from controlplane.cli.demo import SERVES, Server
-from controlplane.cli.doors import ANY_NAME, LOOPBACK, Door, commands, doors
+from controlplane.cli.local.demo import SERVES, Server
+from controlplane.cli.local.doors import ANY_NAME, LOOPBACK, Door, commands, doors
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.routes.http_route import HTTPRoute, HTTPRouteMatch

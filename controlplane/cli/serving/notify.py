@@ -10,7 +10,7 @@ import logging
 import socket
 from collections.abc import Mapping
 
-log = logging.getLogger("controlplane.cli.notify")
+log = logging.getLogger("controlplane.cli.serving.notify")
 
 VARIABLE = "NOTIFY_SOCKET"
 """Names the service manager's socket: a path, or `@` and an abstract name. Children do not get it: they are not the

@@ -7,7 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from controlplane.cli import client, exits, tables, verdicts
+from controlplane.cli import exits
+from controlplane.cli.asking import client, tables, verdicts
 
 SHORTEST = 0.05
 LONGEST = 0.5

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from controlplane import app, settings
-from controlplane.cli import exits, files, holders, options, shipped
+from controlplane.cli import exits, options, shipped
+from controlplane.cli.serving import files, holders
 from controlplane.kube.access import NoCluster
 from controlplane.xds import SocketError, exposure
 from controlplane.xds.tokens import CredentialError

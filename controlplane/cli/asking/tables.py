@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from controlplane.cli import verdicts
+from controlplane.cli.asking import verdicts
 
 Json = dict[str, Any]  # Any: JSON
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.cli.demo import Server
-from controlplane.cli.fleet import HOST, Proxy
+from controlplane.cli.local.demo import Server
+from controlplane.cli.local.fleet import HOST, Proxy
 from gatewright.api.objects.gateway import Gateway
 
 PAGE_PATHS = {"admin": "/config_dump", "stats": "/metrics", "readiness": "/healthz/ready"}

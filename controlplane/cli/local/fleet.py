@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.cli import children
-from controlplane.cli.doors import LOOPBACK, Door, doors
+from controlplane.cli.local.doors import LOOPBACK, Door, doors
 from gatewright.api.decode.documents import DEFAULT_NAMESPACE
 from gatewright.api.objects.gateway import Gateway
 

@@ -7,7 +7,8 @@ import json
 import time
 from typing import Any
 
-from controlplane.cli import client, exits, tables
+from controlplane.cli import exits
+from controlplane.cli.asking import client, tables
 
 PAUSE = 1.0
 """Seconds between two questions of --watch."""

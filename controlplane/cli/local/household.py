@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controlplane import app as app_
-from controlplane.cli import children, demo, fleet, summary
+from controlplane.cli import children
+from controlplane.cli.local import demo, fleet, summary
 
 GRACE = 4.0
 """Seconds from SIGTERM to SIGKILL, when `gatewright up` ends its processes."""

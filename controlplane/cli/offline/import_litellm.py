@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from controlplane.cli import exits, import_files
+from controlplane.cli import exits
+from controlplane.cli.offline import import_files
 
 if TYPE_CHECKING:
     from gatewright.api.standalone.litellm import Imported

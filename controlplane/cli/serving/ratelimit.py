@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 from controlplane import settings
-from controlplane.cli import exits, lines, notify, options, process_log, running
+from controlplane.cli import exits, options
+from controlplane.cli.serving import lines, notify, process_log, running
 from controlplane.ratelimit import server
 from controlplane.ratelimit.limits import LimitError
 from controlplane.ratelimit.resp import Address

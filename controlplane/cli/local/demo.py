@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from controlplane.cli import demo_llm
+from controlplane.cli.local import demo_llm
 
 MAX_BODY = 16 * 1024 * 1024
 """Bytes of a request that the demo server reads."""

@@ -10,7 +10,8 @@ from typing import Final
 
 import yaml
 
-from controlplane.cli import exits, import_files
+from controlplane.cli import exits
+from controlplane.cli.offline import import_files
 from gatewright.api.standalone.mcp_clients import PORT, Imported, NotAClientsFile, imported
 
 LITELLM: Final = "litellm"
@@ -20,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
     *kind, file = arguments.file
     if kind == [LITELLM]:
-        from controlplane.cli import import_litellm
+        from controlplane.cli.offline import import_litellm
 
         return import_litellm.run(arguments, Path(file))
     if kind:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from controlplane import settings
 from controlplane.app import App
-from controlplane.cli import lines, notify, process_log, running
+from controlplane.cli.serving import lines, notify, process_log, running
 
 log = logging.getLogger("controlplane.cli")
 

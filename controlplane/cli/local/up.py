@@ -18,21 +18,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from controlplane import app as app_
-from controlplane.cli import (
-    announcement,
-    children,
-    exits,
-    fleet,
-    notify,
-    options,
-    process_log,
-    running,
-    shipped,
-    summary,
-)
-from controlplane.cli import household as household_
+from controlplane.cli import children, exits, options, shipped
 from controlplane.cli import proxy as proxy_
-from controlplane.cli.household import Household
+from controlplane.cli.local import announcement, fleet, summary
+from controlplane.cli.local import household as household_
+from controlplane.cli.local.household import Household
+from controlplane.cli.serving import notify, process_log, running
 from controlplane.lint import bounded
 from gatewright import orphans
 from gatewright.api.lint.lint import is_standalone

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from controlplane.cli import client, exits, tables, verdicts
+from controlplane.cli import exits
+from controlplane.cli.asking import client, tables, verdicts
 
 Json = dict[str, Any]  # Any: JSON
 

@@ -7,7 +7,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from controlplane.cli import client, exits, tables
+from controlplane.cli import exits
+from controlplane.cli.asking import client, tables
 
 COLUMNS = ("DOMAIN", "WHO", "PER", "USED", "LIMIT", "LEFT", "UNTIL (UTC)")
 

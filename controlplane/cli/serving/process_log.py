@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from controlplane.cli import exits, lines
+from controlplane.cli import exits
+from controlplane.cli.serving import lines
 from gatewright.api.schema.log_level import DEFAULT, parse_log_level
 from gatewright.logs import LEVELS, formatter
 
