@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Final
 
 from controlplane.derive import Change
-from controlplane.translate import false_conditions
 from controlplane.translate.conditions import StatusBody
-from controlplane.translate.statuses import StatusKey
+from controlplane.translate.status import false_conditions
+from controlplane.translate.status.statuses import StatusKey
 
 log = logging.getLogger("controlplane")
 

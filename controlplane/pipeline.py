@@ -24,9 +24,9 @@ from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
 from controlplane.spans import NOBODY
 from controlplane.translate import bugs
 from controlplane.translate.conditions import HOUR
+from controlplane.translate.gateway.wanted import Outcome, Provisioner
 from controlplane.translate.keys import ResourceKey
 from controlplane.translate.program import Message, Program
-from controlplane.translate.wanted import Outcome, Provisioner
 from controlplane.turns import GIVE_WAY, PAUSE, Job, Turns
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 

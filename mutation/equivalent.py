@@ -414,7 +414,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "node.col_offset = node.end_col_offset = 1",
     ): "a node's line is its place in the expression; nothing reads its column",
     (
-        "controlplane/translate/backend_tls.py",
+        "controlplane/translate/backend/backend_tls.py",
         'UNKNOWN: Final = ObjectKey("", "")',
         "UNKNOWN: Final = ObjectKey(\"\", 'x')",
     ): "it stands for a policy that nobody finds, and is compared with itself alone: no object is in no namespace",
@@ -474,7 +474,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "elif out and ((used <= 0) or reader.trailers):",
     ): "a body in chunks ends with a byte of what came: nought of it are never its own",
     (
-        "controlplane/translate/policies.py",
+        "controlplane/translate/policy/policies.py",
         '(Setting(phase, message.WhichOneof("field") or ""), message.SerializeToString(deterministic=True))',
         "(Setting(phase, message.WhichOneof(\"field\") or 'x'), message.SerializeToString(deterministic=True))",
     ): "each message is made for one field, which is set in it: the other word is for the types alone",

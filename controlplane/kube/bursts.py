@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from controlplane.translate.statuses import StatusKey
+from controlplane.translate.status.statuses import StatusKey
 
 QUIET: Final = 0.025
 """Seconds without a further change of an object's status after which it is written."""

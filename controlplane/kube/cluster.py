@@ -32,10 +32,10 @@ from controlplane.kube.statuses import StatusWriter
 from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
 from controlplane.spans import NOBODY
-from controlplane.translate.class_finalizers import FinalizerWrite
+from controlplane.translate.gateway.class_finalizers import FinalizerWrite
+from controlplane.translate.gateway.wanted import Provisioner, Wanted
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.statuses import StatusKey, StatusWrite
-from controlplane.translate.wanted import Provisioner, Wanted
+from controlplane.translate.status.statuses import StatusKey, StatusWrite
 from controlplane.xds.authority import UnusableAuthority
 from controlplane.xds.issuer import Issuer
 from controlplane.xds.peers import Hub, Teller

@@ -42,8 +42,8 @@ from controlplane.kube.owned import (
 from controlplane.kube.pending import Pending
 from controlplane.kube.reflector import Reflector
 from controlplane.translate.conditions import Condition, joined
+from controlplane.translate.gateway.wanted import Failure, Outcome, Wanted
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.wanted import Failure, Outcome, Wanted
 
 log = logging.getLogger("controlplane.kube")
 

@@ -19,7 +19,7 @@ from controlplane.kube.access import JSON_PATCH, ApiError
 from controlplane.kube.contests import Contests
 from controlplane.kube.pending import Pending
 from controlplane.kube.statuses import Writes
-from controlplane.translate.class_finalizers import FinalizerWrite
+from controlplane.translate.gateway.class_finalizers import FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema import metadata as api

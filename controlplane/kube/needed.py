@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Struct, field
 from pydantic import ValidationError
 
-from controlplane.translate.api_versions import ANNOTATION as BUNDLE_VERSION
+from controlplane.translate.backend.found_services import PATH_ANNOTATION
+from controlplane.translate.backend.workloads import REDIRECTION
 from controlplane.translate.certificates import ENTRY, REVOCATIONS
-from controlplane.translate.found_services import PATH_ANNOTATION
-from controlplane.translate.workloads import REDIRECTION
+from controlplane.translate.status.api_versions import ANNOTATION as BUNDLE_VERSION
 from gatewright.api.objects.endpoint_slice import EndpointConditions, EndpointHints, ForZone
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.objects.pod import READY

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from controlplane.fair import FairQueue
 from controlplane.kube.bursts import LONGEST, QUIET, Bursts, changes, has_counts, only_counts_differ
 from controlplane.kube.contests import Contests
-from controlplane.translate.statuses import StatusKey, StatusWrite
+from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
 """Seconds until a write that failed is tried again, doubled each time; up to half of it is taken off at random."""

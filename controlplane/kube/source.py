@@ -14,7 +14,7 @@ from controlplane.kube.reflector import Reads, Reflector
 from controlplane.kube.spaces import KIND as NAMESPACE
 from controlplane.kube.spaces import Spaces
 from controlplane.sources.source import Sink
-from controlplane.translate import workloads
+from controlplane.translate.backend import workloads
 from gatewright.api.objects.kinds import KINDS, KindInfo
 from gatewright.api.schema.names import INFERENCE_POOL, OUR_KINDS
 from gatewright.api.text.problem import Problem

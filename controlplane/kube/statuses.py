@@ -18,7 +18,7 @@ from controlplane.kube.access import JSON_PATCH, ApiError
 from controlplane.kube.pace import Pace
 from controlplane.kube.schedule import Schedule
 from controlplane.spans import NOBODY
-from controlplane.translate.statuses import StatusKey, StatusWrite
+from controlplane.translate.status.statuses import StatusKey, StatusWrite
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 

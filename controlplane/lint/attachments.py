@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from controlplane.lint.world import World
-from controlplane.translate import policy_targets
-from controlplane.translate.attachment import Parent
+from controlplane.translate.gateway.attachment import Parent
 from controlplane.translate.keys import ObjectKey as Key
-from controlplane.translate.policy_targets import Missing, Target
-from controlplane.translate.route_kinds import ROUTE_KINDS
+from controlplane.translate.policy import policy_targets
+from controlplane.translate.policy.policy_targets import Missing, Target
+from controlplane.translate.route.route_kinds import ROUTE_KINDS
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_policy import GatewayPolicy

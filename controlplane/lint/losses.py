@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from controlplane.lint.world import World, key_of
 from controlplane.translate.keys import ObjectKey as Key
-from controlplane.translate.route_kinds import ROUTE_KINDS
+from controlplane.translate.route.route_kinds import ROUTE_KINDS
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.metadata import ObjectKey

@@ -11,12 +11,13 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from controlplane.lint.world import World
-from controlplane.translate import keys, secrets
-from controlplane.translate.backend_auth import AuthSecret
-from controlplane.translate.backends import Referrer, resolve
+from controlplane.translate import keys
+from controlplane.translate.backend import secrets
+from controlplane.translate.backend.backend_auth import AuthSecret
+from controlplane.translate.backend.backends import Referrer, resolve
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
-from controlplane.translate.route_kinds import ROUTE_KINDS
+from controlplane.translate.route.route_kinds import ROUTE_KINDS
 from gatewright.api.backend.auth import SECRET_ENTRIES
 from gatewright.api.checks.parts import Path, parts
 from gatewright.api.lint import reach

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from controlplane.lint.world import World
-from controlplane.translate import gateway_status
-from controlplane.translate.gateways import is_ours
+from controlplane.translate.gateway.gateways import is_ours
+from controlplane.translate.gateway.listeners import GatewayPlan
 from controlplane.translate.keys import ObjectKey as Key
-from controlplane.translate.listeners import GatewayPlan
-from controlplane.translate.policy_targets import places_above
-from controlplane.translate.route_kinds import ROUTE_KINDS
+from controlplane.translate.policy.policy_targets import places_above
+from controlplane.translate.route.route_kinds import ROUTE_KINDS
+from controlplane.translate.status import gateway_status
 from gatewright.api.checks.parts import Path
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.gateway import Gateway

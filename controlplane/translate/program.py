@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from controlplane.derive import AnyChange, Change, Feed, Outlet, TransformError
 from controlplane.facts import Fact
-from controlplane.translate.class_finalizers import FinalizerWrite
 from controlplane.translate.conditions import HOUR, StatusBody, timestamp
 from controlplane.translate.fleet import FleetView, RefusalKey
+from controlplane.translate.gateway.class_finalizers import FinalizerWrite
+from controlplane.translate.gateway.wanted import Outcome, Provisioner, Wanted
 from controlplane.translate.graph import Collections
 from controlplane.translate.keys import ObjectKey, ResourceKey
-from controlplane.translate.statuses import Statuses, StatusKey, StatusWrite
-from controlplane.translate.wanted import Outcome, Provisioner, Wanted
+from controlplane.translate.status.statuses import Statuses, StatusKey, StatusWrite
 
 
 class Message(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from controlplane.kube.access import JSON_PATCH
-from controlplane.translate import claims
-from controlplane.translate.class_finalizers import FINALIZER
+from controlplane.translate.gateway.class_finalizers import FINALIZER
+from controlplane.translate.status import claims
 from tests.cluster.controllers import GATEWAY_API, SHOP, Controller, apply, conditions, get, route
 from tests.cluster.kube import ApiServer
 from tests.harness.patience import PATIENCE

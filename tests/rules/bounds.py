@@ -214,13 +214,13 @@ BOUNDS: Final = {
             "the object is refused",
         ),
         Bound(
-            "controlplane.translate.listener_precedence",
+            "controlplane.translate.gateway.listener_precedence",
             "MOST_OF_NAMESPACE",
             "listeners that ListenerSets of one namespace add to a Gateway",
             "not accepted",
         ),
         Bound(
-            "controlplane.translate.policy_status",
+            "controlplane.translate.status.policy_status",
             "MAX_ANCESTORS",
             "ancestors in the status of a policy",
             "it acts all the same",

@@ -1,8 +1,8 @@
 """Every feature name of Gateway API (`pkg/features` of its Go module): tests that show it, or why it is not claimed.
 
-`controlplane/translate/features.py` names the features of SHOWN and no others; `test_features` compares. A conformance
-run tests what is named, so a name belongs to SHOWN only where all conformance tests of that feature would pass. Those
-about TLS, TCP and UDP are replayed from their YAML (`test_conformance_replays` compares). The reports of whole runs
+`controlplane/translate/status/features.py` names the features of SHOWN and no others; `test_features` compares. A
+conformance run tests what is named, so a name belongs to SHOWN only where all conformance tests of that feature would
+pass. Those about TLS, TCP and UDP are replayed from their YAML (`test_conformance_replays` compares). The reports of whole runs
 (docs/conformance) have what is claimed, no more and no less.
 """
 

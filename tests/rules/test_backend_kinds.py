@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 import pytest
 from pydantic import BaseModel
 
-from controlplane.translate.found_services import PROTOCOLS
+from controlplane.translate.backend.found_services import PROTOCOLS
 from dataplane.backends import registry as proxy
 from dataplane.filters.registry import ROWS as POLICIES
 from gatewright.api.backend.backend import BackendFull
@@ -173,7 +173,7 @@ OWN: Final = {
     "gatewright/api/standalone/backends.py": "the fields of the file: step 3",
     "gatewright/api/lower/kinds/registry.py": "the table of lowerings: step 6",
     "gatewright/attach/policies.py": "policies for one kind alone are rows as all policies are",
-    "controlplane/translate/found_services.py": "how a port of a Service says that it is a server, and what it speaks",
+    "controlplane/translate/backend/found_services.py": "how a port of a Service says that it is a server",
 }
 """Files that name kinds, and why."""
 OF_A_KIND: Final = re.compile(r"(^|/)(static|mcp|ai|a2a|aws|llm|dynamic)(_[a-z]+)*(/|\.py$)")
@@ -181,7 +181,7 @@ OF_A_KIND: Final = re.compile(r"(^|/)(static|mcp|ai|a2a|aws|llm|dynamic)(_[a-z]+
 ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
     "controlplane/app.py": (["mcp"], "a setting of the controller, `mcp.selectorsNeedGrants`"),
     "controlplane/cli/offline/import_mcp.py": (["mcp"], "the file of a desktop client"),
-    "controlplane/translate/service_selection.py": (["mcp"], "the type of a selector"),
+    "controlplane/translate/backend/service_selection.py": (["mcp"], "the type of a selector"),
     "gatewright/api/advice/addresses.py": (["mcp"], "one of the models that have a host of their own"),
     "gatewright/api/advice/advice.py": (
         ["mcp"],

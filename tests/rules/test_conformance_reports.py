@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 import yaml
 
-from controlplane.translate.features import FEATURES
+from controlplane.translate.status.features import FEATURES
 from tests.cluster.rig.features import VERSIONS, of_suite
 from tests.conftest import ROOT
 

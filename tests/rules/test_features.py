@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.translate.features import FEATURES, supported_features
+from controlplane.translate.status.features import FEATURES, supported_features
 from tests.outside.gateway_api.modules import EXAMPLES, archive
 from tests.rules.features import LEFT_OUT, SHOWN
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import backend_tls
-from controlplane.translate.backend_tls import Firsts, Parts, Target, TLSPolicies, TLSVerdict
+from controlplane.translate.backend import backend_tls
+from controlplane.translate.backend.backend_tls import Firsts, Parts, Target, TLSPolicies, TLSVerdict
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import ObjectKey

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import backend_tls, backends, endpoints, inference_pools, workloads
+from controlplane.translate.backend import backend_tls, backends, endpoints, inference_pools, workloads
+from controlplane.translate.backend.endpoints import Address
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.views import Views
-from controlplane.translate.endpoints import Address
 from controlplane.translate.keys import ENDPOINT_TYPE, POOL, RESOURCE_TYPE, BackendKey, BackendUse, ResourceKey
 
 

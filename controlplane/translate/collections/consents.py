@@ -15,9 +15,9 @@ from controlplane.translate.collections.views import Views
 from controlplane.translate.conditions import UNTRANSLATED
 from controlplane.translate.consent import Chooser
 from controlplane.translate.keys import POOL, BackendKey, BackendUse, ObjectKey, Referral, SecretUse
-from controlplane.translate.policies import PolicyTranslation
-from controlplane.translate.policy_targets import Attachment
-from controlplane.translate.route_kinds import ROUTE_KINDS
+from controlplane.translate.policy.policies import PolicyTranslation
+from controlplane.translate.policy.policy_targets import Attachment
+from controlplane.translate.route.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.names import GATEWAY_BACKEND, INFERENCE_POOL
 from gatewright.attach.places import PlaceKey

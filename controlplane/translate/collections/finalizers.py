@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import class_finalizers
-from controlplane.translate.class_finalizers import FinalizerWrite
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
-from controlplane.translate.gateways import ClassView
+from controlplane.translate.gateway import class_finalizers
+from controlplane.translate.gateway.class_finalizers import FinalizerWrite
+from controlplane.translate.gateway.gateways import ClassView
 from controlplane.translate.keys import ObjectKey
 
 

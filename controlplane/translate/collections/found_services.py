@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from controlplane.derive import Collection, Context, Graph, Groups, Selecting
-from controlplane.translate import found_services, service_selection
+from controlplane.translate.backend import found_services, service_selection
+from controlplane.translate.backend.found_services import FoundService
+from controlplane.translate.backend.inference_pools import PoolView
+from controlplane.translate.backend.service_selection import Labelled, Selection
+from controlplane.translate.backend.service_views import ServiceView
 from controlplane.translate.collections.inputs import Inputs
-from controlplane.translate.found_services import FoundService
-from controlplane.translate.inference_pools import PoolView
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.namespaces import Labels
 from controlplane.translate.references import permitted
-from controlplane.translate.service_selection import Labelled, Selection
-from controlplane.translate.service_views import ServiceView
 from gatewright.api.objects.grants import Permission
 from gatewright.api.objects.service import Service
 from gatewright.api.schema.names import GATEWAY_BACKEND, GROUP

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from controlplane.derive import Collection, Context, Graph, Selecting
-from controlplane.translate import claims, gateways, namespaces
-from controlplane.translate.attachment import ParentPlan
+from controlplane.translate import namespaces
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
-from controlplane.translate.gateways import ClassView
+from controlplane.translate.gateway import gateways
+from controlplane.translate.gateway.attachment import ParentPlan
+from controlplane.translate.gateway.gateways import ClassView
+from controlplane.translate.gateway.listener_tls import Lookups
+from controlplane.translate.gateway.listeners import GatewayPlan, SetPlan
 from controlplane.translate.keys import ObjectKey, ResourceKey
 from controlplane.translate.label_rules import Rules
-from controlplane.translate.listener_tls import Lookups
-from controlplane.translate.listeners import GatewayPlan, SetPlan
 from controlplane.translate.namespaces import Labels
+from controlplane.translate.status import claims
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.objects.listener_set import ListenerSet

@@ -7,13 +7,13 @@ from typing import Any
 
 from controlplane.derive import AnyChange, Context, Graph, Source
 from controlplane.facts import Fact, Invalid
-from controlplane.translate import claims, invalid
 from controlplane.translate.conditions import Condition
 from controlplane.translate.fleet import FleetView, RefusalKey
-from controlplane.translate.gateways import is_ours
+from controlplane.translate.gateway.gateways import is_ours
+from controlplane.translate.gateway.wanted import Outcome, Provisioner
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.route_kinds import ROUTE_KINDS
-from controlplane.translate.wanted import Outcome, Provisioner
+from controlplane.translate.route.route_kinds import ROUTE_KINDS
+from controlplane.translate.status import claims, invalid
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.objects.config_map import ConfigMap
 from gatewright.api.objects.custom_resource_definition import CustomResourceDefinition

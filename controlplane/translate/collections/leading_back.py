@@ -9,16 +9,16 @@ from typing import cast
 
 from controlplane.deploy.names import name_of
 from controlplane.derive import Context, Graph
-from controlplane.translate import leading_back
-from controlplane.translate.attachment import Listening
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.routes import KindOfRoutes, Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.conditions import Condition
+from controlplane.translate.gateway.attachment import Listening
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.leading_back import Found, Names, StreamMessage, Taken
-from controlplane.translate.routes import PlacedRoute
+from controlplane.translate.route import leading_back
+from controlplane.translate.route.leading_back import Found, Names, StreamMessage, Taken
+from controlplane.translate.route.routes import PlacedRoute
 from gatewright.api.checks.own_ports import is_here
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import policies, policy_targets
-from controlplane.translate.attachment import ClassListeners
 from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import Classes
+from controlplane.translate.gateway.attachment import ClassListeners
 from controlplane.translate.keys import ObjectKey, RouteClass
-from controlplane.translate.policies import ClaimKey
-from controlplane.translate.policy_targets import Ways
+from controlplane.translate.policy import policies, policy_targets
+from controlplane.translate.policy.policies import ClaimKey
+from controlplane.translate.policy.policy_targets import Ways
 from gatewright.attach.outcome import Claim, Outcome, Winners, outcome, winners
 from gatewright.attach.places import PlaceKey
 

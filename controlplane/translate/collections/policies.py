@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from controlplane.derive import Context, Graph, Source
-from controlplane.translate import policies, policy_targets
 from controlplane.translate.collections.consents import PLACES, Consents
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, Referral, ResourceKey, policy_resource
-from controlplane.translate.policies import PlacedPolicy, PolicyTranslation
-from controlplane.translate.policy_targets import Attachment, Targets
-from controlplane.translate.routes import PlacedRoute
+from controlplane.translate.policy import policies, policy_targets
+from controlplane.translate.policy.policies import PlacedPolicy, PolicyTranslation
+from controlplane.translate.policy.policy_targets import Attachment, Targets
+from controlplane.translate.route.routes import PlacedRoute
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.attach.places import PlaceKey
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import attachment, policy_targets, routes
-from controlplane.translate.attachment import ClassAnswer, ClassListeners, Counting, Hostnames, Parent
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
+from controlplane.translate.gateway import attachment
+from controlplane.translate.gateway.attachment import ClassAnswer, ClassListeners, Counting, Hostnames, Parent
 from controlplane.translate.keys import (
     RESOURCE_TYPE,
     BackendUse,
@@ -23,9 +23,11 @@ from controlplane.translate.keys import (
     RouteClass,
     route_resource,
 )
-from controlplane.translate.policy_targets import RouteView
-from controlplane.translate.route_kinds import ROUTE_KINDS, RouteKind
-from controlplane.translate.routes import PlacedRoute, RouteTranslation
+from controlplane.translate.policy import policy_targets
+from controlplane.translate.policy.policy_targets import RouteView
+from controlplane.translate.route import routes
+from controlplane.translate.route.route_kinds import ROUTE_KINDS, RouteKind
+from controlplane.translate.route.routes import PlacedRoute, RouteTranslation
 from gatewright.api.schema.names import GATEWAY_BACKEND
 from gatewright.attach.hostnames import route_marks
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import secrets
+from controlplane.translate.backend import secrets
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.policies import Policies

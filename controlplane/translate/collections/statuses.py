@@ -10,20 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import (
-    api_versions,
-    attachment,
-    backend_tls,
-    backend_tls_status,
-    gateway_backends,
-    gateway_status,
-    inference_pools,
-    parameters,
-    policy_targets,
-)
-from controlplane.translate.attachment import ClassListeners
-from controlplane.translate.backend_tls import TLSVerdict
-from controlplane.translate.backends import BACKEND_NOT_FOUND, GatewayBackendView, unresolved
+from controlplane.translate.backend import backend_tls, gateway_backends, inference_pools
+from controlplane.translate.backend.backend_tls import TLSVerdict
+from controlplane.translate.backend.backends import BACKEND_NOT_FOUND, GatewayBackendView, unresolved
+from controlplane.translate.backend.inference_pools import PoolView
 from controlplane.translate.collections.backend_tls import BackendTLS
 from controlplane.translate.collections.backends import UsedBackends
 from controlplane.translate.collections.gateways import Gateways
@@ -37,18 +27,21 @@ from controlplane.translate.collections.wanted import WantedObjects
 from controlplane.translate.conditions import Condition, StatusBody, joined
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import RefusalKey
-from controlplane.translate.gateway_status import News
-from controlplane.translate.gateways import ClassView, JoinedSet
-from controlplane.translate.inference_pools import PoolView
+from controlplane.translate.gateway import attachment, parameters
+from controlplane.translate.gateway.attachment import ClassListeners
+from controlplane.translate.gateway.gateways import ClassView, JoinedSet
+from controlplane.translate.gateway.listeners import GatewayPlan
+from controlplane.translate.gateway.parameters import ParametersView
+from controlplane.translate.gateway.wanted import asked_of
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass
-from controlplane.translate.listener_set_status import ListenerSetReport
-from controlplane.translate.listeners import GatewayPlan
-from controlplane.translate.parameters import ParametersView
-from controlplane.translate.policy_status import PolicyReport
-from controlplane.translate.policy_targets import Attachment
-from controlplane.translate.route_status import RouteReport
-from controlplane.translate.routes import PlacedRoute
-from controlplane.translate.wanted import asked_of
+from controlplane.translate.policy import policy_targets
+from controlplane.translate.policy.policy_targets import Attachment
+from controlplane.translate.route.routes import PlacedRoute
+from controlplane.translate.status import api_versions, backend_tls_status, gateway_status
+from controlplane.translate.status.gateway_status import News
+from controlplane.translate.status.listener_set_status import ListenerSetReport
+from controlplane.translate.status.policy_status import PolicyReport
+from controlplane.translate.status.route_status import RouteReport
 from gatewright.attach.parents import Owner
 
 

@@ -5,26 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 
 from controlplane.derive import Context, Graph
-from controlplane.translate import (
-    api_versions,
-    certificates,
-    endpoints,
-    gateway_backends,
-    inference_pools,
-    listener_certificates,
-    references,
-    secrets,
-    workloads,
-)
-from controlplane.translate.backends import Backends, GatewayBackendView
+from controlplane.translate import certificates, references
+from controlplane.translate.backend import endpoints, gateway_backends, inference_pools, secrets, workloads
+from controlplane.translate.backend.backends import Backends, GatewayBackendView
+from controlplane.translate.backend.inference_pools import PoolView
+from controlplane.translate.backend.secrets import Secrets
+from controlplane.translate.backend.service_views import service_view
+from controlplane.translate.backend.tls_references import Known
 from controlplane.translate.collections.found_services import FoundServices
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.conditions import HOUR, Condition
-from controlplane.translate.inference_pools import PoolView
+from controlplane.translate.gateway import listener_certificates
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.secrets import Secrets
-from controlplane.translate.service_views import service_view
-from controlplane.translate.tls_references import Known
+from controlplane.translate.status import api_versions
 from gatewright.api.objects.gateway_backend import GatewayBackend
 from gatewright.api.objects.inference_pool import InferencePool
 

@@ -6,16 +6,16 @@ from typing import Final
 
 from controlplane.deploy.request import Defaults, Layer
 from controlplane.derive import Collection, Context, Graph
-from controlplane.translate import parameters, wanted
 from controlplane.translate.collections.gateways import Gateways
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.conditions import Condition
-from controlplane.translate.gateway_status import Provisioning
-from controlplane.translate.gateways import ClassView
+from controlplane.translate.gateway import parameters, wanted
+from controlplane.translate.gateway.gateways import ClassView
+from controlplane.translate.gateway.listeners import GatewayPlan
+from controlplane.translate.gateway.parameters import ParametersView
+from controlplane.translate.gateway.wanted import Provisioner, Rendering
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.listeners import GatewayPlan
-from controlplane.translate.parameters import ParametersView
-from controlplane.translate.wanted import Provisioner, Rendering
+from controlplane.translate.status.gateway_status import Provisioning
 from gatewright.api.objects.gateway_parameters import GatewayParameters
 
 STAND_IN: Final = Provisioner(Defaults("latest"), "authority")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.derive import TransformError
-from controlplane.translate import backend_tls
+from controlplane.translate.backend import backend_tls
 from controlplane.translate.conditions import UNTRANSLATED
 from dataplane.table.plans import BackendPlan
 from tests.fakes.both_planes import BothPlanes

@@ -1,7 +1,7 @@
 """Features of Gateway API that a GatewayClass names as supported: objects as YAML in, bytes of HTTP out.
 
 Each test asks what the conformance test of its feature asks. `tests/rules/features.py` says which test shows which
-feature; a name of `controlplane/translate/features.py` that is not there fails.
+feature; a name of `controlplane/translate/status/features.py` that is not there fails.
 """
 
 from __future__ import annotations

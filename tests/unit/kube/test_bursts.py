@@ -24,7 +24,7 @@ from controlplane.kube.bursts import (
     only_counts_differ,
 )
 from controlplane.kube.schedule import LATE, SECOND_LOOK, Schedule
-from controlplane.translate.statuses import StatusKey, StatusWrite
+from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 KEY: StatusKey = ("Gateway", "shop", "web")
 TICK = 0.001

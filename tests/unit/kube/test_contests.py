@@ -9,7 +9,7 @@ import pytest
 from controlplane.kube.bursts import LONGEST, QUIET
 from controlplane.kube.contests import FIRST_WAIT, LONGEST_WAIT, REMEMBERED, Contests
 from controlplane.kube.schedule import Schedule
-from controlplane.translate.statuses import StatusKey, StatusWrite
+from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 KEY: StatusKey = ("HTTPRoute", "shop", "cart")
 ANSWER = 0.004

@@ -16,8 +16,8 @@ from controlplane.derive import Change, Outlet
 from controlplane.kube.access import APPLY, ApiError
 from controlplane.kube.deployer import Deployer
 from controlplane.kube.owned import KINDS, owner
+from controlplane.translate.gateway.wanted import Outcome, Wanted
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.wanted import Outcome, Wanted
 from gatewright.api.objects.gateway_parameters import GatewayParametersSpec
 from tests.fakes.api_server import ApiServer
 from tests.harness.waiting import until

@@ -12,7 +12,7 @@ from controlplane.derive import Change, Outlet
 from controlplane.kube import finalizers
 from controlplane.kube.access import ApiError
 from controlplane.kube.finalizers import FinalizerWriter
-from controlplane.translate.class_finalizers import FINALIZER, FinalizerWrite
+from controlplane.translate.gateway.class_finalizers import FINALIZER, FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from tests.fakes.api_server import ApiServer
 from tests.harness.waiting import until

@@ -12,7 +12,7 @@ from controlplane.facts import Fact, Invalid
 from controlplane.kube.events import Failed
 from controlplane.kube.known import Known
 from controlplane.kube.needed import NEEDED
-from controlplane.translate.workloads import REDIRECTION
+from controlplane.translate.backend.workloads import REDIRECTION
 from gatewright.api.objects.config_map import ConfigMap
 from gatewright.api.objects.custom_resource_definition import CustomResourceDefinition
 from gatewright.api.objects.endpoint_slice import EndpointSlice

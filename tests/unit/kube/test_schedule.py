@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.kube.bursts import LONGEST, QUIET
 from controlplane.kube.schedule import FIRST_WAIT, LONGEST_WAIT, Schedule
-from controlplane.translate.statuses import StatusKey, StatusWrite
+from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 KEY = ("Gateway", "shop", "web")
 OTHER = ("HTTPRoute", "shop", "cart")

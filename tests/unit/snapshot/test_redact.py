@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
 from controlplane.snapshot.redact import hide, redacted
-from controlplane.translate import secrets
+from controlplane.translate.backend import secrets
 from controlplane.translate.keys import ObjectKey
 from gatewright.wire.v1 import bind_pb2, resource_pb2, secret_pb2
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controlplane.translate.endpoints import Address, addresses, endpoint_resources, slice_view
+from controlplane.translate.backend.endpoints import Address, addresses, endpoint_resources, slice_view
+from controlplane.translate.backend.service_views import PortView, service_view
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.service_views import PortView, service_view
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.service import Service
 from gatewright.wire.v1 import backend_pb2

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from controlplane.facts import Fact, Previous, gone
-from controlplane.translate import claims
 from controlplane.translate.keys import ObjectKey as Place
+from controlplane.translate.status import claims
 from gatewright.api.schema.metadata import ObjectKey
 from tests.harness.seeds import rolls, times
 from tests.unit.translate.golden import World, facts, objects

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.facts import Fact, Previous, gone
-from controlplane.translate.class_finalizers import FINALIZER, FinalizerWrite
+from controlplane.translate.gateway.class_finalizers import FINALIZER, FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.schema import metadata as api
 from tests.unit.translate.golden import World, facts, objects

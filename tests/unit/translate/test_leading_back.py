@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.deploy.request import Defaults
-from controlplane.translate.wanted import Outcome, Provisioner
+from controlplane.translate.gateway.wanted import Outcome, Provisioner
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS
 

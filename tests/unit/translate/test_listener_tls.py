@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.translate import listeners
+from controlplane.translate.gateway import listeners
 from tests.fakes.certificates import Authority, Issued
 from tests.unit.translate.golden import NOW, World, objects
 

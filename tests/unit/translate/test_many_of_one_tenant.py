@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
+from controlplane.translate.gateway.listener_precedence import MOST_OF_GATEWAY, MOST_OF_NAMESPACE, with_sets
+from controlplane.translate.gateway.listeners import BY_HOSTNAME, TCP_FAMILIES, ListenerPlan, SetPlan
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.listener_precedence import MOST_OF_GATEWAY, MOST_OF_NAMESPACE, with_sets
-from controlplane.translate.listeners import BY_HOSTNAME, TCP_FAMILIES, ListenerPlan, SetPlan
 from controlplane.translate.namespaces import rule
 from gatewright.api.objects.gateway import RouteNamespaces
 from tests.unit.translate.golden import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.translate.policy_status import MAX_ANCESTORS
+from controlplane.translate.status.policy_status import MAX_ANCESTORS
 from gatewright.wire.v1 import resource_pb2
 from tests.unit.translate.golden import World, line
 from tests.unit.translate.test_program import (

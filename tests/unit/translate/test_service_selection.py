@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.derive import EVERYTHING
-from controlplane.translate.found_services import MOST_FOUND
+from controlplane.translate.backend.found_services import MOST_FOUND
+from controlplane.translate.backend.service_selection import Labelled, groups, select, selection
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.namespaces import NAME_LABEL
-from controlplane.translate.service_selection import Labelled, groups, select, selection
 from gatewright.api.backend.mcp_targets import McpSelector
 from tests.unit.translate.test_program import CLASS, GATEWAY, world
 

@@ -1,4 +1,4 @@
-"""`controlplane.translate.status_merge`: what we say, put into a status that others write as well."""
+"""`controlplane.translate.status.status_merge`: what we say, put into a status that others write as well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.translate.conditions import KEEP, Keeps
-from controlplane.translate.status_merge import MOST_CONDITIONS, MOST_ENTRIES, OWN_TYPES, merged
+from controlplane.translate.status.status_merge import MOST_CONDITIONS, MOST_ENTRIES, OWN_TYPES, merged
 from gatewright.api.schema.names import CONTROLLER_NAME
 
 T0, T1, T2 = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"

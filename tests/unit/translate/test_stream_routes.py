@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.translate import listeners
+from controlplane.translate.gateway import listeners
 from tests.unit.translate.golden import World
 from tests.unit.translate.test_program import CLASS, world
 

@@ -12,8 +12,8 @@ from controlplane.deploy.request import Defaults
 from controlplane.derive import Change
 from controlplane.translate.conditions import Condition
 from controlplane.translate.fleet import FleetView
+from controlplane.translate.gateway.wanted import Failure, Outcome, Provisioner, Wanted
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.wanted import Failure, Outcome, Provisioner, Wanted
 from tests.unit.translate.golden import World, objects
 from tests.unit.translate.test_program import CLASS, FOREIGN_CLASS, GATEWAY
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from controlplane.translate import keys
-from controlplane.translate.api_versions import supported_version
 from controlplane.translate.conditions import MOST_NAMED, Condition, Keeps, joined, rendered, timestamp
 from controlplane.translate.fleet import FleetView, programmed, rejected
 from controlplane.translate.keys import BackendKey, ObjectKey
+from controlplane.translate.status.api_versions import supported_version
 from gatewright.attach.parents import Owner
 
 WEB = ObjectKey("shop", "web")

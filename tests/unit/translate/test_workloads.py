@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.facts import Fact
-from controlplane.translate.workloads import asks_for_pods
+from controlplane.translate.backend.workloads import asks_for_pods
 from gatewright.api.objects.gateway_parameters import GatewayParameters
 from gatewright.api.schema import metadata
 from gatewright.wire.v1 import backend_pb2

@@ -11,7 +11,7 @@ import pytest
 from controlplane.derive import Change
 from controlplane.facts import Fact, Invalid, Previous
 from controlplane.translate.fleet import FleetView
-from controlplane.translate.statuses import StatusKey, StatusWrite
+from controlplane.translate.status.statuses import StatusKey, StatusWrite
 from gatewright.api.schema.metadata import ObjectKey
 from tests.unit.translate.golden import World, facts, objects
 from tests.unit.translate.test_program import CLASS, FOREIGN_CLASS, GATEWAY, ROUTE, SERVICE, SLICE, many_routes

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from controlplane.deploy import render
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
 from controlplane.translate.conditions import Condition
-from controlplane.translate.listeners import GatewayPlan
+from controlplane.translate.gateway.listeners import GatewayPlan
 from gatewright.api.objects.gateway import CLUSTER, Gateway, GatewayInfrastructure
 
 WAITING: Final = "the certificates that proxies trust the controller by are not known yet"

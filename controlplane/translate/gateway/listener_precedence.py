@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from controlplane.translate.conditions import Condition
-from controlplane.translate.keys import ObjectKey
-from controlplane.translate.listeners import (
+from controlplane.translate.gateway.listeners import (
     BY_HOSTNAME,
     TCP_FAMILIES,
     ListenerPlan,
@@ -23,6 +22,7 @@ from controlplane.translate.listeners import (
     lost,
     without_conflicts,
 )
+from controlplane.translate.keys import ObjectKey
 
 MOST_OF_NAMESPACE: Final = 512
 """Listeners that the ListenerSets of one namespace may add to a Gateway."""

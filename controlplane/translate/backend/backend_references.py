@@ -9,13 +9,13 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from controlplane.derive import Context
-from controlplane.translate.backends import BACKEND_NOT_FOUND, unresolved
+from controlplane.translate.backend.backends import BACKEND_NOT_FOUND, unresolved
+from controlplane.translate.backend.found_services import Finds, Lookups
+from controlplane.translate.backend.inference_pools import backend_key
+from controlplane.translate.backend.tls_references import Known, OfBackend
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
-from controlplane.translate.found_services import Finds, Lookups
-from controlplane.translate.inference_pools import backend_key
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.tls_references import Known, OfBackend
 from gatewright.api.checks.backend_kinds import Parts
 from gatewright.api.lower import to_wire
 from gatewright.api.lower.kinds.kind import Policies, Server

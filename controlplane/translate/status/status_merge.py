@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from controlplane.translate import claims
 from controlplane.translate.conditions import ENTRY_IDENTITIES, KEEP, Keeps, StatusBody
+from controlplane.translate.status import claims
 from gatewright.api.schema.names import CONTROLLER_NAME
 
 OWN_TYPES: Final = frozenset(

@@ -13,11 +13,11 @@ from typing import Final
 
 from controlplane.derive import Collection, Context
 from controlplane.translate import wire
+from controlplane.translate.backend.endpoints import Address
+from controlplane.translate.backend.service_views import PortView, ServiceView
 from controlplane.translate.conditions import Condition, StatusBody, rendered
-from controlplane.translate.endpoints import Address
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import POOL, BackendKey, ObjectKey
-from controlplane.translate.service_views import PortView, ServiceView
 from gatewright.api.objects.inference_pool import InferencePool
 from gatewright.api.objects.pod import Pod
 from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP, INFERENCE_POOL

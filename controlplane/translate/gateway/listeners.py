@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from controlplane.translate import listener_tls, namespaces, support
+from controlplane.translate import namespaces, support
 from controlplane.translate.conditions import Condition
+from controlplane.translate.gateway import listener_tls
+from controlplane.translate.gateway.listener_tls import Lookups, TlsPlan, Validation
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.listener_tls import Lookups, TlsPlan, Validation
 from gatewright.api.objects.gateway import Listener, RouteGroupKind
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.attach.parents import Owner

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from controlplane.derive import Context
 from controlplane.translate import support
-from controlplane.translate.backend_references import GatewayBackendReferences
-from controlplane.translate.backends import GatewayBackendView
+from controlplane.translate.backend.backend_references import GatewayBackendReferences
+from controlplane.translate.backend.backends import GatewayBackendView
+from controlplane.translate.backend.found_services import Lookups
+from controlplane.translate.backend.tls_references import Known
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import FleetView, programmed, rejected
-from controlplane.translate.found_services import Lookups
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.tls_references import Known
 from gatewright.api.advice.effects import unjudged
 from gatewright.api.lower.kinds import registry
 from gatewright.api.objects.gateway_backend import GatewayBackend

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from controlplane.derive import Collection, Context, Index
-from controlplane.translate.attachment import ClassListeners, Listening, Parent
-from controlplane.translate.backends import GatewayBackendView
-from controlplane.translate.gateways import JoinedSet
+from controlplane.translate.backend.backends import GatewayBackendView
+from controlplane.translate.backend.service_views import ServiceView
+from controlplane.translate.gateway.attachment import ClassListeners, Listening, Parent
+from controlplane.translate.gateway.gateways import JoinedSet
+from controlplane.translate.gateway.listeners import GatewayPlan
 from controlplane.translate.keys import ObjectKey, Referral, RouteClass
-from controlplane.translate.listeners import GatewayPlan
-from controlplane.translate.route_kinds import ROUTE_KINDS
-from controlplane.translate.service_views import ServiceView
+from controlplane.translate.route.route_kinds import ROUTE_KINDS
 from gatewright.api.objects.gateway_policy import GatewayPolicy, TargetSelector
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.names import GATEWAY_API_GROUP, GROUP

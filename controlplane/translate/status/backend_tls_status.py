@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controlplane.translate.backend_tls import CLOSED, KIND, UNKNOWN, Place, Standing, Standings, TLSVerdict
+from controlplane.translate.backend.backend_tls import CLOSED, KIND, UNKNOWN, Place, Standing, Standings, TLSVerdict
 from controlplane.translate.conditions import UNTRANSLATED, Condition, StatusBody, joined, rendered
-from controlplane.translate.policy_status import MAX_ANCESTORS, RESOLVED, reference
+from controlplane.translate.status.policy_status import MAX_ANCESTORS, RESOLVED, reference
 from gatewright.api.schema.names import CONTROLLER_NAME
 
 

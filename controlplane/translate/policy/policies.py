@@ -14,9 +14,11 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controlplane.derive import Context
-from controlplane.translate import backend_auth, secrets, support, tls_references, wire
-from controlplane.translate.backend_auth import AuthSecret
-from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
+from controlplane.translate import support, wire
+from controlplane.translate.backend import backend_auth, secrets, tls_references
+from controlplane.translate.backend.backend_auth import AuthSecret
+from controlplane.translate.backend.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
+from controlplane.translate.backend.tls_references import AUTHORITIES_NOT_FOUND, Known
 from controlplane.translate.conditions import UNTRANSLATED, Condition, joined
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import (
@@ -29,8 +31,7 @@ from controlplane.translate.keys import (
     written_secret,
     written_secret_resource,
 )
-from controlplane.translate.policy_targets import Attachment
-from controlplane.translate.tls_references import AUTHORITIES_NOT_FOUND, Known
+from controlplane.translate.policy.policy_targets import Attachment
 from gatewright.api.advice.effects import unjudged
 from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
 from gatewright.api.backend.tls import BackendTLS

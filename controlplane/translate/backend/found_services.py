@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from controlplane.translate.backend.service_selection import Selection, selection
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.service_selection import Selection, selection
 from gatewright.api.backend.mcp_targets import McpSelector
 from gatewright.api.objects.service import Service
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controlplane.translate import filters
-from controlplane.translate.filters import Problem
+from controlplane.translate.route import filters
+from controlplane.translate.route.filters import Problem
 from gatewright.api.checks.parts import Path
 from gatewright.api.lower import to_wire
 from gatewright.api.lower.to_wire import MirrorTarget

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from controlplane.translate import listener_certificates, listener_tls
 from controlplane.translate.conditions import Condition, StatusBody, rendered
-from controlplane.translate.features import supported_features
 from controlplane.translate.fleet import FleetView, programmed, rejected
+from controlplane.translate.gateway import listener_certificates, listener_tls
+from controlplane.translate.gateway.listeners import GatewayPlan, ListenerPlan
+from controlplane.translate.gateway.wanted import Address, Outcome, assigned, unreachable
 from controlplane.translate.keys import (
     GATEWAY_PREFIX,
     ObjectKey,
@@ -17,8 +18,7 @@ from controlplane.translate.keys import (
     certificate_resource,
     listener_resource,
 )
-from controlplane.translate.listeners import GatewayPlan, ListenerPlan
-from controlplane.translate.wanted import Address, Outcome, assigned, unreachable
+from controlplane.translate.status.features import supported_features
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.attach.parents import Owner
 

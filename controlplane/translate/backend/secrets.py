@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from controlplane.derive import Collection, Context, Index
 from controlplane.translate import wire
-from controlplane.translate.backends import unresolved
+from controlplane.translate.backend.backends import unresolved
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey, secret_resource
 from gatewright.api.objects.secret import Secret

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from controlplane.translate import listener_certificates, listener_tls, listeners, namespaces, support, wire
-from controlplane.translate.attachment import Listening, ParentPlan
+from controlplane.translate import namespaces, support, wire
 from controlplane.translate.conditions import Condition
+from controlplane.translate.gateway import listener_certificates, listener_tls, listeners
+from controlplane.translate.gateway.attachment import Listening, ParentPlan
+from controlplane.translate.gateway.listener_precedence import with_sets
+from controlplane.translate.gateway.listener_tls import Lookups, TlsPlan
+from controlplane.translate.gateway.listeners import GatewayPlan, ListenerPlan, SetPlan
 from controlplane.translate.keys import (
     RESOURCE_TYPE,
     ObjectKey,
@@ -21,9 +25,6 @@ from controlplane.translate.keys import (
     listener_resource,
 )
 from controlplane.translate.label_rules import Rules
-from controlplane.translate.listener_precedence import with_sets
-from controlplane.translate.listener_tls import Lookups, TlsPlan
-from controlplane.translate.listeners import GatewayPlan, ListenerPlan, SetPlan
 from controlplane.translate.namespaces import NamespaceRule
 from gatewright.api.objects.gateway import CLUSTER, AllowedListeners, Gateway, GatewayAddress, GatewayFrontendTLS
 from gatewright.api.objects.gateway_class import GatewayClass

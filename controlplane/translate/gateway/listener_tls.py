@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from controlplane.translate import listener_certificates
 from controlplane.translate.certificates import CaView
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED, Granted
+from controlplane.translate.gateway import listener_certificates
+from controlplane.translate.gateway.listener_certificates import Pair
 from controlplane.translate.keys import ObjectKey, certificate_resource
-from controlplane.translate.listener_certificates import Pair
 from gatewright.api.objects import grants
 from gatewright.api.objects.gateway import FrontendTLSValidation, GatewayFrontendTLS, Listener
 from gatewright.api.objects.grants import Permission

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from controlplane.translate.attachment import Listening
 from controlplane.translate.conditions import Condition, joined
+from controlplane.translate.gateway.attachment import Listening
 from controlplane.translate.keys import BackendKey, ObjectKey
-from controlplane.translate.routes import RouteTranslation
+from controlplane.translate.route.routes import RouteTranslation
 from gatewright.api.checks import own_ports
 from gatewright.api.checks.own_ports import Hop, Place, is_here
 from gatewright.wire.v1 import route_pb2

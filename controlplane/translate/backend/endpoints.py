@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from controlplane.translate.backend.service_views import PortView
 from controlplane.translate.keys import BackendKey, ObjectKey, endpoint_resource
-from controlplane.translate.service_views import PortView
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.wire.v1 import backend_pb2
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from controlplane.derive import Context
 from controlplane.translate import support, wire
-from controlplane.translate.attachment import Parent
-from controlplane.translate.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
+from controlplane.translate.backend.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
-from controlplane.translate.filters import Problem
+from controlplane.translate.gateway.attachment import Parent
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
-from controlplane.translate.route_kinds import RouteKind, RouteMessage
+from controlplane.translate.route.filters import Problem
+from controlplane.translate.route.route_kinds import RouteKind, RouteMessage
 from gatewright.api.lower import to_wire
 from gatewright.api.routes.grpc_route import GRPCBackendRef
 from gatewright.api.routes.http_route import HTTPBackendRef

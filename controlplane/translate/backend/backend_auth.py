@@ -6,10 +6,10 @@ A value is not looked at: it leaves through `secrets.resource` alone.
 from __future__ import annotations
 
 from controlplane.derive import Context
-from controlplane.translate import secrets
+from controlplane.translate.backend import secrets
+from controlplane.translate.backend.secrets import Secrets
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.secrets import Secrets
 from gatewright.api.backend.auth import SECRET_ENTRIES, AwsAuth, AzureAuth, BackendAuth, GcpAuth
 
 AuthSecret = BackendAuth | AwsAuth | AzureAuth | GcpAuth

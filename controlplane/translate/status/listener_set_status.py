@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from controlplane.translate.conditions import Condition, StatusBody, rendered
 from controlplane.translate.fleet import programmed, rejected
-from controlplane.translate.gateway_status import ListenerEntries, News, all_but
-from controlplane.translate.gateways import JoinedSet
+from controlplane.translate.gateway.gateways import JoinedSet
+from controlplane.translate.status.gateway_status import ListenerEntries, News, all_but
 from gatewright.attach.parents import Owner
 
 NONE_VALID = Condition("Programmed", False, "ListenersNotValid", "no listener is valid")

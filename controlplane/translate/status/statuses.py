@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from controlplane.derive import Change, Collection, Outlet
 from controlplane.facts import Fact, Invalid, Previous
-from controlplane.translate import claims
-from controlplane.translate import invalid as invalid_objects
 from controlplane.translate.conditions import StatusBody
-from controlplane.translate.false_conditions import FalseConditions
 from controlplane.translate.keys import ObjectKey
-from controlplane.translate.status_merge import merged
+from controlplane.translate.status import claims
+from controlplane.translate.status import invalid as invalid_objects
+from controlplane.translate.status.false_conditions import FalseConditions
+from controlplane.translate.status.status_merge import merged
 from gatewright.api.schema import metadata as api
 
 StatusKey = tuple[str, str, str]

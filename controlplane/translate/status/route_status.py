@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from controlplane.translate.attachment import Parent
 from controlplane.translate.conditions import Condition, StatusBody, joined, rendered
 from controlplane.translate.fleet import rejected
+from controlplane.translate.gateway.attachment import Parent
 from controlplane.translate.keys import ObjectKey, RouteClass
-from controlplane.translate.policy_targets import Way, Ways
-from controlplane.translate.route_kinds import RouteKind
-from controlplane.translate.routes import PlacedRoute, RouteTranslation
+from controlplane.translate.policy.policy_targets import Way, Ways
+from controlplane.translate.route.route_kinds import RouteKind
+from controlplane.translate.route.routes import PlacedRoute, RouteTranslation
 from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.api.schema.references import ParentReference
 from gatewright.api.text.problem import path_text

@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any, Final
 
 from controlplane.derive import Collection, Context
-from controlplane.translate import backend_auth, secrets, wire
-from controlplane.translate.backend_auth import AuthSecret
-from controlplane.translate.backends import unresolved
+from controlplane.translate import wire
+from controlplane.translate.backend import backend_auth, secrets
+from controlplane.translate.backend.backend_auth import AuthSecret
+from controlplane.translate.backend.backends import unresolved
+from controlplane.translate.backend.secrets import Secrets
 from controlplane.translate.certificates import CaView
 from controlplane.translate.conditions import Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, backend_secret_resource, secret_resource, written_secret
-from controlplane.translate.secrets import Secrets
 from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
 from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from controlplane.derive import Collection, Context, Index
 from controlplane.translate import support
-from controlplane.translate.backends import GatewayBackendView
+from controlplane.translate.backend.backends import GatewayBackendView
+from controlplane.translate.backend.service_views import ServiceView
 from controlplane.translate.certificates import CaView
 from controlplane.translate.conditions import UNTRANSLATED, Condition
 from controlplane.translate.keys import BackendKey, ObjectKey, Referral
-from controlplane.translate.service_views import ServiceView
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy
 from gatewright.api.schema.names import GROUP
 from gatewright.api.schema.references import LocalObjectReference

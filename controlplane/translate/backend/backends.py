@@ -12,12 +12,12 @@ from typing import Any, Final, Protocol
 
 from controlplane.derive import Collection, Context, Groups
 from controlplane.translate import wire
+from controlplane.translate.backend.inference_pools import PoolView, backend_key
+from controlplane.translate.backend.service_views import PortView, ServiceView
 from controlplane.translate.conditions import Condition
 from controlplane.translate.consent import NOT_PERMITTED
-from controlplane.translate.inference_pools import PoolView, backend_key
 from controlplane.translate.keys import POOL, BackendKey, ObjectKey
 from controlplane.translate.references import permitted
-from controlplane.translate.service_views import PortView, ServiceView
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
 from gatewright.api.checks.unsupported import is_awaited
 from gatewright.api.lower.kinds.kind import Address
