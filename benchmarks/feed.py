@@ -18,7 +18,7 @@ from dataplane.table.store import Change
 from tests.fakes.control_plane import ads
 
 CHUNK = 250
-"""Resources in one response (`controlplane/xds/delta`)."""
+"""Resources in one response (`controlplane/xds/protocol/delta`)."""
 
 
 class Refused(RuntimeError):

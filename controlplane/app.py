@@ -35,8 +35,9 @@ from controlplane.sources.aside import Decoder, Pieces
 from controlplane.sources.directory import Directory
 from controlplane.sources.source import Source
 from controlplane.translate.keys import ObjectKey as Place
-from controlplane.xds import XdsServer, reports, xds_settings
+from controlplane.xds import XdsServer, xds_settings
 from controlplane.xds.node import Identity, Peer
+from controlplane.xds.protocol import reports
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.schema.metadata import ObjectKey

@@ -1,7 +1,7 @@
 """Whose turn it is: of what waits, each namespace has one thing done before any has a second one. Pure.
 
-Used where one worker serves everybody (`kube.beside`, `kube.pending`, `kube.schedule`): what a namespace puts in delays
-the others by one thing at a time, however much it is.
+Used where one worker serves everybody (`kube.reading.beside`, `pending` and `schedule` of `kube.writing`): what a
+namespace puts in delays the others by one thing at a time, however much it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A process that answers questions about what unknown authors wrote, one at a time, with a limit of time for each.
 
-Used by `sources.aside` for text and by `kube.beside` for objects; what the process does is said by its command, which
-calls `serve`. It is there while it is needed, and starts again after it was ended. An answer is trusted: it is the same
-program, and nobody else has the pipe.
+Used by `sources.aside` for text and by `kube.reading.beside` for objects; what the process does is said by its command,
+which calls `serve`. It is there while it is needed, and starts again after it was ended. An answer is trusted: it is
+the same program, and nobody else has the pipe.
 """
 
 from __future__ import annotations

@@ -64,12 +64,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if (security.certificate is not None or security.key is not None):",
     ): "one of them alone was refused two lines above",
     (
-        "controlplane/xds/claim.py",
+        "controlplane/xds/protocol/claim.py",
         "return True",
         "return False",
     ): "it is looked at as the answer to a response then, and no response has the nonce of questions",
     (
-        "controlplane/xds/certificates.py",
+        "controlplane/xds/trust/certificates.py",
         'self._complaint = ""',
         "self._complaint = 'x'",
     ): "compared with complaints alone, and none reads so",
@@ -79,7 +79,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "def _joined(reasons: Sequence[str], of: int = 1) -> str:",
     ): "compared with the number of different reasons, which is 1 or more unless nothing is written",
     (
-        "controlplane/xds/admission.py",
+        "controlplane/xds/trust/admission.py",
         'header = headers[0] if headers else ""',
         "header = headers[0] if headers else 'x'",
     ): "neither begins with the scheme of tokens",
@@ -484,22 +484,22 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "if (level >= json_text.MAX_LEVELS):  # refused as JSON",
     ): "numbers are looked at before, and of a list or map at that level the items are what JSON refuses",
     (
-        "controlplane/xds/authority.py",
+        "controlplane/xds/trust/authority.py",
         'found = tuple(x509.load_pem_x509_certificates(data.get(BUNDLE, b"")))',
         "found = tuple(x509.load_pem_x509_certificates(data.get(BUNDLE, b'x')))",
     ): "neither is a certificate",
     (
-        "controlplane/xds/authority.py",
+        "controlplane/xds/trust/authority.py",
         'found = serialization.load_pem_private_key(data.get(entry, b""), None)',
         "found = serialization.load_pem_private_key(data.get(entry, b'x'), None)",
     ): "neither is a key",
     (
-        "controlplane/xds/certificates.py",
+        "controlplane/xds/trust/certificates.py",
         'self._seen, self._complaint = seen, ""',
         "self._seen, self._complaint = seen, 'x'",
     ): "neither is the text of a trouble",
     (
-        "controlplane/xds/delta.py",
+        "controlplane/xds/protocol/delta.py",
         "parts = (self.step(snapshot, entries[type_url], 0) for type_url in types)",
         "parts = (self.step(snapshot, entries[type_url], 1) for type_url in types)",
     ): "the number is for subscriptions that differ from others; these are for all streams",
@@ -544,12 +544,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._weight = 1",
     ): "the weight of a value is the difference of two of them",
     (
-        "gatewright/api/standalone/mcp_clients.py",
+        "gatewright/api/standalone/imported/mcp_clients.py",
         '_look(each, arguments[index - 1] if index else "", f"args[{index}]")',
         "_look(each, arguments[index - 1] if index else 'x', f\"args[{index}]\")",
     ): "neither begins with the - of an option",
     (
-        "gatewright/api/standalone/mcp_clients.py",
+        "gatewright/api/standalone/imported/mcp_clients.py",
         'loaded = standalone.load(json.dumps(_file([target], port)), "")',
         "loaded = standalone.load(json.dumps(_file([target], port)), 'x')",
     ): "of a problem its path and its words are taken, not the name of the file",
@@ -654,12 +654,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "before = mine is not None and theirs is not None and (mine <= theirs)",
     ): "an item that is written and one that is not have different keys, so they never have one place",
     (
-        "controlplane/kube/events.py",
+        "controlplane/kube/reading/events.py",
         "return False",
         "return True",
     ): "what is not nested too deeply is the same when `shallow` has looked at it",
     (
-        "controlplane/kube/schedule.py",
+        "controlplane/kube/writing/schedule.py",
         "longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 10), LONGEST_WAIT)",
         "longest = min(FIRST_WAIT * 2.0 ** min(entry.failures, 11), LONGEST_WAIT)",
     ): "the longest wait is reached after eight doublings; the number only keeps the power from getting too large",

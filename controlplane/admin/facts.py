@@ -41,7 +41,7 @@ class ProxyRow:
     lag_seconds: float
     refusals: tuple[Refusal, ...] = ()
     endpoints: tuple[Json, ...] = ()
-    """Those that are not well, as it reports them (`xds/reports.EndpointTrouble`)."""
+    """Those that are not well, as it reports them (`xds/protocol/reports.EndpointTrouble`)."""
     controller: str = ""
     """The controller that it is connected to, where that is another one, which reports its answers alone: nothing is
     known of its lag and its endpoints."""

@@ -13,8 +13,8 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from controlplane.kube.access import ApiError
-from controlplane.xds import authority as authorities
-from controlplane.xds.authority import Authority, UnusableAuthority
+from controlplane.xds.trust import authority as authorities
+from controlplane.xds.trust.authority import Authority, UnusableAuthority
 
 log = logging.getLogger("controlplane.kube")
 

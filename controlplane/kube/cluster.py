@@ -22,13 +22,13 @@ from controlplane.kube import lease as leases
 from controlplane.kube import presence
 from controlplane.kube.access import Access, ApiError, NoCluster, opened
 from controlplane.kube.authority_secret import AuthoritySecret
-from controlplane.kube.deployer import Deployer, IsElsewhere, Report
-from controlplane.kube.finalizers import FinalizerWriter
 from controlplane.kube.leadership import Leadership
+from controlplane.kube.reading.source import ClusterSource
+from controlplane.kube.reading.spaces import Spaces
 from controlplane.kube.reviews import TokenReviews
-from controlplane.kube.source import ClusterSource
-from controlplane.kube.spaces import Spaces
-from controlplane.kube.statuses import StatusWriter
+from controlplane.kube.writing.deployer import Deployer, IsElsewhere, Report
+from controlplane.kube.writing.finalizers import FinalizerWriter
+from controlplane.kube.writing.statuses import StatusWriter
 from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
 from controlplane.spans import NOBODY
@@ -36,10 +36,10 @@ from controlplane.translate.gateway.class_finalizers import FinalizerWrite
 from controlplane.translate.gateway.wanted import Provisioner, Wanted
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
-from controlplane.xds.authority import UnusableAuthority
-from controlplane.xds.issuer import Issuer
 from controlplane.xds.peers import Hub, Teller
-from controlplane.xds.service_accounts import ServiceAccounts, account
+from controlplane.xds.trust.authority import UnusableAuthority
+from controlplane.xds.trust.issuer import Issuer
+from controlplane.xds.trust.service_accounts import ServiceAccounts, account
 from gatewright.api.schema.selector_text import parsed
 from gatewright.api.text.problem import Problem
 

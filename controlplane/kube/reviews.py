@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from controlplane.kube.access import ApiError
-from controlplane.xds.service_accounts import Reviewed
+from controlplane.xds.trust.service_accounts import Reviewed
 
 PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 

@@ -1,8 +1,8 @@
 """The last few states of each Gateway, by version: what a proxy that comes back most likely holds.
 
-Written by `snapshots`, asked for claims (`controlplane.xds.claim`). States share what did not change, so a remembered
-one costs the records that its successor replaced or took away. Bounded by count and by these bytes; a state that
-nobody may remember is forgotten with all older ones.
+Written by `snapshots`, asked for claims (`controlplane.xds.protocol.claim`). States share what did not change, so a
+remembered one costs the records that its successor replaced or took away. Bounded by count and by these bytes; a state
+that nobody may remember is forgotten with all older ones.
 """
 
 from __future__ import annotations

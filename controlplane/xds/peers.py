@@ -20,8 +20,8 @@ from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
 from controlplane.xds import answer_messages, listeners
 from controlplane.xds.answer_messages import METHOD, MOST, ORIGIN, SERVICE, Unreadable
-from controlplane.xds.authority import CONTROLLER
-from controlplane.xds.issuer import Issuer
+from controlplane.xds.trust.authority import CONTROLLER
+from controlplane.xds.trust.issuer import Issuer
 
 log = logging.getLogger("controlplane.xds")
 

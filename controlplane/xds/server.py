@@ -24,15 +24,16 @@ from grpc_health.v1 import health, health_pb2_grpc
 
 from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import Snapshot, Snapshots
-from controlplane.xds import csds, listeners, numbers, services, unix_socket
+from controlplane.xds import listeners, numbers, services, unix_socket
 from controlplane.xds.accounts import Accounts, Charge, Opening, host
-from controlplane.xds.admission import Admission, Complaints, Right, Token, bearer
-from controlplane.xds.delta import Library
 from controlplane.xds.node import Exhausted, Identity, Peer, ProtocolError
 from controlplane.xds.permits import Permits
-from controlplane.xds.service_accounts import EXPIRED, ServiceAccounts, Verdict
+from controlplane.xds.protocol import csds
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import Stream
 from controlplane.xds.session import DeltaCall, House, Session, code_of
-from controlplane.xds.stream import Stream
+from controlplane.xds.trust.admission import Admission, Complaints, Right, Token, bearer
+from controlplane.xds.trust.service_accounts import EXPIRED, ServiceAccounts, Verdict
 from controlplane.xds.xds_settings import XdsSettings
 
 LOG: Final = logging.getLogger(__name__)

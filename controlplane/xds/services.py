@@ -14,9 +14,10 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from controlplane.xds import csds, methods
-from controlplane.xds.matching import matches_any
+from controlplane.xds import methods
 from controlplane.xds.node import ProtocolError
+from controlplane.xds.protocol import csds
+from controlplane.xds.protocol.matching import matches_any
 from controlplane.xds.session import Call, DeltaCall
 from gatewright.wire.external import client_status_pb2
 from gatewright.wire.v1 import resource_pb2  # noqa: F401  # in the pool, so that reflection can show resources

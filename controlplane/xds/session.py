@@ -26,7 +26,7 @@ from controlplane.xds.accounts import Charge
 from controlplane.xds.node import Exhausted, Peer, ProtocolError
 from controlplane.xds.numbers import EXHAUSTED, Numbers
 from controlplane.xds.permits import FREE_BYTES, PATIENCE, Permit, Permits
-from controlplane.xds.stream import Acknowledged, Refused, Stream
+from controlplane.xds.protocol.stream import Acknowledged, Refused, Stream
 
 LOG: Final = logging.getLogger(__name__)
 

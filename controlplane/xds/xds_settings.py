@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from controlplane.settings import Settings
-from controlplane.xds import exposure
-from controlplane.xds.certificates import Certificates, Files
-from controlplane.xds.tokens import Tokens
+from controlplane.xds.trust import exposure
+from controlplane.xds.trust.certificates import Certificates, Files
+from controlplane.xds.trust.tokens import Tokens
 
 
 class Shown(Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.kube.authority_secret import NAME as AUTHORITY
-from controlplane.xds import authority as authorities
+from controlplane.xds.trust import authority as authorities
 from tests.cluster.controllers import (
     SECRET,
     SYSTEM,

@@ -17,7 +17,7 @@ from controlplane.kube import access
 from controlplane.kube.authority_secret import AuthoritySecret
 from controlplane.kube.leadership import NAME as LEASE
 from controlplane.settings import Cluster
-from controlplane.xds.authority import LIFETIME
+from controlplane.xds.trust.authority import LIFETIME
 from tests.cluster.controllers import (
     BASE,
     CRDS,

@@ -15,11 +15,11 @@ from google.protobuf.message import DecodeError
 
 from controlplane.answers import nacks
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
-from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
-from controlplane.xds.delta import Library
 from controlplane.xds.node import ProtocolError
-from controlplane.xds.stream import MOST_TYPES, Stream
-from controlplane.xds.subscription import WILDCARD
+from controlplane.xds.protocol.claim import OWN_AGENT, QUESTION, STATE_KEY
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import MOST_TYPES, Stream
+from controlplane.xds.protocol.subscription import WILDCARD
 from gatewright.wire.external import discovery_pb2
 from tests.fuzz.dice import Dice
 from tests.fuzz.rig import require

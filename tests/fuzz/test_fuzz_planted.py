@@ -15,7 +15,7 @@ import pytest
 
 from controlplane.answers import nacks
 from controlplane.sources import tree
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol.subscription import Subscription
 from dataplane.agent import xds_stream
 from dataplane.credentials import jwt, locations
 from dataplane.http import uri

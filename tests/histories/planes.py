@@ -347,7 +347,7 @@ def without_a_world(rows: Sequence[Row], dial: Callable[[str], wire.Stream | Non
             "dataplane.serving.Watches": Unwatched,
             "dataplane.table.applier.SLICE": -1.0,
             "controlplane.turns.SLICE": -1.0,
-            "controlplane.xds.delta.MOST_RECORDS": 4,
+            "controlplane.xds.protocol.delta.MOST_RECORDS": 4,
         }.items():
             stack.enter_context(mock.patch(target, new))
         stack.enter_context(mock.patch.object(Region, "__init__", noted))

@@ -15,9 +15,9 @@ from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import Coalescer
 from controlplane.sources import tree
 from controlplane.sources.directory import Directory
-from controlplane.xds.claim import CLAIMED_TYPES, Claim
-from controlplane.xds.delta import Library
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol.claim import CLAIMED_TYPES, Claim
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.subscription import Subscription
 from dataplane.agent.resources import Resources
 from dataplane.agent.xds_stream import XdsStream
 from dataplane.table.current import Current

@@ -11,12 +11,12 @@ import grpc
 import pytest
 
 from controlplane.answers.fleet import Fleet
-from controlplane.xds import authority as authorities
 from controlplane.xds import peers
 from controlplane.xds.answer_messages import METHOD, ORIGIN
-from controlplane.xds.authority import Authority
-from controlplane.xds.issuer import Issuer
 from controlplane.xds.peers import Hub, Teller
+from controlplane.xds.trust import authority as authorities
+from controlplane.xds.trust.authority import Authority
+from controlplane.xds.trust.issuer import Issuer
 from tests.harness.patience import PATIENCE
 
 WEB = "shop/web"

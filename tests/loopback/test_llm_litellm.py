@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from gatewright.api.standalone.litellm import imported
+from gatewright.api.standalone.imported.litellm import imported
 from tests.fakes.llm_sdk_process import FAKES, Running, sdk
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness import yamls

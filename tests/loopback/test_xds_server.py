@@ -22,10 +22,11 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Change, Snapshots
-from controlplane.xds import SocketError, XdsServer, XdsSettings, methods, service_accounts
+from controlplane.xds import SocketError, XdsServer, XdsSettings, methods
 from controlplane.xds.node import Identity, Peer
-from controlplane.xds.service_accounts import Reviewed, ServiceAccounts
 from controlplane.xds.session import Session
+from controlplane.xds.trust import service_accounts
+from controlplane.xds.trust.service_accounts import Reviewed, ServiceAccounts
 from gatewright.wire.external import client_status_pb2, discovery_pb2
 from gatewright.wire.v1 import resource_pb2, secret_pb2
 from tests.harness.patience import PATIENCE

@@ -2,8 +2,8 @@
 
 `controlplane/translate/status/features.py` names the features of SHOWN and no others; `test_features` compares. A
 conformance run tests what is named, so a name belongs to SHOWN only where all conformance tests of that feature would
-pass. Those about TLS, TCP and UDP are replayed from their YAML (`test_conformance_replays` compares). The reports of whole runs
-(docs/conformance) have what is claimed, no more and no less.
+pass. Those about TLS, TCP and UDP are replayed from their YAML (`test_conformance_replays` compares). The reports of
+whole runs (docs/conformance) have what is claimed, no more and no less.
 """
 
 from __future__ import annotations

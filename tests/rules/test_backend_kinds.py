@@ -204,7 +204,7 @@ ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
     "gatewright/api/lower/to_wire.py": (["aws"], "credentials of AWS"),
     "gatewright/api/schema/names.py": (["ai", "aws", "mcp"], "other spellings of fields"),
     "gatewright/api/standalone/contents.py": (["aws"], "credentials of AWS"),
-    "gatewright/api/standalone/litellm.py": (["ai"], "what LiteLLM routes is models"),
+    "gatewright/api/standalone/imported/litellm.py": (["ai"], "what LiteLLM routes is models"),
     "gatewright/api/standalone/parts.py": (["mcp", "static"], "the file's form of each model"),
     "gatewright/api/traffic/jwt_authentication.py": (["mcp"], "`jwtAuthentication.mcp`"),
 }

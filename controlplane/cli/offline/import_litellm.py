@@ -13,12 +13,12 @@ from controlplane.cli import exits
 from controlplane.cli.offline import import_files
 
 if TYPE_CHECKING:
-    from gatewright.api.standalone.litellm import Imported
+    from gatewright.api.standalone.imported.litellm import Imported
 
 
 def run(arguments: argparse.Namespace, file: Path) -> int:
     """Raises Failure when there is nothing to read, nothing to carry, or a file in the way."""
-    from gatewright.api.standalone.litellm import PORT, NotLitellms, imported
+    from gatewright.api.standalone.imported.litellm import PORT, NotLitellms, imported
 
     text = import_files.read(file)
     try:

@@ -12,7 +12,7 @@ import yaml
 
 from controlplane.cli import exits
 from controlplane.cli.offline import import_files
-from gatewright.api.standalone.mcp_clients import PORT, Imported, NotAClientsFile, imported
+from gatewright.api.standalone.imported.mcp_clients import PORT, Imported, NotAClientsFile, imported
 
 LITELLM: Final = "litellm"
 

@@ -20,8 +20,9 @@ from controlplane import app, settings
 from controlplane.cli import exits, options, shipped
 from controlplane.cli.serving import files, holders
 from controlplane.kube.access import NoCluster
-from controlplane.xds import SocketError, exposure
-from controlplane.xds.tokens import CredentialError
+from controlplane.xds import SocketError
+from controlplane.xds.trust import exposure
+from controlplane.xds.trust.tokens import CredentialError
 from gatewright import folders
 from gatewright.api.schema import selector_text
 

@@ -9,7 +9,8 @@ import pytest
 from controlplane import turns
 from controlplane.snapshot import coalesce
 from controlplane.sources import directory, watch
-from controlplane.xds import delta, permits
+from controlplane.xds import permits
+from controlplane.xds.protocol import delta
 
 PAGES = Path(__file__).resolve().parents[3] / "docs"
 CHANGE, OPERATIONS = "life-of-a-change.md", "operations.md"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from controlplane.cli import exits
-from controlplane.xds import reports
+from controlplane.xds.protocol import reports
 from dataplane.settings import Address, Drain
 from tests.fakes.certificates import Authority
 from tests.fakes.memory_agent import MemoryAgent, agent, ask, config

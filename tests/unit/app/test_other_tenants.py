@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from controlplane import collector
-from controlplane.kube.source import ClusterSource
+from controlplane.kube.reading.source import ClusterSource
 from controlplane.pipeline import Pipeline
 from gatewright.api.objects.kinds import KINDS
 from tests.fakes.api_server import ApiServer

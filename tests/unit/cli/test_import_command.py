@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from controlplane.cli import __main__ as command
-from gatewright.api.standalone import mcp_clients, standalone
-from gatewright.api.standalone.mcp_clients import NotAClientsFile, imported
+from gatewright.api.standalone import standalone
+from gatewright.api.standalone.imported import mcp_clients
+from gatewright.api.standalone.imported.mcp_clients import NotAClientsFile, imported
 from tests.harness import yamls
 
 SECRET = "s3cret-value-of-a-variable"

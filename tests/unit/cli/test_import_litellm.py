@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.cli import __main__ as command
 from gatewright.api.standalone import standalone
-from gatewright.api.standalone.litellm import Imported, NotLitellms, imported
+from gatewright.api.standalone.imported.litellm import Imported, NotLitellms, imported
 from tests.carriers import CARRIERS, Received, Response
 from tests.fakes.llm_toys import CHATTED, as_json, post
 from tests.harness import yamls

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from controlplane.cli import __main__ as cli
 from controlplane.cli import command_options, exits, forward
 from controlplane.cli.offline import crds, init
-from controlplane.kube import owned
+from controlplane.kube.writing import owned
 from gatewright.api.decode import documents
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.names import OUR_KINDS

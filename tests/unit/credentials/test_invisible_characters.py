@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.xds import tokens
+from controlplane.xds.trust import tokens
 from dataplane.agent import xds_access
 from dataplane.agent.file_contents import Contents
 from dataplane.credentials import api_keys, htpasswd, jwks, shared_secret

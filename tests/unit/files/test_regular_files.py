@@ -14,8 +14,8 @@ import pytest
 
 from controlplane.lint import lint
 from controlplane.sources import directory, tree
-from controlplane.xds.certificates import Certificates, Files
-from controlplane.xds.tokens import CredentialError, Tokens
+from controlplane.xds.trust.certificates import Certificates, Files
+from controlplane.xds.trust.tokens import CredentialError, Tokens
 from dataplane.agent import file_source, xds_access
 from dataplane.agent.file_contents import Contents
 from dataplane.agent.reader import LocalReader

@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from controlplane.kube.events import DEEPEST, EXPIRED, TOO_DEEP, Expired, Failed, bare, opened, page, shallow, tree
+from controlplane.kube.reading.events import (
+    DEEPEST,
+    EXPIRED,
+    TOO_DEEP,
+    Expired,
+    Failed,
+    bare,
+    opened,
+    page,
+    shallow,
+    tree,
+)
 
 
 def nested(levels: int, is_list: bool = False, value: Any = 1) -> Any:

@@ -12,8 +12,8 @@ import pytest
 
 from controlplane.kube.access import ApiError
 from controlplane.kube.authority_secret import LOOK, NAME, TRIES, AuthoritySecret
-from controlplane.xds import authority as authorities
-from controlplane.xds.authority import LIFETIME, RENEW, SPREAD, Authority, UnusableAuthority
+from controlplane.xds.trust import authority as authorities
+from controlplane.xds.trust.authority import LIFETIME, RENEW, SPREAD, Authority, UnusableAuthority
 from tests.fakes.api_server import ApiServer
 from tests.fakes.moved_loop import moved
 

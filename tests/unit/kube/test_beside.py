@@ -13,10 +13,10 @@ import pytest
 
 from controlplane.facts import Fact, Invalid
 from controlplane.helper import Helper, Unanswered
-from controlplane.kube import beside as module
-from controlplane.kube.beside import COMMAND, Beside
-from controlplane.kube.decoding import LIGHT, SHORT, Piece, Question, answer, content_mark, fact_of, weight
-from controlplane.kube.known import Known
+from controlplane.kube.reading import beside as module
+from controlplane.kube.reading.beside import COMMAND, Beside
+from controlplane.kube.reading.decoding import LIGHT, SHORT, Piece, Question, answer, content_mark, fact_of, weight
+from controlplane.kube.reading.known import Known
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.kube.bursts import (
+from controlplane.kube.writing.bursts import (
     ENDS,
     LONGEST,
     LONGEST_OF_COUNTS,
@@ -23,7 +23,7 @@ from controlplane.kube.bursts import (
     changes,
     only_counts_differ,
 )
-from controlplane.kube.schedule import LATE, SECOND_LOOK, Schedule
+from controlplane.kube.writing.schedule import LATE, SECOND_LOOK, Schedule
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 KEY: StatusKey = ("Gateway", "shop", "web")

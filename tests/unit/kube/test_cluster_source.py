@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from controlplane.facts import Fact
-from controlplane.kube import reflector as reflectors
 from controlplane.kube.access import TOO_LARGE, ApiError
-from controlplane.kube.source import WATCHED, ClusterSource
-from controlplane.kube.spaces import Spaces
+from controlplane.kube.reading import reflector as reflectors
+from controlplane.kube.reading.source import WATCHED, ClusterSource
+from controlplane.kube.reading.spaces import Spaces
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.schema.selector_text import parsed

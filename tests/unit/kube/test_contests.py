@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controlplane.kube.bursts import LONGEST, QUIET
-from controlplane.kube.contests import FIRST_WAIT, LONGEST_WAIT, REMEMBERED, Contests
-from controlplane.kube.schedule import Schedule
+from controlplane.kube.writing.bursts import LONGEST, QUIET
+from controlplane.kube.writing.contests import FIRST_WAIT, LONGEST_WAIT, REMEMBERED, Contests
+from controlplane.kube.writing.schedule import Schedule
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 KEY: StatusKey = ("HTTPRoute", "shop", "cart")

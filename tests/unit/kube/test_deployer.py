@@ -14,8 +14,8 @@ from controlplane.deploy.render import rendered
 from controlplane.deploy.request import Defaults, Layer, Request, ServicePort, WantedKey
 from controlplane.derive import Change, Outlet
 from controlplane.kube.access import APPLY, ApiError
-from controlplane.kube.deployer import Deployer
-from controlplane.kube.owned import KINDS, owner
+from controlplane.kube.writing.deployer import Deployer
+from controlplane.kube.writing.owned import KINDS, owner
 from controlplane.translate.gateway.wanted import Outcome, Wanted
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.objects.gateway_parameters import GatewayParametersSpec

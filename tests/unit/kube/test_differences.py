@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.kube.differences import APPLIED, is_as_wanted, marked, settled
-from controlplane.kube.owned import Owned, addresses
+from controlplane.kube.writing.differences import APPLIED, is_as_wanted, marked, settled
+from controlplane.kube.writing.owned import Owned, addresses
 
 SAME: list[tuple[Any, Any]] = [
     ({"a": 1}, {"a": 1, "more": 2}),

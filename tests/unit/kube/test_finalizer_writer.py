@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from controlplane.derive import Change, Outlet
-from controlplane.kube import finalizers
 from controlplane.kube.access import ApiError
-from controlplane.kube.finalizers import FinalizerWriter
+from controlplane.kube.writing import finalizers
+from controlplane.kube.writing.finalizers import FinalizerWriter
 from controlplane.translate.gateway.class_finalizers import FINALIZER, FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from tests.fakes.api_server import ApiServer

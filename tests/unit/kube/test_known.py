@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.facts import Invalid
-from controlplane.kube import events as answers
-from controlplane.kube.events import Expired, Failed
-from controlplane.kube.known import Known
+from controlplane.kube.reading import events as answers
+from controlplane.kube.reading.events import Expired, Failed
+from controlplane.kube.reading.known import Known
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.objects.service import Service
 from gatewright.api.schema.metadata import ObjectKey

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controlplane.facts import Fact, Invalid
-from controlplane.kube.events import Failed
-from controlplane.kube.known import Known
-from controlplane.kube.needed import NEEDED
+from controlplane.kube.reading.events import Failed
+from controlplane.kube.reading.known import Known
+from controlplane.kube.reading.needed import NEEDED
 from controlplane.translate.backend.workloads import REDIRECTION
 from gatewright.api.objects.config_map import ConfigMap
 from gatewright.api.objects.custom_resource_definition import CustomResourceDefinition

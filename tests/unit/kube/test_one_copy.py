@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.kube import reflector as reflectors
-from controlplane.kube.source import ClusterSource
+from controlplane.kube.reading import reflector as reflectors
+from controlplane.kube.reading.source import ClusterSource
 from controlplane.pipeline import Pipeline
 from controlplane.snapshot.history import History
 from gatewright.api.objects.kinds import KINDS

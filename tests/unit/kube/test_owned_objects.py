@@ -9,7 +9,16 @@ import pytest
 
 from controlplane.deploy.names import object_name
 from controlplane.deploy.request import WantedKey
-from controlplane.kube.owned import Live, LiveChange, Owned, addresses, are_unready, cluster_addresses, owner, slim
+from controlplane.kube.writing.owned import (
+    Live,
+    LiveChange,
+    Owned,
+    addresses,
+    are_unready,
+    cluster_addresses,
+    owner,
+    slim,
+)
 from controlplane.translate.keys import ObjectKey
 
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controlplane.kube.pending import FIRST_WAIT, LONGEST_WAIT, Pending
+from controlplane.kube.writing.pending import FIRST_WAIT, LONGEST_WAIT, Pending
 
 
 def test_a_key_is_taken_when_it_is_due_and_once() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from controlplane.kube.access import ApiError
-from controlplane.kube.known import Known
 from controlplane.kube.paths import CORE
-from controlplane.kube.reflector import Reflector
+from controlplane.kube.reading.known import Known
+from controlplane.kube.reading.reflector import Reflector
 from gatewright.api.objects.kinds import KINDS
 from tests.fakes.api_server import ApiServer
 from tests.fakes.moved_loop import moved

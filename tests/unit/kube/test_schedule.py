@@ -6,8 +6,8 @@ import weakref
 
 import pytest
 
-from controlplane.kube.bursts import LONGEST, QUIET
-from controlplane.kube.schedule import FIRST_WAIT, LONGEST_WAIT, Schedule
+from controlplane.kube.writing.bursts import LONGEST, QUIET
+from controlplane.kube.writing.schedule import FIRST_WAIT, LONGEST_WAIT, Schedule
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 KEY = ("Gateway", "shop", "web")

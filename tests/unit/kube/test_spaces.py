@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.facts import Fact, fact_of, gone
-from controlplane.kube.spaces import Spaces
+from controlplane.kube.reading.spaces import Spaces
 from gatewright.api.objects.namespace import Namespace
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.schema.selector_text import parsed

@@ -11,7 +11,7 @@ import pytest
 
 from controlplane.derive import Change, Outlet
 from controlplane.kube.access import ApiError
-from controlplane.kube.statuses import AT_ONCE, AT_ONCE_LEAST, StatusWriter
+from controlplane.kube.writing.statuses import AT_ONCE, AT_ONCE_LEAST, StatusWriter
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 from tests.fakes.api_server import ApiServer
 from tests.harness.waiting import until

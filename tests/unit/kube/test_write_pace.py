@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from controlplane.kube.pace import Pace
+from controlplane.kube.writing.pace import Pace
 
 
 def answered(pace: Pace, *took: float, now: float = 0.0) -> int:

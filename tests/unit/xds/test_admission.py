@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.xds import admission
-from controlplane.xds.admission import Admission, Complaints, Right
 from controlplane.xds.node import Peer
-from controlplane.xds.tokens import Gateways, Tokens
+from controlplane.xds.trust import admission
+from controlplane.xds.trust.admission import Admission, Complaints, Right
+from controlplane.xds.trust.tokens import Gateways, Tokens
 
 WEB, ALL = "token-of-the-web-gateway", "token-of-all-gateways"
 SPIFFE = "spiffe://example.com/ns/shop/gateway/web"

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from controlplane.xds import authority as authorities
-from controlplane.xds.authority import (
+from controlplane.xds.trust import authority as authorities
+from controlplane.xds.trust.authority import (
     BUNDLE,
     CONTROLLER,
     KEY,
@@ -28,7 +28,7 @@ from controlplane.xds.authority import (
     Identity,
     UnusableAuthority,
 )
-from controlplane.xds.issuer import Issuer
+from controlplane.xds.trust.issuer import Issuer
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 NAMES = ("gatewright.system.svc",)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot, Snapshots
-from controlplane.xds.delta import Library
-from controlplane.xds.stream import Acknowledged, Outcome, Refused, Stream
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import Acknowledged, Outcome, Refused, Stream
 from dataplane.agent.xds_stream import STATE_KEY, Request, State, XdsStream
 from gatewright.wire.external import discovery_pb2
 

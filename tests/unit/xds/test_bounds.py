@@ -8,10 +8,10 @@ import pytest
 
 from controlplane.answers import nacks
 from controlplane.snapshot import RESOURCE_TYPE, Difference, Record, Snapshot, Snapshots
-from controlplane.xds import subscription
-from controlplane.xds.delta import MOST_BYTES, Chunk, Part, cut, encode
 from controlplane.xds.node import ProtocolError
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol import subscription
+from controlplane.xds.protocol.delta import MOST_BYTES, Chunk, Part, cut, encode
+from controlplane.xds.protocol.subscription import Subscription
 from gatewright.wire.external import discovery_pb2
 
 

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from controlplane.xds.certificates import Certificates, Files
-from controlplane.xds.tokens import CredentialError
+from controlplane.xds.trust.certificates import Certificates, Files
+from controlplane.xds.trust.tokens import CredentialError
 
 
 def pair(name: str) -> tuple[bytes, bytes]:

@@ -6,10 +6,10 @@ import pytest
 from google.protobuf.struct_pb2 import Struct
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
-from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY, Claim, no_memory
-from controlplane.xds.delta import Library
-from controlplane.xds.stream import Acknowledged, Stream
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol.claim import OWN_AGENT, QUESTION, STATE_KEY, Claim, no_memory
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import Acknowledged, Stream
+from controlplane.xds.protocol.subscription import Subscription
 from dataplane.agent import xds_stream
 from gatewright.wire.external import discovery_pb2, node_pb2
 

@@ -12,8 +12,9 @@ import pytest
 from test_delta_stream import GATEWAY, Pair
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE
-from controlplane.xds import csds, services
-from controlplane.xds.claim import STATE_KEY
+from controlplane.xds import services
+from controlplane.xds.protocol import csds
+from controlplane.xds.protocol.claim import STATE_KEY
 from gatewright.wire.external import client_status_pb2, config_dump_pb2, node_pb2
 from gatewright.wire.v1 import resource_pb2, secret_pb2
 

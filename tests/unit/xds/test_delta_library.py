@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controlplane.snapshot import RESOURCE_TYPE, Difference, Record, Snapshots
-from controlplane.xds import delta
-from controlplane.xds.delta import MOST_BYTES, MOST_RECORDS, Chunk, Library, Part, cut, encode
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol import delta
+from controlplane.xds.protocol.delta import MOST_BYTES, MOST_RECORDS, Chunk, Library, Part, cut, encode
+from controlplane.xds.protocol.subscription import Subscription
 from gatewright.wire.external import discovery_pb2
 
 GATEWAY = "shop/web"

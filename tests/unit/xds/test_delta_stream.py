@@ -12,9 +12,9 @@ import pytest
 
 from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots, history
-from controlplane.xds.delta import Library
 from controlplane.xds.node import ProtocolError
-from controlplane.xds.stream import Acknowledged, Outcome, Refused, Stream
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import Acknowledged, Outcome, Refused, Stream
 from gatewright.wire.external import discovery_pb2
 
 Request = discovery_pb2.DeltaDiscoveryRequest

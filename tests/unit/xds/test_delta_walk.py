@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.snapshot import RESOURCE_TYPE, Snapshots
-from controlplane.xds.delta import Library
-from controlplane.xds.stream import Stream
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import Stream
 from gatewright.wire.external import discovery_pb2
 
 GATEWAY = "shop/web"

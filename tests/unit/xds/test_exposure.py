@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane.settings import Security
-from controlplane.xds.exposure import Exposed, check
+from controlplane.xds.trust.exposure import Exposed, check
 
 FILE = Path("x")
 LOCAL, ELSEWHERE = (

@@ -14,13 +14,13 @@ import pytest
 
 from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import Snapshots
-from controlplane.xds import reports
 from controlplane.xds.accounts import Accounts
-from controlplane.xds.delta import Library
 from controlplane.xds.node import Peer
 from controlplane.xds.permits import Permits
+from controlplane.xds.protocol import reports
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import Stream
 from controlplane.xds.session import House, Session
-from controlplane.xds.stream import Stream
 from dataplane.agent import troubles
 from dataplane.agent.xds_client import LONGEST_GATHERING, XdsClient
 from dataplane.agent.xds_stream import XdsStream

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from controlplane.xds.matching import matches_any
 from controlplane.xds.node import ProtocolError
+from controlplane.xds.protocol.matching import matches_any
 from gatewright.wire.external import matcher_pb2, node_pb2
 
 NODE = text_format.Parse(

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from controlplane.answers.fleet import Fleet
-from controlplane.xds import reports
-from controlplane.xds.delta import Library
-from controlplane.xds.reports import KEY, MOST_ROWS, MOST_TEXT, EndpointTrouble
-from controlplane.xds.stream import Stream
+from controlplane.xds.protocol import reports
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.reports import KEY, MOST_ROWS, MOST_TEXT, EndpointTrouble
+from controlplane.xds.protocol.stream import Stream
 from gatewright.wire.external import discovery_pb2, node_pb2
 
 SHOP = "backend/service/default/shop/443"

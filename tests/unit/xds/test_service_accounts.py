@@ -13,8 +13,8 @@ import pytest
 from controlplane.kube.access import ApiError
 from controlplane.kube.cluster import proxies_account
 from controlplane.kube.reviews import TokenReviews
-from controlplane.xds import service_accounts
-from controlplane.xds.service_accounts import AGAIN, BAD_FOR, GOOD_FOR, RETRY, Reviewed, ServiceAccounts, claimed
+from controlplane.xds.trust import service_accounts
+from controlplane.xds.trust.service_accounts import AGAIN, BAD_FOR, GOOD_FOR, RETRY, Reviewed, ServiceAccounts, claimed
 
 WEB = "system:serviceaccount:shop:web"
 

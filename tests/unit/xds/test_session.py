@@ -18,14 +18,14 @@ from grpc_health.v1 import health_pb2
 from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
 from controlplane.xds import accounts, listeners, methods, permits, server, session
-from controlplane.xds.claim import OWN_AGENT, QUESTION, STATE_KEY
-from controlplane.xds.delta import Library
 from controlplane.xds.node import Peer
 from controlplane.xds.permits import Permits
-from controlplane.xds.service_accounts import EXPIRED, Verdict
+from controlplane.xds.protocol.claim import OWN_AGENT, QUESTION, STATE_KEY
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.stream import Stream
 from controlplane.xds.session import House, Session
-from controlplane.xds.stream import Stream
-from controlplane.xds.tokens import Tokens
+from controlplane.xds.trust.service_accounts import EXPIRED, Verdict
+from controlplane.xds.trust.tokens import Tokens
 from controlplane.xds.xds_settings import XdsSettings
 from gatewright.wire.external import discovery_pb2, node_pb2
 from tests.fakes.moved_loop import moved

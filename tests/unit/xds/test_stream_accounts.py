@@ -7,12 +7,13 @@ import json
 import pytest
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshots
-from controlplane.xds import accounts, stream, subscription
+from controlplane.xds import accounts
 from controlplane.xds.accounts import Accounts, Opening, host
-from controlplane.xds.delta import Library
 from controlplane.xds.node import Exhausted, Peer
-from controlplane.xds.reports import KEY
-from controlplane.xds.stream import Stream
+from controlplane.xds.protocol import stream, subscription
+from controlplane.xds.protocol.delta import Library
+from controlplane.xds.protocol.reports import KEY
+from controlplane.xds.protocol.stream import Stream
 from gatewright.wire.external import discovery_pb2, node_pb2
 
 GATEWAY, OTHER = "shop/web", "shop/other"

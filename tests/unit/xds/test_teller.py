@@ -15,9 +15,10 @@ import pytest
 
 from controlplane.answers.fleet import Fleet
 from controlplane.answers.proxies import Proxy
-from controlplane.xds import answer_messages, authority, peers
+from controlplane.xds import answer_messages, peers
 from controlplane.xds.answer_messages import METHOD, ORIGIN
-from controlplane.xds.issuer import Issuer
+from controlplane.xds.trust import authority
+from controlplane.xds.trust.issuer import Issuer
 from tests.fakes.moved_loop import moved
 
 WEB = "shop/web"

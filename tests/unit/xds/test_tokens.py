@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.xds import tokens
-from controlplane.xds.tokens import CredentialError, Tokens
+from controlplane.xds.trust import tokens
+from controlplane.xds.trust.tokens import CredentialError, Tokens
 
 A, B = "a" * 16, "B0-._~+/" * 4 + "=="
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from controlplane.settings import Security, Settings
-from controlplane.xds.certificates import Certificates, Files
-from controlplane.xds.exposure import Exposed
-from controlplane.xds.issuer import Issuer
+from controlplane.xds.trust.certificates import Certificates, Files
+from controlplane.xds.trust.exposure import Exposed
+from controlplane.xds.trust.issuer import Issuer
 from controlplane.xds.xds_settings import XdsSettings, made_of
 from tests.unit.xds.test_certificates import files_in
 

@@ -17,11 +17,12 @@ from typing import Any, Final, Protocol
 
 from controlplane.deploy.names import MANAGED_BY, PRODUCT
 from controlplane.deploy.request import WantedKey, WantedObject
-from controlplane.kube import differences, paths
+from controlplane.kube import paths
 from controlplane.kube.access import APPLY, ApiError
-from controlplane.kube.contests import Contests
-from controlplane.kube.owned import KINDS, Live, LiveChange, slim
-from controlplane.kube.reflector import Reads
+from controlplane.kube.reading.reflector import Reads
+from controlplane.kube.writing import differences
+from controlplane.kube.writing.contests import Contests
+from controlplane.kube.writing.owned import KINDS, Live, LiveChange, slim
 from gatewright.api.schema import metadata as api
 
 log = logging.getLogger("controlplane.kube")

@@ -16,9 +16,9 @@ from typing import Any, Final
 from controlplane.derive import Change, Feed
 from controlplane.kube import paths
 from controlplane.kube.access import JSON_PATCH, ApiError
-from controlplane.kube.contests import Contests
-from controlplane.kube.pending import Pending
-from controlplane.kube.statuses import Writes
+from controlplane.kube.writing.contests import Contests
+from controlplane.kube.writing.pending import Pending
+from controlplane.kube.writing.statuses import Writes
 from controlplane.translate.gateway.class_finalizers import FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.objects.kinds import KINDS

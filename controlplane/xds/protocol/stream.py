@@ -22,11 +22,11 @@ from google.protobuf.message import DecodeError
 
 from controlplane.answers import nacks
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
-from controlplane.xds import reports
-from controlplane.xds.claim import OWN_AGENT, Claim, Recall, no_memory
-from controlplane.xds.delta import Library, Part, Steps, empty_part, steps_of
 from controlplane.xds.node import Exhausted, Identity, ProtocolError, identify
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol import reports
+from controlplane.xds.protocol.claim import OWN_AGENT, Claim, Recall, no_memory
+from controlplane.xds.protocol.delta import Library, Part, Steps, empty_part, steps_of
+from controlplane.xds.protocol.subscription import Subscription
 from gatewright.wire.external import discovery_pb2, node_pb2
 
 ORDER: Final = {ENDPOINT_TYPE: 0, RESOURCE_TYPE: 1}

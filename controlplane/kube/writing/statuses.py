@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 from controlplane.derive import Change, Feed
 from controlplane.kube import paths
 from controlplane.kube.access import JSON_PATCH, ApiError
-from controlplane.kube.pace import Pace
-from controlplane.kube.schedule import Schedule
+from controlplane.kube.writing.pace import Pace
+from controlplane.kube.writing.schedule import Schedule
 from controlplane.spans import NOBODY
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 from gatewright.api.objects.kinds import KINDS

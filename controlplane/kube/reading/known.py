@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from controlplane.facts import Fact, Invalid, Origin, gone
-from controlplane.kube.beside import Beside
-from controlplane.kube.decoding import SOURCE, Piece, content_mark, fact_of, piece_of, with_status
-from controlplane.kube.events import CHANGES, REMOVED, Item, bare, opened
-from controlplane.kube.needed import NEEDED
+from controlplane.kube.reading.beside import Beside
+from controlplane.kube.reading.decoding import SOURCE, Piece, content_mark, fact_of, piece_of, with_status
+from controlplane.kube.reading.events import CHANGES, REMOVED, Item, bare, opened
+from controlplane.kube.reading.needed import NEEDED
 from controlplane.sources.objects import with_last_good
 from gatewright.api.objects.kinds import KindInfo
 from gatewright.api.schema.metadata import KubeObject, ObjectKey

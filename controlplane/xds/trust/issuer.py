@@ -12,8 +12,8 @@ from typing import Any
 
 import grpc
 
-from controlplane.xds import authority as authorities
-from controlplane.xds.authority import Authority, Identity
+from controlplane.xds.trust import authority as authorities
+from controlplane.xds.trust.authority import Authority, Identity
 
 
 class Issuer:

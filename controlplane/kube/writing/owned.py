@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from controlplane.deploy.names import MANAGED_BY, PRODUCT, name_of
 from controlplane.deploy.render import API_VERSIONS
 from controlplane.deploy.request import WantedKey
-from controlplane.kube.events import CHANGES, REMOVED, Item, opened, tree
+from controlplane.kube.reading.events import CHANGES, REMOVED, Item, opened, tree
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 

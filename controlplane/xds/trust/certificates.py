@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import grpc
 
-from controlplane.xds.tokens import CredentialError
+from controlplane.xds.trust.tokens import CredentialError
 from gatewright import files as regular
 
 LOG: Final = logging.getLogger(__name__)

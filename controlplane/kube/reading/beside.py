@@ -17,11 +17,11 @@ from typing import Any, Final, Protocol
 from controlplane.facts import Fact
 from controlplane.fair import Budgets, FairQueue
 from controlplane.helper import Helper, Unanswered, command
-from controlplane.kube.decoding import LIGHT, Piece, Question, fact_of, weight
+from controlplane.kube.reading.decoding import LIGHT, Piece, Question, fact_of, weight
 from controlplane.turns import rest
 from gatewright.api.schema.metadata import ObjectKey
 
-COMMAND: Final = command("controlplane.kube.decoding")
+COMMAND: Final = command("controlplane.kube.reading.decoding")
 LOADING: Final = 60.0
 """Seconds that a process has to begin."""
 LINGER: Final = 30.0

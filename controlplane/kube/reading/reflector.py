@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from http import HTTPStatus
 from typing import Final, Generic, Protocol, TypeVar
 
-from controlplane.kube import events as answers
 from controlplane.kube import paths
 from controlplane.kube.access import TOO_LARGE, ApiError
-from controlplane.kube.events import Expired, Failed, Item
 from controlplane.kube.paths import Kind
+from controlplane.kube.reading import events as answers
+from controlplane.kube.reading.events import Expired, Failed, Item
 from controlplane.turns import SLICE, rest
 
 log = logging.getLogger("controlplane.kube")

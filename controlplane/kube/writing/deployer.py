@@ -28,8 +28,9 @@ from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT
 from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
 from controlplane.kube.access import ApiError
-from controlplane.kube.making import Contested, Looked, Objects, Requests
-from controlplane.kube.owned import (
+from controlplane.kube.reading.reflector import Reflector
+from controlplane.kube.writing.making import Contested, Looked, Objects, Requests
+from controlplane.kube.writing.owned import (
     KINDS,
     Live,
     LiveChange,
@@ -39,8 +40,7 @@ from controlplane.kube.owned import (
     cluster_addresses,
     is_ours,
 )
-from controlplane.kube.pending import Pending
-from controlplane.kube.reflector import Reflector
+from controlplane.kube.writing.pending import Pending
 from controlplane.translate.conditions import Condition, joined
 from controlplane.translate.gateway.wanted import Failure, Outcome, Wanted
 from controlplane.translate.keys import ObjectKey

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.xds.node import Peer
-from controlplane.xds.tokens import Gateways, Tokens
+from controlplane.xds.trust.tokens import Gateways, Tokens
 
 _SCHEME: Final = "bearer "
 _NAME: Final = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"

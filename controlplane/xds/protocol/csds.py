@@ -14,9 +14,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from controlplane.snapshot import SECRETS, Record, Snapshot, shown
 from controlplane.snapshot.redact import redacted
-from controlplane.xds.claim import STATE_KEY
-from controlplane.xds.stream import Stream
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol.claim import STATE_KEY
+from controlplane.xds.protocol.stream import Stream
+from controlplane.xds.protocol.subscription import Subscription
 from gatewright.wire.external import client_status_pb2, config_dump_pb2, node_pb2
 
 Entry = client_status_pb2.ClientConfig.GenericXdsConfig

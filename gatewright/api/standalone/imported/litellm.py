@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from gatewright.api.schema.fields import HEADER_VALUE_PATTERN
-from gatewright.api.standalone.litellm_keys import BODY, CARRIED, READ, REASONS, UNKNOWN
-from gatewright.api.standalone.litellm_providers import (
+from gatewright.api.standalone.imported.litellm_keys import BODY, CARRIED, READ, REASONS, UNKNOWN
+from gatewright.api.standalone.imported.litellm_providers import (
     COSTS,
     Json,
     Left,

@@ -15,7 +15,7 @@ import msgspec
 
 from controlplane.facts import Fact, Previous
 from controlplane.helper import serve
-from controlplane.kube.events import Item, bare, tree
+from controlplane.kube.reading.events import Item, bare, tree
 from controlplane.sources.objects import fact_from, unread_fact
 from gatewright.api.checks.expressions import expression_texts
 from gatewright.api.objects.kinds import KINDS

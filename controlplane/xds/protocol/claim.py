@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, Snapshot
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol.subscription import Subscription
 from gatewright.wire.external import discovery_pb2, node_pb2
 
 OWN_AGENT: Final = "gatewright"

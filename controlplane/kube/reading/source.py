@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from controlplane.facts import Fact
-from controlplane.kube.beside import Beside
-from controlplane.kube.known import Known
-from controlplane.kube.reflector import Reads, Reflector
-from controlplane.kube.spaces import KIND as NAMESPACE
-from controlplane.kube.spaces import Spaces
+from controlplane.kube.reading.beside import Beside
+from controlplane.kube.reading.known import Known
+from controlplane.kube.reading.reflector import Reads, Reflector
+from controlplane.kube.reading.spaces import KIND as NAMESPACE
+from controlplane.kube.reading.spaces import Spaces
 from controlplane.sources.source import Sink
 from controlplane.translate.backend import workloads
 from gatewright.api.objects.kinds import KINDS, KindInfo

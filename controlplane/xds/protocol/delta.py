@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.snapshot import Difference, Record, Snapshot
-from controlplane.xds.subscription import Subscription
+from controlplane.xds.protocol.subscription import Subscription
 from gatewright.wire.external import discovery_pb2
 
 MOST_RECORDS: Final = 250

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from controlplane.fair import FairQueue
-from controlplane.kube.bursts import LONGEST, QUIET, Bursts, changes, has_counts, only_counts_differ
-from controlplane.kube.contests import Contests
+from controlplane.kube.writing.bursts import LONGEST, QUIET, Bursts, changes, has_counts, only_counts_differ
+from controlplane.kube.writing.contests import Contests
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
