@@ -28,10 +28,12 @@ def pod_of(identity: str) -> str:
 def unknown_proxies(seen: Seen) -> list[str]:
     """The notes of `status` about proxies that it does not list; none where it lists all."""
     if not seen.takes_reports:
-        return ["only proxies that are connected to this controller are listed; other replicas, if any, do not report"]
+        return [
+            "only proxies that are connected to this controller are listed, and counted for Programmed; other replicas, if any, do not report"
+        ]
     if not seen.is_leader:
         leader = f"{pod_of(seen.leader)} leads and lists all of them" if seen.leader else "which one leads is not known"
-        return [f"only proxies that are connected to this controller are listed; {leader}"]
+        return [f"only proxies that are connected to this controller are listed, and counted for Programmed; {leader}"]
     if seen.awaited:
         count = f"{seen.awaited} controller has" if seen.awaited == 1 else f"{seen.awaited} controllers have"
         return [f"{count} not reported yet: proxies that are connected there are not listed"]

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.kube.presence import Seen, unknown_proxies
 
-HERE = "only proxies that are connected to this controller are listed; "
+HERE = "only proxies that are connected to this controller are listed, and counted for Programmed; "
 
 
 @pytest.mark.parametrize(
