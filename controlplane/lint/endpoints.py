@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from controlplane.lint.world import World
+from gatewright.api.lint.links import MOST_CURES
 from gatewright.api.lint.lint import Found
 from gatewright.api.objects.endpoint_slice import SERVICE_LABEL, EndpointSlice
 from gatewright.api.objects.service import Service
@@ -42,17 +43,20 @@ def of_services(world: World) -> Iterator[Found]:
 
 def _strangers(world: World, slices: Slices) -> Iterator[Found]:
     """Slices whose Service is in none of the files, or that name none."""
-    names = [key for key in world.folder.known if key.kind == "Service"]
-    for service, those in slices.items():
-        if service in world.folder.known or not world.is_complete(service):
-            continue
-        beside = [key.name for key in names if key.namespace == service.namespace]
-        near = near_name(service.name, beside, likeness=0.75) if service.name else None
+    strangers = [each for each in slices if each not in world.folder.known and world.is_complete(each)]
+    for count, service in enumerate(strangers):
+        near = _meant(world, service) if service.name and count < MOST_CURES else None
         told = f"no {service} in these files" if service.name else f"has no label {SERVICE_LABEL}"
         cure = f'; did you mean "{near}"?' if near else ""
-        for each in those:
+        for each in slices[service]:
             path = (*LABELS, SERVICE_LABEL) if service.name else ("metadata",)
             yield "leads-nowhere", each.key, Advice(path, f"{told}{cure}: nothing is sent to its addresses")
+
+
+def _meant(world: World, service: ObjectKey) -> str | None:
+    """The Service of the same namespace that has a near name."""
+    names = [each.name for each in world.folder.known if each[:2] == service[:2]]
+    return near_name(service.name, names, likeness=0.75)
 
 
 def _without(key: ObjectKey, service: Service, slices: Sequence[EndpointSlice]) -> Iterator[Found]:
