@@ -183,7 +183,7 @@ def _find_by_length(level: Level, path: bytes, exchange: Exchange) -> RoutePlan 
         for regexes in level.regexes.values()  # type: ignore[union-attr]
         for pattern, match in regexes.matching(path)
     ]
-    for prefix, matches in _prefixes_of(level, path):
+    for prefix, matches in prefixes_of(level, path):
         found += [(-match.precedence, -len(prefix), match.rank, prefix, match) for match in as_matches(matches)]
     found.sort(key=lambda candidate: candidate[:3])
     for _, _, _, prefix, match in found:
@@ -194,7 +194,7 @@ def _find_by_length(level: Level, path: bytes, exchange: Exchange) -> RoutePlan 
     return None
 
 
-def _prefixes_of(level: Level, path: bytes) -> list[tuple[bytes, Found]]:
+def prefixes_of(level: Level, path: bytes) -> list[tuple[bytes, Found]]:
     """The prefixes of a path that have rules, as (prefix, rules), longest first."""
     found = []
     end = len(path) if level.prefixes is not None else 0

@@ -99,7 +99,7 @@ class ClientSecurity:
         verification = Verification(asks, () if self._authorities else None)
         own = contexts.load(self._identity) if self._identity is not None else None
         context = contexts.client_context(self._settings, verification, own)
-        binding.set_groups(context, _shares(self._settings.groups))
+        binding.set_groups(context, group_shares(self._settings.groups))
         if self.verifies == NOTHING:
             context.set_verify(SSL.VERIFY_NONE)
             return context
@@ -134,7 +134,7 @@ def security(
     )
 
 
-def _shares(groups: Sequence[str]) -> list[str]:
+def group_shares(groups: Sequence[str]) -> list[str]:
     """The groups in OpenSSL's words, with a key share (`*`) for the first one and, where that is of ML-KEM, for the
     next: a server that does not know it needs no second round trip then (RFC 8446 4.1.4)."""
     many = 2 if groups[0] == "X25519_MLKEM768" else 1

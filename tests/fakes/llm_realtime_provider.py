@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from llm_sdk_provider import KEY, TEXT, WORDS, problems
 from openai.types.realtime import RealtimeServerEvent
 from openai.types.realtime.realtime_client_event_param import RealtimeClientEventParam
 from pydantic import TypeAdapter
+from web_apps import serve_until_left
 
 Event = dict[str, Any]
 ASKED: TypeAdapter[Any] = TypeAdapter(RealtimeClientEventParam)
@@ -104,13 +104,7 @@ async def main() -> None:
     provider, app = Provider(), web.Application()
     app.router.add_get("/v1/realtime", provider.serve)
     app.router.add_get("/seen", provider.report)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    print(json.dumps({"port": runner.addresses[0][1]}), flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until whoever started it is gone
-    await runner.cleanup()
+    await serve_until_left(app)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import asyncio
 import base64
 import json
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from openai.types.embedding_create_params import EmbeddingCreateParams
 from openai.types.responses import Response, ResponseStreamEvent
 from openai.types.responses.response_create_params import ResponseCreateParams
 from pydantic import TypeAdapter, ValidationError
+from web_apps import serve_until_left
 
 Value = Any
 Events = Iterator[tuple[str, Value]]
@@ -475,13 +475,7 @@ async def main() -> None:
     app.router.add_post(r"/{version:v1|v1beta}/models/{call}", provider.gemini)
     app.router.add_get("/seen", provider.report)
     app.router.add_post("/go", provider.proceed)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    print(json.dumps({"port": runner.addresses[0][1]}), flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)  # until whoever started it is gone
-    await runner.cleanup()
+    await serve_until_left(app)
 
 
 if __name__ == "__main__":

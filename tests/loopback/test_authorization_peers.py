@@ -18,6 +18,7 @@ from gatewright.wire.external import ext_authz_pb2 as pb
 from gatewright.wire.external.status_pb2 import Status
 from tests.fakes.envoy import HTTP2, TYPE, bootstrap, cluster, envoy, listener, virtual_host
 from tests.fakes.socket_proxy import serving
+from tests.fakes.web_apps import answering, served
 from tests.harness.ports import reserve
 
 FILE = """
@@ -94,19 +95,6 @@ OF_ONE: Final = {
 async def echo(request: web.Request) -> web.StreamResponse:
     headers = sorted((name.lower(), value) for name, value in request.headers.items())
     return web.json_response({"target": request.raw_path, "headers": headers})
-
-
-@asynccontextmanager
-async def origin() -> AsyncIterator[int]:
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", echo)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
 
 
 class Server:
@@ -191,7 +179,7 @@ async def outcome(session: aiohttp.ClientSession, base: str, target: str) -> dic
 async def test_envoy_and_we_ask_the_same_and_do_the_same(tool: Callable[[str], str], tmp_path: Path) -> None:
     assert len(REQUESTS) == 40
     theirs, ours = Server(), Server()
-    async with theirs.served(), ours.served(), origin() as upstream:
+    async with theirs.served(), ours.served(), served(answering(echo)) as upstream:
         port = reserve()
         async with (
             envoy(tool, tmp_path, asking(port, upstream, theirs.port), port),

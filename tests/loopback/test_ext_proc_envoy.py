@@ -19,6 +19,7 @@ from aiohttp import web
 from gatewright.wire.external import ext_proc_pb2 as pb
 from tests.fakes.envoy import HTTP2, TYPE, bootstrap, cluster, envoy, listener, virtual_host
 from tests.fakes.socket_proxy import serving
+from tests.fakes.web_apps import answering, served
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
 from tests.loopback.test_authorization_peers import OF_ONE, joined
@@ -199,15 +200,8 @@ async def origin() -> AsyncIterator[tuple[int, list[Any]]]:
         arrived.append((request.method, request.raw_path, request.host, headers, await request.text()))
         return web.Response(text="hello", headers={"x-up": "up"})
 
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield runner.addresses[0][1], arrived
-    finally:
-        await runner.cleanup()
+    async with served(answering(answer)) as port:
+        yield port, arrived
 
 
 def of_envoy(port: int, upstream: int, server: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from gatewright.wire.external import ext_proc_pb2 as pb
 from tests.fakes.socket_proxy import SocketProxy, serving
+from tests.fakes.web_apps import answering, served
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
 
@@ -149,20 +150,13 @@ async def world(plays: Play, settings: str = "", origin_port: int = 0) -> AsyncI
             return answer
         return web.Response(body=body or b"hello", headers={"x-up": "up", "etag": '"e"'})
 
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_route("*", "/{rest:.*}", origin)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    (address,) = runner.addresses
-    text = FILE.format(processor=port, origin=origin_port or address[1], settings=textwrap.indent(settings, " " * 10))
-    try:
-        async with serving(text) as proxy, aiohttp.ClientSession() as client, asyncio.timeout(PATIENCE):
-            yield World(proxy, processor, arrived, client)
-    finally:
-        await runner.cleanup()
-        await server.stop(None)
+    async with served(answering(origin, 1 << 30)) as own_port:
+        text = FILE.format(processor=port, origin=origin_port or own_port, settings=textwrap.indent(settings, " " * 10))
+        try:
+            async with serving(text) as proxy, aiohttp.ClientSession() as client, asyncio.timeout(PATIENCE):
+                yield World(proxy, processor, arrived, client)
+        finally:
+            await server.stop(None)
 
 
 async def test_by_default_all_of_both_directions_passes_through_the_server() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from dataplane.guards.servers import Server
 from dataplane.guards.servers.bedrock import Bedrock
-from dataplane.guards.servers.contract import Server
 from dataplane.guards.servers.model_armor import ModelArmor
 from dataplane.guards.servers.moderation import Moderation
 from dataplane.guards.values import Phase, Text

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from aiohttp import web
 
 from tests.fakes.rate_limits import counting
 from tests.fakes.socket_proxy import SocketProxy, serving
+from tests.fakes.web_apps import answering, served
 from tests.harness.waiting import until
 
 COST = """
@@ -72,19 +71,6 @@ async def answer(request: web.Request) -> web.StreamResponse:
     return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]})
 
 
-@asynccontextmanager
-async def upstream() -> AsyncIterator[int]:
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
 async def used(admin: str) -> int:
     async with aiohttp.ClientSession() as session, session.get(f"http://{admin}/api/budgets") as found:
         return sum(each["used"] for each in (await found.json())["budgets"])
@@ -133,7 +119,7 @@ class Client:
 @pytest.mark.parametrize("last", ["chat", "call", "send"])
 async def test_models_tools_and_agents_draw_from_one_budget(last: str, tmp_path: Path) -> None:
     async with (
-        upstream() as port,
+        served(answering(answer)) as port,
         counting(tmp_path / "db") as limits,
         serving(text(port, limits.port)) as proxy,
     ):

@@ -22,6 +22,7 @@ from tests.fakes.certificates import Authority
 from tests.fakes.echo_servers import Pod
 from tests.fakes.echo_servers import serving as pod_serving
 from tests.fakes.socket_proxy import SocketProxy, serving
+from tests.fakes.web_apps import served
 from tests.harness.patience import PATIENCE
 from tests.harness.ports import reserve
 from tests.harness.processes import started
@@ -106,14 +107,8 @@ async def echo_of_messages(pem: Path) -> AsyncIterator[int]:
 
     app = web.Application()
     app.router.add_get("/chat", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving_context(pem))
-    await site.start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
+    async with served(app, serving_context(pem)) as port:
+        yield port
 
 
 async def test_web_sockets_over_tls_on_both_sides(pem: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 from controlplane.admin import content
-from controlplane.snapshot.records import RESOURCE_TYPE as TYPE
+from controlplane.snapshot import RESOURCE_TYPE as TYPE
 from controlplane.snapshot.redact import redacted
 from dataplane.table.store import RESOURCE_TYPE, Change
 from gatewright.api.decode import documents

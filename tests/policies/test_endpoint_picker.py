@@ -18,6 +18,7 @@ from aiohttp import web
 from gatewright.wire.external import ext_proc_pb2 as pb
 from tests.fakes.certificates import Authority
 from tests.fakes.socket_proxy import SocketProxy, serving
+from tests.fakes.web_apps import answering, served
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
 
@@ -241,15 +242,9 @@ async def _origin(stack: AsyncExitStack, arrived: list[tuple[str, dict[str, str]
             return web.json_response({"id": "1", "object": "chat.completion", "model": "tiny", "choices": [choice]})
         return web.Response(body=b"from a model")
 
-    app = web.Application(client_max_size=1 << 30)
-    app.router.add_route("*", "/{rest:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    stack.push_async_callback(runner.cleanup)
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    (address,) = runner.addresses
-    where = f"127.0.0.1:{address[1]}"
-    return int(address[1])
+    port = await stack.enter_async_context(served(answering(answer, 1 << 30)))
+    where = f"127.0.0.1:{port}"
+    return port
 
 
 @pytest.mark.parametrize("of", ["both", "header", "metadata"])

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 
-from controlplane.snapshot.records import RESOURCE_TYPE as TYPE
+from controlplane.snapshot import RESOURCE_TYPE as TYPE
 from controlplane.snapshot.redact import redacted
 from gatewright.api.standalone import standalone
 from tests.fakes.forward_proxy import OK, forward_proxy, origin, through

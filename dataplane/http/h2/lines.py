@@ -11,8 +11,8 @@ from functools import lru_cache
 from dataplane.http.h2.hpack import Field
 from dataplane.http.heads import is_name, is_value
 
-_MOST_LINES = 4096
-_LONGEST_LINE = 256
+MOST_LINES = 4096
+LONGEST_LINE = 256
 _LONGEST_BLOCK = 2048
 """Lines and blocks whose meaning is remembered by a process: how many lines, and bytes of the longest of each."""
 
@@ -48,7 +48,7 @@ def _field(line: bytes) -> Field | None:
     return name, value, name in UNINDEXED
 
 
-class _Lines(dict[bytes, "Field | None"]):
+class Lines(dict[bytes, "Field | None"]):
     """Line -> its field. Looking one up that is not here reads it, and remembers it unless it is long."""
 
     def __init__(self, left_out: frozenset[bytes] = frozenset()) -> None:
@@ -59,17 +59,17 @@ class _Lines(dict[bytes, "Field | None"]):
         field = _field(line)
         if field is not None and field[0] in self._left_out:
             field = None
-        if len(line) <= _LONGEST_LINE:
-            if len(self) >= _MOST_LINES:  # most of them were seen once
+        if len(line) <= LONGEST_LINE:
+            if len(self) >= MOST_LINES:  # most of them were seen once
                 self.clear()
             self[line] = field
         return field
 
 
-_LINES, _REQUEST_LINES = _Lines(), _Lines(frozenset((b"host",)))
+_LINES, _REQUEST_LINES = Lines(), Lines(frozenset((b"host",)))
 
 
-def _fields(block: bytes, lines: _Lines = _LINES) -> list[Field]:
+def _fields(block: bytes, lines: Lines = _LINES) -> list[Field]:
     if block == b"\r\n":
         return []
     return [field for field in map(lines.__getitem__, block[2:-2].split(b"\r\n")) if field is not None]

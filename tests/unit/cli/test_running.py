@@ -17,7 +17,7 @@ import pytest
 from controlplane import app, settings
 from controlplane.cli import exits, parser, proxy
 from controlplane.cli.serving import process_log, running
-from controlplane.xds.unix_socket import SocketError
+from controlplane.xds import SocketError
 from tests.harness.waiting import wait_until
 
 

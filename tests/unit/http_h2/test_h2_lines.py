@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dataplane.http.h2.events import Request, Response
 from dataplane.http.h2.lines import (
-    _LONGEST_LINE,
-    _MOST_LINES,
+    LONGEST_LINE,
+    MOST_LINES,
     BadLine,
-    _Lines,
+    Lines,
     fields_of,
     last_field,
     request_fields_of,
@@ -104,11 +104,11 @@ def test_the_last_line_is_read_as_any_other(line: bytes, field: object) -> None:
 
 def test_lines_that_are_remembered_are_bounded() -> None:
     """By their number, and none that is long."""
-    known = _Lines()
-    for number in range(_MOST_LINES):
+    known = Lines()
+    for number in range(MOST_LINES):
         assert known[b"a: %d" % number] == (b"a", b"%d" % number, False)
-    assert len(known) == _MOST_LINES
+    assert len(known) == MOST_LINES
     assert known[b"b: 1"] == (b"b", b"1", False) and list(known) == [b"b: 1"]
     for more, kept in ((0, True), (1, False)):
-        line = b"c: ".ljust(_LONGEST_LINE + more, b"x")
+        line = b"c: ".ljust(LONGEST_LINE + more, b"x")
         assert known[line] == (b"c", line[3:], False) and (line in known) is kept

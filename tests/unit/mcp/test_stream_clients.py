@@ -217,22 +217,6 @@ async def test_a_session_begins_before_what_is_said_in_it() -> None:
     assert mail.did == [("session", "s7"), ANSWER], "once"
 
 
-async def test_a_message_is_taken_once() -> None:
-    made, _, out = outlet()
-    made.taken()
-    made.taken()
-    assert out.did == [(202, b"", b"")]
-
-
-async def test_what_is_done_for_a_client_that_has_left_is_given_up() -> None:
-    for is_gone in (True, False):
-        made, mail, out = outlet()
-        mail.is_gone = is_gone
-        mail.is_over.set()
-        await made.watch()
-        assert out.is_given_up is is_gone
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -320,33 +304,6 @@ async def world() -> Any:
     await made.ends()
 
 
-async def test_a_stream_says_where_to_post_and_lasts_until_its_client_leaves(world: World) -> None:
-    serving = world.work(client_streams.serve(world.visit))
-    await world.turn()
-    (stream,) = world.clients.values()
-    ((status, lines), *_) = world.out.did
-    assert status == 200 and b"content-type: text/event-stream\r\n" in lines
-    ((kind, where),) = world.out.events
-    assert kind == b"endpoint" and where.startswith(b"/sse?a=1&sessionId=")
-    sealed = where.rpartition(b"=")[2].decode()
-    purpose = client_streams.PURPOSE + b"owner"
-    assert world.sealer.open(sealed, purpose) == f"{world.holder.name}/{stream.id}".encode()
-    assert len(stream.id) == 32 and world.described == ["stream"]
-    assert [at for at, _ in world.sleepers] == [100 + client_streams.PING]
-    stream.client_is_ready()
-    await world.turn()
-    assert world.entered == 0, "there is no session yet"
-    stream.begin_session(world.session())
-    await world.turn()
-    assert world.entered == 1 and world.visit.session.number == b"8 bytes."
-    stream.changed.set()
-    await world.turn()
-    assert not serving.done()
-    serving.cancel()
-    await world.turn()
-    assert stream.is_over and not world.clients and world.ended == [b"8 bytes."]
-
-
 async def test_a_client_that_left_before_its_session_ends_none(world: World) -> None:
     serving = world.work(client_streams.serve(world.visit))
     await world.turn()
@@ -370,23 +327,6 @@ async def test_a_session_that_is_over_by_itself_is_not_ended(world: World) -> No
     assert not world.ended
 
 
-async def test_streams_of_clients_are_bounded(world: World) -> None:
-    world.has_place = False
-    reply = await client_streams.serve(world.visit)
-    assert reply is not None and (reply.reason, reply.status) == ("McpBusy", 503)
-    assert reply.detail == "as many streams of this client as there may be" and not world.clients
-
-
-async def test_a_stream_says_that_it_is_alive_until_it_is_over(world: World) -> None:
-    out: Any = world.out
-    stream = ClientStream(world.holder, out, ("192.0.2.1",))
-    stream.wake(115.0)
-    assert world.out.did == [b": ping\n\n"] and world.sleepers == [(115.0, stream)]
-    stream.end()
-    stream.wake(130.0)
-    assert len(world.out.did) == len(world.sleepers) == 1
-
-
 async def test_messages_at_work_are_bounded_and_counted_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_streams, "MAX_WAITING", 2)
     out: Any = world.out
@@ -407,18 +347,6 @@ async def test_messages_at_work_are_bounded_and_counted_once(world: World, monke
 
 
 # --- what servers say beside answers
-
-
-async def test_of_a_servers_stream_the_client_gets_messages(world: World) -> None:
-    out: Any = world.out
-    visit: Any = SimpleNamespace(out=out, plan=SimpleNamespace(max_answer=1000))
-    passing = Messages(visit, ClientStream(world.holder, out, ("192.0.2.1",)))
-    passing.give(
-        event(NOTE) + event(b"/elsewhere", b"endpoint") + event(NOTE, b"other") + b"data: " + ANSWER + b"\n\nx"
-    )
-    assert world.out.events == [(b"message", NOTE), (b"message", ANSWER)] and passing.has_begun
-    await passing.ready()
-    assert world.out.ready_count == 1
 
 
 async def test_a_server_is_asked_again_after_pauses_that_grow(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -465,23 +393,3 @@ async def test_all_servers_are_listened_to_and_nobody_without_sessions(
         await world.turn()
         assert heard == found
     assert world.visit.out is world.out
-
-
-@pytest.mark.parametrize("is_sse", [False, True])
-async def test_the_end_of_a_session_is_its_end_at_all_servers(
-    world: World, monkeypatch: pytest.MonkeyPatch, is_sse: bool
-) -> None:
-    deleted, ended = [], []
-
-    async def delete(target: Any) -> None:
-        deleted.append(target.name)
-
-    async def end_session(visit: Any) -> None:
-        ended.append(visit.session.number)
-
-    monkeypatch.setattr(client_streams, "Upstreams", lambda visit: SimpleNamespace(delete=delete))
-    monkeypatch.setattr("dataplane.backends.mcp.legacy.requests.end_session", end_session)
-    world.plan.targets = tuple(SimpleNamespace(name=name, is_sse=is_sse and name == "two") for name in ("one", "two"))
-    await client_streams._leave(world.visit, world.session())
-    assert (deleted, world.ended) == (["one", "two"], [b"8 bytes."])
-    assert ended == ([b"8 bytes."] if is_sse else []), "workers are asked only where there are such servers"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dataplane.table.binds import choose
-from dataplane.table.router import _prefixes_of
+from dataplane.table.router import prefixes_of
 from gatewright.wire.v1 import route_pb2
 from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 from tests.fakes.table_state import TableRun, bind, exchange, listener, match, route
@@ -349,7 +349,7 @@ def test_a_path_of_slashes_is_not_looked_up_slash_by_slash() -> None:
     assert plan.default is not None
     level = plan.default.router.any
     assert level is not None
-    assert [prefix for prefix, _ in _prefixes_of(level, b"/foo/" + b"/" * 30_000)] == [b"/foo", b"/"]
+    assert [prefix for prefix, _ in prefixes_of(level, b"/foo/" + b"/" * 30_000)] == [b"/foo", b"/"]
 
     class Counting(bytes):
         looks = 0
@@ -358,7 +358,7 @@ def test_a_path_of_slashes_is_not_looked_up_slash_by_slash() -> None:
             Counting.looks += 1
             return super().rfind(*args)
 
-    assert [prefix for prefix, _ in _prefixes_of(level, Counting(b"/" * 30_000))] == [b"/"]
+    assert [prefix for prefix, _ in prefixes_of(level, Counting(b"/" * 30_000))] == [b"/"]
     assert Counting.looks < 10
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from OpenSSL import SSL
 
-from dataplane.tls.client import CHAIN, NOTHING, Check, ClientSecurity, _shares, security
+from dataplane.tls.client import CHAIN, NOTHING, Check, ClientSecurity, group_shares, security
 from dataplane.tls.contexts import accepting, load, server_context
 from dataplane.tls.settings import DEFAULT, Asks, BadSettings, Identity, TlsSettings, Verification
 from tests.fakes.certificates import Authority, Issued
@@ -199,7 +199,7 @@ def test_equal_material_has_one_context_and_other_material_another() -> None:
 def test_with_a_group_that_few_servers_know_a_share_for_the_next_one_is_sent(
     groups: tuple[str, ...], expected: list[str]
 ) -> None:
-    assert _shares(groups) == expected
+    assert group_shares(groups) == expected
 
 
 @pytest.mark.parametrize("ours", [("X25519",), ("P-384", "P-256")])

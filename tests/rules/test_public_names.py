@@ -1,0 +1,233 @@
+"""Tests import what packages offer: no private names, and of a package that lists its names (`__all__`) those that are
+on the list. What has to look behind it has a row here, with its reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+PRODUCT: Final = ("gatewright", "controlplane", "dataplane")
+
+SYSTEM: Final = "what the module has of the system is replaced, or restored: there is no parameter for tests"
+TABLE: Final = "a bound or table of the module is compared with what it comes from, or made small"
+CACHE: Final = "what is remembered is counted, or forgotten before the test"
+ALONE: Final = "decides by itself what no request could be made to show, or only one of another system"
+BELOW: Final = "the world of the test begins here: what is above it would start processes or read arguments"
+
+PRIVATE: Final[Mapping[str, str]] = {
+    "accept._remembered": CACHE,
+    "access_log._json_line": ALONE,
+    "access_log._planned_json": ALONE,
+    "access_log._planned_text": ALONE,
+    "access_log._tell": SYSTEM,
+    "access_log._text_line": ALONE,
+    "addresses._FORBIDDEN": TABLE,
+    "byte_size._CUSTOMARY": TABLE,
+    "byte_size._SUFFIXES": TABLE,
+    "client_streams._heed": BELOW,
+    "client_streams._listen": BELOW,
+    "codec._CODES": TABLE,
+    "codings._zstd": SYSTEM,
+    "contexts._anybody": ALONE,
+    "controller._loop_factory": SYSTEM,
+    "controller._serve": BELOW,
+    "facts._proxy": ALONE,
+    "fork_server._loop": BELOW,
+    "guardrails._has_levels": ALONE,
+    "holders._TCP": SYSTEM,
+    "hpack._CODE_BITS": TABLE,
+    "htpasswd._libcrypt": SYSTEM,
+    "http_filters._NEW_PATH": TABLE,
+    "init._certificate": ALONE,
+    "init._issuer": ALONE,
+    "inotify._OVERFLOW": TABLE,
+    "inotify._leads_to": ALONE,
+    "inotify._turn": SYSTEM,
+    "json_text._decoded": CACHE,
+    "listening._shares": ALONE,
+    "policies._listing": ALONE,
+    "process_log._Handler": SYSTEM,
+    "reference._all_waiting": CACHE,
+    "resp._answer": ALONE,
+    "sending._Tags": ALONE,
+    "serving._Stall": ALONE,
+    "serving._Tasks": ALONE,
+    "serving._beside": SYSTEM,
+    "serving._env": BELOW,
+    "tokens._text": ALONE,
+    "udp._IP_PKTINFO": SYSTEM,
+    "unsupported._waiting_below": SYSTEM,
+    "up._answers_ready": BELOW,
+    "uri._canonical_host": CACHE,
+    "values._WORTH": TABLE,
+    "visit._caller": ALONE,
+    "watch._Reported": ALONE,
+    "watches._is_out_of_files": SYSTEM,
+    "worker._AT_ONCE": SYSTEM,
+    "worker._loop_factory": SYSTEM,
+    "xds_access._target": ALONE,
+    "xds_access._token": ALONE,
+    "yaml_text._Loader": SYSTEM,
+}
+"""Private names of modules that tests look at, wherever these stand."""
+
+PLANTING: Final = "tests/fuzz/test_fuzz_planted.py"
+"""Plants faults in the product, where they would be: it names what it breaks."""
+
+METHODS: Final = "names of methods, as a peer without the package writes them out"
+BOUNDS: Final = "a bound of the module, which what is asked here must reach or be true to"
+
+UNLISTED: Final[Mapping[str, str]] = {
+    "tests/cluster/test_secrets_of_others.py": METHODS,
+    "tests/fuzz/target_controller.py": "speaks both sides of the stream, part by part, against what it remembers",
+    "tests/histories/test_histories_notice.py": "plants faults in the parts, which histories have to notice",
+    "tests/loopback/test_controllers_among_themselves.py": "asks controllers as one of them would, name by name",
+    "tests/loopback/test_grpcurl.py": METHODS,
+    "tests/loopback/test_xds_server.py": "holds up one session of the server",
+    "tests/loopback/test_xds_storms.py": BOUNDS,
+    "tests/policies/test_ext_auth.py": "counts what is kept of verdicts",
+    "tests/rules/test_reprs.py": "makes values whose text must have no secret",
+    "tests/unit/app/test_documented_times.py": BOUNDS,
+    "tests/unit/backends/test_terminator.py": BOUNDS,
+    "tests/unit/chain/test_call_values.py": "makes values whose text must have no secret",
+    "tests/unit/files/test_regular_files.py": "all that read files, wherever they are",
+    "tests/unit/kube/test_cluster_side.py": "stands between the cluster and what is derived of it",
+    "tests/unit/kube/test_one_copy.py": "looks for second copies of objects, in what is kept as well",
+    "tests/unit/xds/test_claim.py": BOUNDS,
+    "tests/unit/xds/test_delta_stream.py": BOUNDS,
+}
+"""Tests that import of a package with a list what is not on it."""
+
+
+class Use(NamedTuple):
+    """A name of the product, in a test."""
+
+    test: str
+    module: str
+    name: str
+
+
+@cache
+def trees(folder: Path) -> Mapping[Path, ast.Module]:
+    return {path: ast.parse(path.read_bytes()) for path in sorted(folder.rglob("*.py")) if "_pb2" not in path.name}
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Module, name of it, and what it is called here."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in PRODUCT:
+            for alias in node.names:
+                yield node.module, alias.name, alias.asname or alias.name
+
+
+def uses(tests: Path) -> Iterator[Use]:
+    for path, tree in trees(tests).items():
+        for module, name, _ in imports(tree):
+            yield Use(path.relative_to(tests.parent).as_posix(), module, name)
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def looked_at(root: Path, tests: Path) -> Iterator[Use]:
+    """Private names that a test reads of a module."""
+    for path, tree in trees(tests).items():
+        test = path.relative_to(tests.parent).as_posix()
+        known = {called: f"{module}.{name}" for module, name, called in imports(tree) if not name[0].isupper()}
+        modules = {called: full for called, full in known.items() if is_module(root, full)}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(value=ast.Name(id=called), attr=name) if is_private(name) and called in modules:
+                    yield Use(test, modules[called], name)
+
+
+def is_module(root: Path, name: str) -> bool:
+    path = root.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def lists(root: Path) -> dict[str, frozenset[str]]:
+    """Packages with their `__all__`."""
+    found = {}
+    for package in PRODUCT:
+        for path, tree in trees(root / package).items():
+            for node in tree.body if path.name == "__init__.py" else ():
+                match node:
+                    case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=names)):
+                        listed = frozenset(each.value for each in names if isinstance(each, ast.Constant))
+                        found[".".join(path.parent.relative_to(root).parts)] = listed
+    return found
+
+
+def seams(root: Path, packages: Mapping[str, frozenset[str]]) -> set[str]:
+    """Modules of packages with lists that other packages of the product import all the same: they are offered, too."""
+    found = set()
+    for package in PRODUCT:
+        for path, tree in trees(root / package).items():
+            here = ".".join(path.relative_to(root).with_suffix("").parts)
+            for module, name, _ in imports(tree):
+                inside = [each for each in packages if within(each, module)]
+                if inside and not any(within(each, here) for each in inside):
+                    found |= {module, f"{module}.{name}"}
+    return found - packages.keys()
+
+
+def within(package: str, module: str) -> bool:
+    return f"{module}.".startswith(f"{package}.")
+
+
+def not_offered(root: Path, tests: Path) -> Iterator[Use]:
+    packages = lists(root)
+    offered = seams(root, packages)
+    for use in uses(tests):
+        inside = [each for each in packages if within(each, use.module)]
+        if not inside or use.module in offered or f"{use.module}.{use.name}" in offered:
+            continue
+        package = max(inside, key=len)
+        is_listed = use.module == package and use.name in packages[package]
+        is_own = any(use.test.startswith(f"tests/unit/{part}/") for part in package.split("."))
+        if not (is_listed or is_own):
+            yield use
+
+
+def test_no_test_imports_a_private_name(root: Path) -> None:
+    assert [use for use in uses(root / "tests") if is_private(use.name)] == []
+
+
+def test_private_names_that_tests_look_at_have_a_reason(root: Path) -> None:
+    looked = [use for use in looked_at(root, root / "tests") if use.test != PLANTING]
+    found = {f"{use.module.rpartition('.')[2]}.{use.name}" for use in looked}
+    assert found - PRIVATE.keys() == set(), "ask what is public, or say here why not"
+    assert PRIVATE.keys() - found == set(), "no test looks at it any more"
+
+
+def test_of_packages_that_list_their_names_tests_import_those(root: Path) -> None:
+    """Outside of the package's own tests."""
+    found = [use for use in not_offered(root, root / "tests") if use.test != PLANTING]
+    assert [use for use in found if use.test not in UNLISTED] == [], "import what the package lists, or say why not"
+    assert UNLISTED.keys() - {use.test for use in found} == set(), "it imports nothing unlisted any more"
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("from dataplane.table.router import _private", "imports"),
+        ("from dataplane.table import router\nrouter._private", "looks"),
+        ("from controlplane.xds.delta import Library", "unlisted"),
+        ("from controlplane.xds import XdsServer", ""),
+    ],
+)
+def test_each_of_them_is_found(line: str, kind: str, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text(line)
+    rows = {
+        "imports": any(is_private(use.name) for use in uses(tmp_path)),
+        "looks": any(looked_at(root, tmp_path)),
+        "unlisted": any(not_offered(root, tmp_path)),
+    }
+    assert [name for name, is_found in rows.items() if is_found] == ([kind] if kind else [])
