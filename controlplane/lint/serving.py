@@ -9,7 +9,7 @@ from controlplane.lint.world import World
 from controlplane.translate.gateway.gateways import is_ours
 from controlplane.translate.gateway.listeners import GatewayPlan
 from controlplane.translate.keys import ObjectKey as Key
-from controlplane.translate.policy.policy_targets import places_above
+from controlplane.translate.policy.positions import places_above
 from controlplane.translate.route.route_kinds import ROUTE_KINDS
 from controlplane.translate.status import gateway_status
 from gatewright.api.checks.parts import Path

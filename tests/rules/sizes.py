@@ -65,9 +65,6 @@ FILES: Final[dict[str, Row]] = {
     "controlplane/translate/gateway/attachment.py": Row(
         254, "one rule, who takes a route, as values that are equal as long as the answer is"
     ),
-    "controlplane/translate/gateway/gateways.py": Row(
-        324, "one plan of a Gateway, a short function for each thing that is made of it"
-    ),
     "controlplane/translate/gateway/listeners.py": Row(
         251, "one plan of listeners, a short function for each condition"
     ),
@@ -75,10 +72,7 @@ FILES: Final[dict[str, Row]] = {
         461, "one run over a policy: its fields, what they refer to, and what refuses where a reference fails"
     ),
     "controlplane/translate/policy/policy_targets.py": Row(
-        336, "a table in the form of functions: one for each kind of target, and the places above it"
-    ),
-    "controlplane/translate/route/routes.py": Row(
-        303, "one run over a route: its rules, what they refer to, and what refuses where a reference fails"
+        252, "a table in the form of functions: one for each kind of target, and the places above it"
     ),
     "controlplane/translate/status/gateway_status.py": Row(251, "statuses of three kinds that show the same listeners"),
     "controlplane/xds/peers.py": Row(

@@ -6,7 +6,7 @@ from controlplane.derive import Collection, Context, Graph, Selecting
 from controlplane.translate import namespaces
 from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.views import Views
-from controlplane.translate.gateway import gateways
+from controlplane.translate.gateway import gateway_resources, gateways
 from controlplane.translate.gateway.attachment import ParentPlan
 from controlplane.translate.gateway.gateways import ClassView
 from controlplane.translate.gateway.listener_tls import Lookups
@@ -37,13 +37,13 @@ class Gateways:
         """Those of our Gateways."""
         self.parents = graph.derive("parents", self.plans, self._parents)
         """As routes see them."""
-        self._tls = graph.derive("TLS of listeners", self.plans, lambda _, __, plan: gateways.tls_plans(plan))
+        self._tls = graph.derive("TLS of listeners", self.plans, lambda _, __, plan: gateway_resources.tls_plans(plan))
         self.resources = (
-            graph.derive("gateway resources", self.plans, lambda _, __, plan: gateways.resources(plan)),
+            graph.derive("gateway resources", self.plans, lambda _, __, plan: gateway_resources.resources(plan)),
             graph.derive("listener resources", self.parents, self._listener_resources),
         )
         self.certificate_uses = graph.groups(
-            "certificate uses", self.plans.index("certificates", lambda _, plan: gateways.certificates(plan))
+            "certificate uses", self.plans.index("certificates", lambda _, plan: gateway_resources.certificates(plan))
         )
 
     def _selected_namespaces(self, graph: Graph, inputs: Inputs) -> Collection[Rules, frozenset[str]]:
@@ -76,7 +76,7 @@ class Gateways:
         return gateways.parents(plan, self._known(context))
 
     def _listener_resources(self, context: Context, owner: Owner, plan: ParentPlan) -> dict[ResourceKey, bytes]:
-        return gateways.listener_resources(plan, context.fetch(self._tls, owner) or ())
+        return gateway_resources.listener_resources(plan, context.fetch(self._tls, owner) or ())
 
     def _lookups(self, context: Context) -> Lookups:
         views = self._views

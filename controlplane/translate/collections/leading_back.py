@@ -18,7 +18,7 @@ from controlplane.translate.gateway.attachment import Listening
 from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.route import leading_back
 from controlplane.translate.route.leading_back import Found, Names, StreamMessage, Taken
-from controlplane.translate.route.routes import PlacedRoute
+from controlplane.translate.route.placed_routes import PlacedRoute
 from gatewright.api.checks.own_ports import is_here
 
 

@@ -7,9 +7,9 @@ from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import Classes
 from controlplane.translate.gateway.attachment import ClassListeners
 from controlplane.translate.keys import ObjectKey, RouteClass
-from controlplane.translate.policy import policies, policy_targets
+from controlplane.translate.policy import policies, positions
 from controlplane.translate.policy.policies import ClaimKey
-from controlplane.translate.policy.policy_targets import Ways
+from controlplane.translate.policy.positions import Ways
 from gatewright.attach.outcome import Claim, Outcome, Winners, outcome, winners
 from gatewright.attach.places import PlaceKey
 
@@ -32,7 +32,7 @@ class Outcomes:
         return winners(claim for _, claims in context.fetch_index(self.claims_at, place) for claim in claims)
 
     def _ways(self, context: Context, _: RouteClass, listeners: ClassListeners) -> Ways:
-        return policy_targets.ways(listeners, lambda place: context.fetch(self.locks, place) is not None)
+        return positions.ways(listeners, lambda place: context.fetch(self.locks, place) is not None)
 
     def _loss(self, context: Context, key: ClaimKey, claims: tuple[Claim[ObjectKey], ...]) -> Outcome[ObjectKey] | None:
         """What a policy loses at one place."""
@@ -40,7 +40,7 @@ class Outcomes:
             claims,
             # What is above matters only as far as it locks.
             lambda place: context.fetch(self.winners if place == key.place else self.locks, place) or {},
-            lambda place: policy_targets.above(context, self._targets, self.ways, place),
+            lambda place: positions.above(context, self._targets, self.ways, place),
         )
         return found if found.conflicts or found.overridden else None
 

@@ -16,7 +16,7 @@ from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, Re
 from controlplane.translate.policy import policies, policy_targets
 from controlplane.translate.policy.policies import PlacedPolicy, PolicyTranslation
 from controlplane.translate.policy.policy_targets import Attachment, Targets
-from controlplane.translate.route.routes import PlacedRoute
+from controlplane.translate.route.placed_routes import PlacedRoute
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.attach.places import PlaceKey
 

@@ -25,9 +25,10 @@ from controlplane.translate.keys import (
 )
 from controlplane.translate.policy import policy_targets
 from controlplane.translate.policy.policy_targets import RouteView
-from controlplane.translate.route import routes
+from controlplane.translate.route import placed_routes, routes
+from controlplane.translate.route.placed_routes import PlacedRoute
 from controlplane.translate.route.route_kinds import ROUTE_KINDS, RouteKind
-from controlplane.translate.route.routes import PlacedRoute, RouteTranslation
+from controlplane.translate.route.routes import RouteTranslation
 from gatewright.api.schema.names import GATEWAY_BACKEND
 from gatewright.attach.hostnames import route_marks
 
@@ -128,7 +129,7 @@ class KindOfRoutes:
 
     def _place(self, context: Context, key: ObjectKey, parents: tuple[Parent, ...]) -> PlacedRoute | None:
         translation = context.fetch(self.translations, key)
-        return routes.placed(self.row, key, translation, parents) if translation is not None else None
+        return placed_routes.placed(self.row, key, translation, parents) if translation is not None else None
 
     def _unfinished(self, key: ObjectKey, route: PlacedRoute) -> Iterator[ResourceKey]:
         for rule in route.translation.unfinished:

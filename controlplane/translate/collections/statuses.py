@@ -34,9 +34,9 @@ from controlplane.translate.gateway.listeners import GatewayPlan
 from controlplane.translate.gateway.parameters import ParametersView
 from controlplane.translate.gateway.wanted import asked_of
 from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass
-from controlplane.translate.policy import policy_targets
+from controlplane.translate.policy import positions
 from controlplane.translate.policy.policy_targets import Attachment
-from controlplane.translate.route.routes import PlacedRoute
+from controlplane.translate.route.placed_routes import PlacedRoute
 from controlplane.translate.status import api_versions, backend_tls_status, gateway_status
 from controlplane.translate.status.gateway_status import News
 from controlplane.translate.status.listener_set_status import ListenerSetReport
@@ -250,7 +250,7 @@ class PolicyStatuses:
             context.fetch(self._policies.placed, key),
             [loss for _, loss in context.fetch_index(self._outcomes.losses_of, key)],
             lambda gateway, name: context.fetch(self._inputs.refusals, RefusalKey(gateway, name)),
-            lambda place: policy_targets.gateway_of(context, self._policies.targets, place),
+            lambda place: positions.gateway_of(context, self._policies.targets, place),
         )
         return report.status(item.metadata.generation)
 

@@ -2,22 +2,21 @@
 GRPCRouteRule).
 
 Two steps, because their causes differ. `translate` makes of a route what it says wherever it attaches; it runs once per
-edit of the route, and when what one of its references leads to changes. `placed` joins that with the route's parents
-(module `attachment`), and runs again when these come or go. What differs by kind is in `route_kinds`.
+edit of the route, and when what one of its references leads to changes. `placed_routes` joins that with the route's
+parents (module `attachment`), and runs again when these come or go. What differs by kind is in `route_kinds`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controlplane.derive import Context
-from controlplane.translate import support, wire
+from controlplane.translate import support
 from controlplane.translate.backend.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
 from controlplane.translate.conditions import UNTRANSLATED, Condition
-from controlplane.translate.gateway.attachment import Parent
-from controlplane.translate.keys import BackendKey, ObjectKey, RouteClass, route_resource
+from controlplane.translate.keys import BackendKey, ObjectKey
 from controlplane.translate.route.filters import Problem
 from controlplane.translate.route.route_kinds import RouteKind, RouteMessage
 from gatewright.api.lower import to_wire
@@ -26,7 +25,6 @@ from gatewright.api.routes.http_route import HTTPBackendRef
 from gatewright.api.routes.stream_routes import BackendRef
 from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import BackendObjectReference
-from gatewright.attach.parents import Parent as Named
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
 
@@ -54,22 +52,6 @@ class RouteTranslation:
     def backends(self) -> tuple[BackendKey, ...]:
         """All that proxies need for it."""
         return tuple(dict.fromkeys((*self.named, *(part for part, _ in self.brought)))) if self.brought else self.named
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedRoute:
-    """A route on the Gateways whose proxies get it: these know which of their listeners take it."""
-
-    translation: RouteTranslation
-    resources: tuple[tuple[ObjectKey, str, bytes], ...]
-    """Gateway, resource name, bytes."""
-    gateways: tuple[ObjectKey, ...]
-    classes: tuple[RouteClass, ...]
-    """Those in which it counts for attachedRoutes."""
-
-    @property
-    def hostnames(self) -> tuple[str, ...]:
-        return self.translation.hostnames
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +103,6 @@ def untranslated(_: ObjectKey, __: bool) -> RouteTranslation:
     return RouteTranslation(refused=_refused("UnsupportedValue", UNTRANSLATED))
 
 
-def placed(kind: RouteKind, key: ObjectKey, translation: RouteTranslation, parents: Sequence[Parent]) -> PlacedRoute:
-    """The resources of a route for every Gateway that it names. A route that is refused is not counted either."""
-    if not translation.rules and translation.refused is not None:
-        return PlacedRoute(translation, (), (), ())
-    by_gateway = _by_gateway(parents)
-    return PlacedRoute(
-        translation,
-        resources=tuple(_resources(kind, key, translation.rules, by_gateway)),
-        gateways=tuple(by_gateway),
-        classes=tuple(dict.fromkeys(each.route_class for each in parents)) if translation.refused is None else (),
-    )
-
-
 def _refused(reason: str, message: str) -> Condition:
     return Condition("Accepted", False, reason, message)
 
@@ -178,35 +147,6 @@ def _partially_invalid(problems: Mapping[int, Problem]) -> Condition | None:
         return None
     message = "; ".join(f"Dropped Rule {position}: {each.told}" for position, each in problems.items())
     return Condition("PartiallyInvalid", True, next(iter(problems.values())).reason, message)
-
-
-def _by_gateway(parents: Sequence[Parent]) -> dict[ObjectKey, list[route_pb2.Parent]]:
-    """What the route names of each Gateway that gets it."""
-    named: dict[ObjectKey, set[Named]] = {}
-    for each in parents:
-        if each.is_sent:
-            named.setdefault(each.gateway, set()).add(each.named)
-    return {gateway: [_parent(each) for each in sorted(named[gateway])] for gateway in sorted(named)}
-
-
-def _parent(named: Named) -> route_pb2.Parent:
-    owner = named.owner
-    source = policy_pb2.ObjectRef(kind=owner.kind, namespace=owner.namespace, name=owner.name)
-    return route_pb2.Parent(object=source, section=named.section, port=named.port)
-
-
-def _resources(
-    kind: RouteKind,
-    key: ObjectKey,
-    rules: Sequence[tuple[int, bytes]],
-    by_gateway: dict[ObjectKey, list[route_pb2.Parent]],
-) -> Iterator[tuple[ObjectKey, str, bytes]]:
-    for gateway, parents in by_gateway.items():
-        for index, rule in rules:
-            name = route_resource(kind.wire, key, index)
-            message = kind.message(parents=parents)
-            message.MergeFromString(rule)
-            yield gateway, name, wire.resource(name, **{kind.field: message})
 
 
 class _Translator:

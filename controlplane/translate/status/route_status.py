@@ -10,9 +10,10 @@ from controlplane.translate.conditions import Condition, StatusBody, joined, ren
 from controlplane.translate.fleet import rejected
 from controlplane.translate.gateway.attachment import Parent
 from controlplane.translate.keys import ObjectKey, RouteClass
-from controlplane.translate.policy.policy_targets import Way, Ways
+from controlplane.translate.policy.positions import Way, Ways
+from controlplane.translate.route.placed_routes import PlacedRoute
 from controlplane.translate.route.route_kinds import RouteKind
-from controlplane.translate.route.routes import PlacedRoute, RouteTranslation
+from controlplane.translate.route.routes import RouteTranslation
 from gatewright.api.schema.names import CONTROLLER_NAME
 from gatewright.api.schema.references import ParentReference
 from gatewright.api.text.problem import path_text

@@ -167,7 +167,7 @@ def _plain(budget: Budget, value: Any, level: int) -> Any:
         return {_key(key): _plain(budget, item, level + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         built(budget, 8 * len(value))
-        if set(map(type, value)) == _TEXTS:
+        if level < MAX_LEVELS and set(map(type, value)) == _TEXTS:
             built(budget, sum(map(len, value)))
             return value
         return [_plain(budget, item, level + 1) for item in value]
