@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -25,12 +26,20 @@ WINDOW: Final = 60_000
 """Bytes of a body that a stream of HTTP/2 may carry before its window is opened."""
 ALL_WINDOWS: Final = 900_000
 """Of all streams of a connection."""
+IPV6_FREEBIND: Final = 78
+"""ipv6(7), Linux: an address may be bound that is on no interface."""
 SECONDS: Final = 0.6
 """They go on for, after the last bytes were sent."""
 SETTLED: Final = 0.3
 GATHERED: Final = 5.0
-"""So long they have to send all but that."""
+"""So long they have to send all but that..."""
+STILL: Final = 0.6
+"""...but when nothing has moved for so long, nothing more will: fewer connections than clients lead to an endpoint."""
 READ: Final = 65_536
+ONE, MANY, SITE = "1 address", f"{CONNECTIONS} addresses", "an IPv6 /59"
+"""Whose the connections are: a /59 has 32 of the prefixes that are one client each (`link/sources`)."""
+NETWORK: Final = "fd47:6877::/32"
+"""Of the IPv6 addresses; `benchmarks.hostile` makes them those of this machine while it runs."""
 ALONE, HTTP2 = "", "over HTTP/2"
 
 _BY_LABEL: Final = {row.label: row for row in ROWS}
@@ -47,11 +56,11 @@ class Ports:
 
 @dataclass(frozen=True)
 class Case:
-    """A row, the way in which it is sent, and from how many addresses."""
+    """A row, the way in which it is sent, and from where."""
 
     label: str
     way: str = ALONE
-    addresses: int = 1
+    origin: str = ONE
 
     @property
     def name(self) -> str:
@@ -61,8 +70,16 @@ class Case:
     def row(self) -> Row:
         return _BY_LABEL[self.label]
 
-    def of(self, addresses: int) -> Case:
-        return replace(self, addresses=addresses)
+    def of(self, origin: str) -> Case:
+        return replace(self, origin=origin)
+
+    def ends(self, number: int, each: int) -> tuple[str, str]:
+        """(address of the proxy, address of the connection `each`). `number`: of the attack, whose addresses are no
+        other's."""
+        if self.origin == SITE:
+            return "::1", f"fd47:6877:{number:x}:{each:x}::1"
+        own = 1 + each * (self.origin == MANY)
+        return "127.0.0.1", f"127.{1 + number // 200}.{number % 200}.{own}"
 
     @staticmethod
     def ways(row: Row) -> tuple[str, ...]:
@@ -136,14 +153,23 @@ class Gate:
 
     def __init__(self) -> None:
         self.come = 0
-        self.has_come = asyncio.Event()
+        self.moved = 0
         self.opened = asyncio.Event()
 
     async def pass_through(self) -> None:
         self.come += 1
-        if self.come >= CONNECTIONS:
-            self.has_come.set()
         await self.opened.wait()
+
+    async def gathered(self) -> None:
+        """Until all are here, or nothing moves any more."""
+        loop = asyncio.get_running_loop()
+        now = since = loop.time()
+        due, seen = now + GATHERED, -1
+        while self.come < CONNECTIONS and now < min(due, since + STILL):
+            if self.come + self.moved != seen:
+                seen, since = self.come + self.moved, now
+            await asyncio.sleep(0.02)
+            now = loop.time()
 
 
 def attack(case: Case, ports: Ports, number: int, pipe: Connection) -> None:
@@ -163,9 +189,9 @@ async def _attack(case: Case, ports: Ports, number: int, pipe: Connection) -> No
     await asyncio.start_server(lambda *s: _serve(Endpoint(is_http1), *s), "127.0.0.1", ports.plain)
     if row.side == ENDPOINT:
         await asyncio.start_server(lambda *s: _serve(_evil(row), *s, gate), "127.0.0.1", ports.evil)
-    clients = [asyncio.create_task(_client(case, ports.proxy, number, each, gate)) for each in range(CONNECTIONS)]
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(gate.has_come.wait(), GATHERED)
+    opened = [_connected(*case.ends(number, each), ports.proxy) for each in range(CONNECTIONS)]
+    clients = [asyncio.create_task(_client(case, each, gate)) for each in await asyncio.gather(*opened)]
+    await gate.gathered()
     await asyncio.sleep(SETTLED)
     pipe.send("held")
     await loop.run_in_executor(None, pipe.recv)
@@ -182,12 +208,10 @@ def _evil(row: Row) -> Peer:
     return kind(row.source)
 
 
-async def _client(case: Case, port: int, number: int, each: int, gate: Gate) -> None:
+async def _client(case: Case, connection: socket.socket, gate: Gate) -> None:
     """One hostile client, or one that asks for what a hostile endpoint answers."""
-    own = 1 + each % case.addresses
-    address = f"127.{1 + number // 200}.{number % 200}.{own}"
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
     row = case.row
+    reader, writer = await asyncio.open_connection(sock=connection)
     reading = asyncio.create_task(_read(reader, row.manner.get("reads")))
     try:
         if row.side == ENDPOINT:
@@ -202,18 +226,31 @@ async def _client(case: Case, port: int, number: int, each: int, gate: Gate) -> 
         writer.transport.abort()
 
 
+async def _connected(there: str, here: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in here else socket.AF_INET
+    found = socket.socket(family)
+    found.setblocking(False)
+    if family == socket.AF_INET6:  # of a network that is routed to this machine, as all of 127.0.0.0/8 is
+        found.setsockopt(socket.IPPROTO_IPV6, IPV6_FREEBIND, 1)
+    found.bind((here, 0))
+    await asyncio.get_running_loop().sock_connect(found, (there, port))
+    return found
+
+
 async def _held(writer: asyncio.StreamWriter, held: Held, piece: int, gate: Gate) -> None:
-    await _write(writer, held.first, 0)
+    await _write(writer, held.first, 0, gate)
     await gate.pass_through()
     writer.write(held.last)
     for more in held.rest:
         await _write(writer, more, piece)
 
 
-async def _write(writer: asyncio.StreamWriter, data: bytes, piece: int) -> None:
+async def _write(writer: asyncio.StreamWriter, data: bytes, piece: int, gate: Gate | None = None) -> None:
     for at in range(0, len(data), piece or READ):
         writer.write(data[at : at + (piece or READ)])
         await writer.drain()
+        if gate is not None:
+            gate.moved += 1
 
 
 async def _read(reader: asyncio.StreamReader, size: int | None) -> None:
@@ -244,7 +281,7 @@ async def _answer(far: Peer, writer: asyncio.StreamWriter, gate: Gate | None) ->
         while more := far.more():
             is_answer = not isinstance(far, Hostile2) or more[3] == HEADERS
             if gate is not None and is_answer and not gate.opened.is_set():
-                await _write(writer, more[:-1], 0)
+                await _write(writer, more[:-1], 0, gate)
                 await gate.pass_through()
                 more = more[-1:]
             await _write(writer, more, 0)

@@ -30,6 +30,7 @@ from dataplane.link.last_served import LastServed
 from dataplane.link.loads import Loads
 from dataplane.link.messages import Message, Record, WantedBind
 from dataplane.link.shared import Region
+from dataplane.net.heap import GivesBack
 from dataplane.net.writes import Writes
 from dataplane.proxy.context import Context, Forwarding
 from dataplane.proxy.deadlines import Deadlines
@@ -126,6 +127,7 @@ class Serving:
         self._acceptor = Acceptor(self._context, loop)
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.room.used
+        self._context.room.emptied = GivesBack(loop.call_later).asked
         env = _env(self._context, buckets, loop)
         self._applier = Applier(
             rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS, in_mesh=settings.in_mesh

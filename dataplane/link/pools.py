@@ -17,6 +17,14 @@ TIMES: Final = 3
 """What one may hold of a pool, as a multiple of what is left free: of all of it three quarters, of what others leave
 the same. Behind a load balancer that names no clients all are one, and these have three quarters."""
 
+LITTLE: Final = 1 << 20
+"""Bytes of `Room.keep` that one client may have where there is no room..."""
+RESERVE: Final = 64 << 20
+"""...as long as all such clients together have no more than this."""
+
+MUCH: Final = 8 << 20
+"""Bytes of a room whose end `Room.emptied` hears of."""
+
 Key = str | bytes
 
 
@@ -110,7 +118,7 @@ class Room:
     `limit()`: bytes that all workers of the proxy may buffer together, counted in `loads`; it takes the place of
     `most`. None: each has its own. What one address holds is counted for each worker."""
 
-    __slots__ = ("limit", "loads", "most", "shares", "used")
+    __slots__ = ("_peak", "emptied", "limit", "loads", "most", "shares", "used")
 
     def __init__(
         self,
@@ -124,14 +132,26 @@ class Room:
         self.limit = limit
         self.shares = Shares(HELD_BYTES, full)
         self.used = 0
+        self._peak = 0
+        """The most that was used since `emptied` was called."""
+        self.emptied: Callable[[], None] = _nothing
+        """Called when most of what was much is free again."""
 
     def take(self, size: int, address: str) -> bool:
         """Whether there was room for `size` bytes more of this client's."""
-        limit = self.limit()
-        left = self.most - self.used if limit is None else limit - self.loads.total(HELD)
         key = source_of(address)
-        if not self.shares.fits(key, size, left):
+        if not self.shares.fits(key, size, self._left()):
             return False
+        self._use(key, size)
+        return True
+
+    def keep(self, size: int, address: str) -> bool:
+        """As `take`, for bytes that are here and cannot be refused but by breaking off: for a client that has little
+        there is room beyond what others hold."""
+        key = source_of(address)
+        has_little = self.shares.of(key) + size <= LITTLE
+        if not has_little or size > self._left() + RESERVE:
+            return self.take(size, address)
         self._use(key, size)
         return True
 
@@ -139,10 +159,23 @@ class Room:
         if size:
             self._use(source_of(address), -size)
 
+    def _left(self) -> int:
+        limit = self.limit()
+        return self.most - self.used if limit is None else limit - self.loads.total(HELD)
+
     def _use(self, key: Key, size: int) -> None:
-        self.used += size
+        used = self.used = self.used + size
         self.shares.add(key, size)
-        self.loads.put(HELD, self.used)
+        self.loads.put(HELD, used)
+        if used > self._peak:
+            self._peak = used
+        elif self._peak > MUCH and used < self._peak // 4:
+            self._peak = used
+            self.emptied()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 HELD_BYTES: Final = "maxHeldBytes"

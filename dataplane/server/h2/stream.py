@@ -80,6 +80,8 @@ class StreamCarrier:
         "early_end",
         "exchange",
         "has_content",
+        "held",
+        "holder",
         "is_blocked",
         "is_new",
         "is_paused",
@@ -101,6 +103,11 @@ class StreamCarrier:
         self.exchange: CarriedExchange | None = None
         self.has_content = False
         """The exchange takes what comes: content of the request, or of a tunnel."""
+        self.held = 0
+        """Bytes of the worker's room (`link/pools.Room`) for content that waits in the codec: as many as waited at most
+        since nothing did."""
+        self.holder = ""
+        """Whose they are: an address."""
         self.is_blocked = False
         """As `carriers.Downstream.is_blocked`: a window, or the socket, takes no more."""
         self.may_buffer = 1
@@ -159,10 +166,34 @@ class StreamCarrier:
     def _give(self, connection: Carries, data: bytes, end: bool) -> None:
         waiting = connection.codec.send_content(self.stream, data, end)
         connection.gave(len(data))
-        if waiting and not end and not self.is_blocked:
+        if not waiting:
+            if self.held:
+                self._free()
+            return
+        if waiting > self.held and not self._hold(waiting - self.held):
+            return
+        if not end and not self.is_blocked:
             self.is_blocked = True
             if self.exchange is not None:
                 self.exchange.downstream_blocked()
+
+    def _hold(self, more: int) -> bool:
+        """Take room for what the client's windows do not take; without any the answer is broken off."""
+        x = self.exchange
+        if x is None:
+            return True
+        if not self.held:
+            self.holder = x.peer
+        if self.connection.context.room.keep(more, self.holder):
+            self.held += more
+            return True
+        self._break(x, "TooManyResponses", "the client does not take them, and there is no room (maxHeldBytes)")
+        return False
+
+    def _free(self) -> None:
+        """Nothing waits any more, or nobody waits for it."""
+        held, self.held = self.held, 0
+        self.connection.context.room.free(held, self.holder)
 
     def trailers(self, lines: bytes) -> None:
         if self.broken:
@@ -173,6 +204,7 @@ class StreamCarrier:
         except BadLine as error:
             log.error("trailers cannot be sent to a client: %s", error)
             connection.codec.reset(self.stream, INTERNAL_ERROR)
+            self._free()
         if not connection.is_gathered:
             connection.write_soon()
 
@@ -225,6 +257,8 @@ class StreamCarrier:
         self.has_content = False
         if stream.state == CLOSED:
             stream.owner = None
+            if self.held:
+                self._free()
         else:  # what it still has to send has its time
             self.progress, self.progress_due = -1, now + connection.context.limits.idle_timeout
         connection.ended(now)
@@ -233,6 +267,7 @@ class StreamCarrier:
         code = self._code(cause)
         self.exchange = None
         self.stream.owner = None
+        self._free()
         connection = self.connection
         connection.codec.reset(self.stream, code)
         connection.ended(connection.context.clock())
@@ -289,6 +324,7 @@ class StreamCarrier:
 
     def drained(self) -> None:
         """All that was given has left."""
+        self._free()
         if self.exchange is not None:
             if self.is_blocked and not self.connection.is_blocked:
                 self.is_blocked = False
@@ -302,6 +338,7 @@ class StreamCarrier:
     def gone(self, reason: str, detail: str = "") -> None:
         """The stream is lost."""
         self.stream.owner = None
+        self._free()
         x, self.exchange = self.exchange, None
         if x is not None:
             if detail:
@@ -317,9 +354,10 @@ class StreamCarrier:
         self._end_soon(x, "UpgradeFailed")
 
     def _break(self, x: CarriedExchange, reason: str, why: str) -> None:
-        """A head has a line that is no header field."""
+        """A head has a line that is no header field, or there is no room for content."""
         x.detail = why
         self.connection.codec.reset(self.stream, INTERNAL_ERROR)
+        self._free()
         self._end_soon(x, reason)
 
     def _end_soon(self, x: CarriedExchange, reason: str) -> None:

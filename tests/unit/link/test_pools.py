@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dataplane.link.loads import HELD, Loads
-from dataplane.link.pools import Places, Room, Shares
+from dataplane.link.pools import LITTLE, MUCH, RESERVE, Places, Room, Shares
 from dataplane.telemetry.shortages import Shortages
 
 ONE, OTHER, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
@@ -91,3 +91,33 @@ def test_places_are_shared_by_address_and_by_identity(keys: tuple[str | bytes, .
     assert taken == 6 and places.fits(OTHER) and not places.fits(OTHER, *keys)
     places.free(*keys)
     assert places.fits(*keys) and places.taken == 5
+
+
+def test_the_end_of_much_is_told_once() -> None:
+    told: list[int] = []
+    room = Room(1 << 28)
+    room.emptied = lambda: told.append(room.used)
+    for _ in range(2):
+        for number in range(10):
+            assert room.take(MUCH // 8, f"10.0.0.{number}")
+        for number in range(10):
+            room.free(MUCH // 8, f"10.0.0.{number}")
+    assert told == [MUCH // 4] * 2, "when less than a quarter is left"
+    assert room.take(MUCH, ONE)
+    room.free(MUCH, ONE)
+    assert len(told) == 2, "what was little is not worth it"
+
+
+class TestKeep:
+    """Bytes that are here already."""
+
+    def test_who_has_little_finds_room_in_the_reserve_until_that_is_used_up(self) -> None:
+        room = Room(0)
+        kept = [room.keep(LITTLE, f"10.0.{number >> 8}.{number & 255}") for number in range(300)]
+        assert kept == [True] * (RESERVE // LITTLE) + [False] * (300 - RESERVE // LITTLE)
+        assert room.used == RESERVE, "addresses without end have no more"
+
+    def test_who_has_more_has_his_share(self) -> None:
+        room = Room(8 * LITTLE)
+        assert room.keep(6 * LITTLE, ONE) and not room.keep(1, ONE) and room.keep(LITTLE, OTHER)
+        assert not room.keep(LITTLE + 1, OTHER)

@@ -8,6 +8,7 @@ from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.filters.registry import ROWS
 from dataplane.http.h2.errors import CANCEL, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR
 from dataplane.http.h2.frames import RST_STREAM, SETTING, SETTINGS, WINDOW_UPDATE
+from dataplane.link import pools
 from tests.fakes.h2_client import FrameClient, Said
 from tests.fakes.h2_wire import GET, OPENING, POST, data, frame, headers
 from tests.fakes.memory_proxy import ROUTES, FakeUpstream, Http1Endpoints
@@ -265,6 +266,86 @@ class TestResponseWindows:
         assert not proxy.connector.upstreams
         client.transport.protocol.resume_writing()
         assert len(proxy.connector.upstreams) == 2
+
+    @pytest.mark.parametrize("is_whole", [False, True])
+    @pytest.mark.parametrize(
+        "ending", ["taken", "reset by the client", "connection lost", "broken off", "in time", "gone away"]
+    )
+    def test_what_waits_takes_room_until_it_has_left(self, ending: str, is_whole: bool) -> None:
+        proxy = Http1Endpoints()
+        client = FrameClient(proxy, initial_window(0))
+        client.send(headers(1, GET))
+        room = proxy.context.room
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + bytes(1000 if is_whole else 900))
+        assert (room.used, proxy.upstream.reading) == (1000 if is_whole else 900, is_whole)
+        client.send(window(1, 50))
+        assert room.used >= 850, "it is the most that waited since nothing did"
+        if ending == "taken":
+            client.send(window(1, 10_000))
+            assert room.used == 0
+            if not is_whole:
+                proxy.upstream.answer(bytes(100))
+        elif ending == "reset by the client":
+            client.send(reset(1))
+        elif ending == "connection lost":
+            client.transport.lose()
+        elif ending == "broken off" and not is_whole:
+            proxy.upstream.lose()
+        elif ending == "gone away":
+            client.send(b"no frames at all, but for the first nine bytes of one")
+        else:
+            for _ in range(10):
+                proxy.advance(600)
+        assert room.used == 0 and not len(room.shares)
+
+    @pytest.mark.parametrize("is_whole", [False, True])
+    def test_who_has_many_that_wait_gets_no_more(self, is_whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Each of thousands of streams would hold what was read of its answer at once."""
+        monkeypatch.setattr(pools, "LITTLE", 1000)
+        proxy = Http1Endpoints()
+        room = proxy.context.room
+        room.most = 4000
+        client = FrameClient(proxy, initial_window(0))
+        client.send(*(headers(number, GET) for number in range(1, 21, 2)))
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (500 if is_whole else 501) + bytes(500)
+        upstreams = list(proxy.connector.upstreams)
+        for upstream in upstreams:
+            upstream.answer(answer)
+        assert room.used == 3000, "three quarters"
+        proxy.advance(0.1)
+        said = client.take()
+        assert [each.stream for each in said if each.kind == "reset"] == [13, 15, 17, 19]
+        assert " reason=TooManyResponses " in proxy.log_lines()[-1]
+        if not is_whole:
+            assert not any(each.open for each in upstreams[6:])
+        client.send(*(window(number, 500) for number in range(1, 13, 2)))
+        assert room.used == 0
+
+    def test_a_response_that_was_read_whole_for_a_step_takes_room_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pools, "LITTLE", 0)
+        step = "policies: {transformation: {response: {set: [{name: x-size, value: 'string(size(response.body))'}]}}}"
+        proxy = Http1Endpoints(served(step))
+        room = proxy.context.room
+        room.most = 4000
+        client = FrameClient(proxy, initial_window(0))
+        client.send(headers(1, GET))
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 3000\r\n\r\n" + bytes(1000))
+        assert room.used == 1000, "the step's"
+        proxy.upstream.answer(bytes(2000))
+        assert room.used == 3000, "what waits: all that one client may have, and no more"
+        client.send(window(1, 3000))
+        assert sum(len(bytes(each.value)) for each in client.take() if each.kind == "data") == 3000
+        assert room.used == 0
+
+    def test_who_has_little_that_waits_is_not_broken_off_whatever_others_hold(self) -> None:
+        proxy = Http1Endpoints()
+        proxy.context.room.most = 0
+        client = FrameClient(proxy, initial_window(4))
+        client.send(headers(1, GET))
+        proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n12345678")
+        client.send(window(1, 4))
+        assert client.take()[1:] == [Said("data", 1, b"1234"), Said("data", 1, b"5678")]
+        assert proxy.upstream.reading and proxy.context.room.used == 0
 
 
 class TestEnds:
