@@ -192,7 +192,7 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/server/h2/h2_connection.py": Row(
         460, "one state machine: what all streams of a connection share, windows and ends above all"
     ),
-    "dataplane/server/h2/stream.py": Row(334, "one carrier: the callbacks of one stream"),
+    "dataplane/server/h2/stream.py": Row(372, "one carrier: the callbacks of one stream, and what waits of it"),
     "dataplane/server/raw/datagrams.py": Row(
         386, "a socket and its sessions, which hold each other: bounds count over both"
     ),
