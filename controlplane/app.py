@@ -240,7 +240,10 @@ class App(Listener):
             return []
         wrong = {problem.object for problem in self.source.problems() if problem.severity == "error"}
         if any(key.kind == "Gateway" and str(key) not in wrong for key in self.pipeline.objects):
-            return [f"no Gateway is ours: their classes are not GatewayClasses of {CONTROLLER_NAME}; nothing is served"]
+            return [
+                f"no Gateway is managed by Gatewright: their classes are not GatewayClasses of {CONTROLLER_NAME};"
+                " nothing is served"
+            ]
         if any(name.startswith("Gateway ") for name in wrong):
             return ["no Gateway could be read, see the errors; nothing is served until one can"]
         return [f"{self.settings.source} holds no Gateway; nothing is served until it does"]

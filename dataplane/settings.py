@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 DEFAULT_PORTS = {"admin": ("127.0.0.1", 15000), "stats": ("::", 15020), "readiness": ("::", 15021)}
-"""decisions.md, "Operation"; a listener on one of these ports is `PortUnavailable`."""
+"""A listener on one of these ports is `PortUnavailable`."""
 
 DEFAULT_MINIMUM = 10.0
 DEFAULT_MAXIMUM = 60.0
 """Seconds of a shutdown, at least and at most, where nothing else is configured."""
 
 MAX_SHUTDOWN = 31_536_000
-"""Spec 1, ShutdownSpec: seconds."""
+"""Seconds: the most that `shutdown` of GatewayParameters may say."""
 
 MAX_WORKERS = 256
 """Worker processes of one proxy."""

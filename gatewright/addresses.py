@@ -1,7 +1,7 @@
 """What may stand where an address of a server is written: a host, or the path of a Unix socket. Pure.
 
 The definitions take any text there. It becomes a question to the DNS, a Host header, a server name of TLS and a path of
-the system, which take less: called by what judges objects, and by proxies, which trust nobody about it.
+the system, which take less: called by what judges objects, and by proxies, which trust no other check.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 LONGEST_NAME: Final = 253
 """Characters of a host name, without a dot at its end (RFC 1035 2.3.4)."""
 LONGEST_PATH: Final = 107
-"""Bytes of the path of a Unix socket: the system has room for one more, which ends it (unix(7))."""
+"""Bytes of the path of a Unix socket: the system has space for one more, which ends it (unix(7))."""
 
 _LABEL: Final = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _is_name = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?").fullmatch

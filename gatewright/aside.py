@@ -1,6 +1,6 @@
 """Work on text of unknown authors in a process of its own, which has so much time and memory and no more.
 
-Called by whoever starts such a process (`ended_after`) and by the process itself (`limit_memory`, `limit_time`).
+Called by what starts such a process (`ended_after`) and by the process itself (`limit_memory`, `limit_time`).
 Imports the standard library only.
 """
 
@@ -43,7 +43,7 @@ def limit_time(seconds: float) -> None:
 
 @contextmanager
 def ended_after(seconds: float, process: subprocess.Popen[bytes], late: threading.Event) -> Iterator[None]:
-    """Kills the process when the block takes longer, and sets `late`: whoever waits for its answer gets none."""
+    """Kills the process when the block takes longer, and sets `late`: its caller gets no answer."""
 
     def end() -> None:
         late.set()

@@ -1,4 +1,4 @@
-"""How both planes read files of configuration, and the files that these name: whoever wrote them may not be a friend.
+"""How both planes read files of configuration, and the files that these name: their author may not be trusted.
 
 Called by the folder's source, lint, the standalone file's source and its reader. A file is read when it is a regular
 one, or a link to one (Kubernetes mounts ConfigMaps by links), and no longer than its reader allows. Anything else is an

@@ -22,7 +22,8 @@ def is_configuration(relative: str) -> bool:
 
 def walk(root: str) -> Iterator[tuple[str, os.stat_result | None]]:
     """Every configuration file under `root`, by its path relative to it with `/`, and its status (of what a link leads
-    to; None when it leads nowhere). What is no regular file is among them: whoever reads it says so. Raises OSError for
+    to; None when there is no such target). What is no regular file is among them: the reader reports it. Raises OSError
+    for
     `root` itself.
 
     Links to folders are followed, each folder once, so that links in a circle end. What cannot be looked at below
@@ -60,4 +61,4 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
     try:
         return entry.stat()
     except OSError:
-        return None  # gone meanwhile, or a link that leads nowhere
+        return None  # gone meanwhile, or a link without a target

@@ -1,4 +1,5 @@
-"""Characters of a text that nobody sees: what editors and copying leave in files, and what locks out whoever is meant.
+"""Characters of a text that are not visible: what editors and copying leave in files, and what locks out the user who
+is meant.
 
 Called by all who read secrets as texts. A byte order mark at the beginning is ignored; what stands elsewhere is named,
 with nothing of the text beside it.
@@ -24,8 +25,8 @@ def without_mark(data: bytes) -> bytes:
 
 
 def hidden(data: bytes) -> str:
-    """The first character that nobody sees, in words; "" where there is none, or the bytes are no text. Tabs and line
-    feeds are none of them."""
+    """The first character that is not visible, in words; "" where there is none, or the bytes are no text. Tabs and
+    line feeds are none of them."""
     if data.startswith(_UTF_16):
         return "the byte order mark of UTF-16: save it as UTF-8"
     try:

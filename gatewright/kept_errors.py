@@ -25,7 +25,8 @@ def kept(error: E) -> E:
 
 
 def again(error: E) -> E:
-    """A new exception that says the same as one of ours, to be raised in its place. Its constructor is not called."""
+    """A new exception that says the same as one of Gatewright's own, to be raised in its place. Its constructor is not
+    called."""
     made = type(error).__new__(type(error), *error.args)
     made.__dict__.update(error.__dict__)
     made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__

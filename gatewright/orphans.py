@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 SECONDS: Final = 2.0
-"""Between two looks. What has ended is waited for at the second one that sees it: whoever started it had time to."""
+"""Between two looks. What has ended is waited for at the second one that sees it: its starter had time to."""
 _IS_SUBREAPER: Final = 37
 
 

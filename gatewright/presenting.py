@@ -2,7 +2,7 @@
 come of it at all.
 
 Called by data planes, which present it, and by those who check it before (`gatewright.api.checks.certificates`): what
-they take must be the same. Whoever cannot use one says why in the same words.
+they take must be the same. A plane that cannot use one says why in the same words.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Long work in short turns, with others' work between them: for functions that cannot be generators.
 
 Who has much to do calls `pause()` between the pieces (the expression language at each node, a regular expression before
-it is compiled). Where nobody asked for turns that does nothing. `Within` is for what is done in one turn most of the
+it is compiled). Where no turns were asked for that does nothing. `Within` is for what is done in one turn most of the
 times: it gives the work up when it is not, and the work begins anew in `in_turns`, a generator that yields after each
 turn. That needs a thread, which runs while the generator is asked and never else: nothing is done at the same time, so
-nothing needs a lock. So whoever calls `pause` has changed nothing by then that may not be changed twice.
+nothing needs a lock. So a caller of `pause` has changed nothing by then that may not be changed twice.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _turn: Final = _Turn()
 
 
 class OverTurn(BaseException):
-    """The turn is over and the work is not: no error, so nobody who catches errors may have it."""
+    """The turn is over and the work is not: no error, so code that catches errors must not catch it."""
 
 
 class _Dropped(BaseException):
-    """Nobody wants the work any more."""
+    """The work is not wanted any more."""
 
 
 def pause() -> None:

@@ -1,7 +1,7 @@
 """The agent's last good state: one table of resources from its sources, and what changed for the workers. Pure.
 
-Neither source removes the other's keys. Where both have a key, the control plane's resource is in effect (decisions.md:
-typed fields win over `rawConfig`) and the file's comes back when that one goes. A port that both claim stays with the
+Neither source removes the other's keys. Where both have a key, the control plane's resource is in effect (typed fields
+win over `rawConfig`) and the file's comes back when that one goes. A port that both claim stays with the
 source that has it; the other's bind is held back, with an error naming both, until the port is free. The third
 source is the agent itself: what its part in a mesh comes to (`agent/mesh`).
 """

@@ -156,5 +156,5 @@ class Calls(Protocol):
 
 
 def within(plan: Plan, seconds: float) -> float:
-    """How long a server has to begin its answer, where the caller says `seconds` (decisions, Callouts)."""
+    """How long a server has to begin its answer, where the caller says `seconds`."""
     return seconds if plan.request_timeout is None else plan.request_timeout

@@ -2,7 +2,7 @@
 
 Used by the builders of filters that write headers. What an expression gives is held to what a value may be: nothing
 that a request carries can end a line. An expression without such a value takes the header away, so that a client's own
-value never passes for it (decisions, Transformation).
+value never passes for it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dataplane.link.buckets import Sign
 
 SOCKETS: Final = {"linux": "/run/tailscale/tailscaled.sock", "darwin": "/var/run/tailscale/tailscaled.sock"}
-"""Where the daemon of a private network usually has its socket (spec 1), by platform."""
+"""Where the daemon of a private network usually has its socket, by platform."""
 
 
 class Reach:

@@ -19,13 +19,13 @@ def _table(*rows: tuple[str, int, str, bool]) -> dict[str, Reply]:
 REPLIES = _table(
     # reason, status, text, close. Close where what follows on the connection cannot be told apart from this message.
     ("BadRequest", 400, "bad request", True),  # RFC 9112 2.2, 3, 5, 6.3: malformed or ambiguous
-    ("AmbiguousPath", 400, "bad request", False),  # decisions, Header names: path policy has safe defaults
+    ("AmbiguousPath", 400, "bad request", False),  # path policy has safe defaults
     ("TooManyParameters", 400, "too many query parameters", False),  # more than a listener lets policies read
     ("JsonTooLarge", 400, "json has too many keys or levels", False),  # the same
     ("AgentCallUnreadable", 400, "call cannot be read", False),  # a policy asked which one, and readers would differ
     ("ExpressionsTooCostly", 400, "request takes too long to look at", False),  # cel/budget: of one turn of the loop
-    ("UnusualHeaderName", 400, "bad request", True),  # decisions, Header names: refused where it is configured so
-    ("BodyTooLarge", 413, "request body is too large", True),  # decisions: buffer overflow
+    ("UnusualHeaderName", 400, "bad request", True),  # refused where it is configured so
+    ("BodyTooLarge", 413, "request body is too large", True),  # buffer overflow
     ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read
     ("TooManyResponses", 503, "too many responses at once", False),  # the same, of a response
     ("Overspent", 429, "too little content for the work it takes", True),  # net/accounts
@@ -48,7 +48,7 @@ REPLIES = _table(
     ("ListenerNotFound", 404, "listener not found", False),
     ("Misdirected", 421, "misdirected request", False),  # RFC 9110 15.5.20: the server name was another listener's
     ("RouteNotFound", 404, "route not found", False),
-    ("CsrfFailed", 403, "CSRF validation failed", False),  # decisions: CORS, CSRF
+    ("CsrfFailed", 403, "CSRF validation failed", False),
     ("JwtMissing", 401, "authentication failed", False),  # RFC 9110 15.5.2
     ("JwtInvalid", 401, "authentication failed", False),
     ("JwtKeysUnavailable", 401, "authentication failed", False),  # fails closed
@@ -59,22 +59,22 @@ REPLIES = _table(
     ("ApiKeyInvalid", 401, "authentication failed", False),
     ("ExtAuthDenied", 403, "external authorization failed", False),
     ("ExtAuthFailed", 403, "external authorization failed", False),  # server unavailable
-    ("AuthorizationDenied", 403, "authorization failed", False),  # spec 2 Authorization
+    ("AuthorizationDenied", 403, "authorization failed", False),
     ("RateLimited", 429, "rate limit exceeded", False),
-    ("RateLimitFailed", 500, "rate limit failed", False),  # decisions: the service is down, and the policy fails closed
+    ("RateLimitFailed", 500, "rate limit failed", False),  # the service is down, and the policy fails closed
     ("ExtProcAnswered", 403, "answered by the external processor", False),  # its status and body are the server's
     ("EndpointPickerFailed", 503, "endpoint picker failed", False),  # Gateway API Inference Extension: it fails closed
     ("EndpointNotInPool", 503, "no such endpoint", False),  # the picker chose what is none of the pool's
-    ("ExtProcFailed", 500, "ext_proc failed", False),  # decisions: the processor is down; it fails closed
-    ("RequestTransformationFailed", 500, "request transformation failed", False),  # decisions: body without a value
+    ("ExtProcFailed", 500, "ext_proc failed", False),  # the processor is down; it fails closed
+    ("RequestTransformationFailed", 500, "request transformation failed", False),  # body without a value
     ("ResponseTransformationFailed", 502, "response transformation failed", False),  # the same, of a response
-    ("ResponseTooLarge", 502, "response body is too large", False),  # decisions: buffer overflow
+    ("ResponseTooLarge", 502, "response body is too large", False),  # buffer overflow
     ("DirectResponseFailed", 500, "direct response failed", False),
     ("NoValidBackend", 500, "no valid backends", False),  # Gateway API: rule without a valid backendRef
     ("InvalidBackend", 500, "backend does not exist", False),  # Gateway API: share of an invalid backendRef
     ("BackendRefused", 500, "backend cannot be used", False),  # Gateway API: BackendTLSPolicy that cannot be honoured
-    ("DestinationRefused", 403, "destination is not allowed", False),  # decisions: dynamic forward proxy
-    ("BackendAuthenticationFailed", 500, "backend authentication failed", False),  # decisions: no credentials
+    ("DestinationRefused", 403, "destination is not allowed", False),  # dynamic forward proxy
+    ("BackendAuthenticationFailed", 500, "backend authentication failed", False),  # no credentials
     ("PolicyUnusable", 503, "policy cannot be applied", False),  # architecture, A bad resource
     ("NoEndpoints", 503, "no healthy backends", False),  # Gateway API: Service without ready endpoints
     ("BackendBusy", 503, "too many requests to the backend at once", False),  # backend.limits.maxRequests
@@ -87,8 +87,8 @@ REPLIES = _table(
     ("OAuthMetadataUnavailable", 502, "authorization server metadata is unavailable", False),  # jwtAuthentication.mcp
     ("AgentCardInvalid", 502, "agent card is invalid", False),  # it cannot be rewritten to lead through us
     ("UpgradeFailed", 502, "request upgrade failed", False),
-    ("UpstreamTimeout", 504, "upstream call timeout", False),  # decisions: per attempt
-    ("RequestDeadline", 504, "request timeout", False),  # decisions: over all attempts
+    ("UpstreamTimeout", 504, "upstream call timeout", False),  # per attempt
+    ("RequestDeadline", 504, "request timeout", False),  # over all attempts
     ("McpNotAcceptable", 406, "Not Acceptable: Client must accept text/event-stream", False),
     ("McpContentType", 415, "content type must be application/json", False),  # RFC 9110 15.5.16
     ("McpBadMessage", 400, "not a JSON-RPC message", False),  # JSON-RPC 2.0, 5.1
@@ -98,20 +98,20 @@ REPLIES = _table(
     ("McpMethodNotAllowed", 405, "method must be GET, POST or DELETE", False),
     ("McpNoStream", 405, "there is no stream of events to listen to", False),  # MCP, Transports: listening
     ("McpOriginNotAllowed", 403, "host or origin is not allowed", False),  # MCP, Transports: DNS rebinding
-    ("McpDenied", 200, "unknown item", False),  # decisions: refused MCP call
+    ("McpDenied", 200, "unknown item", False),  # refused MCP call
     ("McpAnswerRefused", 200, "the answer is not passed on", False),  # MCP: this call failed, its session goes on
     ("McpItemUnknown", 400, "unknown item", False),  # the same, MCP 2026-07-28
     ("McpMethodUnknown", 404, "method not found", False),  # MCP 2026-07-28, Transports
-    ("McpRejected", 200, "rejected by a guardrail", False),  # spec 2, MCPGuardrails
+    ("McpRejected", 200, "rejected by a guardrail", False),  # `guardrails` of backend.mcp
     ("McpNoTargets", 503, "no MCP servers", False),
     ("McpBusy", 503, "too many streams or messages of MCP at a time", False),  # the older transport
     ("McpTargetFailed", 502, "MCP server is not available", False),
     ("LlmBadRequest", 400, "request body cannot be used", False),  # docs/llm: what APIs of LLM providers take
-    ("LlmFormatUnsupported", 400, "the provider does not have this API", False),  # spec 2, BackendAI `routes`
-    ("LlmModelDenied", 403, "this model may not be used", False),  # decisions: who may use which model
-    ("PromptRejected", 403, "rejected by a guard", False),  # spec 2, PromptguardRequest `response`
-    ("AnswerRejected", 403, "rejected by a guard", False),  # spec 2, PromptguardResponse `response`
-    ("GuardUnavailable", 403, "a guard cannot judge", False),  # decisions: guards that cannot be asked
+    ("LlmFormatUnsupported", 400, "the provider does not have this API", False),  # `routes` of backend.ai
+    ("LlmModelDenied", 403, "this model may not be used", False),  # who may use which model
+    ("PromptRejected", 403, "rejected by a guard", False),  # `response` of a guard of requests
+    ("AnswerRejected", 403, "rejected by a guard", False),  # `response` of a guard of responses
+    ("GuardUnavailable", 403, "a guard cannot judge", False),  # guards that cannot be asked
     ("LlmMethodNotAllowed", 405, "method not allowed", False),  # RFC 9110 15.5.6
     ("LlmNeedsWebSocket", 426, "this API needs a WebSocket", False),  # RFC 9110 15.5.22; docs/llm/realtime.md
     ("LlmContentCoding", 415, "request body must not be compressed", False),  # RFC 9110 15.5.16

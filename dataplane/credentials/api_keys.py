@@ -47,7 +47,7 @@ class ApiKeys:
 
 
 def read(data: Mapping[str, bytes], where: str) -> Iterable[tuple[bytes, dict[str, Any]]]:
-    """The keys of a Secret (spec 2, apiKeyAuthentication): each entry is a key, or `{"key": ..., "metadata": {...}}`.
+    """The keys of a Secret (apiKeyAuthentication): each entry is a key, or `{"key": ..., "metadata": {...}}`.
 
     An entry that is neither is left out, and named in the log: a typing error must not become a key.
     """

@@ -14,7 +14,7 @@ from dataplane.credentials import json_object
 from dataplane.credentials.jwks import KeySet, from_base64url
 
 LEEWAY: Final = 30.0
-"""Seconds by which the clocks of issuer and gateway may differ (decisions)."""
+"""Seconds by which the clocks of issuer and gateway may differ."""
 
 MAX_TOKEN: Final = 32 * 1024
 """Bytes."""

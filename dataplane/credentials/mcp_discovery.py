@@ -1,4 +1,4 @@
-"""How MCP clients find the authorization server (spec: `jwtAuthentication.mcp`): metadata, challenges, registrations.
+"""How MCP clients find the authorization server (`jwtAuthentication.mcp`): metadata, challenges, registrations.
 
 Part of the JWT step. It answers the well-known paths without a token, and nothing else; what it has to ask the identity
 provider for it remembers for some minutes, and asks for once at a time. Documents are made by `oauth_metadata`.

@@ -29,12 +29,12 @@ def refusal(reason: str, challenge: bytes, origin: Origin, why: str) -> Reply:
 def refusals(
     mode: int, reason: str, challenge: bytes, origin: Origin, causes: Iterable[str]
 ) -> dict[str, Reply | None]:
-    """One answer to an invalid credential for each cause; None: the request may pass with it (spec 2, modes)."""
+    """One answer to an invalid credential for each cause; None: the request may pass with it."""
     return {why: None if mode == PERMISSIVE else refusal(reason, challenge, origin, why) for why in causes}
 
 
 def absence(mode: int, reason: str, challenge: bytes, origin: Origin) -> Reply | None:
-    """The answer to a request without credentials; None: it may pass (spec 2, modes)."""
+    """The answer to a request without credentials; None: it may pass."""
     if mode in (OPTIONAL, PERMISSIVE):
         return None
     return refusal(reason, challenge, origin, "no credentials")

@@ -1,6 +1,6 @@
 """Which policies there are and in which order they act. The order is that of this table, with a reason per row.
 
-The worker hands `ROWS` to the table's compiler. The steps are in the order of the route phase (decisions, "Order"), and
+The worker hands `ROWS` to the table's compiler. The steps are in the order of the route phase, and
 that of the gateway phase is the same with fewer; policies that are not built yet have their place between these.
 """
 

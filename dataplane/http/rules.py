@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OWNED: Final = (
     *(b"forwarded", b"x-real-ip", b"true-client-ip", b"x-original-url", b"x-rewrite-url", b"x-forwarded-*"),
 )
-"""Headers that only we may write where nothing else is set (decisions, Header names): what origins believe about a
+"""Headers that only we may write where nothing else is set: what origins believe about a
 client. `x-forwarded-for` is no such header, for its values are added to."""
 
 DROP, REJECT, KEEP_NAMES = "Drop", "Reject", "Keep"
@@ -41,10 +41,10 @@ WHOLE_BODY: Final = -1
 """Of `HttpRules.may_hold`: who holds a body names no limit of its own."""
 
 MAX_BUFFER: Final = 2_097_152
-"""Bytes of a body that is held at most, where nothing is configured (spec 2, FrontendHTTP.maxBufferSize)."""
+"""Bytes of a body that is held at most, where nothing is configured (FrontendHTTP.maxBufferSize)."""
 
 MAX_HEADERS: Final = 4096
-"""Header fields of an HTTP/1 request that any listener may allow (spec 2, FrontendHTTP.http1MaxHeaders)."""
+"""Header fields of an HTTP/1 request that any listener may allow (FrontendHTTP.http1MaxHeaders)."""
 
 MAX_HOPS: Final = 32
 """Entries of `x-forwarded-for` that are looked at, from its end: a client may send thousands."""

@@ -40,7 +40,7 @@ _UNTIL, _EVICTIONS, _FAILURES = 1, 2, 3
 
 
 class Rule(Protocol):
-    """When an endpoint is evicted (spec 2, BackendEviction)."""
+    """When an endpoint is evicted (BackendEviction)."""
 
     @property
     def duration(self) -> float:
@@ -162,7 +162,7 @@ class Record:
 
 
 def _is_due(rule: Rule, failures: int, health: float) -> bool:
-    """Either condition evicts; where neither is set, each unhealthy response does (spec 2, BackendEviction)."""
+    """Either condition evicts; where neither is set, each unhealthy response does (BackendEviction)."""
     if rule.failures is None and rule.threshold is None:
         return True
     if rule.failures and failures >= rule.failures:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_GROUPS: Final = 8
 MAX_PROVIDERS: Final = 16
-"""Of one group (spec 1, PriorityGroup)."""
+"""Of one group (PriorityGroup)."""
 
 ROWS: Final = {
     ai_pb2.AI_PROVIDER_KIND_OPENAI: "openai",

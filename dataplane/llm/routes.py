@@ -1,4 +1,4 @@
-"""Which API a request calls, by the end of its path (spec 2, BackendAI `routes`). Pure."""
+"""Which API a request calls, by the end of its path (BackendAI `routes`). Pure."""
 
 from __future__ import annotations
 
@@ -100,4 +100,4 @@ def _longest_first(row: tuple[str, RouteType]) -> tuple[int, str]:
 
 
 ALL_COMPLETIONS: Final = Routes()
-"""Where no policy says it (spec 2)."""
+"""Where no policy says it."""

@@ -15,7 +15,7 @@ _MILLISECONDS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Keepalive:
-    """Seconds, but for `retries` (spec 2, Keepalive, which has the defaults)."""
+    """Seconds, but for `retries` (Keepalive, which has the defaults)."""
 
     retries: int = 9
     """Probes without an answer after which the connection is broken."""

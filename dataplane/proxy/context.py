@@ -66,7 +66,7 @@ class Forwarding:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a downstream connection (spec 2, FrontendHTTP; decisions, Overload). Bytes and seconds."""
+    """Bounds of a downstream connection (FrontendHTTP). Bytes and seconds."""
 
     max_headers: int = 100
     max_head: int = 65_536

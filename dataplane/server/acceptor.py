@@ -60,7 +60,7 @@ class Acceptor:
         self._servers.setdefault(bind, []).append(server)
 
     def _keep_alive(self) -> None:
-        """Set on listening sockets: what they accept inherits it (spec 2, Keepalive)."""
+        """Set on listening sockets: what they accept inherits it (Keepalive)."""
         keepalives = self.context.current.table.keepalives
         for bind, sockets in self._sockets.items():
             for sock in sockets:
@@ -86,7 +86,7 @@ class Acceptor:
             connection.drain()
 
     async def drain(self, minimum: float, maximum: float) -> None:
-        """decisions, Contract of the proxy process: responses say `Connection: close` from now on; new connections are
+        """Responses say `Connection: close` from now on; new connections are
         taken for `minimum` seconds; what is still open `maximum` seconds from now is cut."""
         context = self.context
         context.draining = True

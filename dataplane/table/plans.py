@@ -52,7 +52,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds; None: no limit (spec 2 Timeouts, HTTPRoute `timeouts`)."""
+    """Seconds; None: no limit (`timeouts` of an HTTPRoute or a GatewayPolicy)."""
 
     request: float | None = None
     backend_request: float | None = None
@@ -60,7 +60,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """HTTPRouteRetry and spec 2, Retry: `attempts` tries after the first, at least `backoff` seconds apart."""
+    """`retry` of a rule or a GatewayPolicy: `attempts` tries after the first, at least `backoff` seconds apart."""
 
     codes: frozenset[int] = frozenset()
     attempts: int = 1
@@ -105,7 +105,7 @@ class RoutePolicies:
     retry: Retry | None = None
     mirrors: tuple[Mirror, ...] = ()
     host_rewrite: bool | None = None
-    """Whether the Host header becomes the backend's; None: as the kind of backend has it (spec 2, hostRewrite)."""
+    """Whether the Host header becomes the backend's; None: as the kind of backend has it (hostRewrite)."""
     upgrades: frozenset[bytes] = UPGRADES
     """Protocols that a client may switch to, in lower case."""
     backend: Settings = NO_SETTINGS
@@ -209,7 +209,7 @@ class Destination(NamedTuple):
     name: str = ""
     """Its host, in lower case: a Service's is that of the cluster's DNS; "" for a Unix socket."""
     port: int = 0
-    """0: that of the scheme (decisions: `static.host` without a port)."""
+    """0: that of the scheme (`static.host` without a port)."""
     version: int = 0
     """What the Service port says of the version of HTTP."""
     speaks_tls: Tls | None = None

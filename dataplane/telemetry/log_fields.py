@@ -199,7 +199,7 @@ FIELDS: Final[tuple[Field, ...]] = (
         otlp=lambda x, took: round(took, 6),
     ),
 )
-"""Default fields in the order of a line (decisions, Access log). The exchange has a listener."""
+"""Default fields in the order of a line. The exchange has a listener."""
 
 
 _OF_GROUPS: Final = frozenset(field.name for group in GROUPS for field in group.fields)

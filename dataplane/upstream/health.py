@@ -32,7 +32,7 @@ log = logging.getLogger("dataplane.upstream")
 
 
 class Eviction(NamedTuple):
-    """When an endpoint is evicted and for how long (spec 2, BackendEviction), as `link/evictions.Rule`."""
+    """When an endpoint is evicted and for how long (BackendEviction), as `link/evictions.Rule`."""
 
     duration: float = 3.0
     """Seconds; of the second eviction in a row twice as long, and so on."""

@@ -50,7 +50,7 @@ class BackendPlan(Protocol):
     transport: Transport | None
     """How connections are made; None: the plain way."""
     request_timeout: float | None
-    """Seconds for one try, to the head of its response (spec 2, BackendHTTP); None: no limit of its own."""
+    """Seconds for one try, to the head of its response (BackendHTTP); None: no limit of its own."""
     refused: str
     """Why nothing may be sent to it."""
 

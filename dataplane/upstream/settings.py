@@ -1,7 +1,7 @@
-"""How a backend is connected to: what policies set (spec 2, BackendTCP, BackendTLS, BackendHTTP), merged and finished.
+"""How a backend is connected to: what policies set (BackendTCP, BackendTLS, BackendHTTP), merged and finished.
 
 Values only, made when a table is built; `table/plans.BackendPlan` has what they come to, `upstream/connector` acts on
-it. Policies merge per field, never deeply (spec 1, GatewayPolicy): the `http` of a backend replaces that of a route.
+it. Policies merge per field, never deeply (GatewayPolicy): the `http` of a backend replaces that of a route.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Tcp(NamedTuple):
     """`backend.tcp`."""
 
     connect_timeout: float = 10.0
-    """Seconds until a connection is established, TLS included (decisions: 10 s when unset)."""
+    """Seconds until a connection is established, TLS included (10 s when unset)."""
     keepalive: Keepalive = DEFAULT
     proxy_version: int = 0
     """Of the PROXY header that connections begin with; 0: they begin with none."""
@@ -189,7 +189,7 @@ class Settings:
 
     @property
     def steps(self) -> tuple[Filter, ...]:
-        """The steps of a backend, in their order (decisions, Order): who decides sees what the route sends, who picks
+        """The steps of a backend, in their order: who decides sees what the route sends, who picks
         an endpoint what that will get."""
         return tuple(each for each in (self.ext_auth, self.transformation, self.picker) if each is not None)
 

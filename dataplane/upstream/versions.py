@@ -1,4 +1,4 @@
-"""Which version of HTTP a request is sent with: the rule of the specification as a table (spec 2, BackendHTTP). Pure.
+"""Which version of HTTP a request is sent with: the rule of the specification as a table (BackendHTTP). Pure.
 
 What is configured is known when a plan is built (`table/compile`); the rest depends on the request.
 """

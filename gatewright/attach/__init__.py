@@ -1,4 +1,4 @@
-"""Which policy acts where, and which wins (spec 1, Attachment and merge rules; decisions, Precedence).
+"""Which policy acts where, and which wins: docs/attachment.md.
 
 `policies` is the table of all policies. `places` says what a policy may name at each position of traffic and of
 backends, `merge` what the policies at one position come to, `outcome` what became of one policy. Used by the data plane

@@ -1,11 +1,11 @@
-"""Policies of all levels as one set: per top-level field, by precedence (decisions, Precedence and `Override`).
+"""Policies of all levels as one set: per top-level field, by precedence.
 
 1 Of several policies that set a field at one level, an `Override` counts before others, then the one with the smaller
-`order`; the others conflict: a lock is not taken away by whoever was there before. 2 An `Override` locks the field: of
+`order`; the others conflict: a lock is not taken away by an older policy. 2 An `Override` locks the field: of
 those at several levels the least specific wins, whatever is more specific is overridden. 3 Otherwise the most specific
 wins. Fields of ACCUMULATING are not merged: all act, as far as no `Override` locks out those of more specific levels.
 
-Sets of different phases never meet (spec 2, Traffic `phase`): `split` takes them apart.
+Sets of different phases never meet (Traffic `phase`): `split` takes them apart.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Claim(NamedTuple, Generic[PolicyT]):
 
 
 def order(created: str | None, namespace: str, name: str) -> str:
-    """The text by which policies are ordered: the older, then by name (decisions). `created` is RFC 3339 in UTC, which
+    """The text by which policies are ordered: the older, then by name. `created` is RFC 3339 in UTC, which
     sorts as text; objects of files have none, and come first."""
     return f"{created or ''} {namespace}/{name}"
 
@@ -85,7 +85,7 @@ class Outcome(Generic[PolicyT]):
 
 def winners(claims: Iterable[Claim[PolicyT]]) -> dict[Setting, Claim[PolicyT]]:
     """Who comes first among the claims of one place, an `Override` before others. Of settings that add up only an
-    `Override` is one: nobody else keeps anybody out."""
+    `Override` is one: no other keeps requests out."""
     first: dict[Setting, Claim[PolicyT]] = {}
     for claim in claims:
         held = first.get(claim.setting)
@@ -123,7 +123,7 @@ def outcome(
 
 
 def _rank(claim: Claim[PolicyT]) -> tuple[bool, str]:
-    """As `merge` has it: a lock is not taken away by whoever was there before."""
+    """As `merge` has it: a lock is not taken away by an older policy."""
     return not claim.override, claim.order
 
 

@@ -15,7 +15,7 @@ from gatewright.wire.v1 import policy_pb2
 
 
 class Level(IntEnum):
-    """How specific a place is (decisions, Precedence)."""
+    """How specific a place is."""
 
     GATEWAY = 0
     LISTENER_SET = 1

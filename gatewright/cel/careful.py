@@ -15,7 +15,7 @@ Term = Callable[..., object]
 
 
 class Failed:
-    """What a name stands for whose value could not be had."""
+    """The value of a name whose real value could not be had."""
 
     __slots__ = ("fault",)
 
@@ -39,7 +39,7 @@ def attempt(term: Term, args: tuple[Any, ...]) -> object:
 
 
 def sound(value: Any) -> Any:
-    """The value of a name, or the error that it stands for."""
+    """The value of a name, or the error in its place."""
     if type(value) is Failed:
         raise again(value.fault)
     return value

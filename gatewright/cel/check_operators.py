@@ -26,7 +26,7 @@ KEY_KINDS = frozenset(("bool", "int", "uint", "string", "dyn", "param"))
 
 def chain(checker: Checker, node: tree.Chain) -> Type:
     """The type after each operator; the planner wants them all, so they are kept in `resolved`."""
-    told = len(checker.problems)
+    before = len(checker.problems)
     left = checker.visit(node.first)
     steps: list[Type] = []
     for operator, offset, term in zip(node.operators, node.offsets, node.terms, strict=True):
@@ -35,7 +35,7 @@ def chain(checker: Checker, node: tree.Chain) -> Type:
             _entry_asked_for(node.first, term)
         told_of_terms = len(checker.problems)
         left = _operator(checker, node, operator, offset, left, right)
-        if told_of_terms > told:
+        if told_of_terms > before:
             del checker.problems[told_of_terms:]  # a consequence of what is wrong with a term
         steps.append(left)
     node.resolved = steps

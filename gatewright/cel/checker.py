@@ -15,7 +15,7 @@ from gatewright.cel.types import DYN, TYPE, Bindings, Type, join
 from gatewright.turns import pause
 
 TOLD_IN_FULL = 20
-"""Problems of one expression for which near names are looked up: a text has room for thousands."""
+"""Problems of one expression for which near names are looked up: a text can have thousands."""
 
 Visitors = Mapping[type[tree.Node], "Callable[[Checker, Any], Type]"]
 """By kind of node, who says what its type is. Any: each takes its own kind."""

@@ -23,7 +23,7 @@ def shared(terms: list[ast.expr]) -> list[ast.expr]:
 
 
 def _renamed(term: ast.expr, known: dict[str, str]) -> dict[str, str]:
-    """Names of the term that stand for what is known already, with the names to take instead."""
+    """Names of the term whose values are known already, with the names to take instead."""
     found = {}
     for node in ast.walk(term):
         if isinstance(node, ast.NamedExpr) and _of_context(node.value):

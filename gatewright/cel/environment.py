@@ -1,6 +1,6 @@
 """What an expression may name: variables with their types and where their values come from, and functions.
 
-Built once by whoever owns the variables (the table of a request's variables, a test, the command line); given to the
+Built once by the owner of the variables (the table of a request's variables, a test, the command line); given to the
 checker and the planner. It knows no variable of its own. An evaluation gets a *context*: any object with the attributes
 and methods that the fields name.
 

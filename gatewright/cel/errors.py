@@ -1,6 +1,6 @@
 """What can go wrong with an expression: before it runs (syntax, check) and while it runs.
 
-Raised by this room only; called by everyone who shows a problem to a person. Errors of configuration carry every
+Raised by this package only; read by every caller that shows a problem to a person. Errors of configuration carry every
 problem found, with line and column. Errors of evaluation are cheap: they happen for ordinary requests (a header that is
 not there), so they hold a message, and find their place in the expression only when asked.
 """

@@ -1,8 +1,8 @@
 """Parameters of a query, as routes and expressions read them: by name, after form decoding.
 
 WHATWG URL, application/x-www-form-urlencoded: "&" between parameters, "+" and percent escapes. One pass over the text
-answers for all names, so that whoever asks often asks a map. How many there are is for clients to choose: more than a
-limit are not read at all. Imports nothing that compiles expressions: routes read it too.
+answers for all names, so that a caller that asks often asks a map. How many there are is for clients to choose: more
+than a limit are not read at all. Imports nothing that compiles expressions: routes read it too.
 """
 
 from __future__ import annotations

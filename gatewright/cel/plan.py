@@ -2,7 +2,7 @@
 
 There is no source text, so there is nothing to break out of: a name or literal of the user is never an identifier. Its
 value is bound to a generated name (k0, k1, ...) in the plan's own namespace, which has no builtins. Every Python node
-has the offset of the expression's node, plus one, as its line number: a traceback tells the place.
+has the offset of the expression's node, plus one, as its line number: a traceback shows the place.
 
 Two plans can be made of an expression. The quick one lets `&&`, `||`, `exists` and `all` stop at the first error; where
 that error might be absorbed (the language says that `error || true` is true) it starts over with the *careful* one,
@@ -70,7 +70,7 @@ class Plan:
         self.functions: list[ast.stmt] = []
         self.block: list[ast.stmt] = []
         self.locals: dict[str, str] = {}  # names of macros -> Python names
-        self.doubtful: set[str] = set()  # Python names that may stand for an error (careful plans)
+        self.doubtful: set[str] = set()  # Python names whose value may be an error (careful plans)
         self.count = 0
         self.line = 1
         self.blocks = 0  # loops and try statements around the current statement
@@ -94,7 +94,7 @@ class Plan:
         return self.at(ast.Name(name, ast.Store()))
 
     def plain(self, value: bool | float | None) -> Expr:
-        """None, a bool or a number of ours as itself."""
+        """None, a bool or one of this language's numbers as itself."""
         return self.at(ast.Constant(value))
 
     def constant(self, value: Any) -> Expr:

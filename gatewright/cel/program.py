@@ -47,8 +47,8 @@ class Program:
         return f"Program({self.text!r})"
 
     def prepare(self) -> None:
-        """Make what the first error of an evaluation would make, where that takes long: for whoever evaluates while
-        others wait."""
+        """Make what the first error of an evaluation would make, where that takes long: for a caller that evaluates
+        while others wait."""
         if self._careful is not None and len(self.text) > LONG:
             self._careful.prepare()
 
@@ -65,7 +65,7 @@ class Program:
 
     @property
     def constants(self) -> dict[str, Any]:
-        """What the generated names k0, k1, ... in `source` stand for."""
+        """The values of the generated names k0, k1, ... in `source`."""
         return {name: value for name, value in self.plan().names.items() if name[0] == "k" and name[1:].isdigit()}
 
 

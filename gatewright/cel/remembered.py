@@ -1,7 +1,7 @@
 """Parses a text once for all expressions that ask for it, one after the other: cookies, forms, queries and JSON that a
 client sent. However many conditions a policy has, a long text costs what one of them costs.
 
-What is remembered is pure: a function of the text alone, and nobody changes it. It is of the last texts, whichever
+What is remembered is pure: a function of the text alone, and never changed. It is of the last texts, whichever
 request had them: expressions of one request run behind each other, so a few are enough.
 """
 

@@ -14,7 +14,7 @@ TOTAL = frozenset((len, operator.contains, str.startswith, str.endswith))
 
 
 def cannot_fail(node: tree.Node) -> bool:
-    """Conservative: False says only that nobody has looked."""
+    """Conservative: False says only that it was not examined."""
     if isinstance(node, tree.Literal):
         return True
     if isinstance(node, tree.Ident):

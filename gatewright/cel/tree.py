@@ -1,7 +1,7 @@
 """The nodes of an expression.
 
 Made by the parser and the macros, typed by the checker (`type`, `resolved`), read by references and the planner.
-Operator chains are flat, so a sum of 2,000 terms is one node and nobody recurses over it. `offset` counts code points.
+Operator chains are flat, so a sum of 2,000 terms is one node and nothing recurses over it. `offset` counts code points.
 """
 
 from __future__ import annotations

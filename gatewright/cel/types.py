@@ -139,7 +139,7 @@ def optional_of(value: Type) -> Type:
 
 
 class Bindings:
-    """What type parameters stand for so far. `fits` binds on the way; callers copy before they try."""
+    """What type parameters are bound to so far. `fits` binds on the way; callers copy before they try."""
 
     __slots__ = ("bound",)
 
@@ -205,7 +205,7 @@ class Bindings:
         return given
 
     def _last(self, param: Type) -> Type:
-        """The last parameter of a chain of parameters that stand for each other."""
+        """The last parameter of a chain of parameters that are bound to each other."""
         while isinstance(following := self.bound.get(param), Param):
             param = following
         return param

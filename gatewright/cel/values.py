@@ -1,7 +1,7 @@
 """The values of expressions as Python values, and what is true of all of them: kind, equality, order, keys.
 
 int, float, str, bytes, bool, None, list or tuple, and dict are themselves. The rest are small classes here. Generated
-code and the function tables work on these; the exact Python type tells the kind, because `Uint`, `Timestamp` and
+code and the function tables work on these; the exact Python type says the kind, because `Uint`, `Timestamp` and
 `Duration` are integers of their own class (comparison and hashing in C).
 """
 

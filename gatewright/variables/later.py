@@ -1,6 +1,6 @@
-"""What an expression names too early: told as that, instead of as an unknown name.
+"""What an expression names too early: reported as that, instead of as an unknown name.
 
-Called by whoever shows the mistakes of an expression to a person.
+Called by what shows the mistakes of an expression to a person.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def explained(text: str, moment: Moment, problems: tuple[Problem, ...]) -> tuple
     if moment == MOMENTS[-1]:
         return problems
     later = dict(_later(text, moment))
-    return tuple(_told(text, problem, moment, later) for problem in problems)
+    return tuple(_explained(text, problem, moment, later) for problem in problems)
 
 
 def _later(text: str, moment: Moment) -> Iterator[tuple[Moment, frozenset[tuple[int, int]]]]:
@@ -32,7 +32,7 @@ def _later(text: str, moment: Moment) -> Iterator[tuple[Moment, frozenset[tuple[
             yield later, frozenset((problem.line, problem.column) for problem in failure.problems)
 
 
-def _told(text: str, problem: Problem, moment: Moment, later: dict[Moment, frozenset[tuple[int, int]]]) -> Problem:
+def _explained(text: str, problem: Problem, moment: Moment, later: dict[Moment, frozenset[tuple[int, int]]]) -> Problem:
     place = (problem.line, problem.column)
     since = next((name for name, places in later.items() if place not in places), None)
     if since is None:

@@ -1,6 +1,6 @@
 """Values of variables from a plain document, as people write them: YAML or JSON in, values of the language out.
 
-Called by `given`, and by whoever has to say what is wrong with such a document. Every mistake has its path.
+Called by `given`, and by what reports what is wrong with such a document. Every mistake has its path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of all variables: names, types, the moment from which each exists, and what it means.
 
 Everything that is said of variables comes from here: environments of the checker, the page, the JSON schema, the
-contexts of `gatewright cel`. Whoever evaluates expressions offers a context with the attributes that the rows name.
+contexts of `gatewright cel`. Callers that evaluate expressions offer a context with the attributes that the rows name.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ _CONNECTION: Final = (
         "source.unverifiedWorkload",
         CLOSED,
         "connection",
-        "The workload that has the client's address, which nobody has proven.",
+        "The workload that has the client's address, which is not proven.",
         maybe=True,
     ),
     Variable("source.unverifiedWorkload.name", STRING, "connection", "Its name.", maybe=True),

@@ -120,7 +120,7 @@ async def test_a_folder_without_a_gateway_of_ours_says_so(tmp_path: Path) -> Non
         assert app.notes() == [f"{wanted.source} holds no Gateway; nothing is served until it does"]
         text = (EXAMPLE / "gateway.yaml").read_text().replace("gatewright.dev/controller", "example.com/other")
         (wanted.source / "gateway.yaml").write_text(text)
-        while "no Gateway is ours" not in app.notes()[0]:
+        while "no Gateway is managed by Gatewright" not in app.notes()[0]:
             await asyncio.sleep(0.01)
         (wanted.source / "gateway.yaml").write_text(text.replace("port: 8080", "prot: 8080"))
         (wanted.source / "gateway.yaml").rename(wanted.source / "other.yaml")

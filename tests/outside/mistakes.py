@@ -141,7 +141,7 @@ _OBJECTS = (
         "groups in a rewrite",
         rule("{filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: /$1}}}], "
              f"{TO}}}"),
-        RULE.format(7) + 'filters[0].urlRewrite.path.replaceFullPath: warning: "$1" stands for no group',
+        RULE.format(7) + 'filters[0].urlRewrite.path.replaceFullPath: warning: "$1" refers to no group',
     ),
     Mistake("every host", hosts('"*"'), ROUTE.format(6) + f'hostnames[0]: {HOST}"*": leave it out for every host'),
     Mistake("a star without quotes", hosts("*.example.com"),
@@ -235,15 +235,15 @@ _FILES = (
     Mistake("Kong's file", '_format_version: "3.0"\nservices: []\n', FOREIGN_FILE),
     Mistake("APISIX's file", "routes: []\n#END\n", FOREIGN_FILE),
     Mistake("an Ingress", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: shop}\n",
-            "f:1: info: networking.k8s.io/v1 Ingress is not ours: skipped; here it is an HTTPRoute"),
+            "f:1: info: networking.k8s.io/v1 Ingress is not read: skipped; here it is an HTTPRoute"),
     Mistake("Ingress's group for a route", PLAIN.replace("gateway.networking", "networking"),
-            "f:1: info: networking.k8s.io/v1 HTTPRoute is not ours: skipped; ours is gateway.networking.k8s.io/v1"),
+            "f:1: info: networking.k8s.io/v1 HTTPRoute is not read: skipped; supported: gateway.networking.k8s.io/v1"),
     Mistake("Istio's Gateway", "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: a}\n",
-            "f:1: info: networking.istio.io/v1 Gateway is not ours: skipped; ours is gateway.networking.k8s.io/v1"),
+            "f:1: info: networking.istio.io/v1 Gateway is not read: skipped; supported: gateway.networking.k8s.io/v1"),
     Mistake("Traefik's IngressRoute", "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: a}\n",
-            "f:1: info: traefik.io/v1alpha1 IngressRoute is not ours: skipped; here it is an HTTPRoute"),
+            "f:1: info: traefik.io/v1alpha1 IngressRoute is not read: skipped; here it is an HTTPRoute"),
     Mistake("a Deployment", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n",
-            "f:1: info: apps/v1 Deployment is not ours: skipped"),
+            "f:1: info: apps/v1 Deployment is not read: skipped"),
 )  # fmt: skip
 
 MISTAKES: Final[tuple[Mistake, ...]] = (*_OBJECTS, *_YAML, *_FILES)

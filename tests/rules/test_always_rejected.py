@@ -1,4 +1,4 @@
-"""What lint and status call an error because proxies are sure to refuse it: a proxy has the last word on each.
+"""What lint and status call an error because proxies always reject it: a proxy has the last word on each.
 
 Two rooms know these rules, the builders of policies and `gatewright.api.advice.advice`, which shares no code with them.
 """

@@ -54,7 +54,7 @@ FOLDERS: dict[str, tuple[tuple[str, ...], str]] = {
         (*WORLD, POLICY.replace("cors: {}", "jwtAuthentication: {providers: [{issuer: i, jwks: {inline: '{}'}}]}")),
         "error",
     ),
-    "not-ours": ((*WORLD, "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: old}\n"), "info"),
+    "not-read": ((*WORLD, "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: old}\n"), "info"),
     "unknown-class": (but("gatewayClassName: gatewright", "gatewayClassName: gatewrite"), "error"),
     "serves-nothing": (but("gatewright.dev/controller", "example.com/other"), "error"),
     "tls-port": (but("port: 8080", "port: 443"), "error"),

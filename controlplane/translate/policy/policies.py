@@ -1,4 +1,4 @@
-"""GatewayPolicies to wire: one Policy per top-level field, and what is wrong with which (spec 1, GatewayPolicy).
+"""GatewayPolicies to wire: one Policy per top-level field, and what is wrong with which (GatewayPolicy).
 
 Two steps, as for routes. `translate` makes of a policy what it says wherever it attaches; it runs once per edit of the
 policy, and when what one of its references leads to changes. `placed` joins that with the policy's attachment (room

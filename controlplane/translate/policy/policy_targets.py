@@ -99,7 +99,7 @@ class Attachment:
 
 
 def attachment(context: Context, targets: Targets, key: ObjectKey, policy: GatewayPolicy) -> Attachment:
-    """Look up every target. Targets are in the policy's own namespace (spec 1, GatewayPolicy)."""
+    """Look up every target. Targets are in the policy's own namespace (GatewayPolicy)."""
     ancestors: set[ObjectKey] = set()
     places: dict[ObjectKey, set[PlaceKey]] = {}
     missing: list[Missing] = []
@@ -175,7 +175,7 @@ def look_up(context: Context, targets: Targets, namespace: str, target: Target) 
 def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
     plan = context.fetch(targets.gateways, key)
     if plan is None:
-        return Missing(f"Gateway {key} does not exist, or its class is not ours")
+        return Missing(f"Gateway {key} does not exist, or its class is not managed by Gatewright")
     meant = [each for each in plan.listeners if target.section in (None, each.name)]
     if not meant:
         return _no_section(key, target, "listener", [each.name for each in plan.listeners], (key,))

@@ -127,7 +127,7 @@ def _arguments(visit: Visit, params: Object, message: Message) -> Any:
 
 
 def _missing(visit: Visit, message: Message, method: Method, name: str, why: str) -> Reply | None:
-    """What a client reads of an item that is not there, or not for it: the same (decisions, Refused MCP call)."""
+    """What a client reads of an item that is not there, or not for it: the same."""
     if visit.is_modern:  # MCP 2026-07-28, Transports: status of a JSON-RPC error
         text = method.missing + name
         data = {"uri": name} if method.kind == "resource" else None

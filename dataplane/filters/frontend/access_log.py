@@ -1,4 +1,4 @@
-"""`frontend.accessLog` (spec 2): which requests have a line in the access log, and what it says beside the default.
+"""`frontend.accessLog`: which requests have a line in the access log, and what it says beside the default.
 
 Its value is a `telemetry/log_plan.LogPlan`, which the table gives to the listeners of its Gateway. Nothing of it runs
 on the request path.

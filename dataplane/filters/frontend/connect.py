@@ -1,4 +1,4 @@
-"""`frontend.connect` (spec 2): what becomes of CONNECT requests. Its value is a `http/connect_rules.ConnectRule`;
+"""`frontend.connect`: what becomes of CONNECT requests. Its value is a `http/connect_rules.ConnectRule`;
 carried out by `proxy/request/connects`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`frontend.http` (spec 2): how listeners speak HTTP. Its value is an `http/rules.HttpRules`, for a listener's plan."""
+"""`frontend.http`: how listeners speak HTTP. Its value is an `http/rules.HttpRules`, for a listener's plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`frontend.tcp` (spec 2): keepalive of clients' connections. Its value is a `net/keepalive.Keepalive` of the plan."""
+"""`frontend.tcp`: keepalive of clients' connections. Its value is a `net/keepalive.Keepalive` of the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Network authorization (spec 2): rules about connections. Each becomes a `chain/rules.Rule` of the listener's plan.
+"""Network authorization: rules about connections. Each becomes a `chain/rules.Rule` of the listener's plan.
 
 Rules of several policies of one Gateway add up, as those of `authorization` do; `chain/network` decides.
 """

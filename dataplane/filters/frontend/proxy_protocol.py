@@ -1,4 +1,4 @@
-"""PROXY protocol (spec 2): whether connections begin with a header. Its value is a `net/proxy_rules.ProxyRules`."""
+"""PROXY protocol: whether connections begin with a header. Its value is a `net/proxy_rules.ProxyRules`."""
 
 from __future__ import annotations
 

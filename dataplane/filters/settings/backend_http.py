@@ -1,4 +1,4 @@
-"""HTTP toward a backend (spec 2, BackendHTTP): the version that it is spoken to with, and how long a try may take.
+"""HTTP toward a backend (BackendHTTP): the version that it is spoken to with, and how long a try may take.
 
 Of a route it is a value of its plan, of a backend one of the backend's (`table/endpoints`); leases and attempts act on
 it.

@@ -1,4 +1,4 @@
-"""TCP toward a backend (spec 2, BackendTCP): how long a connection may take, probes of idle ones, and the PROXY header
+"""TCP toward a backend (BackendTCP): how long a connection may take, probes of idle ones, and the PROXY header
 that names the client (an extension).
 
 A value of `upstream/settings`; the connector acts on it.

@@ -1,4 +1,4 @@
-"""TLS toward a backend (spec 2, BackendTLS): authorities, names, our own certificate, ALPN, groups.
+"""TLS toward a backend (BackendTLS): authorities, names, our own certificate, ALPN, groups.
 
 A value of `upstream/settings`; the connector makes handshakes with it. One that cannot be built covers what it covers
 all the same: nothing is sent there, and never in plain text.
@@ -15,7 +15,7 @@ from dataplane.upstream.settings import Tls
 from gatewright.wire.v1 import backend_policy_pb2, tls_pb2
 
 AUTHORITIES: Final = ("ca.cert", "ca.crt")
-"""Entries of a Secret that verify the server, the one that counts first (decisions, CA bundles)."""
+"""Entries of a Secret that verify the server, the one that counts first."""
 
 GROUPS: Final = {
     tls_pb2.KEY_EXCHANGE_GROUP_X25519: "X25519",

@@ -1,4 +1,4 @@
-"""Health of the endpoints of a backend (spec 2, Health): what is unhealthy, and who is evicted for it.
+"""Health of the endpoints of a backend (Health): what is unhealthy, and who is evicted for it.
 
 Of a route it is a value of its plan, of a backend one of the backend's (`table/endpoints`); leases act on it.
 """

@@ -1,4 +1,4 @@
-"""Host rewrite (spec 2, hostRewrite): whether the Host header becomes the destination's; carried in the plan of a route
+"""Host rewrite (hostRewrite): whether the Host header becomes the destination's; carried in the plan of a route
 for the attempts (`proxy/attempt/outgoing`), because the destination is known only then."""
 
 from __future__ import annotations

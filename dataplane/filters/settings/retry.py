@@ -1,4 +1,4 @@
-"""Retry (HTTPRouteRetry, spec 2 retry): a setting of the route, carried in its plan for the attempts."""
+"""Retry (HTTPRouteRetry, `retry`): a setting of the route, carried in its plan for the attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timeouts of a route (HTTPRoute `timeouts`, spec 2 Timeouts): a setting, carried out by `proxy/attempt/attempts`."""
+"""Timeouts of a route (`timeouts` of HTTPRoutes and GatewayPolicies): a setting, carried out by `proxy/attempt`."""
 
 from __future__ import annotations
 

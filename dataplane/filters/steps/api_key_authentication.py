@@ -1,6 +1,6 @@
 """API key authentication: a key of a Secret lets a request pass, and its metadata are there as `apiKey.*`.
 
-Spec 2, apiKeyAuthentication. The keys themselves are not kept.
+`apiKeyAuthentication`. The keys themselves are not kept.
 """
 
 from __future__ import annotations

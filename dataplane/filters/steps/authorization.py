@@ -1,4 +1,4 @@
-"""Authorization: rules that allow, deny or require, made of expressions (spec 2, Authorization).
+"""Authorization: rules that allow, deny or require, made of expressions (Authorization).
 
 The rules of all levels add up to one step: any Deny that matches denies; every Require must match; any Allow that
 matches allows; where there are Allow rules and none matches, the request is denied. An expression that fails does not

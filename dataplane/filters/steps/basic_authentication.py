@@ -1,6 +1,6 @@
 """Basic authentication (RFC 7617): a user and password of an htpasswd file let a request pass; `basicAuth.username`.
 
-Spec 2, basicAuthentication. Slow hashes are checked in a thread. The outcome is remembered by a keyed digest of what
+`basicAuthentication`. Slow hashes are checked in a thread. The outcome is remembered by a keyed digest of what
 the client sent, good and bad ones apart, so that a repeated password costs one look-up and invented ones push nobody
 out. One and the same check runs once. Checks wait in a queue that is fair between client addresses: who sends a flood
 of invented passwords waits behind itself, and is answered with 503 above a bound; nobody else is. For users that are

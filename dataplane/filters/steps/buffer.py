@@ -1,8 +1,7 @@
-"""Buffer (spec 2): bodies are buffered until they are complete, instead of streamed; too large ones are refused.
+"""Buffer: bodies are buffered until they are complete, instead of streamed; too large ones are refused.
 
-A request body over its limit is answered with 413, a response body over its limit replaced by 502 (decisions, Buffer
-overflow). What has no end to wait for (a stream of events, a tunnel) passes; answers of the gateway's own are not
-measured.
+A request body over its limit is answered with 413, a response body over its limit replaced by 502. What has no end to
+wait for (a stream of events, a tunnel) passes; answers of the gateway's own are not measured.
 """
 
 from __future__ import annotations

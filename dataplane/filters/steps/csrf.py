@@ -1,4 +1,4 @@
-"""CSRF: refuse what another site made a browser send (spec 2, CSRF).
+"""CSRF: refuse what another site made a browser send (CSRF).
 
 Three steps: GET, HEAD and OPTIONS pass; a request with neither `Sec-Fetch-Site` nor `Origin` passes, no browser sent
 it; otherwise `Sec-Fetch-Site` decides, and without it `Origin` is compared with `Host`. An origin of

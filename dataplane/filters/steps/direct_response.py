@@ -1,4 +1,4 @@
-"""Direct response (spec 2): the gateway answers itself, with a status, a body and headers of its configuration.
+"""Direct response: the gateway answers itself, with a status, a body and headers of its configuration.
 
 A body expression without a value is answered with 500; a header whose expression has none is absent. An answer that no
 expression takes part in is made when the filter is built.

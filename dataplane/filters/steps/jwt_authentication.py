@@ -1,6 +1,6 @@
 """JWT authentication: a token of a configured issuer lets a request pass, and its claims are there as `jwt.*`.
 
-Spec 2, jwtAuthentication. What checks tokens is `credentials/authentication`.
+`jwtAuthentication`. What checks tokens is `credentials/authentication`.
 """
 
 from __future__ import annotations

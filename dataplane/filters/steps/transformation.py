@@ -1,8 +1,8 @@
-"""Transformation (spec 2): metadata, headers, pseudo-headers and bodies of requests and responses, by expressions.
+"""Transformation: metadata, headers, pseudo-headers and bodies of requests and responses, by expressions.
 
 The order is metadata, add, set, remove, body, and each expression sees what those before it changed. Where one has no
 value, its header is taken away and its metadata key is absent; for a body or a pseudo-header the request is answered
-with 500, the response replaced by 502 (decisions, Transformation). Edits whose expression is a literal are worked out
+with 500, the response replaced by 502. Edits whose expression is a literal are worked out
 when the filter is built.
 """
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dataplane.guards.judging import Count
 
 SECONDS: Final = 10.0
-"""For all of an answer (decisions, Callouts)."""
+"""For all of an answer."""
 MAX_ANSWER: Final = 8 * 1024 * 1024
 """Bytes of an answer: it may hold all that was asked, escaped."""
 _LEAST, _MOST = 200, 299

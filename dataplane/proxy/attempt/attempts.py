@@ -75,7 +75,7 @@ def begin(x: ActiveExchange, context: Context, has_waited: bool = False) -> None
         return
     seconds = timeouts.request
     if seconds is not None and x.plan.kind == GRPC_ROUTE:
-        seconds = None  # spec 2, Timeouts: HTTPRoutes only
+        seconds = None  # Timeouts: HTTPRoutes only
     if x.grpc is not None and b"grpc-timeout" in x.request.low:
         seconds = grpc_calls.seconds(x, seconds)
     if seconds is not None:
@@ -290,7 +290,7 @@ def refuses_body(x: ActiveExchange) -> bool:
 
 def limit(x: ActiveExchange, context: Context) -> None:
     """Give the attempt that begins now its deadline: the backend's `http.requestTimeout`, or the rule's
-    `backendRequest`, which is a HTTPRoute's (spec 2, Timeouts), whichever is shorter."""
+    `backendRequest`, which is a HTTPRoute's (Timeouts), whichever is shorter."""
     seconds, own = x.policies.timeouts.backend_request, x.backend_plan.request_timeout
     if seconds is None or x.plan.kind == GRPC_ROUTE:
         seconds = own

@@ -31,7 +31,7 @@ def backend_of(x: ActiveExchange, key: str) -> BackendPlan | None:
 
 
 def authority(x: ActiveExchange, backend: BackendPlan) -> bytes:
-    """What the Host header becomes on the way to `backend`; b"": it stays (spec 2, hostRewrite).
+    """What the Host header becomes on the way to `backend`; b"": it stays (hostRewrite).
 
     `Auto` is the default of backends that are named by a host name. A host that a step chose stays in any case.
     """

@@ -1,4 +1,4 @@
-"""Another try: whether a request gets one, when, and on which endpoint (HTTPRouteRetry; spec 2 and decisions, Retry).
+"""Another try: whether a request gets one, when, and on which endpoint (`retry` of a route's rule or a GatewayPolicy).
 
 `proxy/attempt/attempts` asks when an attempt failed or a response head came; it sends, this decides. A request without
 a retry policy never comes here.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dataplane.table.plans import Retry
 
 FAILURES = frozenset(("connect", "dns", "reset", "timeout"))
-"""Causes that are tried again whatever `codes` says (decisions, Retry); others only when their status is a code."""
+"""Causes that are tried again whatever `codes` says; others only when their status is a code."""
 
 DRAIN_TIME = 1.0
 """Seconds that the rest of an unwanted response is read, so that its connection can be used again."""

@@ -17,7 +17,7 @@ from dataplane.http.heads import is_value
 from dataplane.upstream.auth.tokens import Unobtainable
 
 SECONDS: Final = 5.0
-"""For all that one credential takes (decisions, Callouts)."""
+"""For all that one credential takes."""
 MAX_ANSWER: Final = 65_536
 USUAL_LIFE: Final = 300.0
 """Seconds of a token whose server does not say (RFC 6749 5.1)."""

@@ -1,5 +1,5 @@
-"""What is valid and still not what the user means: warnings about one object by itself, and errors where a proxy is
-sure to refuse it.
+"""What is valid and still not what the user means: warnings about one object by itself, and errors where a proxy
+always rejects it.
 
 Called by decoding (errors of our own kinds, which `status` shows as well) and by lint, for the standalone file alike
 (its models are the CRDs' own). One row for each of them.
@@ -42,7 +42,7 @@ from gatewright.api.traffic.transformation import RequestTransform, ResponseTran
 
 
 def refusals(value: BaseModel) -> Iterator[Advice]:
-    """What a proxy is sure to refuse of a valid object or file: errors."""
+    """What a proxy always rejects of a valid object or file: errors."""
     return (each for each in advice(value) if each.severity == "error")
 
 
@@ -61,7 +61,7 @@ def advice(value: BaseModel) -> Iterator[Advice]:
 
 
 def _refused(path: Path, why: str) -> Advice:
-    """What a proxy is sure to refuse, so that requests which it covers are answered with 503."""
+    """What a proxy always rejects, so that requests which it covers are answered with 503."""
     return Advice(path, f"{why}: {REFUSED}", "error")
 
 

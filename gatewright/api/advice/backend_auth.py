@@ -38,7 +38,7 @@ def unfit_location(auth: BackendAuth) -> Iterator[Advice]:
 
 
 def unknown_service(spec: GatewayBackendSpec) -> Iterator[Advice]:
-    """Requests that nobody says which service of AWS they are signed for."""
+    """Requests of which it is not said which service of AWS they are signed for."""
     auth = spec.policies.auth if spec.policies is not None else None
     host = spec.static.host if spec.static is not None else None
     if auth is None or auth.aws is None or auth.aws.service_name is not None or not host:

@@ -46,5 +46,5 @@ def in_place_of(group: str, kind: str) -> str:
     instead = _IN_PLACE_OF.get((group, kind))
     if instead is not None:
         return f"; here it is {instead}"
-    ours = KINDS.get(kind)
-    return f"; ours is {ours.api_versions[0]}" if ours is not None else ""
+    own = KINDS.get(kind)
+    return f"; supported: {own.api_versions[0]}" if own is not None else ""

@@ -41,7 +41,7 @@ def _groups_in_path(modifier: HTTPPathModifier) -> Iterator[Advice]:
     ):
         if text is not None and (found := _GROUP(text)):
             cure = 'a GatewayPolicy\'s transformation can set ":path" with regexReplace'
-            yield Advice((field,), f'"{found[0]}" stands for no group and is sent as it is: {cure}')
+            yield Advice((field,), f'"{found[0]}" refers to no group and is sent as it is: {cure}')
 
 
 _NO_PATH_BEGINS_SO: Final = re.compile(r"\^?[~\w]").match

@@ -1,4 +1,4 @@
-"""Secrets that sign tokens (`providers[].sharedSecretRef`): which of them a proxy is sure to refuse.
+"""Secrets that sign tokens (`providers[].sharedSecretRef`): which of them a proxy always rejects.
 
 Called for the standalone file (`advice`), and by lint for Secrets that policies of the same files read. No answer holds
 any of the secret.

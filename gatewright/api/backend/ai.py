@@ -1,4 +1,4 @@
-"""`backend.ai` (spec 2, BackendAI): what happens with requests to LLM providers."""
+"""`backend.ai` (BackendAI): what happens with requests to LLM providers."""
 
 from __future__ import annotations
 

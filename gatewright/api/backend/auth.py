@@ -1,4 +1,4 @@
-"""`backend.auth` (spec 2, BackendAuth): credentials that the gateway presents to a backend."""
+"""`backend.auth` (BackendAuth): credentials that the gateway presents to a backend."""
 
 from __future__ import annotations
 

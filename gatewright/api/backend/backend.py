@@ -1,4 +1,4 @@
-"""BackendWithAI and BackendFull (spec 2): the larger sets of policies for connecting to a backend."""
+"""BackendWithAI and BackendFull: the larger sets of policies for connecting to a backend."""
 
 from __future__ import annotations
 

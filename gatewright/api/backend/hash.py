@@ -1,4 +1,4 @@
-"""`backend.hash`, an extension of ours: requests with the same key go to the same endpoint."""
+"""`backend.hash`, a Gatewright extension: requests with the same key go to the same endpoint."""
 
 from __future__ import annotations
 

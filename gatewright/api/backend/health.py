@@ -1,4 +1,4 @@
-"""`backend.health` (spec 2): which endpoints of a backend get no requests for a while."""
+"""`backend.health`: which endpoints of a backend get no requests for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`backend.http` (spec 2): HTTP toward a backend."""
+"""`backend.http`: HTTP toward a backend."""
 
 from __future__ import annotations
 

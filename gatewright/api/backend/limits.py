@@ -1,4 +1,4 @@
-"""`backend.limits`, an extension of ours: how much a backend is asked at a time."""
+"""`backend.limits`, a Gatewright extension: how much a backend is asked at a time."""
 
 from __future__ import annotations
 

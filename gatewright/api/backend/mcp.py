@@ -1,4 +1,4 @@
-"""`backend.mcp` (spec 2, BackendMCP): what happens with MCP calls."""
+"""`backend.mcp` (BackendMCP): what happens with MCP calls."""
 
 from __future__ import annotations
 
@@ -93,4 +93,5 @@ class BackendMCP(Model):
     """Processors of MCP messages."""
     keep_alive: PositiveDuration | None = None
     """Silence on a stream to a client after which a comment says that it is alive, for balancers in front that end what
-    is silent: at most one each 100ms. Unset: none of ours, comments of servers pass. Gatewright extension."""
+    is silent: at most one each 100ms. Unset: the gateway adds none, and comments of servers pass. Gatewright
+    extension."""

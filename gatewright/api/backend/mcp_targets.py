@@ -1,4 +1,4 @@
-"""MCP backends (spec 1, MCPBackend): the servers behind one endpoint."""
+"""MCP backends (MCPBackend): the servers behind one endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`backend.ai.promptGuard` (spec 2): what may be asked of a model, and what it may answer."""
+"""`backend.ai.promptGuard`: what may be asked of a model, and what it may answer."""
 
 from __future__ import annotations
 

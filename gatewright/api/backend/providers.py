@@ -1,4 +1,4 @@
-"""LLM providers (spec 1, AIBackend): how to reach a model, of one provider or of several in groups."""
+"""LLM providers (AIBackend): how to reach a model, of one provider or of several in groups."""
 
 from __future__ import annotations
 

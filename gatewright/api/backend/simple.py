@@ -1,4 +1,4 @@
-"""BackendSimple (spec 2): the policies for connecting to anything."""
+"""BackendSimple: the policies for connecting to anything."""
 
 from __future__ import annotations
 

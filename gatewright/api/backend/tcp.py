@@ -1,4 +1,4 @@
-"""`backend.tcp` (spec 2): TCP toward a backend."""
+"""`backend.tcp`: TCP toward a backend."""
 
 from __future__ import annotations
 

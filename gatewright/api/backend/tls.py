@@ -1,4 +1,4 @@
-"""`backend.tls` (spec 2): TLS toward a backend."""
+"""`backend.tls`: TLS toward a backend."""
 
 from __future__ import annotations
 

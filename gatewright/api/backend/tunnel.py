@@ -1,4 +1,4 @@
-"""`backend.tunnel` (spec 2): a proxy between the gateway and a backend."""
+"""`backend.tunnel`: a proxy between the gateway and a backend."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What is wrong with certificates, keys and lists of revoked certificates in PEM form; nothing of what is in them.
 
-Called by translation for Secrets and ConfigMaps, and by the standalone file for its own. Whoever may write one of these
-must not hold its reader up: all are bounded, and no key is examined that takes long.
+Called by translation for Secrets and ConfigMaps, and by the standalone file for its own. Anyone who may write one of
+these must not hold its reader up: all are bounded, and no key is examined that takes long.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ _PRIVATE: Final = "PRIVATE KEY-----"
 
 def authorities_problem(text: str) -> str:
     """Why the text is no bundle of certificates; "" when it is. Bundles are public: one with a private key is none, as
-    whoever connects to what it verifies would get the key."""
+    every client of what it verifies would get the key."""
     if len(text) > LONGEST_BUNDLE:
         return f"is longer than {LONGEST_BUNDLE} bytes"
     try:

@@ -28,7 +28,7 @@ MISSING: Final = "is required"
 
 MOST_SHOWN: Final = 100
 """How many mistakes of one object are explained; of the others only the fields are noted. A text of a few pages has
-room for ten thousands, each of which would take as long as a good route."""
+ten thousands, each of which would take as long as a good route."""
 
 
 class Finding(NamedTuple):

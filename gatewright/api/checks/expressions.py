@@ -1,8 +1,8 @@
 """The expressions of an object: found by the marks of its models, checked against what may be read at their moment.
 
 Called by decoding, for every document of a kind that can hold expressions, on the document's values: so the mistakes of
-expressions are told together with all others. The language is loaded when the first expression is met. What is known of
-a text is kept, because thousands of objects share theirs.
+expressions are reported together with all others. The language is loaded when the first expression is met. What is
+known of a text is kept, because thousands of objects share theirs.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 KNOWN_TEXTS: Final = 16_384
 """How many checked texts are kept."""
 
-MOST_TOLD: Final = 8
-"""How many mistakes of one expression are shown; a text of 16 KiB has room for thousands."""
+MOST_MISTAKES: Final = 8
+"""How many mistakes of one expression are shown; a text of 16 KiB can have thousands."""
 
 
 class _Field(NamedTuple):
@@ -121,8 +121,8 @@ def mistakes(text: str, moment: Moment, result: Result, unread: tuple[str, ...] 
     try:
         program = compile_expression(text, environment(moment))
     except ExpressionError as failure:
-        told = [_told(text, problem) for problem in explained(text, moment, failure.problems[:MOST_TOLD])]
-        return (*told, *([f"{more} more like these"] if (more := len(failure.problems) - len(told)) else []))
+        shown = [_shown(text, problem) for problem in explained(text, moment, failure.problems[:MOST_MISTAKES])]
+        return (*shown, *([f"{more} more like these"] if (more := len(failure.problems) - len(shown)) else []))
     read = [name for name in unread if program.references.reads(name)]
     if read:
         return (f"cannot read {read[0]}: {why}",)
@@ -144,6 +144,6 @@ def is_constant(text: str, moment: Moment) -> bool:
         return False
 
 
-def _told(text: str, problem: Problem) -> str:
+def _shown(text: str, problem: Problem) -> str:
     line = f"line {problem.line}, " if "\n" in text.rstrip("\n") else ""
     return f"{line}column {problem.column} of the expression: {problem.message}{problem.hint}"

@@ -28,7 +28,7 @@ class Hop(NamedTuple, Generic[W]):
     """A backend of a route that passes on what comes, as it comes."""
 
     where: W
-    """What says so: a field, for whoever reports it."""
+    """What says so: a field, for reports."""
     begins: Place
     leads: Place
     """Where a listener of the same proxy may be; where none is, the way ends there."""
@@ -43,7 +43,7 @@ def own_port(text: str, binds: Iterable[tuple[int, tuple[str, ...]]]) -> int | N
 
 
 def is_here(host: str, addresses: tuple[str, ...] = ()) -> bool:
-    """Whether a bind on these addresses (none: all) takes what is sent to `host`, as far as one can tell."""
+    """Whether a bind on these addresses (none: all) takes what is sent to `host`, as far as can be known."""
     try:
         ip = ip_address("127.0.0.1" if host.lower().rstrip(".") == "localhost" else host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rules between the fields of an object that has other errors, so that all of them are told at once.
+"""Rules between the fields of an object that has other errors, so that all of them are reported at once.
 
 Called when decoding failed. pydantic checks the rules of a part only when everything in it is valid; here a part is
 built from what is valid in it, and its rules are asked if none of its own fields is wrong, whatever is wrong deeper.
@@ -19,7 +19,7 @@ Path = tuple[str | int, ...]
 
 
 class _Wrong:
-    """Stands for a wrong value: equal to nothing, and a rule that works with it gets no answer."""
+    """In place of a wrong value: equal to nothing, and a rule that works with it gets no answer."""
 
 
 def broken_rules(model: type[BaseModel], document: Any) -> list[Broken]:
@@ -84,7 +84,7 @@ def _required(model: type[BaseModel]) -> frozenset[str]:
 
 @cache
 def _absent(model: type[BaseModel]) -> dict[str, Any]:
-    """What fields are that nobody has to write. Rules only read them."""
+    """The values of fields that may be omitted. Rules only read them."""
     optional = ((name, field) for name, field in model.model_fields.items() if not field.is_required())
     return {name: field.get_default(call_default_factory=True, validated_data={}) for name, field in optional}
 

@@ -1,6 +1,6 @@
 """Every part of a valid object with its path: the walk that lint's advice and references use.
 
-It visits all models below a value, so it is for lint, where nobody waits; decoding has walks of its own.
+It visits all models below a value, so it is for lint, where no request waits; decoding has walks of its own.
 """
 
 from __future__ import annotations

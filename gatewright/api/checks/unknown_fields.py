@@ -1,4 +1,4 @@
-"""Where a field belongs that nobody knows where it stands: a slip, a level too high or too low, the other kind.
+"""Where a field belongs that is unknown where it stands: a slip, a level too high or too low, the other kind.
 
 Called by the words for errors. It reads models and knows, beside their names, what people look for in the wrong kind.
 """

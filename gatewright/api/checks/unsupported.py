@@ -21,11 +21,11 @@ from gatewright.api.schema.names import AWAITED
 from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.attach.policies import BACKEND, BY_ATTRIBUTE, BY_FILE, FRONTEND, TCP, TRAFFIC, UDP, Policy, of
 
-_EXTENSION: Final = "-{}.extensionRef"  # no kind of ours is one
+_EXTENSION: Final = "-{}.extensionRef"  # no kind of Gatewright is one
 _FILTERS: Final = (_EXTENSION,)
 
 STANDALONE: Final = "Standalone"
-"""Stands for the standalone file where kinds are asked for."""
+"""In place of a kind, for the standalone file."""
 
 
 def _kinds(above: str, field: Callable[[BackendKind], str]) -> Iterator[str]:
@@ -127,15 +127,15 @@ def _of_stream_routes() -> Iterator[tuple[str, str]]:
 
 
 DECIDED: Final[dict[str, str]] = {
-    "filters[].extensionRef": "no kind of ours is a filter; GatewayPolicies act on routes, and on rules by their names",
-    "spec.useDefaultGateways": "experimental; routes name their Gateways, so that nobody is served by accident",
+    "filters[].extensionRef": "no filter is a kind of Gatewright; GatewayPolicies act on routes and, by name, on rules",
+    "spec.useDefaultGateways": "experimental; routes name their Gateways, so that none is served by accident",
     "spec.defaultScope": "experimental; routes name their Gateways, so that none serves one that does not mean it",
     "spec.listeners[].filters": "experimental; a GatewayPolicy with `phase: PreRouting` acts before routing",
     "listeners[].tls.options": "Gateway API gives its keys no meaning; `frontend.tls` of policies has what can be set",
     "spec.options": "Gateway API gives its keys no meaning; `backend.tls` of policies has what can be set",
     **dict(_of_stream_routes()),
 }
-"""Settings that are refused by decision, by the end of their paths, with the reason: nobody need wait for them."""
+"""Settings that are refused by decision, by the end of their paths, with the reason: they are not going to come."""
 
 LISTENER_PROTOCOLS: Final[tuple[str, ...]] = ()
 """What a listener protocol waits for; such a listener opens no port, the Gateway's other listeners work."""
@@ -203,13 +203,13 @@ def unsupported_fields(kind: str, model: type[Model], value: Model) -> tuple[Uns
 
 def without_what_lacks(kind: str, model: type[Model], found: Iterable[Finding]) -> list[Finding]:
     """Findings of an invalid object of `model`: a setting that cannot be honoured anyway is not worth completing, so
-    that in place of the fields that it lacks it is told itself, once."""
+    that in place of the fields that it lacks it is reported itself, once."""
     steps = tree(kind, model)
-    told: dict[Finding, None] = {}
+    reported: dict[Finding, None] = {}
     for each in found:
         setting = _beneath(steps, each.path[:-1]) if each.message == MISSING else None
-        told[setting or each] = None
-    return [*told]
+        reported[setting or each] = None
+    return [*reported]
 
 
 def _beneath(steps: tuple[Step, ...], path: Path) -> Finding | None:
@@ -262,7 +262,7 @@ def tree(kind: str, model: type[Model]) -> tuple[Step, ...]:
     if kind not in HONOURED:
         return ()
     rows = _rows(HONOURED[kind])
-    if kind != STANDALONE:  # an object is told which fields of its spec do not work, never that its spec does not
+    if kind != STANDALONE:  # reported are fields of a spec that do not work, never the whole spec
         rows.setdefault("spec", _Row(False, {"": _Row(None, {})}))
     return tuple(step for step in _steps(model, rows, False) if step.name not in ENVELOPE)
 

@@ -41,7 +41,7 @@ class Decoded:
 
     `item` is None when the object is invalid or of a kind without model; `key` is None when not even kind and name
     could be read. An `unsupported` object is complete; its problems name the fields. A `valid` one has errors where
-    proxies are sure to refuse it (`advice.refusals`).
+    proxies always reject it (`advice.refusals`).
     """
 
     key: ObjectKey | None
@@ -121,7 +121,7 @@ def decode_object(value: dict[str, Any], source: str, *, newer: bool = False) ->
 
 
 def unread_object(value: dict[str, Any], source: str, why: str) -> Decoded:
-    """What stands in the place of an object of a known kind that nobody decodes, for a reason that is not in it."""
+    """What stands in the place of an object of a known kind that is not decoded, for a reason that is not in it."""
     info = KINDS[value["kind"]]
     key = _key_of(value, info)
     subject = Subject(Place(None, source, 0), (), str(key))
@@ -169,7 +169,7 @@ _NOTHING_OF_OURS: Final = (
 
 
 def _refused(subject: Subject, message: str, path: Path = ()) -> Decoded:
-    """The outcome when it cannot even be told what the object is."""
+    """The outcome when not even the kind of the object is known."""
     return Decoded(None, None, "invalid", (subject.problem(path, message),), subject.place.file, subject.place.line)
 
 
@@ -186,8 +186,8 @@ def _unknown(api_version: str, kind: str, subject: Subject) -> Decoded:
         owner = KINDS.get(kind)
         if owner is not None and owner.group == group:
             return _refused(subject, f"{kind} is read in version {' or '.join(owner.api_versions)}", ("apiVersion",))
-        message = f"{api_version} {kind} is not ours: skipped{in_place_of(group, kind)}"
-        note = subject.problem((), message, "info", code="not-ours")
+        message = f"{api_version} {kind} is not read: skipped{in_place_of(group, kind)}"
+        note = subject.problem((), message, "info", code="not-read")
         return Decoded(None, None, "valid", (note,), subject.place.file, subject.place.line)
     of_group = [info for info in KINDS.values() if info.group == group]
     known = next((info for info in of_group if info.kind == kind), None)
@@ -210,7 +210,7 @@ def _decode_known(value: dict[str, Any], info: KindInfo, subject: Subject) -> De
     found += broken_expressions(info.model, document)
     for finding in without_what_lacks(info.kind, info.model, found):
         severity: Severity = "warning" if finding.unknown_field and info.model.tolerant else "error"
-        code = "not-ours" if severity == "warning" else "invalid"
+        code = "not-read" if severity == "warning" else "invalid"
         problems.append(subject.problem(finding.path, finding.message, severity, code=code))
     problems.sort(key=lambda problem: (problem.line, problem.column))
     if item is None or any(problem.severity == "error" for problem in problems):

@@ -1,10 +1,10 @@
-"""Objects of newer CRDs than ours, as an API server gives them: read as far as that is safe.
+"""Objects of newer CRDs than Gatewright knows, as an API server gives them: read as far as that is safe.
 
 Called by decoding for sources whose schema has accepted the object already. What is unknown there is no typing
 error but a field, or a value of an enumeration, that this version does not know. Where it stands decides:
 
 - inside `matches` it drops its rule: without it the rule would match more than was meant;
-- inside `filters` its rule answers 500: without it the rule would open what the filter guards;
+- inside `filters` its rule answers 500: without it the rule would open what the filter protects;
 - where a listener says who may attach, or how it is encrypted, the object is invalid: it would admit more;
 - elsewhere it has no effect, and its name is said in the status of the object.
 

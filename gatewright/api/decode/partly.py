@@ -3,7 +3,7 @@
 Called by decoding. Gateway API wants validity judged for each rule (RouteConditionPartiallyInvalid): one that cannot be
 honoured is dropped and named, the others act. A filter must not be skipped, though (HTTPRouteFilter: requests that
 would have been processed by it get an error response). So a rule whose mistake is in its filters, or in a field that
-nobody knows and that may have been meant as filters, still matches and answers 500.
+is unknown and may have been meant as filters, still matches and answers 500.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ KINDS: Final = frozenset({"HTTPRoute", "GRPCRoute"})
 _HARMLESS: Final = frozenset({"name", "backendRefs"}) | {
     to_camel(row.attribute) for row in POLICIES if row.drops_its_rule
 }
-"""Fields of a rule that guard nothing: without them, and without the rule, nobody gets what filters would keep."""
+"""Fields of a rule that protect nothing: without them, and without the rule, no client gets what filters would keep."""
 _MOST_ROUNDS: Final = 4
 """What a rule hides can come up when it is gone, as that a name is there twice."""
-_MOST_TOLD: Final = 4
+_MOST_SHOWN: Final = 4
 """Mistakes of one rule that its status names."""
 
 Document = dict[str, Any]  # Any: JSON
@@ -58,7 +58,7 @@ def partly(document: Document, model: type[KubeObject], found: Iterable[Finding]
             found = findings(failure, model, document)
         else:
             for index, each in unread.items():
-                getattr(route, "spec").rules[index]._unread = UnreadRule(_drops(each), _told(each))  # noqa: B009
+                getattr(route, "spec").rules[index]._unread = UnreadRule(_drops(each), _summary(each))  # noqa: B009
             return Partly(route, len(unread) < len(rules))
     return None
 
@@ -82,7 +82,7 @@ def _below(mistake: Finding) -> Path:
 
 
 def _drops(mistakes: Iterable[Finding]) -> bool:
-    """Whether the rule matches nothing any more: nobody knows what it would match, or it guards nothing."""
+    """Whether the rule matches nothing any more: it is not known what it would match, or it protects nothing."""
     paths = [_below(each) for each in mistakes]
     if any(path[:1] in ((), ("matches",)) for path in paths):
         return True
@@ -96,7 +96,7 @@ def _emptied(rule: Any, mistakes: list[Finding] | None) -> Any:  # Any: JSON
     return {name: part for name, part in rule.items() if name in kept} if kept else {}
 
 
-def _told(mistakes: list[Finding]) -> str:
+def _summary(mistakes: list[Finding]) -> str:
     texts = dict.fromkeys(mark_join(path_text(each.path), each.message) for each in mistakes)
-    more = len(texts) - _MOST_TOLD
-    return "; ".join([*texts][:_MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
+    more = len(texts) - _MOST_SHOWN
+    return "; ".join([*texts][:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")

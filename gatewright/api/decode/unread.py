@@ -1,6 +1,6 @@
 """Of a GatewayPolicy that is not valid: where it would have acted and which guards it has, so that these refuse.
 
-Called by decoding. Without this a policy whose expression has a mistake would guard while the one before it is
+Called by decoding. Without this a policy whose expression has a mistake would protect while the one before it is
 remembered, and stand open after the next restart of a control plane. What cannot be read at all is left out: a policy
 without a readable target covers nothing that anybody knows.
 """
@@ -29,11 +29,11 @@ from gatewright.api.text.problem import Problem
 from gatewright.api.traffic.traffic import Traffic
 from gatewright.attach.policies import BACKEND, FRONTEND, TRAFFIC, Policy, of
 
-MOST_TOLD: Final = 8
+MOST_SHOWN: Final = 8
 """Mistakes that a status names; the file's own list has all."""
 
 _STEMS: Final = {row.attribute.partition("_")[0]: row.name for row in of(FRONTEND) if row.security}
-"""How names in `frontend` begin, in lower case, and the guards that they stand for, if misspelt."""
+"""How names in `frontend` begin, in lower case, and the guards that they may mean, if misspelt."""
 
 TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
 
@@ -63,15 +63,15 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     kinds = {each.kind for each in references} | {each.kind for each in selectors}
     parts = {"target_refs": references or None, "target_selectors": selectors or None, **_rest(spec, kinds)}
     policy = policy.model_copy(update={"spec": policy.spec.model_copy(update=parts)})
-    policy._unread = Unread(told(problems), guards)
+    policy._unread = Unread(summary(problems), guards)
     return policy
 
 
-def told(problems: Iterable[Problem]) -> str:
+def summary(problems: Iterable[Problem]) -> str:
     """What a status says of the mistakes."""
     errors = [f"{each.path}: {each.message}" for each in problems if each.severity == "error"]
-    more = f"; and {len(errors) - MOST_TOLD} more" if len(errors) > MOST_TOLD else ""
-    return "; ".join(errors[:MOST_TOLD]) + more
+    more = f"; and {len(errors) - MOST_SHOWN} more" if len(errors) > MOST_SHOWN else ""
+    return "; ".join(errors[:MOST_SHOWN]) + more
 
 
 def _guards(traffic: Any) -> frozenset[str]:
@@ -105,7 +105,7 @@ def _by_their_names(part: str) -> dict[str, Policy]:
 
 
 def _guards_of_connections(frontend: Any) -> frozenset[str]:
-    """Those that are written there, if misspelt: nobody must connect whom they may keep out."""
+    """Those that are written there, if misspelt: they may have been meant to keep clients out, so none may connect."""
     written = [str(name).lower() for name in frontend] if isinstance(frontend, dict) else []
     return frozenset(guard for stem, guard in _STEMS.items() if any(name.startswith(stem) for name in written))
 
@@ -125,7 +125,7 @@ def _read(value: Any, model: type[TargetT]) -> TargetT | None:
 
 def _rest(spec: dict[str, Any], kinds: Container[str]) -> dict[str, Any]:
     """Phase and inheritance. A phase that one of the targets does not have is not taken at its word, and what cannot be
-    read may have been meant as `Override`: a more specific policy must not open what this one guards."""
+    read may have been meant as `Override`: a more specific policy must not open what this one protects."""
     traffic, strategy = spec.get("traffic"), spec.get("strategy")
     early = isinstance(traffic, dict) and traffic.get("phase") == "PreRouting"
     made: dict[str, Any] = {}

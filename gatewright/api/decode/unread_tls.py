@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from gatewright.api.decode.unread import told
+from gatewright.api.decode.unread import summary
 from gatewright.api.objects.backend_tls_policy import BackendTLSPolicy, TLSTargetReference
 from gatewright.api.text.problem import Problem
 
@@ -35,7 +35,7 @@ def unread_tls(document: dict[str, Any], problems: Iterable[Problem]) -> Backend
     except ValidationError:
         return None
     policy = policy.model_copy(update={"spec": policy.spec.model_copy(update={"target_refs": targets})})
-    policy._unread = told(problems)
+    policy._unread = summary(problems)
     return policy
 
 

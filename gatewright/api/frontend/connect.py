@@ -1,4 +1,4 @@
-"""`frontend.connect` (spec 2): what happens with CONNECT requests."""
+"""`frontend.connect`: what happens with CONNECT requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GatewayPolicy.spec.frontend` (spec 2, Frontend): all policies about clients' connections."""
+"""`GatewayPolicy.spec.frontend` (Frontend): all policies about clients' connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`frontend.http` (spec 2): how listeners speak HTTP."""
+"""`frontend.http`: how listeners speak HTTP."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ class FrontendHTTP(RuledModel):
     max_connection_duration: PositiveDuration | None = None
     """After this time a connection is closed gracefully, once the request in flight has completed."""
     trusted_hops: TrustedHops | None = None
-    """Proxies in front whose `x-forwarded-for` is believed: `source.address` is then the client's. Unset: nobody's.
+    """Proxies in front whose `x-forwarded-for` is believed: `source.address` is then the client's. Unset: no proxy's.
     Gatewright extension."""
     owned_headers: Annotated[tuple[HeaderName, ...], Field(max_length=64)] | None = None
     """Headers that only this proxy may write: they are removed from requests, however they are spelled. A `*` at the
-    end stands for any rest. Unset: forwarded, x-real-ip, true-client-ip, x-original-url, x-rewrite-url and
+    end matches any rest. Unset: forwarded, x-real-ip, true-client-ip, x-original-url, x-rewrite-url and
     x-forwarded-* except x-forwarded-for. With trustedHops.cidrs the unset list holds for all others all the same.
     Gatewright extension."""
     request_id: Literal["Keep", "Replace", "KeepFromTrusted"] = "Keep"
@@ -127,7 +127,7 @@ class FrontendHTTP(RuledModel):
         where_set(
             "requestId",
             "self.requestId != 'KeepFromTrusted' || has(self.trustedHops)",
-            "KeepFromTrusted needs trustedHops: nobody is trusted without them",
+            "KeepFromTrusted needs trustedHops: no proxy is trusted without them",
         ),
         each("ownedHeaders", NoneOf(NOT_OWNED), f"must not be one of {', '.join(NOT_OWNED)}"),
     )

@@ -1,4 +1,4 @@
-"""`frontend.limits`, an extension of ours: how much a proxy takes on at a time."""
+"""`frontend.limits`, a Gatewright extension: how much a proxy takes on at a time."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class FrontendLimits(RuledModel):
     extension."""
     max_held_bytes: ByteSize | None = None
     """Memory for bodies that are held, for policies that read them or for other tries. Where the body of a request or
-    of its response finds no room it is answered with 503, or is not retried. Unset: 256Mi for each worker. Gatewright
-    extension."""
+    of its response finds no memory left it is answered with 503, or is not retried. Unset: 256Mi for each worker.
+    Gatewright extension."""
     max_request_bytes: ByteSize | None = None
     """The largest request body, also of one that streams through. What is larger is answered with 413; the request to
     the backend is aborted. Unset: no limit. Gatewright extension."""

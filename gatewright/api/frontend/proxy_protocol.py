@@ -1,4 +1,4 @@
-"""`frontend.proxyProtocol` (spec 2): the PROXY protocol in front of a connection."""
+"""`frontend.proxyProtocol`: the PROXY protocol in front of a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TCP keepalive, of clients' connections and of those to backends (spec 2, Keepalive)."""
+"""TCP keepalive, of clients' connections and of those to backends (Keepalive)."""
 
 from __future__ import annotations
 

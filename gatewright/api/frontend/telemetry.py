@@ -14,7 +14,7 @@ from gatewright.api.schema.references import PolicyBackendReference
 Protocol = Literal["HTTP", "GRPC"]
 
 MOST_ATTRIBUTES: Final = 256
-"""Expressions of one list: a text of a megabyte has room for 15,000, which take a control plane seconds to read."""
+"""Expressions of one list: a text of a megabyte can have 15,000, which take a control plane seconds to read."""
 
 
 class AttributeAdd(Model):

@@ -1,4 +1,4 @@
-"""`frontend.tls` (spec 2): how listeners speak TLS. The lists of names are shared with backends."""
+"""`frontend.tls`: how listeners speak TLS. The lists of names are shared with backends."""
 
 from __future__ import annotations
 

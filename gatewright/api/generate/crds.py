@@ -213,7 +213,7 @@ def _properties(model: type[BaseModel], fields: Sequence[Field], within: str) ->
 
 def _other_spelling(field: Field) -> Node:
     """Of a part in its other spelling: any object. What is in it is the controller's to judge, so that a schema that
-    nobody needs twice does not double what every `kubectl apply` carries."""
+    is not needed twice does not double what every `kubectl apply` carries."""
     if not isinstance(field.shape, Part):
         raise TypeError(f"{field.name} has two spellings and is no part")
     about = f"Another spelling of {field.name}, checked by the controller."
@@ -251,7 +251,7 @@ def _keeps_defaults(model: type[BaseModel]) -> bool:
     """Whether an API server may fill in the defaults of this class.
 
     Not beside `conditional`, which excludes its siblings: one filled in would count as set. Not in GatewayParameters,
-    whose fields win over those of the class and of rawConfig when they are set. Conditions are ours to write.
+    whose fields win over those of the class and of rawConfig when they are set. Conditions are written by Gatewright.
     """
     return (
         getattr(model, "fills_in_defaults", True)

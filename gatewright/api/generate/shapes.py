@@ -1,6 +1,6 @@
 """What a field may hold, read once from a model's annotations: the one form that all generators start from.
 
-Called by the generators. Annotations, not pydantic's JSON schema, are read: that schema does not tell what a list's
+Called by the generators. Annotations, not pydantic's JSON schema, are read: that schema does not say what a list's
 items must differ in, when an expression runs, or that a text is a size. An annotation or validator that is not known
 here is an error, so that no bound of a model is lost on the way to a CRD.
 """

@@ -1,4 +1,4 @@
-"""The other spelling of some fields and values (spec 0-names), for generated schemas and rules.
+"""The other spelling of some fields and values, for generated schemas and rules.
 
 Called by the generators. `within` is always the canonical name of the field whose value a part is, as in `names`.
 """

@@ -83,7 +83,7 @@ def _refused(steps: tuple[Step, ...], before: str) -> Iterator[tuple[str, list[s
 
 
 def settings(path: str, annotation: Any) -> Iterator[str]:
-    """Every setting at or below a field: what has no fields of its own. `[]` stands for any item of a list."""
+    """Every setting at or below a field: what has no fields of its own. `[]` is any item of a list."""
     model = model_in(annotation)
     if model is None or not model.model_fields:
         yield path

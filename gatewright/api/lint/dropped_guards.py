@@ -1,4 +1,4 @@
-"""Guards that nobody means to lose: the policy for backends of one kind is merged as one field, so a more specific one
+"""Guards that are lost by accident: the policy for backends of one kind is merged as one field, so a more specific one
 replaces all of it but for the rules of its `authorization`, which add up.
 
 Called by lint, for the objects of a folder.
@@ -47,15 +47,15 @@ def _dropped(
 ) -> Iterator[tuple[ObjectKey, Advice]]:
     policies = list(_policies(objects, kind.policy))
     routes = reach.leading(objects)
-    told: set[tuple[ObjectKey, Path]] = set()
+    reported: set[tuple[ObjectKey, Path]] = set()
     for backend in backends:
         way = {key for route in routes.get(backend.key, ()) for key in (route.key, *reach.parents(route))}
         for levels in _chains(backend, kind, [each for each in policies if each[0] in way or each[0] == backend.key]):
             found = _lost(levels, guard)
-            if found is None or (found[0].owner, found[0].path) in told:
+            if found is None or (found[0].owner, found[0].path) in reported:
                 continue
             top, lost = found
-            told.add((top.owner, top.path))
+            reported.add((top.owner, top.path))
             place = "less specific one of this object" if lost.owner == top.owner else f"one of {lost.owner}"
             message = f"replaces the {place} as a whole, with its {to_camel(guard)}: repeat it here"
             yield top.owner, Advice(top.path, message)

@@ -76,7 +76,7 @@ def _no_keys(secret: Secret) -> Iterator[Advice]:
 
 
 def _no_key(text: bytes) -> str:
-    """Why an entry is none (spec 2: a key, or `{"key": …, "metadata": {…}}`); "" when it is one."""
+    """Why an entry is none (a key, or `{"key": …, "metadata": {…}}`); "" when it is one."""
     if not text.startswith(b"{"):
         return _hidden(text) if text else "it is empty"
     try:

@@ -1,5 +1,5 @@
-"""Between the objects of a folder: references to what is in none of its files, and dynamic forward proxies that nobody
-guards.
+"""Between the objects of a folder: references to what is in none of its files, and dynamic forward proxies that no
+policy protects.
 
 Called by lint. It knows only the objects it is given. What lives elsewhere cannot be seen: the caller says of which
 kinds that is to be expected. References are followed here, and not by the control plane, as far as they name objects at
@@ -94,7 +94,7 @@ def _meant(key: ObjectKey, reference: Any, known: Collection[ObjectKey]) -> str:
 
 
 def open_forwards(objects: Mapping[ObjectKey, KubeObject]) -> Iterator[tuple[ObjectKey, Advice]]:
-    """GatewayBackends that forward to anywhere, reached by routes that no authorization guards."""
+    """GatewayBackends that forward to anywhere, reached by routes without an authorization policy."""
     forwards = [key for key, item in objects.items() if isinstance(item, GatewayBackend) and _forwards(item)]
     if not forwards:
         return
@@ -111,11 +111,11 @@ def open_forwards(objects: Mapping[ObjectKey, KubeObject]) -> Iterator[tuple[Obj
 
 
 def _reached(bare: list[ObjectKey]) -> str:
-    """`bare`: the routes that nobody guards; []: there is no route."""
+    """`bare`: the routes without an authorization policy; []: there is no route."""
     only_connections = bool(bare) and all(key.kind in STREAM_ROUTES for key in bare)
-    through = f" through {', '.join(map(str, bare))}, which no authorization policy of these files guards"
+    through = f" through {', '.join(map(str, bare))}, which no authorization policy of these files protects"
     cure = "frontend.networkAuthorization" if only_connections else "traffic.authorization"
-    return f"{REACHES_ALL}{through if bare else ''}; guard it by a GatewayPolicy with {cure}"
+    return f"{REACHES_ALL}{through if bare else ''}; protect it by a GatewayPolicy with {cure}"
 
 
 def _forwards(backend: GatewayBackend) -> bool:
@@ -150,10 +150,10 @@ def open_forwards_of_file(content: StandaloneFile) -> Iterator[Advice]:
             continue
         for index, backend in enumerate(place.route.backends):
             if backend.dynamic_forward_proxy is not None or backend.backend in named:
-                message = f"{REACHES_ALL}; guard this route by policies.authorization"
+                message = f"{REACHES_ALL}; protect this route by policies.authorization"
                 yield Advice((*place.path, "backends", index), message)
     for stream in content.stream_routes():
         for index, backend in enumerate(stream.route.backends):
             if backend.dynamic_forward_proxy is not None or backend.backend in named:
-                message = f"{REACHES_ALL}; guard its connections by frontendPolicies.networkAuthorization"
+                message = f"{REACHES_ALL}; protect its connections by frontendPolicies.networkAuthorization"
                 yield Advice((*stream.path, "backends", index), message)

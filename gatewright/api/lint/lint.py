@@ -62,13 +62,13 @@ def quietly(_: str) -> None:
     """For those who do not want to know what is being read."""
 
 
-def nobody(_: Folder) -> Iterable[Found]:
+def no_judge(_: Folder) -> Iterable[Found]:
     """The judge of those who want to know of single objects alone."""
     return ()
 
 
 def lint(
-    documents: Iterable[Document], log_modules: Collection[str] | None = None, judge: Judge = nobody
+    documents: Iterable[Document], log_modules: Collection[str] | None = None, judge: Judge = no_judge
 ) -> list[Problem]:
     """Every problem of the files, in their order. `log_modules`: as in standalone.load."""
     return list(examine(documents, log_modules, judge=judge).problems)
@@ -78,7 +78,7 @@ def lint_paths(
     paths: Iterable[str | Path],
     log_modules: Collection[str] | None = None,
     elsewhere: Collection[str] = (),
-    judge: Judge = nobody,
+    judge: Judge = no_judge,
     reading: Callable[[str], None] = quietly,
 ) -> Report:
     """Lint files, and directories with all below them (hidden files and `..data` left out, as the directory source
@@ -116,7 +116,7 @@ def examine(
     *,
     together: bool = False,
     elsewhere: Collection[str] = (),
-    judge: Judge = nobody,
+    judge: Judge = no_judge,
 ) -> Report:
     """As `lint`, with the counts. `together`: the documents are a whole, so that references should lead somewhere, but
     for those to the kinds `elsewhere`."""

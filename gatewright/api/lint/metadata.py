@@ -1,4 +1,4 @@
-"""OAuth metadata that nobody finds. Called by lint for the standalone file.
+"""OAuth metadata that clients do not find. Called by lint for the standalone file.
 
 A route with `jwtAuthentication.mcp` answers well-known paths about its own paths where no rule takes these. A rule for
 all paths of the same listener, such as that of a web site, takes them: the challenge of the route leads to that one.

@@ -1,6 +1,6 @@
 """Policies that say nothing: the CRD takes one without a section, which may be about to be written.
 
-Called by lint. Nothing is refused for it and no status says so, but whoever keeps such a file meant something else.
+Called by lint. Nothing is refused for it and no status says so, but the author of such a file meant something else.
 """
 
 from __future__ import annotations

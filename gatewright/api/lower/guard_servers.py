@@ -37,4 +37,4 @@ SERVERS: Final = (
         backend_policy_pb2.BackendAuth(gcp=backend_policy_pb2.GcpAuth()),
     ),
 )
-"""Clouds without `auth`: the default chain of AWS, application default credentials of Google (decisions, Clouds)."""
+"""Clouds without `auth`: the default chain of AWS, application default credentials of Google."""

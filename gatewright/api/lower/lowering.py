@@ -114,7 +114,7 @@ _ASSIGN: Final[dict[tuple[bool, bool], _Assign]] = {
 }
 
 CONDITIONAL: Final = "conditional"
-"""Name of the list in every message of a policy that may be conditional (spec 2)."""
+"""Name of the list in every message of a policy that may be conditional."""
 
 
 def optional(attribute: str) -> _Read:

@@ -71,7 +71,7 @@ class References:
     secrets: Callable[[str, Any], tuple[str, ...] | Unresolved]
     """Of a setting with credentials and its model (Any: the CRD's or the file's): keys of the Secrets that have them.
     The setting is "basic_authentication" (one key), "api_key_authentication", "jwt_authentication/INDEX" with a
-    provider that has a shared secret (one key), "backend_tls" with one that has a certificate of ours (one key), or
+    provider that has a shared secret (one key), "backend_tls" with one that has a client certificate (one key), or
     "backend_auth" with a BackendAuth, or the part of it for a cloud, that has a credential (one key)."""
     authorities: Callable[[Any], tuple[str, ...] | Unresolved]
     """Of a `backend.tls` (Any: the CRD's or the file's) with authorities of its own: these, PEM."""
@@ -145,7 +145,7 @@ def request_mirror(item: HTTPRequestMirrorFilter, mirror_target: MirrorTarget) -
 
 
 def external_auth(item: HTTPExternalAuthFilter, target: MirrorTarget) -> policy_pb2.Policy:
-    """The filter ExternalAuth as `extAuth`, which fails closed. One whose reference leads nowhere refuses."""
+    """The filter ExternalAuth as `extAuth`, which fails closed. One whose reference has no target refuses."""
     policy = policy_pb2.Policy()
     auth = policy.ext_auth
     auth.failure_mode = traffic_pb2.FAILURE_MODE_FAIL_CLOSED
@@ -190,7 +190,7 @@ def policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
 
 def backend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: BackendFull, its subsets, or a route's policies in the standalone
-    file) that is set and supported. Without source, places and order, as `policies`; a reference that leads nowhere as
+    file) that is set and supported. Without source, places and order, as `policies`; a reference without a target as
     there. A name that a route's policies have of requests and of backends is that of requests."""
     is_of_route = TRAFFIC in getattr(settings, "parts", ())
     return [
@@ -220,7 +220,7 @@ def file_name(field: str) -> str | None:
 def frontend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: Frontend, or the standalone file's form of it) that is set and
     supported. Without source, places and order, as `policies`; a reference that does not resolve as there, but that a
-    policy which guards nothing is left out: whoever resolves the reference says so."""
+    policy which guards nothing is left out: what resolves the reference reports it."""
     made = (
         (row, _resolved(_policy(row.name, setting), row.name, setting, references))
         for row in _OF_CONNECTIONS

@@ -1,4 +1,4 @@
-"""GatewayBackend (spec 1): what to connect to, and the policies for doing so."""
+"""GatewayBackend: what to connect to, and the policies for doing so."""
 
 from __future__ import annotations
 

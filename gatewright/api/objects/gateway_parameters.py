@@ -1,4 +1,4 @@
-"""GatewayParameters (spec 1): how the data plane of a Gateway is provisioned."""
+"""GatewayParameters: how the data plane of a Gateway is provisioned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GatewayPolicy (spec 1): policies, and the objects they attach to."""
+"""GatewayPolicy: policies, and the objects they attach to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TARGETS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     part: tuple((_GROUPS.get(kind, GATEWAY_API_GROUP), kind) for kind in LEVELS[part])
     for part in (FRONTEND, TRAFFIC, BACKEND)
 }
-"""Section of the spec to (group, kind) of its targets (spec 1, Attachment and merge rules)."""
+"""Section of the spec to (group, kind) of its targets (Attachment and merge rules)."""
 ROUTES: Final = tuple(target for target in TARGETS[TRAFFIC] if target[1].endswith("Route"))
 
 
@@ -129,7 +129,7 @@ class GatewayPolicySpec(RuledModel):
 
 
 class Unread(NamedTuple):
-    """Stands for the settings of a policy that is not valid."""
+    """In place of the settings of a policy that is not valid."""
 
     message: str
     """What is wrong with it."""

@@ -40,7 +40,7 @@ def permitted(wanted: Permission, is_granted: Callable[[Permission], bool]) -> b
 
 
 def lacking(*wanted: Permission) -> str:
-    """What to tell of a reference that is not permitted: what would permit it, of which one is enough."""
+    """What to report of a reference that is not permitted: what would permit it, of which one is enough."""
     kinds: dict[str, list[str]] = {}
     for each in wanted:
         kinds.setdefault(each.from_namespace, []).append(_plural(each.from_kind))

@@ -44,7 +44,7 @@ class PodSpec(Model):
 
 
 class Pod(KubeObject):
-    """A Pod. Its status is no verdict of a controller of ours, but where it is."""
+    """A Pod. Its status says where it is: it is no verdict of this controller."""
 
     tolerant: ClassVar[bool] = True
     reads_status: ClassVar[bool] = True

@@ -25,8 +25,8 @@ _FILTERS: Final = [
 
 
 def own_fields(rule: HTTPRouteRule) -> Iterator[tuple[Path, Setting]]:
-    """The path of each within the rule, and the setting of policies that it is (decisions, HTTPRoute's own filter or
-    field; `may_be_locked` of the table of policies)."""
+    """The path of each within the rule, and the setting of policies that it is (`may_be_locked`
+    of the table of policies)."""
     for name, setting in _FIELDS:
         if getattr(rule, name) is not None:
             yield (to_camel(name),), setting

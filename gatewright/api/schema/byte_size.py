@@ -26,7 +26,7 @@ _CUSTOMARY: Final = {"b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "tb": 2**40}
 
 
 def byte_size(value: str | int) -> int:
-    """Whole bytes, fractions rounded up (spec 1, Common types, ByteSize). Raises ValueError with what is wrong."""
+    """Whole bytes, fractions rounded up (Common types, ByteSize). Raises ValueError with what is wrong."""
     if isinstance(value, int):
         size = Fraction(value)
     else:

@@ -33,7 +33,7 @@ TEXT: Final = Result("a string", frozenset({"string"}))
 SCALAR: Final = Result("a string, a number, true or false, or bytes", _NUMBERS | {"string", "bool", "bytes"})
 """What can be the value of a header, or of one part of a descriptor."""
 KEY: Final = Result("a string, a number, true or false, bytes, or an address", SCALAR.kinds | {"net.IP", "net.CIDR"})
-"""What buckets can be told apart by."""
+"""What distinguishes buckets."""
 NUMBER: Final = Result("a number", _NUMBERS)
 SHARE: Final = Result("a double from 0.0 to 1.0, or true or false", frozenset({"double", "bool"}))
 UNTIL: Final = Result("a duration, a time, or either as a string or number", _NUMBERS | _TIMES | {"string"})

@@ -1,4 +1,4 @@
-"""The scalar types that fields share, each with the bound, pattern and words of the Gateway API CRDs or spec 1.
+"""The scalar types that fields share, each with the bound, pattern and words of Gateway API's CRDs or docs/reference.
 
 Used by all models. Numbers and booleans are strict: the API server takes no "80" for 80 either.
 """
@@ -34,7 +34,7 @@ PSEUDO_HEADER_NAME_PATTERN: Final = r"^:?[A-Za-z0-9!#$%&'*+\-.^_\x60|~]+$"
 HEADER_VALUE_PATTERN: Final = r"^[^\x00-\x08\x0a-\x1f\x7f]*$"
 # Not in the CRDs: a space or line break would end the request target.
 PATH_TEXT_PATTERN: Final = r"^[^\x00-\x20\x7f]*$"
-# The hash is checked where it is used; a line break would add users that nobody sees.
+# The hash is checked where it is used; a line break would add users that no reader sees.
 HTPASSWD_PATTERN: Final = r"^[^:\x00-\x1f\x7f]+:[^\x00-\x1f\x7f]+$"
 GATEWAY_NAME_PATTERN: Final = r"^[^/]+/[^/]+$"
 CORS_ORIGIN_PATTERN: Final = r"(^\*$)|(^(http(s)?):\/\/(((\*\.)?([a-zA-Z0-9\-]+\.)*[a-zA-Z0-9-]+|\*)(:([0-9]{1,5}))?)$)"
@@ -100,12 +100,12 @@ HeaderName = Annotated[str, Field(min_length=1, max_length=256, pattern=HEADER_N
 HeaderValue = Annotated[str, Field(min_length=1, max_length=4096, pattern=HEADER_VALUE_PATTERN)]
 ProtocolName = Annotated[str, Field(min_length=1, max_length=64, pattern=PROTOCOL_PATTERN)]
 PseudoHeaderName = Annotated[str, Field(min_length=1, max_length=256, pattern=PSEUDO_HEADER_NAME_PATTERN)]
-"""HeaderName of spec 1: one leading colon is allowed."""
+"""A HeaderName of Gatewright's own fields: one leading colon is allowed."""
 Duration = Annotated[str, Field(pattern=duration.PATTERN)]
 PositiveDuration = Annotated[str, Field(pattern=duration.PATTERN), AfterValidator(_at_least_a_millisecond)]
 """A deadline or interval, to which zero has no meaning."""
 ByteSize = Annotated[int | str, PlainValidator(_is_byte_size)]
-"""ByteSize of spec 1, as the user wrote it; `byte_size.byte_size` makes bytes of it."""
+"""A size, as the user wrote it; `byte_size.byte_size` makes bytes of it."""
 Sni = Annotated[str, Field(min_length=1, max_length=253, pattern=SUBDOMAIN_PATTERN)]
 FailureMode = Literal["FailClosed", "FailOpen"]
 ShortString = Annotated[str, Field(min_length=1, max_length=256)]

@@ -40,7 +40,7 @@ class Model(BaseModel):
 
 
 class UnreadRule(NamedTuple):
-    """Of a route's rule that is not valid, or of a newer version than ours: it is dropped, or it answers 500."""
+    """Of a route's rule that is not valid, or of a newer version than the models: it is dropped, or it answers 500."""
 
     drops: bool
     message: str
@@ -58,7 +58,7 @@ class RuledModel(Model):
 
     def broken_rules(self) -> Iterator[Broken]:
         """Every rule between fields that does not hold; called when each field by itself is valid. Overridden for what
-        no API server checks by a CRD of ours: other groups' kinds, the standalone file, and `gateway_only`."""
+        no API server checks by a CRD of Gatewright: other groups' kinds, the standalone file, and `gateway_only`."""
         for attributes, rule in _asked(type(self)):
             for attribute in attributes:
                 if getattr(self, attribute) is None:

@@ -1,4 +1,4 @@
-"""The names of the API, and the two spellings of some of them (spec 0-names): one table, applied at decode.
+"""The names of the API, and the two spellings of some of them: one table, applied at decode.
 
 Called by the decoding of every source. Beyond this module only canonical names exist: status, dumps and messages
 print them. It renames in place only what the table names at that place, so labels, header names and free JSON of a
@@ -83,7 +83,7 @@ VALUES: Final[tuple[Value, ...]] = (
 # Maps from a user's own key to an enum value: every value is renamed, no key is.
 MAP_VALUES: Final = {"routes": {"TokenCount": "AnthropicTokenCount"}}
 
-# What a user may fill freely: nothing below is ours to rename.
+# What a user may fill freely: nothing below may be renamed.
 _FREE: Final = frozenset(
     {"metadata", "rawConfig", "labels", "annotations", "matchLabels", "defaults", "overrides", "deployment", "service",
      "serviceAccount", "podDisruptionBudget", "horizontalPodAutoscaler", "env", "resources"}

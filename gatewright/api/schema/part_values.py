@@ -38,7 +38,7 @@ def is_set(part: BaseModel, name: str) -> bool:
 
 
 def _is_there(part: BaseModel, attribute: str, value: Any) -> bool:  # Any: what a model holds
-    """Of a field that nobody has written: whether it counts as set. Its default does, but for an absent list, and for
+    """Of a field that is not written: whether it counts as set. Its default does, but for an absent list, and for
     models whose defaults are not filled in."""
     return value != () and (getattr(part, "fills_in_defaults", True) or attribute not in type(part).model_fields)
 

@@ -1,6 +1,7 @@
 """What objects report: conditions, and the policy status of Gateway API.
 
-Used by our three kinds' models and by whoever computes status. Users do not write it; decoding leaves it out.
+Used by the models of Gatewright's three kinds and by what computes status. Users do not write it; decoding leaves it
+out.
 """
 
 from __future__ import annotations

@@ -132,6 +132,6 @@ def _key(name: str) -> str:
 
 
 def _digest(policies: Mapping[str, policy_pb2.Policy]) -> str:
-    """Tells backends of one name apart by their policies."""
+    """Distinguishes backends of one name by their policies."""
     content = b"".join(policies[name].SerializeToString(deterministic=True) for name in sorted(policies))
     return blake2b(content, digest_size=6).hexdigest()

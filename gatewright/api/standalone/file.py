@@ -1,4 +1,4 @@
-"""The shape of the standalone file (spec 1, "Standalone configuration shape"): models and the rules between its parts.
+"""The shape of the standalone file ("Standalone configuration shape"): models and the rules between its parts.
 
 Used by standalone, which loads it. Settings have the CRDs' field names; where the specification shows another name for
 the file (`extAuthz`, `host`), that one.

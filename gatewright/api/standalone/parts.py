@@ -1,4 +1,4 @@
-"""What the standalone file writes in another way than the CRDs: references, secrets, and the names that spec 1 shows.
+"""What the standalone file writes in another way than the CRDs: references, secrets, and the names that its page shows.
 
 One table, FORMS, from a CRD's model to what differs; `form` makes models of it. Each part also answers by the
 CRD's attributes (`backend_ref`, `http`, `attributes`), so that readers of policies need not know where they are from.

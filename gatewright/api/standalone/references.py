@@ -30,7 +30,7 @@ class NamesBackend(RuledModel):
 
 
 class FileReference(NamedTuple):
-    """What stands for a `backendRef`: a host, or the name of a top-level backend."""
+    """What is written in place of a `backendRef`: a host, or the name of a top-level backend."""
 
     host: str | None
     backend: str | None

@@ -210,7 +210,7 @@ class Resources:
 
     def _policy(self, name: str, policy: policy_pb2.Policy, path: Path) -> resource_pb2.Resource:
         """`name` has a colon, which no object's name has: a controller beside the file cannot send a policy of the same
-        key, which would take the place of this one and leave what it guards open."""
+        key, which would take the place of this one and leave what it protects open."""
         key = f"policy/{NAMESPACE}/{name}/{_field(policy)}"
         self.places[key] = path
         return resource(key, policy=policy)
@@ -237,7 +237,7 @@ class Resources:
         return made
 
     def _pem(self, path: Path, content: Content, problem_of: Callable[[str], str]) -> str:
-        """A text of certificates; "" where nobody is here to look."""
+        """A text of certificates; "" where files are not read."""
         try:
             found = self._entry(content)
         except Unreadable as failure:
@@ -321,7 +321,7 @@ class Resources:
             self.certificates[path] = chain
 
     def _entry(self, content: Content | str) -> bytes | None:
-        """None: nobody is here to look. Raises `Unreadable`."""
+        """None: files are not read. Raises `Unreadable`."""
         if isinstance(content, str):
             return content.encode()
         if content.value is not None:

@@ -1,7 +1,7 @@
 """Secrets and certificates in the standalone file, in place of Secrets and ConfigMaps: a text, a file or a variable.
 
 Used by the table in file_parts. It reads no file and no variable: who uses a secret does. The fields that hold secrets
-have no repr: who writes the secret itself in their place is told so, without showing it.
+have no repr: a secret written itself in their place is reported, without showing it.
 """
 
 from __future__ import annotations

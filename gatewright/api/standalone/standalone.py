@@ -72,8 +72,8 @@ def load(
     socket: str = "",
 ) -> Standalone:
     """Read a file. `log_modules` are the names that `config.logging.level` may use; None: any. `resolve` reads the
-    secrets that are in other files or in variables; None: nobody looks, and such a secret is missing among the
-    resources. `now`, seconds since the epoch: certificates that expire soon are warned of; None: nobody asks.
+    secrets that are in other files or in variables; None: none is read, and such a secret is missing among the
+    resources. `now`, seconds since the epoch: certificates that expire soon are warned of; None: they are not.
     `socket`: path of the Unix socket where servers are to be found that the proxy starts."""
     documents = split_documents(text)
     if len(documents) != 1:

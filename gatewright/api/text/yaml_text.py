@@ -2,7 +2,7 @@
 
 Called by documents and standalone. Values are built from libyaml's parse events: faster than PyYAML's constructors,
 with errors for duplicate keys, bounds on nesting (libyaml's own composer overflows the stack on deep nesting) and on
-what aliases repeat (a few lines of aliases of aliases mean billions of values to whoever walks through them), dates
+what aliases repeat (a few lines of aliases of aliases mean billions of values to code that walks through them), dates
 left as text as Kubernetes leaves them, and no positions kept (they are looked up in a second pass, only for text that
 has problems).
 """
@@ -67,7 +67,7 @@ def load(text: str) -> Any:
 
 
 def _shallow(value: Any) -> Any:
-    """A value of JSON within the bound on nesting: whoever reads it further goes down level by level."""
+    """A value of JSON within the bound on nesting: its readers go down level by level."""
     level = [value]
     for _ in range(MAX_DEPTH):
         parts = (part for each in level for part in (each.values() if isinstance(each, dict) else each))

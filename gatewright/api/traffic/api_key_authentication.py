@@ -1,4 +1,4 @@
-"""`traffic.apiKeyAuthentication` (spec 2): keys that Secrets hold."""
+"""`traffic.apiKeyAuthentication`: keys that Secrets hold."""
 
 from __future__ import annotations
 

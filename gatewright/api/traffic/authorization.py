@@ -1,4 +1,4 @@
-"""`authorization` (spec 2): rules by expressions, for requests, for connections and for MCP."""
+"""`authorization`: rules by expressions, for requests, for connections and for MCP."""
 
 from __future__ import annotations
 

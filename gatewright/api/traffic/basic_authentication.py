@@ -1,4 +1,4 @@
-"""`traffic.basicAuthentication` (spec 2): user names and passwords (RFC 7617)."""
+"""`traffic.basicAuthentication`: user names and passwords (RFC 7617)."""
 
 from __future__ import annotations
 

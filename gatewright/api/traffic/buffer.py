@@ -1,4 +1,4 @@
-"""`traffic.buffer` (spec 2): bodies are held in memory until they are complete."""
+"""`traffic.buffer`: bodies are held in memory until they are complete."""
 
 from __future__ import annotations
 

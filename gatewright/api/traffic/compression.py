@@ -1,4 +1,4 @@
-"""`traffic.compression`, an extension of ours: responses are compressed for clients that take it."""
+"""`traffic.compression`, a Gatewright extension: responses are compressed for clients that take it."""
 
 from __future__ import annotations
 

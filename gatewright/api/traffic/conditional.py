@@ -1,4 +1,4 @@
-"""The conditional pattern of spec 2: a policy's own fields, or a list of items of which the first that matches runs.
+"""The conditional pattern: a policy's own fields, or a list of items of which the first that matches runs.
 
 Used by the five policies that may be conditional. The rules are here, the fields with each policy.
 """

@@ -1,4 +1,4 @@
-"""`traffic.csrf` (spec 2): requests that another site made a browser send are refused."""
+"""`traffic.csrf`: requests that another site made a browser send are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`traffic.delay`, an extension of ours: a request waits before it goes on."""
+"""`traffic.delay`, a Gatewright extension: a request waits before it goes on."""
 
 from __future__ import annotations
 

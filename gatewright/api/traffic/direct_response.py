@@ -1,4 +1,4 @@
-"""`traffic.directResponse` (spec 2): the gateway answers itself."""
+"""`traffic.directResponse`: the gateway answers itself."""
 
 from __future__ import annotations
 

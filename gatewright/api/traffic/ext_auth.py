@@ -1,4 +1,4 @@
-"""`traffic.extAuth` and `backend.extAuth` (spec 2): an HTTP or gRPC server that decides about requests."""
+"""`traffic.extAuth` and `backend.extAuth`: an HTTP or gRPC server that decides about requests."""
 
 from __future__ import annotations
 

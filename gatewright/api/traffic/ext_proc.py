@@ -1,4 +1,4 @@
-"""`traffic.extProc` (spec 2): a gRPC server that sees and changes requests and responses."""
+"""`traffic.extProc`: a gRPC server that sees and changes requests and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a credential stands in a request (spec 2, AuthorizationExtractionLocation), and where one is written.
+"""Where a credential stands in a request (AuthorizationExtractionLocation), and where one is written.
 
 Used by the three client-facing authentication policies, and by the credentials toward backends.
 """

@@ -1,4 +1,5 @@
-"""`traffic.fault`, an extension of ours: some requests are delayed or answered with an error, for tests of clients."""
+"""`traffic.fault`, a Gatewright extension: some requests are delayed or answered with an error, for tests of
+clients."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class FaultAbort(RuledModel):
     """Requests that are answered in place of their backend."""
 
     status: Annotated[Integer, Field(ge=400, le=599)]
-    """Status of the answer; a call of gRPC ends with the code that stands for it."""
+    """Status of the answer; a call of gRPC ends with the code that corresponds to it."""
     body: Annotated[str, Field(max_length=4096)] | None = None
     """Text of the answer."""
     fraction: FaultFraction | None = None

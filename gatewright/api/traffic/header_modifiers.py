@@ -1,4 +1,4 @@
-"""`traffic.headerModifiers` (spec 2): headers set, added and removed."""
+"""`traffic.headerModifiers`: headers set, added and removed."""
 
 from __future__ import annotations
 

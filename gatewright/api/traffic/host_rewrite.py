@@ -1,4 +1,4 @@
-"""`traffic.hostRewrite` (spec 2): which Host header the backend sees."""
+"""`traffic.hostRewrite`: which Host header the backend sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`traffic.jwtAuthentication` (spec 2): JSON Web Tokens of clients."""
+"""`traffic.jwtAuthentication`: JSON Web Tokens of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`traffic.rateLimit` (spec 2): limits counted by this proxy, and by an external service."""
+"""`traffic.rateLimit`: limits counted by this proxy, and by an external service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`traffic.retry` (spec 2): further attempts. The fields of Gateway API's HTTPRouteRetry and two expressions."""
+"""`traffic.retry`: further attempts. The fields of Gateway API's HTTPRouteRetry and two expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`traffic.timeouts` (spec 2): how long a request may take."""
+"""`traffic.timeouts`: how long a request may take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GatewayPolicy.spec.traffic` (spec 2, Traffic): all policies about requests."""
+"""`GatewayPolicy.spec.traffic` (Traffic): all policies about requests."""
 
 from __future__ import annotations
 

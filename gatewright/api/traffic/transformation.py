@@ -1,4 +1,4 @@
-"""`traffic.transformation` (spec 2): headers, body and metadata computed by expressions. Also a backend policy."""
+"""`traffic.transformation`: headers, body and metadata computed by expressions. Also a backend policy."""
 
 from __future__ import annotations
 

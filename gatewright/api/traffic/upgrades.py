@@ -1,4 +1,4 @@
-"""`traffic.upgrades`, an extension of ours: which protocols a client may switch to."""
+"""`traffic.upgrades`, a Gatewright extension: which protocols a client may switch to."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def int_from_uint(value: Uint) -> int:
 
 
 def int_from_double(value: float) -> int:
-    """Truncated; both ends of the range are excluded, since a double cannot tell them from their neighbours."""
+    """Truncated; both ends of the range are excluded, since a double cannot distinguish them from their neighbours."""
     if not MIN_INT < value < MAX_INT:
         raise Fault("int out of range")
     return int(value)

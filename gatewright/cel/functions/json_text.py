@@ -37,7 +37,7 @@ MAX_KEYS: Final = 10_000
 one for each that is empty."""
 
 COST = 4  # bytes built for each byte of JSON text, about
-VALUES_PER_STEP = 2  # of a long text; a comma stands for a value
+VALUES_PER_STEP = 2  # of a long text; one value is counted for each comma
 
 
 def _constant(word: str) -> Any:
@@ -96,7 +96,7 @@ class Read(NamedTuple):
 
 
 def read(text: bytes, most: int) -> Read:
-    """JSON of at most `most` keys, for whoever keeps it for several expressions. It has a budget of its own."""
+    """JSON of at most `most` keys, for a caller that keeps it for several expressions. It has a budget of its own."""
     try:
         built(list(START), COST * len(text))
         limit(text, most)
@@ -126,7 +126,7 @@ def _decoded(value: str | bytes) -> Any:
         text = as_text(value)
         decoded = DECODER.decode(text)
         if any(half in text for half in HALVES):
-            json.dumps(decoded, ensure_ascii=False).encode()  # half a pair is no text: nobody could write it
+            json.dumps(decoded, ensure_ascii=False).encode()  # half a surrogate pair is no text: it cannot be encoded
         return decoded
     except UnicodeEncodeError:
         raise Fault("not JSON: half of a surrogate pair") from None
@@ -206,7 +206,7 @@ WRITERS: dict[type, Any] = {
 
 
 def unvalidated_payload(budget: Budget, token: str) -> Any:
-    """The claims of a JWT whose signature nobody has looked at."""
+    """The claims of a JWT whose signature was not verified."""
     built(budget, len(token))
     parts = token.split(".")
     if len(parts) != 3:

@@ -59,7 +59,7 @@ def _decoded(text: str) -> list[Decoded]:
 
 def _line(decoded: Decoded, program: Program) -> str:
     if decoded.key is None:
-        return f"foreign {decoded.problems[0].message.partition(' is not ours')[0]}"
+        return f"foreign {decoded.problems[0].message.partition(' is not read')[0]}"
     kind = decoded.key.kind
     named = {_place(each) for each in decoded.problems if each.severity == "error"}
     if decoded.verdict != "valid":

@@ -252,7 +252,7 @@ def test_a_separator_may_carry_content_and_windows_line_ends() -> None:
     text = "--- {apiVersion: v1, kind: Namespace, metadata: {name: a}}\r\n---\r\napiVersion: v1\r\nkind: Node\r\n"
     first, second = decode(text, "f")
     assert first.key == ObjectKey("Namespace", "", "a")
-    assert lines([second]) == ["f:3: info: v1 Node is not ours: skipped"]
+    assert lines([second]) == ["f:3: info: v1 Node is not read: skipped"]
 
 
 def test_one_bad_document_leaves_the_others() -> None:
@@ -336,7 +336,7 @@ def test_what_is_said_of_unknown_things(text: str, line: str) -> None:
 def test_foreign_kinds_are_skipped_with_one_line() -> None:
     (decoded,) = decode("apiVersion: apps/v1\nkind: Deployment\nspec: {a: b}", "f")
     assert (decoded.verdict, decoded.key, decoded.item) == ("valid", None, None)
-    assert lines([decoded]) == ["f:1: info: apps/v1 Deployment is not ours: skipped"]
+    assert lines([decoded]) == ["f:1: info: apps/v1 Deployment is not read: skipped"]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ async def test_notes_say_why_nothing_is_served(world: World) -> None:
     assert "holds no Gateway" in world.facts.notes()[0]
     await world.put(GATEWAY)
     (note,) = world.facts.notes()
-    assert note.startswith("no Gateway is ours: their classes are not GatewayClasses of gatewright.dev/")
+    assert note.startswith("no Gateway is managed by Gatewright: their classes are not GatewayClasses")
     await world.put(GATEWAY, CLASS)
     assert world.facts.notes() == []
 

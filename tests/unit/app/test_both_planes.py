@@ -98,7 +98,7 @@ async def test_a_mistake_is_logged_once_shown_and_harms_nothing(
     (folder / "bad.yaml").unlink()
     await until(lambda: "the files have no problems any more" in caplog.text)
     file.write_text(objects(reserve(), 1).replace("gatewright.dev/controller", "example.com/other"))
-    await until(lambda: app.notes() and "no Gateway is ours" in app.notes()[0])
+    await until(lambda: app.notes() and "no Gateway is managed by Gatewright" in app.notes()[0])
     assert await command(app, "status", "gateway/") == exits.USAGE
 
 

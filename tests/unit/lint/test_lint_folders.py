@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_of_both_kinds_of_files(folder: Path) -> None:
     report = lint_paths([folder])
     assert [line.replace(f"{folder}/", "") for line in report.text().splitlines()] == [
-        "a.yml:6: info: apps/v1 Pod is not ours: skipped; ours is v1",
+        "a.yml:6: info: apps/v1 Pod is not read: skipped; supported: v1",
         "b.yaml:4: Service default/a: spec.ports[0].port: must be between 1 and 65535, got 0",
         "deep/c.json:1: binds[0].listeners: is required",
         "deep/p.yaml:5: GatewayPolicy default/p: spec.targetRefs[0]: warning: target not found:"
@@ -373,7 +373,7 @@ spec:
   traffic: {authorization: {policy: {matchExpressions: ["true"]}}}
 """
 REACHES = "0.yaml:5: GatewayBackend default/anywhere: spec.dynamicForwardProxy: warning: can reach anything that the"
-CURE = "guard it by a GatewayPolicy with traffic.authorization"
+CURE = "protect it by a GatewayPolicy with traffic.authorization"
 
 
 @pytest.mark.parametrize(
@@ -384,14 +384,14 @@ CURE = "guard it by a GatewayPolicy with traffic.authorization"
             [ROUTE],
             [
                 f"{REACHES} gateway can through HTTPRoute default/out, which no authorization policy of these files"
-                f" guards; {CURE}"
+                f" protects; {CURE}"
             ],
         ),
         (
             [OF_CALLS],
             [
                 f"{REACHES} gateway can through GRPCRoute default/out, which no authorization policy of these files"
-                f" guards; {CURE}"
+                f" protects; {CURE}"
             ],
         ),
         ([OF_CALLS, GUARD.replace("kind: Gateway,", "kind: GRPCRoute,").replace("name: edge", "name: out")], []),
@@ -404,21 +404,21 @@ CURE = "guard it by a GatewayPolicy with traffic.authorization"
             [OF_TLS, GUARD],
             [
                 f"{REACHES} gateway can through TLSRoute default/out, which no authorization policy of these files"
-                " guards; guard it by a GatewayPolicy with frontend.networkAuthorization"
+                " protects; protect it by a GatewayPolicy with frontend.networkAuthorization"
             ],
         ),
         (
             [ROUTE, SELECTING],
             [
                 f"{REACHES} gateway can through HTTPRoute default/out, which no authorization policy of these files"
-                f" guards; {CURE}"
+                f" protects; {CURE}"
             ],
         ),
         (
             [ROUTE, GUARD.replace("name: edge", "name: other")],
             [
                 f"{REACHES} gateway can through HTTPRoute default/out, which no authorization policy of these files"
-                f" guards; {CURE}"
+                f" protects; {CURE}"
             ],
         ),
     ],
@@ -465,7 +465,7 @@ def test_a_forward_proxy_of_connections_of_the_file() -> None:
     )
     (warning,) = warnings(text)
     assert warning.endswith(
-        "tcpRoutes[0].backends[0]: warning: can reach anything that the gateway can; guard its connections by"
+        "tcpRoutes[0].backends[0]: warning: can reach anything that the gateway can; protect its connections by"
         " frontendPolicies.networkAuthorization"
     )
     rule = "{networkAuthorization: {policy: {matchExpressions: ['source.port > 1']}}}"

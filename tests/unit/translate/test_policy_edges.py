@@ -174,7 +174,8 @@ def test_a_policy_does_not_override_itself() -> None:
 
 def test_a_policy_before_its_target_and_a_gateway_made_anew() -> None:
     made = world(CLASS, policy("a", ON_GATEWAY, "csrf: {}"))
-    missed = "Attached=False TargetNotFound (1): Gateway default/gw does not exist, or its class is not ours"
+    missed = "Attached=False TargetNotFound (1): Gateway default/gw does not exist, or its class is not managed by"
+    missed += " Gatewright"
     assert (made.conditions("GatewayPolicy", "a"), entries(made, "a")) == ([ACCEPTED, missed, RESOLVED], {})
     for _ in range(2):
         made.put(GATEWAY)
@@ -188,7 +189,7 @@ def test_a_policy_before_its_target_and_a_gateway_made_anew() -> None:
 @pytest.mark.parametrize(
     ("target", "missed"),
     [
-        (ON_GATEWAY, "Gateway default/gw does not exist, or its class is not ours"),
+        (ON_GATEWAY, "Gateway default/gw does not exist, or its class is not managed by Gatewright"),
         (ON_ROUTE, "HTTPRoute default/shop names no Gateway of ours"),
     ],
 )

@@ -146,5 +146,5 @@ def test_default_gateways_are_refused_by_name(kind: str) -> None:
     made = world(CLASS, GATEWAY, SERVICE, route(kind, kind[:3].lower(), more))
     assert made.conditions(kind, "r", entry=0)[0] == (
         "Accepted=False UnsupportedValue (0): not supported: spec.useDefaultGateways (experimental; "
-        "routes name their Gateways, so that nobody is served by accident)"
+        "routes name their Gateways, so that none is served by accident)"
     )

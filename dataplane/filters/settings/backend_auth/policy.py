@@ -1,4 +1,4 @@
-"""Credentials toward a backend (spec 2, BackendAuth): a key, the client's own one put back, what clouds take.
+"""Credentials toward a backend (BackendAuth): a key, the client's own one put back, what clouds take.
 
 A value of `upstream/settings`; the last mile writes it into each try. One that cannot be built covers what it covers
 all the same: nothing is sent there without it.

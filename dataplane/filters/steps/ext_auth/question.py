@@ -1,6 +1,6 @@
 """What the authorization server is asked over HTTP: a request's own call, of expressions and bytes of its head.
 
-Spec 2, AgentExtAuthHTTP: GET to the path of the request, with its `Authorization`, unless configured otherwise. Values
+GET to the path of the request, with its `Authorization`, unless configured otherwise. Values
 come from clients: a target is escaped, a header value that could end its line is not sent.
 """
 

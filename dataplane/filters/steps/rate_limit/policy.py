@@ -1,4 +1,4 @@
-"""The filter of rate limits: what the proxy counts itself comes before what a server counts (decisions, Order)."""
+"""The filter of rate limits: what the proxy counts itself comes before what a server counts."""
 
 from __future__ import annotations
 

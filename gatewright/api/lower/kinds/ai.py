@@ -131,7 +131,7 @@ def _of_part(policies: Policies, own: Policies) -> Iterator[policy_pb2.Policy]:
 
 
 def _address(model: LLMProvider) -> tuple[str, int]:
-    """Host and port. Of a managed provider the port is that of HTTPS, on whatever host (decisions)."""
+    """Host and port. Of a managed provider the port is that of HTTPS, on whatever host."""
     return model.host or _host(model), model.port or HTTPS
 
 
@@ -148,7 +148,7 @@ def _host(model: LLMProvider) -> str:
 
 
 def _cloud(model: LLMProvider) -> tuple[backend_pb2.CloudPlace | None, list[policy_pb2.Policy]]:
-    """Whom credentials of its cloud are for, and those that it gets where no policy says it (decisions, Clouds)."""
+    """Whom credentials of its cloud are for, and those that it gets where no policy says it."""
     if model.bedrock is not None:
         place = backend_pb2.CloudPlace(service="bedrock", region=model.bedrock.region)
         return place, [credentials(aws=backend_policy_pb2.AwsAuth())]

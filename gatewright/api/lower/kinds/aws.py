@@ -13,7 +13,7 @@ from gatewright.wire.v1 import backend_pb2, backend_policy_pb2
 
 
 class Aws(Kind):
-    """`spec.aws`. Without `auth` requests are signed with the ambient credentials of AWS (decisions, Clouds)."""
+    """`spec.aws`. Without `auth` requests are signed with the ambient credentials of AWS."""
 
     facts = KINDS["aws"]
 

@@ -21,7 +21,7 @@ Policies = Mapping[str, policy_pb2.Policy]
 
 
 STDIO: Final = "stdio"
-"""Stands for the protocol of servers that the proxy starts, in the standalone file."""
+"""In place of a protocol: of servers that the proxy starts, in the standalone file."""
 
 
 class Server(NamedTuple):
@@ -56,7 +56,7 @@ class BackendReferences(Protocol):
         """The key of the Backend that a part names instead. Any: a `backendRef`, or the file's form of one."""
 
     def found(self, part: Any, taken: Collection[str]) -> Sequence[Server]:
-        """What a part stands for that has no address and names nothing: what its selector finds, or the command that it
+        """What a part means that has no address and names nothing: what its selector finds, or the command that it
         starts. `taken`: names that are given. Any: the part, or the file's form of it."""
 
     def problem(self, text: str) -> None:
@@ -77,7 +77,7 @@ class Lowered:
     warning: str = ""
     """What is valid and still not meant; "": nothing."""
     address: Address | None = None
-    """Of what is one host: others look whether it is a place of ours."""
+    """Of what is one host: callers look whether it is an address of the proxy itself."""
 
 
 class Kind(ABC):
@@ -86,7 +86,7 @@ class Kind(ABC):
     facts: BackendKind
 
     def of_file(self, written: Any) -> Any:
-        """The model that the standalone file's field stands for."""
+        """The model that the standalone file's field becomes."""
         return written
 
     def unnamed(self, model: Any) -> str:

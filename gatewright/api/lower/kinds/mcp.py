@@ -39,7 +39,7 @@ class Mcp(Kind):
         parts: dict[str, backend_pb2.Backend] = {}
         for index, target in enumerate(model.targets):
             for server, part in _servers(target, ("targets", index), policies, references, servers):
-                if server.name in servers:  # it goes to whoever is first
+                if server.name in servers:  # the first one gets it
                     references.problem(f"target {server.name}: the name is taken")
                     continue
                 servers[server.name] = server

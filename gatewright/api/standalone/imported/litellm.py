@@ -28,7 +28,7 @@ from gatewright.api.text import yaml_text
 
 PORT: Final = 4000
 HEADER: Final = "x-gatewright-model"
-"""Where the model of a body stands for the choice of a route; the provider does not get it."""
+"""Where the model of a body chooses a route; the provider does not get it."""
 MOST_GROUPS: Final = 8
 MOST_PROVIDERS: Final = 16
 _COOLDOWN: Final = 5

@@ -1,4 +1,5 @@
-"""Deployments of LiteLLM as providers of ours: which provider a name means, where it is, and what a token of it costs.
+"""Deployments of LiteLLM as providers of Gatewright: which provider a name means, where it is, and what a token of it
+costs.
 
 Pure; called by `litellm`.
 """
@@ -39,7 +40,7 @@ COSTS: Final = {
     "cache_creation_input_token_cost": "cacheWrite",
 }
 variable_of = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)").fullmatch
-"""A text that stands for a variable of the environment, as a match."""
+"""A text that names a variable of the environment, as a match."""
 
 
 class Left(Exception):

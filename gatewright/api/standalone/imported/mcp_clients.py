@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from gatewright.api.standalone import standalone
 
 MOST: Final = 32
-"""Targets of one backend (spec 1, MCPBackend)."""
+"""Targets of one backend (MCPBackend)."""
 PORT: Final = 3000
 _LISTS: Final = ("mcpServers", "servers")
 _PORTS: Final = {"https": 443, "http": 80}
@@ -199,8 +199,8 @@ def _look(argument: str, before: str, where: str) -> None:
 
 
 def _variable(name: str, value: Any) -> str:
-    """The variable that the proxy's environment has to have. Values are never copied: which are secrets nobody can
-    tell."""
+    """The variable that the proxy's environment has to have. Values are never copied: which of them are
+    secrets is not known."""
     if not _is_variable(name):
         raise _Left("env: a name that no variable has")
     if not isinstance(value, str | int | float | bool):
@@ -265,7 +265,7 @@ def _check(target: dict[str, Any], port: int) -> None:
 
 
 def _file(targets: list[dict[str, Any]], port: int) -> dict[str, Any]:
-    """For this machine alone: what the servers may do, whoever reaches the port may do."""
+    """For this machine alone: what the servers may do, every client of the port may do."""
     # a client goes on with the servers that work, and so does the proxy
     route = {"name": "mcp", "backends": [{"mcp": {"targets": targets, "failureMode": "FailOpen"}}]}
     listener = {"name": "mcp", "protocol": "HTTP", "routes": [route]}
