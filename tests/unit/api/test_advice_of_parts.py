@@ -303,7 +303,7 @@ def test_groups_that_a_path_has_not(text: str, group: str) -> None:
     for type_, field in (("ReplaceFullPath", "replaceFullPath"), ("ReplacePrefixMatch", "replacePrefixMatch")):
         found = said(HTTPPathModifier, type=type_, **{field: text})
         assert [*found] == [field] * bool(group)
-        assert found.get(field, f'"{group}" stands').startswith(f'"{group}" stands')
+        assert found.get(field, f'"{group}" refers').startswith(f'"{group}" refers')
 
 
 @pytest.mark.parametrize(("size", "cure"), [("10m", "write 10Mi or 10M"), ("10M", ""), ("10Mi", ""), (10, "")])

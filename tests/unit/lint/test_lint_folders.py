@@ -450,8 +450,8 @@ def test_each_forward_of_the_file_is_looked_at_by_itself() -> None:
 def test_a_forward_proxy_of_the_file() -> None:
     (warning,) = warnings(FILE_FORWARD)
     assert warning == (
-        "0.yaml:6: binds[0].listeners[0].routes[0].backends[0]: warning: can reach anything that the gateway can; guard"
-        " this route by policies.authorization"
+        "0.yaml:6: binds[0].listeners[0].routes[0].backends[0]: warning: can reach anything that the gateway can;"
+        " protect this route by policies.authorization"
     )
     rule = "policies: {authorization: {policy: {matchExpressions: ['source.port > 1']}}}"
     assert warnings(f"{FILE_FORWARD}            {rule}\n") == []
