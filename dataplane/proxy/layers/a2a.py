@@ -14,13 +14,13 @@ from dataplane.a2a.call import GRPC, REST, facts
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.messages import ResponseHead
-from dataplane.proxy.layers.layer import Layer
+from dataplane.proxy.layers.reading import ReadingLayer
 from dataplane.streams import DESCRIBED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.carriers import Consumer, Sleeper, Upstream
+    from dataplane.carriers import Consumer, Upstream
     from dataplane.chain.reply import Reply
     from dataplane.proxy.active import ActiveExchange
 
@@ -36,10 +36,10 @@ _NO_SUCCESS: Final = 300
 _is_authority = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?").fullmatch
 
 
-class AgentCall(Layer):
+class AgentCall(ReadingLayer):
     """One try of one call."""
 
-    __slots__ = ("_call", "_head", "_held", "_is_over", "_rewrite", "_sent", "_watcher")
+    __slots__ = ("_call", "_head", "_held", "_rewrite", "_sent", "_trailers", "_unsent_head", "_watcher")
 
     def __init__(self, x: ActiveExchange, up: Upstream) -> None:
         super().__init__(x, up)
@@ -52,7 +52,9 @@ class AgentCall(Layer):
         """That of a response with a card, which waits for its content."""
         self._held = bytearray()
         self._watcher: results.Watcher | None = None
-        self._is_over = False
+        self._unsent_head: ResponseHead | None = None
+        """That of a response that is watched, until its first content is."""
+        self._trailers = b""
 
     # --- from the exchange
 
@@ -75,17 +77,6 @@ class AgentCall(Layer):
     def trailers(self, lines: bytes) -> None:
         self._look(b"", True)
         self._up.trailers(lines)
-
-    def reset(self) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._up.reset()
-
-    def discard(self) -> Sleeper | None:
-        if self._is_over:
-            return None
-        self._is_over = True
-        return self._up.discard()
 
     def _path(self) -> str:
         return self.target.partition(b"?")[0].decode("latin-1")
@@ -132,36 +123,49 @@ class AgentCall(Layer):
             return
         if block.get(b"content-encoding") is None:
             self._watcher = results.watcher(self._call, content_type)
-        self._watch(first, end)
-        self._consumer.upstream_head(head, first, end)
+        if self._watcher is None or not (first or end):  # there is nothing to read yet
+            self._consumer.upstream_head(head, first, end)
+            return
+        self._unsent_head = head
+        self.take(first, end)
 
     def upstream_content(self, data: bytes, end: bool) -> None:
-        self._is_over = end
-        if self._head is not None:
-            self._keep(data, end)
+        if self._watcher is not None or self._head is not None:
+            self.take(data, end)
             return
-        self._watch(data, end)
+        self._is_over = end
         self._consumer.upstream_content(data, end)
 
     def upstream_trailers(self, lines: bytes) -> None:
-        self._is_over = True
-        if self._head is not None:
-            self._keep(b"", True)
+        if self._watcher is not None or self._head is not None:
+            self._trailers = lines
+            self.take(b"", True)
             return
-        self._watch(b"", True)
+        self._is_over = True
         self._consumer.upstream_trailers(lines)
 
-    def upstream_lost(self, cause: str, stale: bool) -> None:
-        self._is_over = True
+    def lost(self, cause: str, stale: bool) -> None:
         self._head = None
-        self._consumer.upstream_lost(cause, stale)
+        super().lost(cause, stale)
 
-    def _watch(self, data: bytes, end: bool) -> None:
-        watcher = self._watcher
-        if watcher is not None:
-            watcher.content(data)
+    def read(self, data: bytes, end: bool) -> None:
+        if self._head is not None:
+            self._keep(data, end)
+        elif self._watcher is not None:
+            self._watcher.content(data)
             if end:
-                watcher.end()
+                self._watcher.end()
+            self._pass(data, end)
+
+    def _pass(self, data: bytes, end: bool) -> None:
+        head, self._unsent_head = self._unsent_head, None
+        lines = self._trailers if end else b""
+        if head is not None:
+            self._consumer.upstream_head(head, data, end and not lines)
+        elif not lines:
+            self._consumer.upstream_content(data, end)
+        if lines:
+            self._consumer.upstream_trailers(lines)
 
     # --- cards
 
@@ -179,7 +183,7 @@ class AgentCall(Layer):
         elif head.length > cards.MAX_CARD:
             self._refuse(f"more than {cards.MAX_CARD} bytes")
         else:
-            self._keep(first, end)
+            self.take(first, end)
 
     def _keep(self, data: bytes, end: bool) -> None:
         self._held += data
