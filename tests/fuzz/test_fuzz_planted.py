@@ -298,14 +298,6 @@ def nothing_is_owed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(buckets, "_spend", lambda lock, entries: lambda now, index, tokens: None)
 
 
-def buckets_in_one_place(patch: pytest.MonkeyPatch) -> None:
-    """Of two buckets that are both new the second takes the first one's entry."""
-    original = buckets.Buckets.entry
-    patch.setattr(
-        buckets.Buckets, "entry", lambda self, group, digest, now, others=(): original(self, group, digest, now)
-    )
-
-
 def errors_take_away(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(tree, "_kept", lambda old, staged: ((), frozenset()))
 
@@ -410,7 +402,6 @@ PLANTED: tuple[tuple[str, Callable[[pytest.MonkeyPatch], None], bytes], ...] = (
     ("retries", body_of_the_rest, b"\x03\x01\t\x00\t\x02\x06"),
     ("rate_limits", one_token_more, b"\x00\x00\x00\x00\x00\x00\x00\x06\x00\x00\x00"),
     ("rate_limits", nothing_is_owed, b"\x00\x00\x00\x01\x00\x02\x02\x01\x01\x00\xf2"),
-    ("rate_limits", buckets_in_one_place, b"\x00\x00\x01\x00\x01\x00\x01\x00\x02\x01\x01\x00\xc1\x01\x00"),
     ("files", errors_take_away, b"\x07\xff\xc5*"),
     ("files", the_last_file_wins, b"\xa7\x02\x01\x02\x00\x01\x01"),
     ("files", nothing_is_lost, b"h\xceJD"),
