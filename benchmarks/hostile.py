@@ -11,8 +11,7 @@ Meanwhile a polite client asks for a fixed answer every two milliseconds. What i
 thread between its question and the answer: a busy machine gives the same figure, but for what the worker computes until
 the client is scheduled, so the least of a few tries counts. Demands 50 ms in each row.
 
-`--json tests/hostile/live.json` keeps the figures for docs/hostile-streams.md (`tests/hostile/page.py`), those of rows
-that were not sent as they were.
+`--json FILE` keeps the figures there, those of rows that were not sent as they were.
 """
 
 from __future__ import annotations
