@@ -104,7 +104,7 @@ class Reader:
             length = int.from_bytes(buffer[begin : begin + extra], "big")
             self._require(length > (0xFFFF if extra > 2 else MAX_CONTROL), "a length is written with too many bytes")
             begin += extra
-        if self._size + length > self._most:
+        if kind in _DATA and self._size + length > self._most:  # a ping between parts is no part
             raise Broken(TOO_LARGE, f"a message is larger than {self._most} bytes")
         if self.is_client:
             begin += 4

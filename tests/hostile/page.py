@@ -75,9 +75,10 @@ address and from 32; above 50 are those that are still too long:
 | cards of an A2A agent of 200 KB | 592, 625 | 42, 38 |
 | JSON of 180,000 keys of an endpoint | | 272, 258 |
 
-Answers of LLM providers and of agents are read in the same share of a turn as requests. What remains of them is one piece
-that is not cut: parsing JSON. Subscriptions, messages, usage, log fields, conditions and the last row were measured beside other
-work, and a second run gave up to twice as much. Rows that are not here were not measured live by themselves.
+Answers of LLM providers and of agents are read in the same share of a turn as requests. What remains of them is one
+piece that is not cut: parsing JSON. Subscriptions, messages, usage, log fields, conditions and the last row were
+measured beside other work, and a second run gave up to twice as much. Rows that are not here were not measured live by
+themselves.
 """
 """What `benchmarks.hostile` printed; written by hand."""
 

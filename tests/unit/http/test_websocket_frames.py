@@ -46,6 +46,11 @@ def test_messages_are_read_whatever_they_are_cut_into(
     assert reader.held == 0
 
 
+def test_a_ping_between_the_parts_of_the_largest_message_is_no_part_of_it() -> None:
+    got = Reader(True, MOST).feed(written(TEXT, [b"x" * MOST, b""], True, True))
+    assert [each for each in got if each is not None] == [Message(PING, b"p"), Message(TEXT, b"x" * MOST)]
+
+
 @given(payloads, st.booleans())
 def test_what_is_written_is_read(content: bytes, is_client: bool) -> None:
     (found,) = Reader(is_client, MOST).feed(websocket.frame(TEXT, content, is_client))
