@@ -46,11 +46,11 @@ def _strangers(world: World, slices: Slices) -> Iterator[Found]:
     strangers = [each for each in slices if each not in world.folder.known and world.is_complete(each)]
     for count, service in enumerate(strangers):
         near = _meant(world, service) if service.name and count < MOST_CURES else None
-        told = f"no {service} in these files" if service.name else f"has no label {SERVICE_LABEL}"
+        wrong = f"no {service} in these files" if service.name else f"has no label {SERVICE_LABEL}"
         cure = f'; did you mean "{near}"?' if near else ""
         for each in slices[service]:
             path = (*LABELS, SERVICE_LABEL) if service.name else ("metadata",)
-            yield "leads-nowhere", each.key, Advice(path, f"{told}{cure}: nothing is sent to its addresses")
+            yield "leads-nowhere", each.key, Advice(path, f"{wrong}{cure}: nothing is sent to its addresses")
 
 
 def _meant(world: World, service: ObjectKey) -> str | None:

@@ -175,7 +175,7 @@ class Room:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Where nothing is to happen then."""
 
 
 HELD_BYTES: Final = "maxHeldBytes"
