@@ -33,10 +33,10 @@ def chain(checker: Checker, node: tree.Chain) -> Type:
         right = checker.visit(term)
         if operator == "in" and term is node.terms[0]:
             _entry_asked_for(node.first, term)
-        told_of_terms = len(checker.problems)
+        with_terms = len(checker.problems)
         left = _operator(checker, node, operator, offset, left, right)
-        if told_of_terms > before:
-            del checker.problems[told_of_terms:]  # a consequence of what is wrong with a term
+        if with_terms > before:
+            del checker.problems[with_terms:]  # a consequence of what is wrong with a term
         steps.append(left)
     node.resolved = steps
     return left

@@ -14,7 +14,7 @@ from gatewright.cel.signatures import TYPE_DENOTATIONS
 from gatewright.cel.types import DYN, TYPE, Bindings, Type, join
 from gatewright.turns import pause
 
-TOLD_IN_FULL = 20
+MOST_HINTS = 20
 """Problems of one expression for which near names are looked up: a text can have thousands."""
 
 Visitors = Mapping[type[tree.Node], "Callable[[Checker, Any], Type]"]
@@ -53,7 +53,7 @@ class Checker:
 
     def near(self, word: str, known: Iterable[str]) -> str:
         """The near name of an unknown one; the first mistakes are explained in full, a text may have thousands."""
-        return hint(word, known) if len(self.problems) < TOLD_IN_FULL else ""
+        return hint(word, known) if len(self.problems) < MOST_HINTS else ""
 
     def shown(self, given: Type) -> Type:
         return self.bindings.resolve(given, free=DYN)

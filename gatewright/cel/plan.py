@@ -286,11 +286,11 @@ class Plan:
         if self.uses_budget and any(isinstance(inner, ast.Name) and inner.id == "b" for inner in _walk(body)):
             numbers = [self.plain(number) for number in START[:CONTEXT]]
             self.assign("b", self.at(ast.List([*numbers, self.name("c")], ast.Load())))
-        self.block.extend(self._guarded(body))
+        self.block.extend(self._with_errors_handled(body))
         self.functions.append(self.function("plan", ["c"], self.block))
         return ast.Module(self.functions, [])
 
-    def _guarded(self, body: list[ast.stmt]) -> list[ast.stmt]:
+    def _with_errors_handled(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """What happens to errors at the outside."""
         if self.absorbs and not self.careful:
             self.names["careful"] = self.restart

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -96,31 +95,6 @@ def test_every_page_is_reached_from_the_map() -> None:
     assert [str(page) for page in PAGES if page.is_relative_to(ROOT / "docs") and page not in reached] == []
     assert {ROOT / index for index in INDEXES[1:]} <= linked(ROOT / INDEXES[0])
     assert ROOT / INDEXES[0] in linked(ROOT / "README.md")
-
-
-RARE_WORDS: Final = {
-    r"rooms": "packages, modules",
-    r"house(?!-rules)|household|lamp": "product",
-    r"told|tells": "reported, logged, described",
-    r"heals": "recovers",
-    r"whoever": "anyone who, the process that",
-    r"leads nowhere": "target not found",
-    r"not as wished": "when False",
-    r"stands still": "hangs",
-    r"ended unasked": "ended unexpectedly",
-    r"sure to refuse|sure refusal": "always rejected",
-    r"spec [123]\b": "the name of the field",
-}
-"""Words that a reader in a hurry does not look for, and what pages say instead."""
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_plain_words(page: Path) -> None:
-    if page.name == "CHANGELOG.md" or page.is_relative_to(ROOT / "docs/conformance"):
-        return
-    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    found = {word: plain for word, plain in RARE_WORDS.items() if re.search(rf"\b(?:{word})\b", text, re.IGNORECASE)}
-    assert found == {}
 
 
 def test_missing_files_are_found(tmp_path: Path) -> None:

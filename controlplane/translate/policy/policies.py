@@ -127,7 +127,7 @@ def translate(
 ) -> PolicyTranslation:
     """The fields of a policy, and the verdicts over them."""
     if policy.unread is not None:
-        return _refused(key, policy, f"not valid: {policy.unread.message}", policy.unread.guards)
+        return _refused(key, policy, f"not valid: {policy.unread.message}", policy.unread.security)
     paths = support.unsupported_fields(policy)
     if paths:
         whole = _whole(policy, paths)

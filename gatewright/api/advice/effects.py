@@ -103,7 +103,7 @@ def _nothing_is_set(part: RateLimits | Buffer | Timeouts) -> Iterator[Advice]:
         yield Advice((), "is empty, and takes the place of what a less specific policy sets: it switches that off")
 
 
-def _key_that_tells_nobody_apart(limit: LocalRateLimit) -> Iterator[Advice]:
+def _key_that_separates_no_clients(limit: LocalRateLimit) -> Iterator[Advice]:
     if limit.key is None:
         return
     if _OF_CHANCE(_TEXTS("''", limit.key)):
@@ -164,7 +164,7 @@ EFFECTS: Final[tuple[tuple[type[BaseModel], Callable[[Any], Iterator[Advice]]], 
     (GatewayPolicySpec, _strategy_without_traffic),
     (GatewayPolicySpec, _without_requests),
     (RateLimits, _nothing_is_set),
-    (LocalRateLimit, _key_that_tells_nobody_apart),
+    (LocalRateLimit, _key_that_separates_no_clients),
     (Buffer, _nothing_is_set),
     (Timeouts, _nothing_is_set),
     (Authorization, _rule_without_values),

@@ -43,7 +43,7 @@ class BackendKind(NamedTuple):
     """Attribute of a backend in the standalone file, where that is another one."""
     policy: str = ""
     """The policy in `policies` that is for this kind alone; "": there is none."""
-    guards: tuple[str, ...] = ()
+    security: tuple[str, ...] = ()
     """Attributes of that policy that keep something from clients or servers: a setting without them that replaces one
     with them deserves a warning."""
     parts: Parts | None = None
@@ -74,7 +74,7 @@ _ROWS: Final = (
         _OF_POLICIES | {"Service"},
         "mcp/README.md",
         policy="mcp",
-        guards=("guardrails", "authentication"),
+        security=("guardrails", "authentication"),
         parts=Parts("target", "targets", "targets[].static", "BackendSimple", "selector"),
         app_protocols=(f"{GROUP}/mcp", f"{GROUP}/mcp-sse"),
         routes=("HTTPRoute",),
@@ -85,7 +85,7 @@ _ROWS: Final = (
         _OF_POLICIES | {"Service", "InferencePool"},
         "llm/README.md",
         policy="ai",
-        guards=("prompt_guard", "authorization"),
+        security=("prompt_guard", "authorization"),
         parts=Parts("provider", "groups", "groups[].providers[]", "BackendWithAI"),
         routes=("HTTPRoute",),
     ),

@@ -53,7 +53,7 @@ class Decoded:
     path: Path = ()
     """Where the object is in its document: an item of a List is not the document itself."""
     remains: KubeObject | None = None
-    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which guards refuse, of a
+    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which security policies refuse, of a
     route the rules that answer 500."""
     partial: KubeObject | None = None
     """In place of an invalid route: itself, when some of its rules are valid (`partly`)."""
@@ -139,7 +139,7 @@ def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) 
         return
     api_version, kind = value.get("apiVersion"), value.get("kind")
     if api_version is None and kind is None and value:
-        yield _refused(subject, _OF_A_PROXY if _BINDS in value else _NOTHING_OF_OURS)
+        yield _refused(subject, _OF_A_PROXY if _BINDS in value else _NO_OBJECT)
         return
     for name, given in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(given, str) or not given:
@@ -162,7 +162,7 @@ _BINDS: Final = "binds"
 _OF_A_PROXY: Final = (
     "is the file of a proxy alone, not an object: `gatewright up FILE` runs it; a folder of objects is read without it"
 )
-_NOTHING_OF_OURS: Final = (
+_NO_OBJECT: Final = (
     "has neither apiVersion and kind, as an object has, nor binds, as the file of a proxy alone has; "
     "files of other products are not read"
 )

@@ -1,4 +1,4 @@
-"""Of a GatewayPolicy that is not valid: where it would have acted and which guards it has, so that these refuse.
+"""Of a GatewayPolicy that is not valid: where it would have acted and which security policies it has, so that these refuse.
 
 Called by decoding. Without this a policy whose expression has a mistake would protect while the one before it is
 remembered, and stand open after the next restart of a control plane. What cannot be read at all is left out: a policy
@@ -33,7 +33,7 @@ MOST_SHOWN: Final = 8
 """Mistakes that a status names; the file's own list has all."""
 
 _STEMS: Final = {row.attribute.partition("_")[0]: row.name for row in of(FRONTEND) if row.security}
-"""How names in `frontend` begin, in lower case, and the guards that they may mean, if misspelt."""
+"""How names in `frontend` begin, in lower case, and the security policies that they may mean, if misspelt."""
 
 TargetT = TypeVar("TargetT", TargetReference, TargetSelector)
 
@@ -47,9 +47,9 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     spec = document.get("spec")
     if not isinstance(spec, dict):
         return None
-    of_backends = _guards_of_backends(spec.get("backend"))
-    guards = _guards(spec["traffic"]) if "traffic" in spec else frozenset()
-    guards |= _guards_of_connections(spec.get("frontend")) | of_backends
+    of_backends = _security_of_backends(spec.get("backend"))
+    security = _security(spec["traffic"]) if "traffic" in spec else frozenset()
+    security |= _security_of_connections(spec.get("frontend")) | of_backends
     kinds_of_targets = TARGETS["backend"] if of_backends else TARGETS["traffic"]
     references = _readable(spec.get("targetRefs"), TargetReference, kinds_of_targets)
     selectors = _readable(spec.get("targetSelectors"), TargetSelector, kinds_of_targets)
@@ -63,7 +63,7 @@ def unread(document: dict[str, Any], problems: Iterable[Problem]) -> GatewayPoli
     kinds = {each.kind for each in references} | {each.kind for each in selectors}
     parts = {"target_refs": references or None, "target_selectors": selectors or None, **_rest(spec, kinds)}
     policy = policy.model_copy(update={"spec": policy.spec.model_copy(update=parts)})
-    policy._unread = Unread(summary(problems), guards)
+    policy._unread = Unread(summary(problems), security)
     return policy
 
 
@@ -74,7 +74,7 @@ def summary(problems: Iterable[Problem]) -> str:
     return "; ".join(errors[:MOST_SHOWN]) + more
 
 
-def _guards(traffic: Any) -> frozenset[str]:
+def _security(traffic: Any) -> frozenset[str]:
     """Those that are written; what is misspelt, or no settings at all, may have been meant as one."""
     if not isinstance(traffic, dict):
         return frozenset({"authorization"})
@@ -87,7 +87,7 @@ def _guards(traffic: Any) -> frozenset[str]:
     )
 
 
-def _guards_of_backends(backend: Any) -> frozenset[str]:
+def _security_of_backends(backend: Any) -> frozenset[str]:
     """Those that are written there, also by a name that is near to one: without TLS credentials would go up as plain
     text."""
     if not isinstance(backend, dict):
@@ -104,10 +104,10 @@ def _by_their_names(part: str) -> dict[str, Policy]:
     return {to_camel(row.attribute): row for row in of(part)}
 
 
-def _guards_of_connections(frontend: Any) -> frozenset[str]:
+def _security_of_connections(frontend: Any) -> frozenset[str]:
     """Those that are written there, if misspelt: they may have been meant to keep clients out, so none may connect."""
     written = [str(name).lower() for name in frontend] if isinstance(frontend, dict) else []
-    return frozenset(guard for stem, guard in _STEMS.items() if any(name.startswith(stem) for name in written))
+    return frozenset(name for stem, name in _STEMS.items() if any(each.startswith(stem) for each in written))
 
 
 def _readable(targets: Any, model: type[TargetT], kinds: Container[tuple[str, str]]) -> tuple[TargetT, ...]:

@@ -25,7 +25,7 @@ CODES: Final[dict[str, str]] = {
     "selects-nothing": "a selector that selects no object",
     "no-effect": "a setting that another one beats everywhere",
     "no-section": "a policy that has none of frontend, traffic and backend",
-    "dropped-guard": "a guard that a more specific policy replaces by nothing",
+    "dropped-guard": "a security setting that a more specific policy leaves out",
     "left-out": "an entry of a Secret that proxies leave out",
     "not-attached": "a route that no listener admits or serves",
     "leads-back": "a route of connections that leads back to where they came in",

@@ -34,7 +34,7 @@ def dropped_guards(objects: reach.Objects) -> Iterator[tuple[ObjectKey, Advice]]
     """Where a setting without a guard replaces one with it; each place is named once for each guard."""
     for kind in KINDS.values():
         backends = [each for each in objects.values() if isinstance(each, GatewayBackend) and _is(each, kind)]
-        for guard in kind.guards if backends else ():
+        for guard in kind.security if backends else ():
             yield from _dropped(objects, backends, kind, guard)
 
 

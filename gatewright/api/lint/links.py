@@ -98,15 +98,15 @@ def open_forwards(objects: Mapping[ObjectKey, KubeObject]) -> Iterator[tuple[Obj
     forwards = [key for key, item in objects.items() if isinstance(item, GatewayBackend) and _forwards(item)]
     if not forwards:
         return
-    guarding = [item for item in objects.values() if isinstance(item, GatewayPolicy) and _authorizes(item)]
-    guarded = _covered(guarding, objects)
-    connections = _covered((each for each in guarding if _authorizes_connections(each)), objects)
+    protecting = [item for item in objects.values() if isinstance(item, GatewayPolicy) and _authorizes(item)]
+    protected = _covered(protecting, objects)
+    connections = _covered((each for each in protecting if _authorizes_connections(each)), objects)
     requests, streams = reach.leading(objects), reach.leading_connections(objects)
     for backend in forwards:
-        leading = [(each, guarded) for each in requests.get(backend, [])]
+        leading = [(each, protected) for each in requests.get(backend, [])]
         through = [*leading, *((each, connections) for each in streams.get(backend, []))]
         bare = [route.key for route, by in through if not by & {route.key, *reach.parents(route)}]
-        if bare or not (through or guarded):
+        if bare or not (through or protected):
             yield backend, Advice(("spec", "dynamicForwardProxy"), _reached(bare))
 
 

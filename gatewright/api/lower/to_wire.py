@@ -220,7 +220,7 @@ def file_name(field: str) -> str | None:
 def frontend_policies(settings: Any, references: References) -> list[policy_pb2.Policy]:
     """One Policy for each field of `settings` (Any: Frontend, or the standalone file's form of it) that is set and
     supported. Without source, places and order, as `policies`; a reference that does not resolve as there, but that a
-    policy which guards nothing is left out: what resolves the reference reports it."""
+    policy that is no security policy is left out: what resolves the reference reports it."""
     made = (
         (row, _resolved(_policy(row.name, setting), row.name, setting, references))
         for row in _OF_CONNECTIONS

@@ -47,7 +47,7 @@ class A2ABackend(Model):
 
 class DynamicForwardProxyBackend(Model):
     """The destination that each request names, by its Host header or TLS server name. It has no settings. It can reach
-    anything that the gateway can: guard it by an authorization policy."""
+    anything that the gateway can: protect it by an authorization policy."""
 
 
 class AwsAgentRuntimeBackend(Model):
@@ -80,7 +80,7 @@ class GatewayBackendSpec(RuledModel):
     mcp: MCPBackend | None = None
     """MCP servers."""
     dynamic_forward_proxy: DynamicForwardProxyBackend | None = None
-    """The destination that each request names. It can reach anything that the gateway can: guard it by an
+    """The destination that each request names. It can reach anything that the gateway can: protect it by an
     authorization policy."""
     aws: AwsBackend | None = None
     """A service of AWS."""

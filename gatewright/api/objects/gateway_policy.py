@@ -133,7 +133,7 @@ class Unread(NamedTuple):
 
     message: str
     """What is wrong with it."""
-    guards: frozenset[str]
+    security: frozenset[str]
     """Attributes of `traffic` that it has for security: what they cover is refused."""
 
 

@@ -41,7 +41,7 @@ class Destination(RuledModel):
     aws: AwsBackend | None = None
     """A service of AWS."""
     dynamic_forward_proxy: DynamicForwardProxyBackend | None = None
-    """The destination that each request names. It can reach anything that the proxy can: guard it by an authorization
+    """The destination that each request names. It can reach anything that the proxy can: protect it by an authorization
     policy."""
     policies: BackendFull | None = None
     """Policies for connecting to it."""

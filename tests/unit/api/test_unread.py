@@ -39,7 +39,7 @@ def targets(*refs: str) -> str:
 def test_where_it_acts_and_what_it_guards() -> None:
     found = left(targets(GATEWAY, ROUTE) + f"traffic: {{csrf: {{}}, cors: {{}}, authorization: {{}}, {MISTAKE}}}")
     assert found.unread is not None
-    assert found.unread.guards == {"csrf", "authorization"}
+    assert found.unread.security == {"csrf", "authorization"}
     assert str(found.key) == "GatewayPolicy ns/p"
     assert [(each.kind, each.name) for each in found.spec.target_refs or ()] == [
         ("Gateway", "web"),
@@ -72,7 +72,7 @@ def test_a_selector_stays_as_well() -> None:
 )
 def test_what_is_misspelt_may_have_been_a_guard(traffic: str, guards: set[str]) -> None:
     unread = left(targets(GATEWAY) + f"traffic: {traffic}").unread
-    assert unread is not None and unread.guards == guards
+    assert unread is not None and unread.security == guards
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_what_has_no_place_leaves_nothing(spec: str) -> None:
 )
 def test_guards_of_backends(backend: str, guards: set[str]) -> None:
     unread = left(targets(GATEWAY) + f"backend: {backend}").unread
-    assert unread is not None and unread.guards == guards
+    assert unread is not None and unread.security == guards
 
 
 @pytest.mark.parametrize("rest", [f"traffic: {{{MISTAKE}}}", "backend: {http: 3}"])
 def test_what_guards_nothing_leaves_its_place_for_a_status(rest: str) -> None:
     found = left(targets(GATEWAY) + rest)
-    assert found.unread is not None and found.unread.guards == set()
+    assert found.unread is not None and found.unread.security == set()
     assert [each.name for each in found.spec.target_refs or ()] == ["web"]
 
 
@@ -209,7 +209,7 @@ def test_its_phase_counts_where_all_targets_have_it(refs: tuple[str, ...], phase
 )
 def test_guards_of_connections_on_both_sides(rest: str, guards: set[str]) -> None:
     unread = left(targets(GATEWAY) + rest).unread
-    assert unread is not None and unread.guards == guards
+    assert unread is not None and unread.security == guards
 
 
 def test_what_is_about_tls_to_backends_may_be_at_a_service() -> None:

@@ -241,7 +241,7 @@ async def test_what_cannot_be_decoded_in_time_is_refused_and_its_guards_refuse()
         assert isinstance(fact.model, Invalid)
         assert fact.model.reasons == ("takes more than 20 s to read; make it smaller, or split it",)
         assert isinstance(fact.acts, GatewayPolicy) and fact.acts.unread is not None
-        assert "authorization" in fact.acts.unread.guards
+        assert "authorization" in fact.acts.unread.security
 
 
 async def test_a_process_that_answers_nothing_is_not_asked_for_ever() -> None:
@@ -273,7 +273,7 @@ async def test_the_start_does_not_wait_for_ever_and_guards_refuse_meanwhile(monk
         await tests.beside.started()
         (fact,) = tests.told
         assert isinstance(fact.model, Invalid) and isinstance(fact.acts, GatewayPolicy)
-        assert fact.acts.unread is not None and "authorization" in fact.acts.unread.guards
+        assert fact.acts.unread is not None and "authorization" in fact.acts.unread.security
         tests.workers[1].may.release()
         await until(lambda: len(tests.told) == 2)
         assert tests.told[1].acts == fact_of(piece(policy("many", "a"))).acts  # type: ignore[union-attr]

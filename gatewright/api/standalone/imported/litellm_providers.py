@@ -32,7 +32,7 @@ HOSTS: Final = {
 """Providers with OpenAI's API, by LiteLLM's name."""
 _WITH_BASE: Final = ("hosted_vllm", "openai_like", "lm_studio", "llamafile", "ollama", "ollama_chat", "litellm_proxy")
 """Servers with OpenAI's API, which need `api_base`."""
-_OURS: Final = {"openai": "openai", "text-completion-openai": "openai", "anthropic": "anthropic", "gemini": "gemini"}
+_KINDS: Final = {"openai": "openai", "text-completion-openai": "openai", "anthropic": "anthropic", "gemini": "gemini"}
 COSTS: Final = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
@@ -62,10 +62,10 @@ def provider_of(params: Json) -> Json:
         return _azure(model, base, params)
     if kind in HOSTS or kind in _WITH_BASE:
         return _compatible(kind, model, base or HOSTS.get(kind, ""))
-    if kind not in _OURS:
+    if kind not in _KINDS:
         raise Left(f"{kind}: this provider is not carried")
-    made: Json = {_OURS[kind]: {"model": model}}
-    return {**made, **_place(base, _OURS[kind])} if base else made
+    made: Json = {_KINDS[kind]: {"model": model}}
+    return {**made, **_place(base, _KINDS[kind])} if base else made
 
 
 def _azure(model: str, base: str, params: Json) -> Json:
