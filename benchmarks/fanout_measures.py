@@ -142,7 +142,7 @@ class Watch:
 
 
 @dataclass(slots=True)
-class House:
+class Shared:
     """A server with its snapshots, its fleet and its proxies."""
 
     snapshots: Snapshots
@@ -174,7 +174,7 @@ class House:
 
 
 @contextlib.asynccontextmanager
-async def house(size: Size, *, names: bool = False) -> AsyncIterator[House]:
+async def shared(size: Size, *, names: bool = False) -> AsyncIterator[Shared]:
     """Snapshots, server and proxies, the proxies not yet connected."""
     folder = Path(tempfile.mkdtemp(prefix="gatewright-fanout"))
     snapshots, fleet = Snapshots(), Fleet(time.time)
@@ -186,7 +186,7 @@ async def house(size: Size, *, names: bool = False) -> AsyncIterator[House]:
     try:
         await server.start()
         await proxies.start()
-        yield House(snapshots, fleet, server, proxies, Watch(fleet, GATEWAY, size.proxies))
+        yield Shared(snapshots, fleet, server, proxies, Watch(fleet, GATEWAY, size.proxies))
     finally:
         await proxies.stop()
         await server.stop()
@@ -252,7 +252,7 @@ async def _changes(size: Size, change: Callable[[int], Any], done: Callable[[Any
 
 async def snapshot_change(size: Size) -> Json:
     """One resource of 2 KB, published to the snapshots: until the last ACK is in the fleet."""
-    async with house(size) as made:
+    async with shared(size) as made:
         await made.connect()
         await made.watch.acknowledged(made.sequence)
         return await _changes(size, made.change, lambda sequence: made.watch.acknowledged(sequence, size.proxies))
@@ -401,7 +401,7 @@ def _is_programmed(status: Any) -> bool:
 
 async def reconnect_storm(size: Size) -> Json:
     """All drop their connections and come back at once, each claiming the state that it holds."""
-    async with house(size) as made:
+    async with shared(size) as made:
         await made.connect()
         await made.watch.acknowledged(made.sequence)
         await made.drop()
@@ -415,7 +415,7 @@ async def reconnect_storm(size: Size) -> Json:
 
 async def outdated_storm(size: Size, *, changes: int = 1) -> Json:
     """All come back to a server that has gone on by a state, and remembers the one that they hold."""
-    async with house(size, names=True) as made:
+    async with shared(size, names=True) as made:
         await made.connect()
         await made.watch.acknowledged(made.sequence)
         await made.drop()
@@ -436,7 +436,7 @@ async def forgotten_storm(size: Size) -> Json:
 
 async def cold_storm(size: Size, *, slow: bool = False) -> Json:
     """All come at once and hold nothing; with `slow` ten of them hardly read. Time is that of the others."""
-    async with house(size) as made:
+    async with shared(size) as made:
         but = await made.proxies.slow_ones() if slow else 0
         meter = Meter()
         await made.connect(cold=True)
@@ -455,7 +455,7 @@ async def slow_storm(size: Size) -> Json:
 async def refusal_storm(size: Size) -> Json:
     """All refuse the same state, in a message of 64 KiB."""
     rows = [{"key": f"route/httproute/shop/r{n}/0", "error": f"no such filter in {n} " + "x" * 80} for n in range(500)]
-    async with house(size) as made:
+    async with shared(size) as made:
         meter = Meter()
         await made.connect(refuses=json.dumps(rows))
         await made.watch.answered(made.sequence)

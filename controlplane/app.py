@@ -170,7 +170,7 @@ class App(Listener):
         for name in [*self.ports]:
             await self._pages[name][1].stop()
             del self.ports[name]
-        if self.spans is not spans.NOBODY:  # last: until here there is work to be recorded
+        if self.spans is not spans.NO_SPANS:  # last: until here there is work to be recorded
             await asyncio.to_thread(self.spans.close)
 
     @property
@@ -197,7 +197,7 @@ class App(Listener):
         await self.pipeline.take(facts)
 
     async def idle(self) -> None:
-        """The source has told all that there is."""
+        """The source has reported all that there is."""
         is_first = not self.pipeline.ready.is_set()
         await self.pipeline.idle()
         self._report(self.source.problems())
@@ -228,8 +228,8 @@ class App(Listener):
         """The Gateways of our classes, by name."""
         items = self.pipeline.objects.values()
         classes = [item for item in items if isinstance(item, GatewayClass)]
-        ours = {item.metadata.name for item in classes if item.spec.controller_name == CONTROLLER_NAME}
-        found = [item for item in items if isinstance(item, Gateway) and item.spec.gateway_class_name in ours]
+        classes_here = {item.metadata.name for item in classes if item.spec.controller_name == CONTROLLER_NAME}
+        found = [item for item in items if isinstance(item, Gateway) and item.spec.gateway_class_name in classes_here]
         return sorted(found, key=lambda item: item.key)
 
     def notes(self) -> list[str]:
@@ -283,7 +283,7 @@ def _quick_switches() -> Iterator[None]:
 
 
 def _reading_ended(app: App, reading: asyncio.Task[None]) -> None:
-    """The source is read until the controller ends. What ends that sooner is a bug, which nobody would notice
+    """The source is read until the controller ends. What ends that sooner is a bug, which would stay unnoticed
     otherwise: proxies go on with what they have. From now on both probes fail, so that a cluster starts another."""
     if not reading.cancelled() and (error := reading.exception()) is not None:
         app.is_broken = True
@@ -347,8 +347,8 @@ class KnownFacts:
             # Of an object with a mistake its last valid version acts, and its conditions are about the newest content.
             generation = fact.invalid.generation if fact.invalid else item.metadata.generation
             body = dict(status(*key) or {})
-            is_told = body.get("conditions") or body.get("parents") or body.get("ancestors")
-            why = "" if is_told else ignored.reason(item, self._app.pipeline.objects)
+            is_reported = body.get("conditions") or body.get("parents") or body.get("ancestors")
+            why = "" if is_reported else ignored.reason(item, self._app.pipeline.objects)
             yield facts.ObjectRow(*key, generation, fact.origin.place, body, why, ignored.is_foreign(item))
         yield from facts.unreadable(self.problems(), self._app.pipeline.objects)
 

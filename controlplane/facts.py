@@ -14,7 +14,7 @@ from gatewright.api.schema.metadata import KubeObject, ObjectKey
 MOST_REASONS: Final = 8
 """That one message names; the list of problems of a source has all."""
 LONGEST_MESSAGE: Final = 4096
-"""Characters of a message: the API server takes 32,768, which nobody reads."""
+"""Characters of a message: the API server takes 32,768, more than anyone reads."""
 
 
 class Origin(NamedTuple):
@@ -38,7 +38,8 @@ class Invalid:
     """In place of a model: the object is there and cannot be read.
 
     `last_good` goes on acting, while a source remembers it. Where there is none, `rest` is what can be read all the
-    same: whose route or policy it is, so that its status has a place, and of a GatewayPolicy which guards refuse.
+    same: whose route or policy it is, so that its status has a place, and of a GatewayPolicy which security policies
+    refuse.
     """
 
     reasons: tuple[str, ...]
@@ -70,7 +71,7 @@ class Fact:
 
     @property
     def acts(self) -> KubeObject | None:
-        """The model that counts: the object's own, or what stands for an invalid one."""
+        """The model that counts: the object's own, or what is left of an invalid one."""
         if isinstance(self.model, Invalid):
             return self.model.last_good or self.model.rest
         return self.model

@@ -61,7 +61,8 @@ class FairQueue(Generic[K]):
 class Budgets:
     """Seconds of work that each namespace has at once: `most`, and `share` of each second that goes by.
 
-    Whoever has used it up waits behind others (that is for the caller to see to). What time it is, is an argument.
+    A namespace that has used it up waits behind others (that is for the caller to see to). What time it is, is an
+    argument.
     """
 
     MANY: Final = 256

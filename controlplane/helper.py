@@ -2,7 +2,7 @@
 
 Used by `sources.aside` for text and by `kube.reading.beside` for objects; what the process does is said by its command,
 which calls `serve`. It is there while it is needed, and starts again after it was ended. An answer is trusted: it is
-the same program, and nobody else has the pipe.
+the same program, and no other process has the pipe.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAST_WORDS: Final = 1.0
 
 
 def command(module: str) -> tuple[str, ...]:
-    """That of a process which runs a module of ours."""
+    """That of a process which runs a module of this product."""
     return (sys.executable, "-P", "-m", module)  # -P: the current folder may hold what looks like a module
 
 
@@ -75,7 +75,7 @@ class Helper:
             process.kill()
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                with suppress(OSError):  # what it was not told any more
+                with suppress(OSError):  # what it was not sent any more
                     assert pipe is not None
                     pipe.close()
 

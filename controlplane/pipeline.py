@@ -21,7 +21,7 @@ from controlplane.facts import Fact
 from controlplane.numbers import Numbers
 from controlplane.snapshot import Change as SnapshotChange
 from controlplane.snapshot import Coalescer, Snapshot, Snapshots, shown
-from controlplane.spans import NOBODY
+from controlplane.spans import NO_SPANS
 from controlplane.translate import bugs
 from controlplane.translate.conditions import HOUR
 from controlplane.translate.gateway.wanted import Outcome, Provisioner
@@ -47,7 +47,7 @@ MOST_LISTED: Final = 200
 
 
 class Listener:
-    """Who hears of a pipeline's news: by itself nobody."""
+    """Who hears of a pipeline's news. This one ignores them."""
 
     def changed(self) -> None:
         """Objects or proxies are not what they were."""
@@ -74,7 +74,7 @@ class Pipeline:
         self.ready = asyncio.Event()
         self.read_at: dict[ObjectKey, float] = {}  # wall-clock seconds of each object's present content
         self.published_at: dict[str, float] = {}  # steady seconds of each Gateway's newest state
-        self.spans = NOBODY
+        self.spans = NO_SPANS
         """Who wants to know of batches and states."""
         self.turns = Turns()
         self.numbers = Numbers()
@@ -135,7 +135,7 @@ class Pipeline:
         self._await_the_hour()
 
     def _translate(self, changes: Mapping[ObjectKey, Fact], since: float) -> Job:
-        """One batch of objects, reported from `since` on, as a whole for whoever looks."""
+        """One batch of objects, reported from `since` on, as one step for all readers."""
         for key, fact in changes.items():
             if key.kind == "Gateway" and is_other_content(self.objects.get(key), fact.acts):
                 yield from self._expect(name_of(key), fact.acts)
@@ -202,13 +202,13 @@ class Pipeline:
 
     async def provision(self, provisioner: Provisioner) -> None:
         """Somebody makes what Gateways want, and all of it has this in common."""
-        await self._told(self.program.provision(provisioner))
+        await self._finish(self.program.provision(provisioner))
 
     async def provisioned(self, outcomes: Mapping[str, Outcome | None]) -> None:
         """What became of the wanted objects of Gateways ("namespace/name")."""
-        await self._told(self.program.outcomes(outcomes))
+        await self._finish(self.program.outcomes(outcomes))
 
-    async def _told(self, steps: Iterator[None]) -> None:
+    async def _finish(self, steps: Iterator[None]) -> None:
         await self.turns.start(self._bugs_kept(steps))
         self._listener.changed()
 

@@ -19,7 +19,7 @@ class UnsafeFolder(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """Of the xDS address, as files. `insecure`: resources for whoever reaches a loopback address."""
+    """Of the xDS address, as files. `insecure`: resources for every client that reaches a loopback address."""
 
     certificate: Path | None = None
     key: Path | None = None
@@ -136,7 +136,7 @@ def is_address(host: str) -> bool:
 
 
 def default_socket(environment: Mapping[str, str]) -> Path:
-    """The socket that controller and proxies of one user agree on without being told.
+    """The socket that controller and proxies of one user agree on without configuration.
 
     Makes its folder, for this user alone. Raises UnsafeFolder when the folder in the shared temporary directory was
     made by somebody else, who could put a socket of his own there.

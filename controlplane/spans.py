@@ -34,7 +34,7 @@ class Span(Protocol):
 
 
 class Spans:
-    """Nobody wants any."""
+    """None are recorded."""
 
     def begin(self, name: str, **attributes: Value) -> Span:
         """Work begins now. Names of attributes are below `gatewright.`."""
@@ -46,11 +46,11 @@ class Spans:
 
 class _Nothing:
     def end(self, failure: str = "", **attributes: Value) -> None:
-        """Nobody keeps it."""
+        """It is not kept."""
 
 
 _NOTHING: Final = _Nothing()
-NOBODY: Final = Spans()
+NO_SPANS: Final = Spans()
 
 
 class _Recorded:
@@ -102,7 +102,7 @@ def of_environment(environment: Mapping[str, str]) -> Spans:
     """Those that it asks for."""
     name = exporter_of(environment)
     if not name:
-        return NOBODY
+        return NO_SPANS
     try:
         return _recorded(name, environment)
     except ImportError as error:
@@ -110,7 +110,7 @@ def of_environment(environment: Mapping[str, str]) -> Spans:
             "no spans: %s; install opentelemetry-sdk, and for OTEL_TRACES_EXPORTER=otlp opentelemetry-exporter-otlp",
             error,
         )
-        return NOBODY
+        return NO_SPANS
 
 
 def _recorded(name: str, environment: Mapping[str, str]) -> Spans:

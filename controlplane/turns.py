@@ -20,7 +20,7 @@ SLICE = 0.003
 """Seconds until others get turns."""
 
 TURNS = 4
-"""Turns of the loop between two slices. An answer of the gRPC server takes about eight of them; a turn in which nobody
+"""Turns of the loop between two slices. An answer of the gRPC server takes about eight of them; a turn in which no task
 wants anything costs some 20 us."""
 
 Job = Iterator[float | None]
@@ -34,7 +34,7 @@ PAUSE: Final = 0.008
 
 
 async def rest() -> None:
-    """The turns of others between two slices, for whoever works through a loop of its own."""
+    """The turns of others between two slices, for work in a loop of its own."""
     for _ in range(TURNS):
         await asyncio.sleep(0)
 
@@ -66,7 +66,7 @@ class Turns:
         return future
 
     def close(self) -> None:
-        """Leaves what has not ended undone; whoever waits for it is cancelled."""
+        """Leaves what has not ended undone; tasks that wait for it are cancelled."""
         self._stop_waiting()
         while self._jobs:
             _, future = self._jobs.popleft()
@@ -110,7 +110,7 @@ class Turns:
                 if self._clock() >= end:
                     return GIVE_WAY
         except Exception as error:
-            # Handed on to whoever waits for the job; asyncio reports it when nobody does.
+            # Handed on to the task that waits for the job; asyncio reports it when there is none.
             _end(future, error)
         else:
             _end(future, None)
@@ -120,7 +120,7 @@ class Turns:
 
 def _end(future: asyncio.Future[None], error: Exception | None) -> None:
     if future.done():
-        return  # whoever waited for it was cancelled
+        return  # tasks that waited for it were cancelled
     if error is None:
         future.set_result(None)
     else:

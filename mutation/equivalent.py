@@ -359,12 +359,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
-        "controlplane/cli/local/household.py",
+        "controlplane/cli/local/processes.py",
         "started: float = 0.0",
         "started: float = 1.0",
     ): "set when its child is started, before anybody looks",
     (
-        "controlplane/cli/local/household.py",
+        "controlplane/cli/local/processes.py",
         "due: float = 0.0",
         "due: float = 1.0",
     ): "the loop's clock is past either",

@@ -66,9 +66,9 @@ class ObjectRow:
     file: str
     status: Json
     ignored: str = ""
-    """Why nobody here acts on it, of an object without a status."""
+    """Why the controller does not act on it, of an object without a status."""
     foreign: bool = False
-    """Whether that is in order: it is somebody else's."""
+    """Whether that is in order: it belongs to another controller."""
 
     def matches(self, wanted: Selector) -> bool:
         return (

@@ -1,6 +1,8 @@
-"""Why an object has no status: nobody here acts on it. Pure; asked by the composition root for such objects alone.
+"""Why an object has no status: the controller does not act on it. Pure; asked by the composition root for such objects
+alone.
 
-In a cluster Gateway API leaves their status to whoever owns them. People look here first, so the reason is told here.
+In a cluster Gateway API leaves their status to the controller that owns them. People look here first, so the reason is
+shown here.
 """
 
 from __future__ import annotations
@@ -20,20 +22,20 @@ Objects = Mapping[ObjectKey, KubeObject]
 
 
 def reason(item: KubeObject, objects: Objects) -> str:
-    """ "" for kinds that have no status of ours (Services and the like)."""
+    """ "" for kinds that have no status of Gatewright (Services and the like)."""
     if isinstance(item, GatewayClass):
         return f"is of controller {item.spec.controller_name}, not of {CONTROLLER_NAME}"
     if isinstance(item, Gateway):
         return _of_gateway(item, objects)
     if isinstance(item, HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | UDPRoute):
         parents = item.spec.parent_refs or ()
-        told = [_of_parent(each, item.key.namespace, objects) for each in parents]
-        return "; ".join(told) if told else "names no parent (parentRefs), so no Gateway takes it"
+        reasons = [_of_parent(each, item.key.namespace, objects) for each in parents]
+        return "; ".join(reasons) if reasons else "names no parent (parentRefs), so no Gateway takes it"
     return ""
 
 
 def is_foreign(item: KubeObject) -> bool:
-    """Whether it is in order that nobody here acts on it."""
+    """Whether it is in order that the controller does not act on it."""
     return isinstance(item, GatewayClass)
 
 

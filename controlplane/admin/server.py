@@ -82,7 +82,7 @@ def application(facts: facts_.Facts, names: frozenset[str] = frozenset()) -> web
             return _json({"error": "there is no such object; /api/objects lists them"}, 404)
         return _json(content)
 
-    app = web.Application(middlewares=[_guard(names)])
+    app = web.Application(middlewares=[_allow_named_hosts(names)])
     pages.add_stats(app, facts)
     pages.add_readiness(app, facts)
     app.router.add_get("/", index)
@@ -97,12 +97,12 @@ def application(facts: facts_.Facts, names: frozenset[str] = frozenset()) -> web
     return app
 
 
-def _guard(names: frozenset[str]) -> Middleware:
-    """Answers only who addresses this API as a person would. Metrics and probes are for everybody: they hold nothing
+def _allow_named_hosts(names: frozenset[str]) -> Middleware:
+    """Answers only requests whose host is one of `names`. Metrics and probes answer all: they hold nothing
     but numbers and words of this product."""
 
     @web.middleware
-    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
         host = host_of(request.headers.get("host", "")).lower()
         if request.path not in OPEN and not (is_loopback(host) or is_address(host) or host in names):
             return _json({"error": REFUSED}, 403)
@@ -113,7 +113,7 @@ def _guard(names: frozenset[str]) -> Middleware:
         except web.HTTPMethodNotAllowed:
             return _json({"error": "this API is read-only; use GET"}, 405)
 
-    return guarded
+    return checked
 
 
 def _json(body: object, status: int = 200) -> web.Response:

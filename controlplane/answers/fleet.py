@@ -32,8 +32,8 @@ class Watcher(Protocol):
         """It has changed whether the proxies of all controllers are known."""
 
 
-class Nobody:
-    """The watcher of a fleet that nobody reads."""
+class NoWatcher:
+    """The watcher of a fleet whose changes are not read."""
 
     def acknowledged(self, proxy: Proxy) -> None:
         """As `Watcher` has it."""
@@ -45,7 +45,7 @@ class Nobody:
         """As `Watcher` has it."""
 
 
-NOBODY: Final = Nobody()
+NO_WATCHER: Final = NoWatcher()
 
 
 def _unknown(_gateway: str, _version: str) -> int:
@@ -64,7 +64,7 @@ class Fleet:
         steady: Callable[[], float] | None = None,
         sequence_of: Callable[[str, str], int] = _unknown,
         origin: str = "",
-        watcher: Watcher = NOBODY,
+        watcher: Watcher = NO_WATCHER,
     ) -> None:
         self._clock, self._steady = clock, steady or clock
         self._sequence_of = sequence_of
@@ -147,7 +147,7 @@ class Fleet:
         self._watcher.answered(proxy.gateway)
 
     def hear_report(self, proxy: Proxy, report: str) -> None:
-        """What it says of endpoints. Kept as it is: nobody waits for it, and it is read when somebody asks."""
+        """What it says of endpoints. Kept as it came, and parsed when it is asked for."""
         proxy.report, proxy.reported_at = report, self._clock()
 
     def _count(self, proxy: Proxy, sequence: int | None) -> None:
@@ -173,7 +173,7 @@ class Fleet:
     # What other controllers know
 
     def expect(self, origin: str) -> None:
-        """Another controller serves proxies, too: until it is heard, nobody knows what they have."""
+        """Another controller serves proxies, too: until it reports, their state is unknown."""
         was = self._elsewhere.complete
         self._elsewhere.expect(origin)
         self._note_completeness(was)

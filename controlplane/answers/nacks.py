@@ -21,7 +21,8 @@ LONGEST_MESSAGE: Final = 1 << 20
 LONGEST_KEY: Final = 1024
 LONGEST_REASON: Final = 2000
 MOST_TEXT: Final = 128 << 10
-"""Characters of keys and reasons kept of one proxy: 500 of ours are half of it. What is over is counted, not kept."""
+"""Characters of keys and reasons kept of one proxy: 500 keys of Gatewright are half of it. What is over is counted, not
+kept."""
 
 _OVERHEAD: Final = 200  # of a refusal, and of its place in a dictionary
 
@@ -56,7 +57,8 @@ def _weight(refusal: Refusal) -> int:
 
 
 class Refusals(dict[str, Refusal]):
-    """What one message refuses, by key. Nobody changes it: proxies that say the same share it, while any of them does.
+    """What one message refuses, by key. It is never changed: proxies that say the same share it, while any of them
+    does.
 
     A dictionary that can be referred to weakly.
     """
@@ -106,27 +108,27 @@ def noted(known: Mapping[str, Refusal], message: str) -> Mapping[str, Refusal]:
 def note(known: dict[str, Refusal], message: str) -> None:
     """Add the refusals of a NACK to those that are known; however many NACKs come, no more than of one are kept.
 
-    Of a key that is known the newer reason counts, where it finds room; what is new never drives out what is known.
+    Of a key that is known the newer reason counts, where it fits; what is new never drives out what is known.
     """
     found = share(message).values()
-    room = MOST_TEXT - sum(map(_weight, known.values()))
+    free = MOST_TEXT - sum(map(_weight, known.values()))
     for refusal in found:
         older = known.get(refusal.key)
-        if older is not None and (more := _weight(refusal) - _weight(older)) <= room:
+        if older is not None and (more := _weight(refusal) - _weight(older)) <= free:
             known[refusal.key] = refusal
-            room -= more
+            free -= more
     _add(known, found)
 
 
 def _add(known: dict[str, Refusal], refusals: Iterable[Refusal]) -> None:
-    """Take in refusals of keys that are not known, while there is room, and say how many there was none for."""
-    room = MOST_TEXT - sum(map(_weight, known.values()))
+    """Take in refusals of keys that are not known, while they fit, and return how many did not."""
+    free = MOST_TEXT - sum(map(_weight, known.values()))
     named, over = len(known) - ("" in known), 0
     for refusal in refusals:
         if refusal.key in known:
             continue
-        room -= _weight(refusal)
-        if room < 0 or named == MOST_REFUSALS:
+        free -= _weight(refusal)
+        if free < 0 or named == MOST_REFUSALS:
             over += 1
         else:
             known[refusal.key] = refusal

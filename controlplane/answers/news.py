@@ -92,7 +92,7 @@ class News:
         """Its content is new, so no proxy has it yet; said before its new status is computed."""
         self._wanted[gateway] = self._snapshots.newest(gateway).sequence + 1
         self._awaiting.add(gateway)
-        yield from self._tell(gateway)
+        yield from self._publish(gateway)
 
     def forget(self, gateway: str) -> None:
         """It is gone."""
@@ -122,7 +122,7 @@ class News:
         is_settled = self.fleet.is_settled(gateway, self._snapshots.newest(gateway).sequence)
         if is_settled and self.fleet.serves(gateway):
             self._publisher.settled(gateway)
-        self._tell_within(SETTLED if is_settled else ANSWERS)
+        self._publish_within(SETTLED if is_settled else ANSWERS)
 
     def completed(self) -> None:
         """It concerns every Gateway whether all proxies are known."""
@@ -131,25 +131,25 @@ class News:
 
     # To the program
 
-    def _tell_within(self, seconds: float) -> None:
+    def _publish_within(self, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         if self._due is not None:
             if self._due.when() <= loop.time() + seconds:
                 return
             self._due.cancel()
-        self._due = loop.call_later(seconds, self._start_telling)
+        self._due = loop.call_later(seconds, self._start_publishing)
 
-    def _start_telling(self) -> None:
+    def _start_publishing(self) -> None:
         self._due = None
-        self._turns.start(self._tell_all())
+        self._turns.start(self._publish_all())
 
-    def _tell_all(self) -> Job:
+    def _publish_all(self) -> Job:
         gateways, self._heard = self._heard, set()
         for gateway in sorted(gateways):
-            yield from self._tell(gateway)
+            yield from self._publish(gateway)
         self._publisher.judged()
 
-    def _tell(self, gateway: str) -> Job:
+    def _publish(self, gateway: str) -> Job:
         view = self.fleet.view(gateway)
         with bugs.logged(self._numbers):
             returning = self._is_returning(gateway, view.connected)

@@ -8,7 +8,7 @@ Each controller ("origin") gives out the answers of the proxies that are connect
 2. *A fact is about a connected proxy.* When the proxy leaves, its fact goes. One that moves to another controller may
    have two for a moment; who has it connected himself is right.
 3. *Missing is not none.* From `expect` on until the first batch of an origin (its whole feed, also when it is empty)
-   its facts are missing, and again after it was lost. While any are missing nobody can say that all proxies have
+   its facts are missing, and again after it was lost. While any are missing it is unknown whether all proxies have
    answered: what was said last stays (`FleetView.complete`). `forget` ends it: the origin is no more, and neither are
    its proxies.
 """
@@ -62,7 +62,7 @@ class Elsewhere:
     def hear(self, origin: str, changes: Sequence[Change[AnswerKey, Answer]]) -> set[str]:
         """Take a batch of an origin's feed; the first one after `expect` is the whole. Gives the Gateways concerned.
 
-        What an origin says of others is passed over: nobody speaks for somebody else.
+        What an origin says of others is ignored: a controller reports its own proxies alone.
         """
         own = [change for change in changes if change.key.origin == origin]
         concerned = {change.key.gateway for change in own}

@@ -52,7 +52,7 @@ class Output:
         self.quiet = quiet
 
     def write(self, prefix: bytes, lines: bytes) -> None:
-        """`lines` ends with a newline. May wait, so the children's threads call it: a child whose lines nobody takes
+        """`lines` ends with a newline. May wait, so the children's threads call it: a child whose lines are not taken
         drops and counts them itself. A closed terminal silences the output, never the proxy behind it."""
         text = prefix + lines[:-1].replace(b"\n", b"\n" + prefix) + b"\n"
         with contextlib.suppress(OSError, ValueError):
@@ -74,7 +74,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start. `name` is for prefixes and messages; `speaks`: its standard input is ours to write."""
+    """What to start. `name` is for prefixes and messages; `speaks`: its standard input is a pipe that we write to."""
 
     name: str
     arguments: Sequence[str]

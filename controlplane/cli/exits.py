@@ -23,7 +23,7 @@ MEANINGS: tuple[tuple[int, str], ...] = (
 
 
 class Failure(Exception):
-    """An expected end of a command: what to tell the user (what is wrong, and the cure), and the exit code."""
+    """An expected end of a command: the message for the user (what is wrong, and the cure), and the exit code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

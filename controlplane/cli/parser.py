@@ -148,7 +148,7 @@ examples:
         "guard",
         "try guards of prompts on a text: what they mask, what they reject, what waits on a stream",
         """\
-The guards are those of the proxies; servers that judge are not asked (NotAsked). Exit code 0, also where the text is
+Texts are judged as proxies do; servers that judge are not asked (NotAsked). Exit code 0, also where the text is
 rejected; 1: the file has mistakes or no promptGuard. docs/llm/guards.md has more.
 
 examples:

@@ -119,7 +119,7 @@ def _list(original: list[Any], overlay: list[Any], field: Field, path: Path) -> 
 
 
 class _Items:
-    """Lists whose items are told apart by a key."""
+    """Lists whose items are identified by a key."""
 
     def __init__(self, field: Field, path: Path) -> None:
         self._field = field

@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field, and those below it. `key`: of a list, the field by which items are told apart; "": of a list of plain
+    """A field, and those below it. `key`: of a list, the field that identifies items; "": of a list of plain
     values whose items are merged; None: the list is replaced."""
 
     key: str | None = None

@@ -18,7 +18,7 @@ PRODUCT: Final = "gatewright"
 GATEWAY_NAME: Final = "gateway.networking.k8s.io/gateway-name"
 """As Gateway API wants generated objects labelled (GEP-1762)."""
 GATEWAY_CLASS: Final = "gateway.networking.k8s.io/gateway-class-name"
-OURS: Final = f"{MANAGED_BY}={PRODUCT},{GATEWAY_NAME}"
+MANAGED_OBJECTS: Final = f"{MANAGED_BY}={PRODUCT},{GATEWAY_NAME}"
 """The label selector of everything that was generated."""
 SESSION_KEY_SUFFIX: Final = "-session-key"
 SUFFIXES: Final = {"Secret": SESSION_KEY_SUFFIX}

@@ -122,7 +122,7 @@ class _Renderer:
 
 
 def _identity(request: Request, name: str) -> dict[str, str]:
-    """Labels by which objects are known, so that nobody else may choose them."""
+    """Labels by which objects are known, so that users may not choose them."""
     labels = {names.MANAGED_BY: names.PRODUCT, names.GATEWAY_NAME: name}
     if len(request.class_name) <= LONGEST_LABEL:
         labels[names.GATEWAY_CLASS] = request.class_name

@@ -1,8 +1,9 @@
 """Collections: keyed values that remember who read them.
 
-A `Collection` holds values by key, tells its indexes and readers when one changes, and keeps the list of changes of the
-current batch for subscribers. `Source` is filled from outside, `Derived` (in `derived.py`) by a function. Everything is
-called by `Graph` and nothing here calls back into it, so propagation is a loop over collections, never recursion.
+A `Collection` holds values by key, notifies its indexes and readers when one changes, and keeps the list of changes of
+the current batch for subscribers. `Source` is filled from outside, `Derived` (in `derived.py`) by a function.
+Everything is called by `Graph` and nothing here calls back into it, so propagation is a loop over collections, never
+recursion.
 
 What may visit many keys is a generator that yields after each of them: the caller may let others run there.
 """
@@ -104,7 +105,7 @@ class Collection(ABC, Generic[K, V]):
     """Values by key. Read-only from outside; see `Source` and `Derived` for who writes.
 
     Laws: a value is never None and never mutated; equal values are the same value, so replacing one by its equal is no
-    change and wakes nobody.
+    change and wakes no reader.
     """
 
     def __init__(self, name: str, rank: int) -> None:
@@ -223,8 +224,8 @@ class Index(Generic[G, K, V]):
         self.name = name
         self.rank = rank
         self.readers = Readers()  # of a group's entries
-        self.size_readers = Readers()  # of which entries a group has, or how many: told of each that comes or goes
-        self.presence_of: list[Reader] = []  # told when a group appears or disappears
+        self.size_readers = Readers()  # of which entries a group has, or how many: notified of each that comes or goes
+        self.presence_of: list[Reader] = []  # notified when a group appears or disappears
         self._groups = groups
         self._members: dict[G, dict[K, V]] = {}
 

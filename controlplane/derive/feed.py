@@ -1,4 +1,4 @@
-"""A change feed: an output of the graph, for whoever acts on it.
+"""A change feed: an output of the graph, for the code that acts on it.
 
 The outputs of `translate.program` are feeds of equal rank. What a consumer may rely on, and what it may not:
 
@@ -6,8 +6,8 @@ The outputs of `translate.program` are feeds of equal rank. What a consumer may 
    nothing is called when nothing is present. From then on it gets every batch that follows, once, in order.
 2. *A batch is one step.* It names each key at most once, in key order, with the value before and after; None is
    absent. The two always differ.
-3. *The latest wins.* Whoever puts the batches into an empty mapping, one after the other, has what is present. So a
-   slow consumer may join batches and keep the last change of each key: what was in between never has to be acted on.
+3. *The latest wins.* A reader that puts the batches into an empty mapping, one after the other, has what is present. So
+   a slow consumer may join batches and keep the last change of each key: what was in between never has to be acted on.
 4. *When:* after the whole batch of inputs was computed as far as this feed goes, on the caller's thread. Resources of
    a batch come before its wanted objects, these before its statuses; within one feed all consumers are called in the
    order in which they subscribed.
@@ -52,7 +52,7 @@ class Outlet(Generic[K, V]):
         return MappingProxyType(self._present)
 
     def put(self, changes: Sequence[Change[K, V]]) -> None:
-        """A batch, as the laws want it: called by whoever owns the outlet."""
+        """A batch, as the laws want it: called by the owner of the outlet."""
         for key, _, new in changes:
             if new is None:
                 self._present.pop(key, None)

@@ -94,7 +94,7 @@ class Graph:
         self._agendas.append(Agenda())
 
     def apply(self, changes: Iterable[AnyChange] = ()) -> None:
-        """Apply a batch of (source, key, value or None) and settle the graph; then tell the subscribers.
+        """Apply a batch of (source, key, value or None) and settle the graph; then notify the subscribers.
 
         Of several changes to one key the last counts. Raises `TransformError` at the end when transforms failed, and
         `GraphError` when the graph is wrong.
@@ -103,7 +103,7 @@ class Graph:
             pass
 
     def steps(self, changes: Iterable[AnyChange] = ()) -> Iterator[None]:
-        """`apply`, a key at a time. Subscribers are told at the end of each part, in one go."""
+        """`apply`, a key at a time. Subscribers are notified at the end of each part, in one go."""
         if self._busy:
             raise GraphError("the graph was changed while a batch was in progress")
         self._busy = True
@@ -114,7 +114,7 @@ class Graph:
             failures: list[tuple[str, Any, Exception]] = []
             for agenda in self._agendas:
                 if agenda is not self._agendas[0]:
-                    yield  # whoever was told of the part before can do something about it
+                    yield  # subscribers of the part before can act on it
                 failures += yield from _settled(agenda)
         finally:
             self._busy = False

@@ -39,7 +39,7 @@ class Selecting(Generic[S, K, V, R]):
     """What readers of a selection see of an entry."""
     select: Callable[[S, Members], int]
     most: int | None = None
-    """Entries of a selection, the first in key order. One more tells readers that there are more. None: all."""
+    """Entries of a selection, the first in key order. One more shows readers that there are more. None: all."""
 
 
 class Selected(Collection[S, tuple[tuple[K, R], ...]], Generic[S, K, V, R]):

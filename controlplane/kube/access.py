@@ -214,7 +214,7 @@ async def _sent(
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:
-    """All of an answer. Raises ApiError for one that no list of ours has."""
+    """All of an answer. Raises ApiError for one larger than any list of Gatewright's kinds."""
     pieces, size = [], 0
     async for chunk in answer.content.iter_any():
         pieces.append(chunk)

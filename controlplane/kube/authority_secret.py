@@ -76,7 +76,7 @@ class AuthoritySecret:
                 self._failed(f"{self.place}: {error}; the authority from before stays in force")
 
     async def look(self, *, replace: bool) -> None:
-        """Once. A Secret that is gone is made anew with another authority, which proxies learn from then on: whoever
+        """Once. A Secret that is gone is made anew with another authority, which proxies learn from then on: anyone who
         removes it means that. Raises as `load`."""
         secret = await self._read()
         if secret is None:

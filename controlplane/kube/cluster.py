@@ -31,7 +31,7 @@ from controlplane.kube.writing.finalizers import FinalizerWriter
 from controlplane.kube.writing.statuses import StatusWriter
 from controlplane.settings import Cluster, shown
 from controlplane.sources.source import Sink
-from controlplane.spans import NOBODY
+from controlplane.spans import NO_SPANS
 from controlplane.translate.gateway.class_finalizers import FinalizerWrite
 from controlplane.translate.gateway.wanted import Provisioner, Wanted
 from controlplane.translate.keys import ObjectKey
@@ -136,7 +136,7 @@ class ClusterSide:
         """Set when what proxies trust is something else."""
         self.deployer: Deployer | None = None
         self.source: ClusterSource | None = None
-        self.spans = NOBODY
+        self.spans = NO_SPANS
         """Who wants to know of statuses that are written."""
         self.writer: StatusWriter | None = None
         self._finalizer_writer: FinalizerWriter | None = None
@@ -166,7 +166,7 @@ class ClusterSide:
             await self._open_deployer(access, self.issuer)
 
     async def _open_authority(self, access: Access, issuer: Issuer) -> None:
-        """Nobody can be served without one. Raises NoCluster."""
+        """No proxy can be served without one. Raises NoCluster."""
         issuer.name(service_names(access.namespace))
         secret = self._authority = AuthoritySecret(access, access.namespace, issuer.use, _now)
         try:

@@ -74,7 +74,7 @@ class Leadership:
             log.warning("this controller leads no more")
 
     async def _acquire(self) -> None:
-        while not await self._try():  # noqa: ASYNC110 - a Lease tells nobody that it is free
+        while not await self._try():  # noqa: ASYNC110 - a Lease does not report that it is free
             await asyncio.sleep(leases.RETRY)
 
     async def _hold(self, running: asyncio.Future[None]) -> None:
@@ -90,7 +90,7 @@ class Leadership:
                 return  # somebody else has it
 
     async def _try(self) -> bool:
-        """Whether the Lease is ours now."""
+        """Whether this controller holds the Lease now."""
         try:
             return await self._written()
         except ApiError as error:

@@ -1,7 +1,7 @@
 """What a Lease says of who leads (coordination.k8s.io/v1), and what to write into it: pure.
 
-Clocks of machines differ, so another's times are never compared with ours: a holder is taken to be gone when its Lease
-has not changed for as long as it promises, by our own clock, since we saw it change last.
+Clocks of machines differ, so another's times are never compared with one's own: a holder is taken to be gone when its
+Lease has not changed for as long as it promises, by our own clock, since we saw it change last.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST: Final = 64
 
 
 class Watched:
-    """What was seen of one Lease. `identity` is ours."""
+    """What was seen of one Lease. `identity`: that of this controller."""
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
@@ -54,7 +54,7 @@ class Watched:
         self._duration = float(duration) if isinstance(duration, int) and duration > 0 else float(DURATION)
 
     def may_take(self, now: float) -> bool:
-        """Whether nobody leads, or we do, or who did has been silent for too long."""
+        """Whether there is no leader, this controller leads, or the leader has been silent for too long."""
         return self.holder in ("", self.identity) or now - self._since > self._duration
 
 

@@ -85,7 +85,7 @@ def is_little(request: Request) -> bool:
 
 def _sizes(paths: Iterable[str]) -> Iterable[int]:
     for path in paths:
-        with suppress(OSError):  # whoever reads it says so
+        with suppress(OSError):  # the code that reads it reports it
             if os.path.isdir(path):
                 yield from (status.st_size for _, status in folders.walk(path) if status is not None)
             else:
@@ -123,11 +123,11 @@ def _end(status: int) -> str:
 def answer_to(questions: BinaryIO, answers: BinaryIO) -> None:
     """Read a request, answer it: names of what is about to be read, then the report; each pickled."""
 
-    def tell(what: Any) -> None:
+    def report(what: Any) -> None:
         pickle.dump(what, answers, pickle.HIGHEST_PROTOCOL)
         answers.flush()
 
-    tell(answer(pickle.load(questions), tell))
+    report(answer(pickle.load(questions), report))
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ CLASS: Final = "gatewright"
 ANY: Final = "any"
 """The listener of a Gateway of which no section is named."""
 FIRST_PORT: Final = 20000
-"""Of listeners of which no port is named: one that nobody reserves."""
+"""Of listeners of which no port is named: one that no other listener has."""
 
 
 class Wanted(NamedTuple):
@@ -47,12 +47,12 @@ def stand_ins(folder: Folder) -> Mapping[ObjectKey, KubeObject]:
     if wanted:
         classes[CLASS] = None
     absent = [name for name in classes if ObjectKey("GatewayClass", "", name) not in folder.known]
-    ours = {ObjectKey("GatewayClass", "", name): _class(name) for name in absent}
+    made = {ObjectKey("GatewayClass", "", name): _class(name) for name in absent}
     # A folder may have a class of that name that is somebody else's.
     name = CLASS if CLASS in absent or not wanted else f"{CLASS}-elsewhere"
     if name not in absent and wanted:
-        ours[ObjectKey("GatewayClass", "", name)] = _class(name)
-    return {**ours, **{key: _gateway(key, name, list(listeners)) for key, listeners in wanted.items()}}
+        made[ObjectKey("GatewayClass", "", name)] = _class(name)
+    return {**made, **{key: _gateway(key, name, list(listeners)) for key, listeners in wanted.items()}}
 
 
 def _named(item: Any) -> Iterator[tuple[ObjectKey, Wanted]]:  # Any: whatever kind

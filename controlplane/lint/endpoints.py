@@ -26,7 +26,7 @@ Slices = Mapping[ObjectKey, Sequence[EndpointSlice]]
 
 
 def of_services(world: World) -> Iterator[Found]:
-    """Nothing where slices come from elsewhere, or one has a mistake, so that nobody knows what it names."""
+    """Nothing where slices come from elsewhere, or one has a mistake, so that it is unknown what it names."""
     slices: defaultdict[ObjectKey, list[EndpointSlice]] = defaultdict(list)
     for key, item in world.objects.items():
         if isinstance(item, EndpointSlice):

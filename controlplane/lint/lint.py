@@ -41,8 +41,8 @@ def judge(folder: Folder) -> list[Found]:
         return []
     world = World(folder)
     found = [each for look in LOOKS for each in look(world)]
-    told = folder.erroneous | {key for _, key, _ in found}
-    return [*found, *remaining.conditions(world, told)]
+    reported = folder.erroneous | {key for _, key, _ in found}
+    return [*found, *remaining.conditions(world, reported)]
 
 
 def lint(documents: Iterable[Document], log_modules: Collection[str] | None = None) -> list[Problem]:

@@ -118,10 +118,10 @@ def _field(name: str) -> Path:
     return ("spec", *written.split("."))
 
 
-Told = Iterator[tuple[str, Advice]]
+Findings = Iterator[tuple[str, Advice]]
 
 
-def _backend(world: World, owner: ObjectKey, path: Path, reference: BackendObjectReference) -> Told:
+def _backend(world: World, owner: ObjectKey, path: Path, reference: BackendObjectReference) -> Findings:
     found = resolve(world.context(), world.graph.views.backends, _referrer(owner), reference)
     target = reach.named(reference, owner.namespace)
     if not isinstance(found, Condition):
@@ -143,12 +143,12 @@ def _referrer(owner: ObjectKey) -> Referrer:
     return Referrer(KINDS[owner.kind].group, owner.kind, owner.namespace, row.cannot_speak if row else frozenset())
 
 
-def _users(world: World, owner: ObjectKey, path: Path, basic: BasicAuthentication) -> Told:
+def _users(world: World, owner: ObjectKey, path: Path, basic: BasicAuthentication) -> Findings:
     if basic.secret_ref is not None and basic.users is None:
         yield from _secret(world, owner, (*path, "secretRef"), basic.secret_ref, USERS_ENTRY)
 
 
-def _secret(world: World, owner: ObjectKey, path: Path, reference: LocalSecretObjectRef, *entries: str) -> Told:
+def _secret(world: World, owner: ObjectKey, path: Path, reference: LocalSecretObjectRef, *entries: str) -> Findings:
     found = secrets.named(world.context(), world.graph.views.secrets, owner.namespace, reference, *entries)
     if isinstance(found, Condition) and found.reason == "InvalidSecret":
         yield "lacks-part", Advice(path, found.message)
@@ -156,13 +156,13 @@ def _secret(world: World, owner: ObjectKey, path: Path, reference: LocalSecretOb
         yield "bad-condition", Advice(path, found.message, "error")
 
 
-def _shared_secret(world: World, owner: ObjectKey, path: Path, provider: JWTProvider) -> Told:
+def _shared_secret(world: World, owner: ObjectKey, path: Path, provider: JWTProvider) -> Findings:
     if provider.shared_secret_ref is not None:
         reference = provider.shared_secret_ref
         yield from _secret(world, owner, (*path, "sharedSecretRef"), reference, SHARED_SECRET_ENTRY)
 
 
-def _keys(world: World, owner: ObjectKey, path: Path, policy: APIKeyAuthentication) -> Told:
+def _keys(world: World, owner: ObjectKey, path: Path, policy: APIKeyAuthentication) -> Findings:
     if policy.secret_ref is not None:
         yield from _secret(world, owner, (*path, "secretRef"), policy.secret_ref)
     if policy.secret_selector is None or not world.is_complete(ObjectKey("Secret", owner.namespace, "")):
@@ -173,12 +173,12 @@ def _keys(world: World, owner: ObjectKey, path: Path, policy: APIKeyAuthenticati
         yield "selects-nothing", Advice((*path, "secretSelector"), f"selects nothing: {found.message}")
 
 
-def _credential(world: World, owner: ObjectKey, path: Path, auth: AuthSecret) -> Told:
+def _credential(world: World, owner: ObjectKey, path: Path, auth: AuthSecret) -> Findings:
     if auth.secret_ref is not None:
         yield from _secret(world, owner, (*path, "secretRef"), auth.secret_ref, *SECRET_ENTRIES[type(auth)])
 
 
-_LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[World, ObjectKey, Path, Any], Told]], ...]] = (
+_LOOKS: Final[tuple[tuple[type[BaseModel], Callable[[World, ObjectKey, Path, Any], Findings]], ...]] = (
     (BackendObjectReference, _backend),
     (BasicAuthentication, _users),
     (JWTProvider, _shared_secret),

@@ -26,10 +26,10 @@ DEPENDING: Final = frozenset({"BackendTLSPolicy"})
 """Kinds that are not accepted when what they refer to is missing."""
 
 
-def conditions(world: World, told: Collection[ObjectKey]) -> Iterator[Found]:
-    """`told`: objects that something was said of already."""
+def conditions(world: World, reported: Collection[ObjectKey]) -> Iterator[Found]:
+    """`reported`: objects that were reported already."""
     for key, body in world.statuses():
-        if key in told or (key.kind in DEPENDING and not (world.folder.whole and not world.folder.elsewhere)):
+        if key in reported or (key.kind in DEPENDING and not (world.folder.whole and not world.folder.elsewhere)):
             continue
         for path, condition in _all(body):
             severity = BAD.get((condition["type"], condition["status"]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from controlplane.lint.world import World
-from controlplane.translate.gateway.gateways import is_ours
+from controlplane.translate.gateway.gateways import is_managed
 from controlplane.translate.gateway.listeners import GatewayPlan
 from controlplane.translate.keys import ObjectKey as Key
 from controlplane.translate.policy.positions import places_above
@@ -39,7 +39,7 @@ def gateways(world: World) -> Iterator[Found]:
                 yield "serves-nothing", key, Advice(CLASS_NAME, message, "error")
             continue
         if world.is_complete(ObjectKey("GatewayClass", "", "")) and not _has_class(world, name):
-            message = f"names no GatewayClass of these files, so nobody serves this Gateway: no {name}"
+            message = f"names no GatewayClass of these files, so no controller serves this Gateway: no {name}"
             yield "unknown-class", key, Advice(CLASS_NAME, message, "error")
         yield from _listeners(world, key, plan)
 
@@ -50,7 +50,7 @@ def _has_class(world: World, name: str) -> bool:
 
 def _is_foreign(world: World, gateway: Gateway) -> bool:
     found = world.objects.get(ObjectKey("GatewayClass", "", gateway.spec.gateway_class_name))
-    return isinstance(found, GatewayClass) and not is_ours(found)
+    return isinstance(found, GatewayClass) and not is_managed(found)
 
 
 def _listeners(world: World, key: ObjectKey, plan: GatewayPlan) -> Iterator[Found]:

@@ -20,7 +20,7 @@ Entry = tuple[str, str]
 
 
 class LimitError(ValueError):
-    """What is wrong, and where: for whoever wrote the file."""
+    """What is wrong, and where: for the author of the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from controlplane.ratelimit.windows import Window
 
 
 class StoreFailed(Exception):
-    """The store does not answer, or has no room. The text is for the log and for whoever asked."""
+    """The store does not answer, or is full. The text is for the log and for the caller."""
 
 
 class Key(NamedTuple):

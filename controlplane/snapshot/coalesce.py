@@ -90,7 +90,8 @@ class Coalescer:
 
     def take(self, *, early: bool = False) -> list[tuple[Change, ...]]:
         """The changes that are due (`early`: all), one batch for each Gateway, for `Snapshots.apply`, the
-        smallest first, so that nobody waits for a big one; of each resource the last change. They are pending no more.
+        smallest first, so that no proxy waits for a big one; of each resource the last change. They are pending no
+        more.
         """
         now = self._clock()
         batches = [

@@ -2,7 +2,7 @@
 
 Written by `snapshots`, asked for claims (`controlplane.xds.protocol.claim`). States share what did not change, so a
 remembered one costs the records that its successor replaced or took away. Bounded by count and by these bytes; a state
-that nobody may remember is forgotten with all older ones.
+that no proxy may remember is forgotten with all older ones.
 """
 
 from __future__ import annotations

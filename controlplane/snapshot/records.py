@@ -46,7 +46,7 @@ class Record:
 def version_of(content: bytes) -> str:
     """The version of a resource: a hash of its bytes, so that it is equal on every replica and after a restart.
 
-    Whoever serialises must do so deterministically (`SerializeToString(deterministic=True)`).
+    Callers must serialise deterministically (`SerializeToString(deterministic=True)`).
     """
     return blake2b(content, digest_size=VERSION_BYTES).hexdigest()
 

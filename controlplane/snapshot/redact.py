@@ -42,7 +42,7 @@ def redacted(content: AnyMessage) -> AnyMessage:
 
 
 def hide(message: Message) -> None:
-    """Hide in place what must not be seen; unknown fields go too, as nobody can say what they hold."""
+    """Hide in place what must not be seen; unknown fields go too, as it is unknown what they hold."""
     message.DiscardUnknownFields()
     if not _may_hide(message.DESCRIPTOR):
         return
@@ -65,7 +65,7 @@ def _hide_within(field: FieldDescriptor, value: object) -> None:
 
 
 def _blank(message: Message, field: FieldDescriptor) -> None:
-    """Replace the values of one field by a mark of their type, or clear it where the type has no room for one."""
+    """Replace the values of one field by a mark of their type, or clear it where the type cannot hold one."""
     value = getattr(message, field.name)
     if _is_map(field):
         mark = _mark(_map_value(field))

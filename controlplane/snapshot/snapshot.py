@@ -32,7 +32,7 @@ class Snapshot:
     @property
     def version(self) -> str:
         """The state's version: 32 hex digits, and 32 more for its secrets if it has any. The latter are for its
-        proxies, which claim a state by them: whoever shows a version shows `shown` of it."""
+        proxies, which claim a state by them: code that shows a version shows `shown` of it."""
         secrets = f"{self.secret_weight:0{SHOWN}x}" if self.secret_weight else ""
         return f"{self.weight:0{SHOWN}x}{secrets}"
 

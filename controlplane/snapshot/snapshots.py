@@ -1,7 +1,7 @@
 """The published state of every Gateway: what the control plane wants its proxies to hold, now.
 
-`controlplane.app` applies batches of changes; the xDS server reads the newest snapshot of a Gateway and is told when
-there is a newer one. Old snapshots share what did not change, and live as long as somebody holds them; the last
+`controlplane.app` applies batches of changes; the xDS server reads the newest snapshot of a Gateway and is notified
+when there is a newer one. Old snapshots share what did not change, and live as long as somebody holds them; the last
 few are remembered (`history`).
 """
 

@@ -1,7 +1,7 @@
-"""A folder of YAML as the source of objects: reads it, watches it, tells changes. The shell around `tree` and `scan`.
+"""A folder of YAML as the source of objects: reads it, watches it, reports changes. The shell around `tree` and `scan`.
 
 A `Source` (`source`). It promises: the loop is never held for more than a slice, however many files there are; a
-reading that would take objects away (an editor that renames, a file half written) must stand for `SETTLE` seconds
+reading that would take objects away (an editor that renames, a file half written) must last `SETTLE` seconds
 before it counts, or `GONE` seconds of a file that was removed; what follows is published with it, at most `HOLD`
 seconds and a settling later; everything else counts at once; what cannot be read keeps its last good state.
 """
@@ -128,13 +128,13 @@ class Directory:
         """The watch and the identity of the folder that it watches; None when there is no folder."""
         loop = asyncio.get_running_loop()
 
-        def told(paths: frozenset[str], is_whole: bool) -> None:
+        def happened(paths: frozenset[str], is_whole: bool) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it our interest
                 loop.call_soon_threadsafe(self._note, paths, is_whole)
 
         try:
             status = os.stat(self._root)
-            watcher = watch.Watch(self._root, told)
+            watcher = watch.Watch(self._root, happened)
         except OSError:
             return None
         watcher.start()
@@ -170,7 +170,7 @@ class Directory:
             self._wake.set()
 
     def _sort(self, paths: Iterable[str]) -> None:
-        """A file of ours becomes dirty; what may have moved many files asks for a scan."""
+        """A file of the folder becomes dirty; what may have moved many files asks for a scan."""
         for path in paths:
             relative = os.path.relpath(path, self._root).replace(os.sep, "/")
             if any(part.startswith("..") for part in relative.split("/")):
@@ -206,9 +206,9 @@ class Directory:
                 self._dirty.discard(file)
                 changes += await self._read(file)
                 if len(changes) >= BATCH:
-                    await self._tell(sink, changes)
+                    await self._deliver(sink, changes)
                     changes = []
-        await self._tell(sink, changes)
+        await self._deliver(sink, changes)
 
     async def _say_idle(self, sink: Sink) -> None:
         self._is_due = self._is_untold = False
@@ -217,15 +217,15 @@ class Directory:
         await sink.idle()
 
     def _must_hold(self) -> bool:
-        """Whether what was told waits for a loss that still has to stand: it may have been written after that, and
-        without it the state would be one that nobody wrote (a route that is gone, on a listener that is new)."""
+        """Whether what was read waits for a loss that still has to stand: it may have been written after that, and
+        without it the state would be one that was never written (a route that is gone, on a listener that is new)."""
         now = asyncio.get_running_loop().time()
         since = now if self._held_since is None else self._held_since
         is_held = bool(self._settling) and now - since < HOLD
         self._held_since = since if is_held else None
         return is_held
 
-    async def _tell(self, sink: Sink, changes: Sequence[Fact]) -> None:
+    async def _deliver(self, sink: Sink, changes: Sequence[Fact]) -> None:
         if changes:
             await sink.take(changes)
         if time.monotonic() >= self._slice_end:
@@ -257,7 +257,7 @@ class Directory:
                 return []
             self._pieces.forget(file)
             return await self._last(self._tree.removing(file))
-        self._pieces.begin(file, aside.MUCH if self.synced.is_set() else math.inf)  # at the start nobody waits
+        self._pieces.begin(file, aside.MUCH if self.synced.is_set() else math.inf)  # at the start no proxy waits
         staged = await self._last(self._tree.stage(file, text))
         if wanted := self._pieces.wanted():
             self._apart.decode(file, wanted)

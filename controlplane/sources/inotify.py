@@ -31,7 +31,7 @@ _UNFINISHED = _CREATE | _MODIFY
 _READ_BYTES = 64 * 1024
 _SHORTEST_POLL = 0.001
 _PASSED_OVER = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG))
-"""A folder that is gone meanwhile, or not ours to look at, or deeper than a path can be long; `scan` leaves it out
+"""A folder that is gone meanwhile, or that may not be read, or deeper than a path can be long; `scan` leaves it out
 too."""
 
 
@@ -103,7 +103,8 @@ class Inotify:
             log.warning("cannot watch %s (%s); it is looked at now and then", path, error.strerror)
 
     def _add(self, root: str) -> None:
-        """Watch a folder and those below it, each once. No recursion: whoever makes folders says how deep they are."""
+        """Watch a folder and those below it, each once. No recursion: the authors of folders decide how deep they
+        are."""
         visited: set[tuple[int, int]] = set()
         left = self._watch(root, visited)
         while left:

@@ -26,7 +26,7 @@ def fact_from(value: Json, source: str, last_good: KubeObject | None = None) -> 
 
 
 def unread_fact(value: Json, source: str, why: str) -> Fact | None:
-    """The fact of an object of a known kind that is not decoded; what it would guard is refused."""
+    """The fact of an object of a known kind that is not decoded; what it would protect is refused."""
     return _fact(value, source, documents.unread_object(value, source, why))
 
 

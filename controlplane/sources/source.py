@@ -6,12 +6,12 @@ What a source promises:
 
 1. *Facts are whole.* `take` gives the newest fact of each object named; the last one of a key counts, whatever came
    before, also within one call. Facts of different objects come in any order.
-2. *Nothing vanishes silently.* Whoever lists anew (an API server after a lost watch, a folder after a scan) gives
+2. *Nothing vanishes silently.* A source that lists anew (an API server after a lost watch, a folder after a scan) gives
    every object that it finds and `gone` for each that it gave before and finds no longer. Giving a fact again is
    allowed: an equal one changes nothing.
 3. *`idle` is a moment, not a state.* It is called when everything that the source has seen has been given and nothing
    is buffered; the first time when the initial world is complete, however late that is, also when it is empty. It is
-   called again after each later `take`, at the latest when the source comes to rest. Until the first `idle` nobody
+   called again after each later `take`, at the latest when the source comes to rest. Until the first `idle` no proxy
    serves.
 4. *An object that cannot be read is `Invalid`*, with every reason, never absent. A source that knows the last good
    version gives it along. It never gives an invalid object as if it were gone.

@@ -32,10 +32,10 @@ SOURCE: Final = "directory"
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One decoded object. `content` is compared to tell whether it changed: all but `status`."""
+    """One decoded object. `content` is compared to see whether it changed: all but `status`."""
 
     key: ObjectKey
-    model: Any  # one of the models of gatewright.api; this room only passes it on
+    model: Any  # one of the models of gatewright.api; this package only passes it on
     content: object
 
 
@@ -49,7 +49,7 @@ class Decoded:
     is_broken: bool = False  # in error, and too broken to name what it was about
     remains: tuple[Object, ...] = ()
     is_partial: bool = False  # an object lacks a part that is in error: perhaps it is still being written
-    """What stands for some of `named` until they had a good state."""
+    """What is served for some of `named` until they had a good state."""
 
     @property
     def is_in_error(self) -> bool:
@@ -106,7 +106,7 @@ class _Claims:
     invalid: dict[str, tuple[Reasons, bool]] = field(default_factory=dict)
     """With whether what the file keeps of it is a part."""
     generation: int = 0
-    told: tuple[object, Reasons, bool] | None = None
+    reported: tuple[object, Reasons, bool] | None = None
     """Content of what acts, reasons, whether it is a part."""
     model: Any = None
     """What acts, with the generation that it was reported with."""
@@ -194,7 +194,7 @@ class Tree:
         yield Staged(file, pieces, whole, head, tail, _loses(replaced, decoded))
 
     def commit(self, staged: Staged) -> list[Fact]:
-        """Puts a staged file in force and tells what changed."""
+        """Puts a staged file in force and reports what changed."""
         *_, changes = self.committing(staged)
         assert changes is not None  # the last answer
         return changes
@@ -287,14 +287,14 @@ class Tree:
             del self._claims[key]
             return Fact(key, None, origin=Origin(SOURCE, file))
         item, reasons, is_part = claims.present()
-        told = (None if item is None else item.content, reasons, is_part)
-        if claims.told == told:
+        reported = (None if item is None else item.content, reasons, is_part)
+        if claims.reported == reported:
             return None
         claims.generation += 1
-        is_as_before = claims.told is not None and item is not None and claims.told[0] == item.content
+        is_as_before = claims.reported is not None and item is not None and claims.reported[0] == item.content
         if not (reasons and is_as_before):  # what acts on has the generation that it had
             claims.model = None if item is None else self._with_generation(item.model, claims.generation)
-        claims.told = told
+        claims.reported = reported
         model = claims.model
         if reasons:
             last_good, rest = (None, model) if is_part else (model, None)

@@ -131,7 +131,7 @@ class _Looked:
             yield frozenset((self._root,)), True
 
     def wake(self) -> None:
-        """Whoever stops has set the event that it waits for."""
+        """The caller of `stop` has set the event that it waits for."""
 
     def close(self) -> None:
         """It holds nothing."""

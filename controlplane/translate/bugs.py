@@ -14,7 +14,7 @@ log = logging.getLogger("controlplane")
 
 @contextlib.contextmanager
 def logged(numbers: Numbers) -> Iterator[None]:
-    """Around the steps of a batch. A transform that raises is a bug of ours: what took effect is served."""
+    """Around the steps of a batch. A transform that raises is a bug: what took effect is served."""
     try:
         yield
     except TransformError as bug:

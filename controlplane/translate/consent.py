@@ -43,10 +43,10 @@ def missing(choosers: Iterable[Chooser], secret: ObjectKey, is_granted: Granted)
         if grants.permitted(wanted, is_granted):
             return ()
         lacking[wanted] = None
-    assert lacking  # somebody leads to it, or nobody would ask
+    assert lacking  # a way leads to it, or it would not be asked for
     return tuple(lacking)
 
 
 def withheld(use: SecretUse, lacking: Sequence[Permission]) -> str:
-    """What is told of a Secret that lacks permissions."""
+    """What is reported of a Secret that lacks permissions."""
     return f"Secret {use.secret} is kept from Gateway {use.gateway}: {grants.lacking(*lacking[:MOST_NAMED])} to use it"

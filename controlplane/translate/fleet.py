@@ -1,6 +1,6 @@
 """What is known of the proxies: how many of a Gateway's run its present state, and what they refused.
 
-Told to the program by whoever watches the xDS streams; read by the status transforms.
+Given to the program by the watcher of the xDS streams; read by the status transforms.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def programmed(fleet: FleetView | None) -> Condition:
 
 
 def rejected(texts: list[str]) -> Condition:
-    """A proxy answered NACK. Gateway API has no reason for this, so `Rejected` is ours: on the object that caused it.
+    """A proxy answered NACK. Gateway API has no reason for this, so `Rejected` is Gatewright's own: on the object that
+    caused it.
 
     Gateways, listeners and GatewayBackends have `Programmed` anyway; a route's parent entry gets it only in this case,
     because Gateway API defines no `Programmed` for routes and its absence is the normal state.

@@ -68,7 +68,7 @@ class Collections:
             [*(each.unfinished for each in routes.by_kind.values()), policies.unfinished], backends.unfinished
         )
 
-        # Whoever waits for a resource need not wait for statuses.
+        # A proxy that waits for a resource need not wait for statuses.
         graph.part_ends()
 
         leading_back = self.leading_back = LeadingBack(graph, inputs, views, routes, backends)

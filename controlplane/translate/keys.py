@@ -68,7 +68,7 @@ class BackendUse(NamedTuple):
 
 class Referral(NamedTuple):
     """Objects of a kind and namespace, of which one leads to a backend at a Gateway. `name`: of a GatewayBackend that
-    brings the backend as its part; nobody asks for that of others."""
+    brings the backend as its part; that of others is not needed."""
 
     use: BackendUse
     kind: str
@@ -143,7 +143,7 @@ def written_field(resource: str) -> str:
 
 
 def written_secret(kind: str, key: ObjectKey) -> ObjectKey:
-    """What stands for credentials that an object holds itself where it is asked whether they go to a Gateway: no Secret
+    """The name of credentials that an object holds itself where it is asked whether they go to a Gateway: no Secret
     has such a name, so that a grant for all Secrets of the namespace lets them go, and no other."""
     return ObjectKey(key.namespace, f"the key in {kind} {key.name}")
 

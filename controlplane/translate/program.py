@@ -60,7 +60,7 @@ class Program:
         self.wanted: Outlet[ObjectKey, Wanted] = Outlet()
         """What should exist, by Gateway."""
         self.class_finalizers: Outlet[ObjectKey, FinalizerWrite] = Outlet()
-        """Of classes of ours that have others than they should, where their source gives versions."""
+        """Of managed classes that have others than they should, where their source gives versions."""
         self._changed: list[Change[ResourceKey, bytes]] = []
         inputs = self._collections.inputs
         self._statuses = Statuses(self._collections.statuses, inputs.by_kind, inputs.invalid)
@@ -110,7 +110,8 @@ class Program:
         yield from self._steps([(source, _gateway(name), outcome) for name, outcome in outcomes.items()])
 
     def status(self, kind: str, namespace: str, name: str) -> StatusBody | None:
-        """The `status` of an object, ready for Kubernetes; None for objects that are not ours. Not to be modified."""
+        """The `status` of an object, ready for Kubernetes; None for objects that Gatewright does not manage. Not to be
+        modified."""
         return self._statuses.changes.present().get((kind, namespace, name))
 
     def statuses(self) -> Mapping[StatusKey, StatusBody]:
@@ -129,7 +130,7 @@ class Program:
     @property
     def unwritten(self) -> Feed[StatusKey, StatusWrite]:
         """Statuses that differ from what is written where their objects come from. They go as they are written: when
-        a fact comes that has them. For whoever writes statuses, one at a time for each object, the latest."""
+        a fact comes that has them. For the writer of statuses, one at a time for each object, the latest."""
         return self._statuses.unwritten
 
     @property

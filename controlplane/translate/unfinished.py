@@ -6,7 +6,7 @@ People and tools write a route and its backend one after the other, in whichever
 between the two, the route would answer 500 or 503 for a moment (Gateway API: what a missing backend is answered with),
 and a policy would refuse all requests.
 
-Whoever translates an object says what it lacks; here is only where that stands.
+The translation of an object says what it lacks; here is only where that stands.
 """
 
 from __future__ import annotations

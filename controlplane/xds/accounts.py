@@ -1,9 +1,9 @@
 """How much all streams together make the server keep, and of whom it is. Pure; the server and its sessions ask.
 
 - Each stream says what it weighs (`stream.Stream.weight`): about the bytes that it makes us keep, as long as it does.
-- It counts for its Gateway. Over TCP, where nobody has checked whose it is (no token, no certificate, or one for all
+- It counts for its Gateway. Over TCP, where it is not checked whose it is (no token, no certificate, or one for all
   Gateways), it counts for its host as well: who may name any Gateway could else fill the account of each.
-- An account has room for so many streams and bytes; whoever finds none is ended with RESOURCE_EXHAUSTED, and no other
+- An account has so many streams and bytes; a stream beyond that is ended with RESOURCE_EXHAUSTED, and no other
   stream is.
 - A stream whose first request did not come yet counts for its host, which may have few of those at a time. When all
   hosts together have too many, the oldest of the host that has most makes room.

@@ -14,7 +14,7 @@ from controlplane.answers.nacks import Refusal
 from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
 
-METHOD: Final = "/gatewright.controllers.v1.Answers/Tell"
+METHOD: Final = "/gatewright.controllers.v1.Answers/Report"
 SERVICE: Final = "gatewright.controllers.v1.Answers"
 ORIGIN: Final = "gatewright-origin"
 """Metadata of a call: the controller that makes it."""

@@ -79,15 +79,15 @@ class Hub:
 
     @property
     def awaited(self) -> int:
-        """How many have something to report before anybody relies on what is known."""
+        """How many have something to report before what is known is relied on."""
         return len(self._timers)
 
     async def start(self, host: str, port: int, issuer: Issuer) -> int:
         """Listens; the port. Raises SocketError."""
         options = [*listeners.options(*KEEPALIVE), ("grpc.max_receive_message_length", MOST)]
         self._server = grpc.aio.server(options=list(dict(options).items()))
-        method = grpc.stream_unary_rpc_method_handler(self._tell)
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Tell": method}),))
+        method = grpc.stream_unary_rpc_method_handler(self._receive)
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {"Report": method}),))
         shown = f"[{host}]" if ":" in host else host
         found = listeners.bind(self._server, f"{shown}:{port}", issuer.mutual_credentials())
         await self._server.start()
@@ -116,10 +116,10 @@ class Hub:
     def expect(self, origin: str) -> None:
         """There is another controller, which has not reported yet."""
         is_known = origin == self._name or origin in self.origins or origin in self._gone
-        if self.is_leading and not is_known and self._has_room():
+        if self.is_leading and not is_known and self._has_capacity():
             self._wait_for(origin)
 
-    def _has_room(self) -> bool:
+    def _has_capacity(self) -> bool:
         return len(self.origins) < MOST_ORIGINS
 
     def _wait_for(self, origin: str) -> None:
@@ -142,13 +142,13 @@ class Hub:
         if timer is not None:
             timer.cancel()
 
-    async def _tell(self, requests: object, call: Call) -> bytes:
+    async def _receive(self, requests: object, call: Call) -> bytes:
         origin = _origin(call)
         if not self.is_leading:
             await call.abort(grpc.StatusCode.FAILED_PRECONDITION, NOT_LEADING)
         if not _NAME.fullmatch(origin) or origin == self._name:
             await call.abort(grpc.StatusCode.INVALID_ARGUMENT, "the call names no controller")
-        if origin not in self.origins and not self._has_room():
+        if origin not in self.origins and not self._has_capacity():
             await call.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "there are too many controllers")
         mark = object()
         self._calls[origin] = mark
@@ -237,7 +237,7 @@ class Teller:
                 await self._wait(None)
                 continue
             try:
-                await self._tell(address)
+                await self._report(address)
                 pause = FIRST_PAUSE
             except grpc.aio.AioRpcError as error:
                 self._failed(f"the leader, at {address}, cannot be reached: {error.code().name}")
@@ -252,7 +252,7 @@ class Teller:
             async with asyncio.timeout(seconds):
                 await self._looks.wait()
 
-    async def _tell(self, address: str) -> None:
+    async def _report(self, address: str) -> None:
         """To one leader, as long as it leads."""
         options = [
             ("grpc.ssl_target_name_override", CONTROLLER),

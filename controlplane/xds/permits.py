@@ -21,10 +21,10 @@ MOST_BYTES: Final = 8 << 20
 """Of each account. Some fifty messages of 250 routes: more at once do not end sooner."""
 
 FREE_BYTES: Final = 16 << 10
-"""A message up to this size needs no permit: a change of one resource waits for nobody."""
+"""A message up to this size needs no permit: a change of one resource waits for no other."""
 
 PATIENCE: Final = 1.0
-"""Seconds after which whoever uses a permit is slow."""
+"""Seconds after which the user of a permit is slow."""
 
 
 class Permit:
@@ -49,7 +49,7 @@ class _Account:
         self._waiting: list[tuple[int, int, Permit]] = []
         self._asked = 0
 
-    def has_room(self, size: int) -> bool:
+    def has_capacity(self, size: int) -> bool:
         return not self.used or self.used + size <= self.most
 
     def line_up(self, permit: Permit) -> None:
@@ -57,10 +57,10 @@ class _Account:
         heapq.heappush(self._waiting, (permit.ticket, self._asked, permit))
 
     def next(self) -> Permit | None:
-        """Whoever is first in line, when there is room."""
+        """The first in line, when it fits."""
         while self._waiting and self._waiting[0][2].is_over:
             heapq.heappop(self._waiting)
-        if not self._waiting or not self.has_room(self._waiting[0][2].size):
+        if not self._waiting or not self.has_capacity(self._waiting[0][2].size):
             return None
         return heapq.heappop(self._waiting)[2]
 
@@ -92,7 +92,7 @@ class Permits:
     def delay(self, permit: Permit) -> None:
         """This permit is used too long: let the others go on, if the slow account has room for it."""
         slow = self._accounts[True]
-        if permit.slow or not permit.granted or permit.is_over or not slow.has_room(permit.size):
+        if permit.slow or not permit.granted or permit.is_over or not slow.has_capacity(permit.size):
             return
         permit.slow = True
         slow.used += permit.size

@@ -4,7 +4,7 @@ Two listeners, one set of sessions. The Unix socket (mode 0600) serves everythin
 same user can open it. TCP with TLS serves resources and health, the former to proxies that `admission` lets in. TCP
 without TLS, on loopback, offers reflection, health and redacted client status; there the resources, which hold secrets,
 are refused unless `resources_over_tcp` says otherwise. `controlplane.app` starts this after the first
-complete translation: a server that knows nothing yet would tell every proxy to forget all it has.
+complete translation: a server that knows nothing yet would make every proxy forget all that it has.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from controlplane.xds.permits import Permits
 from controlplane.xds.protocol import csds
 from controlplane.xds.protocol.delta import Library
 from controlplane.xds.protocol.stream import Stream
-from controlplane.xds.session import DeltaCall, House, Session, code_of
+from controlplane.xds.session import DeltaCall, Session, Shared, code_of
 from controlplane.xds.trust.admission import Admission, Complaints, Right, Token, bearer
 from controlplane.xds.trust.service_accounts import EXPIRED, ServiceAccounts, Verdict
 from controlplane.xds.xds_settings import XdsSettings
@@ -58,7 +58,8 @@ WITHDRAWN: Final = "the credential of this proxy is not valid any more"
 
 
 async def trust_local(identity: Identity, peer: Peer) -> str | None:
-    """The embedded rule: whoever can open the Unix socket is trusted (TCP is refused before this is asked)."""
+    """The embedded rule: every process that can open the Unix socket is trusted (TCP is refused before this is
+    asked)."""
     return None
 
 
@@ -80,7 +81,7 @@ class XdsServer:
         self._accounts = accounts
         self._library = Library()
         self.numbers = numbers.Numbers()
-        self._house = House(snapshots, fleet, Permits(), settings.send_timeout, self.numbers)
+        self._shared = Shared(snapshots, fleet, Permits(), settings.send_timeout, self.numbers)
         self._tcp_admission = Admission(settings.tokens, needs_token=accounts is not None)
         self._generation = self._tcp_admission.generation
         self._complaints = Complaints()
@@ -137,7 +138,7 @@ class XdsServer:
     @property
     def under_way(self) -> int:
         """Bytes of big messages that are being sent to all proxies together."""
-        return self._house.permits.under_way
+        return self._shared.permits.under_way
 
     # Listeners
 
@@ -165,7 +166,7 @@ class XdsServer:
             LOG.warning("resources, secrets among them, are served without TLS on %s:%d", shown, self.tcp_port)
 
     def _make_server(self, delta: services.DeltaMethod, *, with_status: bool = True) -> grpc.aio.Server:
-        """`with_status`: also what shows all Gateways' proxies, to whoever connects."""
+        """`with_status`: also what shows all Gateways' proxies, to every client."""
         server = grpc.aio.server(options=listeners.options(self._settings.keepalive, self._settings.keepalive_timeout))
         handlers = [services.discovery_handler(delta)]
         if with_status:
@@ -204,7 +205,7 @@ class XdsServer:
         """The first request came: let the proxy in and serve it. `held`: what it makes us keep, until it ends."""
         assert stream.identity is not None  # set by the first request
         gateway = stream.identity.gateway
-        unchecked = await self._charge(stream, call, peer, held, host(peer))  # nobody knows yet whose it is
+        unchecked = await self._charge(stream, call, peer, held, host(peer))  # it is not known yet whose it is
         reason = await self._authorize(stream.identity, peer) if right.allows(gateway) else NOT_ITS_OWN
         if reason is not None:
             await self._turn_away(call, peer, grpc.StatusCode.PERMISSION_DENIED, reason, gateway)
@@ -217,7 +218,7 @@ class XdsServer:
         unchecked.end()
         stream.admitted()
         self.numbers.streams[numbers.ACCEPTED] += 1
-        session = Session(stream, self._house, peer, charge)
+        session = Session(stream, self._shared, peer, charge)
         self._sessions[session.gateway].add(session)
         if not admission.keeps(peer, gateway):
             session.close(WITHDRAWN)  # while it waited
@@ -229,7 +230,7 @@ class XdsServer:
             self._forget(session)
 
     async def _charge(self, stream: Stream, call: DeltaCall, peer: Peer, held: ExitStack, *owners: str) -> Charge:
-        """Count a stream for its owners, until `held` is left. One that there is no room for is turned away."""
+        """Count a stream for its owners, until `held` is left. One beyond the limits is turned away."""
         try:
             charge = self._kept.open(*owners)
             held.callback(charge.end)
@@ -248,7 +249,7 @@ class XdsServer:
         return await self._accounts.check(gateway, token.text) if isinstance(token, Token) else Verdict(token)
 
     async def _watch(self, session: Session, until: float) -> None:
-        """Ask again about a connected proxy's token. While nobody can be asked it stays, until the token expires."""
+        """Ask again about a connected proxy's token. While no API server answers it stays, until the token expires."""
         while until != math.inf:
             await asyncio.sleep(max(0.0, until - time.monotonic()))
             verdict = await self._review(session.peer, session.gateway)

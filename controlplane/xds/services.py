@@ -26,7 +26,7 @@ PAUSE_EVERY: Final = 200
 """Status entries built (about 10 us each) before others may use the event loop."""
 
 AT_ONCE: Final = 4
-"""Requests for client status that are answered at a time: whoever can connect may send them."""
+"""Requests for client status that are answered at a time: every client that can connect may send them."""
 
 MOST_ENTRIES: Final = 200_000
 """Resources of one answer, of all proxies together: some 100 MB."""
@@ -109,7 +109,7 @@ class ClientStatus:
 
 
 def _is_meant(request: client_status_pb2.ClientStatusRequest, client: csds.Client) -> bool:
-    # By what is shown: a matcher must not tell digits of what is not.
+    # By what is shown: a matcher must not reveal digits of what is not.
     return client.stream.node is not None and matches_any(request.node_matchers, csds.node(client))
 
 

@@ -63,7 +63,7 @@ class DeltaCall(Call, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class Shared:
     """What all sessions of a server share. A proxy that takes no response for `send_timeout` seconds is left."""
 
     snapshots: Snapshots
@@ -76,19 +76,19 @@ class House:
 class Session:
     """A connected proxy. Made when its first request was read and allowed; `run` lasts until the call ends."""
 
-    def __init__(self, stream: Stream, house: House, peer: Peer, charge: Charge) -> None:
-        """`charge`: its place among what all streams make us keep; ended by whoever made it."""
+    def __init__(self, stream: Stream, shared: Shared, peer: Peer, charge: Charge) -> None:
+        """`charge`: its place among what all streams make us keep; ended by its maker."""
         assert stream.identity is not None  # the first request was received
         self.stream = stream
         self.peer = peer
         self.gateway = stream.identity.gateway
-        self.proxy: Proxy = house.fleet.connect(stream.identity.node_id, self.gateway, peer.address)
+        self.proxy: Proxy = shared.fleet.connect(stream.identity.node_id, self.gateway, peer.address)
         self._charge = charge
-        self._snapshots = house.snapshots
-        self._fleet = house.fleet
-        self._permits = house.permits
-        self._numbers = house.numbers
-        self._send_timeout = house.send_timeout
+        self._snapshots = shared.snapshots
+        self._fleet = shared.fleet
+        self._permits = shared.permits
+        self._numbers = shared.numbers
+        self._send_timeout = shared.send_timeout
         self._woken = False
         self._waiter: asyncio.Future[None] | None = None
         self._closing = ""

@@ -1,4 +1,4 @@
-"""The path of the controller's Unix socket: whose it is, and that nobody else can open it.
+"""The path of the controller's Unix socket: whose it is, and that no other user can open it.
 
 A socket file outlives the process that made it, so a file without a listener is removed; one with a listener, or a file
 that is no socket, is left alone and named.
@@ -23,7 +23,7 @@ class SocketError(Exception):
 
 
 def clear_stale(path: Path) -> None:
-    """Remove a socket file that nobody listens on.
+    """Remove a socket file that no process listens on.
 
     Raises:
         SocketError: another process listens there, the file is no socket, or the path is too long for a socket.

@@ -85,5 +85,5 @@ def _get(admin: str, path: str, who: _Server = CONTROLLER) -> tuple[int, dict[st
 
 
 def _stranger(admin: str, who: _Server = CONTROLLER) -> exits.Failure:
-    text = f"what answers on {admin} is not a {who.name} of ours; name its admin address with --admin"
+    text = f"what answers on {admin} is not a {who.name} of Gatewright; name its admin address with --admin"
     return exits.Failure(exits.DEPENDENCY, text)

@@ -130,7 +130,7 @@ def _line(row: Json, broken: Mapping[str, str]) -> _Line | None:
     name = f"{row['namespace']}/{row['name']}" if row["namespace"] else row["name"]
     found, more = list(verdicts.conditions(row)), (row["generation"], row["file"])
     if not found:
-        why = str(row.get("ignored") or "")  # a controller of another version may not tell
+        why = str(row.get("ignored") or "")  # a controller of another version may not send it
         return _Line(row["kind"], name, FOREIGN if row.get("foreign") else IGNORED, [why], *more) if why else None
     bad = [each for each in found if not each.is_well]
     accepted = not any(each.type == "Accepted" for each in bad)

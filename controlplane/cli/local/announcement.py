@@ -18,7 +18,7 @@ MOST_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Everything that the announcement tells of."""
+    """Everything that the announcement shows."""
 
     version: str
     source: object
@@ -74,7 +74,7 @@ def _problems(running: Running) -> Iterator[str]:
 
 def _proxy(proxy: Proxy, gateways: Iterable[Gateway]) -> Iterator[str]:
     gateway = next(each for each in gateways if f"{each.metadata.namespace}/{each.metadata.name}" == proxy.gateway)
-    ports = " ".join(door.address for door in proxy.doors(gateway))
+    ports = " ".join(listener.address for listener in proxy.listeners(gateway))
     yield f"{INDENT}{proxy.label:<11} {ports or 'no listener'}   (Gateway {proxy.gateway})"
     pages = "  ".join(f"{page} http://{HOST}:{port}{PAGE_PATHS[page]}" for page, port in proxy.pages.items())
     yield f"{INDENT}{'':<12}{pages}"

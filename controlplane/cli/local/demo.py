@@ -82,7 +82,7 @@ def sse(server: Server) -> Handler:
             headers={"content-type": "text/event-stream", "cache-control": "no-cache", "x-demo-service": server.service}
         )
         await response.prepare(request)
-        with contextlib.suppress(ConnectionResetError):  # who leaves in the middle is no error of ours
+        with contextlib.suppress(ConnectionResetError):  # a client that leaves in the middle is no error of the server
             for number in range(events):
                 if number:
                     await asyncio.sleep(interval)

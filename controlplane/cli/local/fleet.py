@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane.cli import children
-from controlplane.cli.local.doors import LOOPBACK, Door, doors
+from controlplane.cli.local.listeners import LOOPBACK, ServedListener, listeners
 from gatewright.api.decode.documents import DEFAULT_NAMESPACE
 from gatewright.api.objects.gateway import Gateway
 
@@ -35,9 +35,11 @@ class Proxy:
     offset: int
     pages: Mapping[str, int]
 
-    def doors(self, gateway: Gateway) -> list[Door]:
+    def listeners(self, gateway: Gateway) -> list[ServedListener]:
         """Where it listens for its Gateway: one listener of each port, in the order of ports."""
-        of_port = {(door.port, door.is_datagram): door for door in reversed(doors([gateway], self.offset))}
+        of_port = {
+            (listener.port, listener.is_datagram): listener for listener in reversed(listeners([gateway], self.offset))
+        }
         return [of_port[place] for place in sorted(of_port)]
 
 

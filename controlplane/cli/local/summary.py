@@ -1,4 +1,5 @@
-"""What `gatewright up` tells about the objects it runs: demo servers that they ask for, addresses, lines to try. Pure.
+"""What `gatewright up` prints about the objects that it runs: demo servers that they ask for, addresses, lines to try.
+Pure.
 
 Reads models of `gatewright.api`; starts nothing.
 """
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import urlencode
 
 from controlplane.cli.local.demo import SERVES, Server
-from controlplane.cli.local.doors import ANY_NAME, LOOPBACK, Door, commands, doors
+from controlplane.cli.local.listeners import ANY_NAME, LOOPBACK, ServedListener, commands, listeners
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.routes.http_route import HTTPRoute, HTTPRouteMatch
@@ -56,10 +57,10 @@ def _servers(kind: str, item: EndpointSlice) -> Iterator[Server]:
 def curls(gateways: Iterable[Gateway], routes: Sequence[HTTPRoute], offset: int) -> list[str]:
     """Up to three command lines that reach different routes, or else different rules, then one for each protocol that
     carries no requests; loopback is all they need."""
-    of_gateway: dict[tuple[str, str], list[Door]] = {}
-    there = doors(gateways, offset)
-    for door in there:
-        of_gateway.setdefault((door.gateway.namespace, door.gateway.name), []).append(door)
+    of_gateway: dict[tuple[str, str], list[ServedListener]] = {}
+    there = listeners(gateways, offset)
+    for listener in there:
+        of_gateway.setdefault((listener.gateway.namespace, listener.gateway.name), []).append(listener)
     # One line for each route first, then their further rules.
     by_route = [list(dict.fromkeys(_lines(route, of_gateway, offset))) for route in routes]
     longest = max(map(len, by_route), default=0)
@@ -67,13 +68,15 @@ def curls(gateways: Iterable[Gateway], routes: Sequence[HTTPRoute], offset: int)
     return [*list(dict.fromkeys(ranked))[:CURLS], *commands(there)]
 
 
-def _lines(route: HTTPRoute, of_gateway: Mapping[tuple[str, str], Sequence[Door]], offset: int) -> Iterator[str]:
+def _lines(
+    route: HTTPRoute, of_gateway: Mapping[tuple[str, str], Sequence[ServedListener]], offset: int
+) -> Iterator[str]:
     found = [
-        door
+        listener
         for parent in route.spec.parent_refs
-        for door in of_gateway.get((parent.namespace or route.metadata.namespace or "", parent.name), ())
-        if door.protocol in REQUESTS
-        if parent.section_name in (None, door.listener) and parent.port in (None, door.port - offset)
+        for listener in of_gateway.get((parent.namespace or route.metadata.namespace or "", parent.name), ())
+        if listener.protocol in REQUESTS
+        if parent.section_name in (None, listener.name) and parent.port in (None, listener.port - offset)
     ]
     for rule in route.spec.rules:
         for match in rule.matches[:1] or (HTTPRouteMatch(),):
@@ -87,18 +90,18 @@ def _is_literal(match: HTTPRouteMatch) -> bool:
     return "RegularExpression" not in types
 
 
-def _line(door: Door, hostnames: Sequence[str], match: HTTPRouteMatch) -> str:
-    host = (hostnames[0] if hostnames else door.hostname).replace("*", ANY_NAME)
+def _line(listener: ServedListener, hostnames: Sequence[str], match: HTTPRouteMatch) -> str:
+    host = (hostnames[0] if hostnames else listener.hostname).replace("*", ANY_NAME)
     query = urlencode([(parameter.name, parameter.value) for parameter in match.query_params])
     words = ["curl", "-i"]
     if match.method not in (None, "GET"):
         words += ["-X", str(match.method)]
-    address, headers = door.address, [(header.name, header.value) for header in match.headers]
-    if door.protocol == "HTTPS":
+    address, headers = listener.address, [(header.name, header.value) for header in match.headers]
+    if listener.protocol == "HTTPS":
         words.append("-k")  # people's own machines have certificates of their own
         if host:  # the name is that of the handshake as well
-            words += ["--resolve", f"{host}:{door.port}:{LOOPBACK}"]
-            address = f"https://{host}:{door.port}"
+            words += ["--resolve", f"{host}:{listener.port}:{LOOPBACK}"]
+            address = f"https://{host}:{listener.port}"
     elif host:
         headers.insert(0, ("host", host))
     for name, value in headers:

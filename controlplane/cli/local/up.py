@@ -21,8 +21,7 @@ from controlplane import app as app_
 from controlplane.cli import children, exits, options, shipped
 from controlplane.cli import proxy as proxy_
 from controlplane.cli.local import announcement, fleet, summary
-from controlplane.cli.local import household as household_
-from controlplane.cli.local.household import Household
+from controlplane.cli.local.processes import Processes, Start
 from controlplane.cli.serving import notify, process_log, running
 from controlplane.lint import bounded
 from gatewright import orphans
@@ -62,7 +61,7 @@ def _of_one_proxy(arguments: argparse.Namespace, file: Path) -> list[str]:
     return ["-f", str(file), *(["--workers", str(arguments.workers)] if arguments.workers else [])]
 
 
-async def serve(arguments: argparse.Namespace, start: household_.Start = children.start) -> int:
+async def serve(arguments: argparse.Namespace, start: Start = children.start) -> int:
     """`run` on a loop; `start` starts the children."""
     begin = time.monotonic()
     signals = running.Signals()
@@ -71,16 +70,16 @@ async def serve(arguments: argparse.Namespace, start: household_.Start = childre
     output = children.Output(io.FileIO(STDOUT, "wb", closefd=False), arguments.quiet)
     made, warnings = environment(os.environ)
     async with running.controller(wanted) as app:
-        household = Household(app, plan, output, made, start)
+        processes = Processes(app, plan, output, made, start)
         for warning in warnings:
-            household.say(f"warning: {warning}")
+            processes.say(f"warning: {warning}")
         reaping = asyncio.create_task(orphans.reap(orphans.leads_its_session, asyncio.sleep))
         try:
-            await _serve(app, household, signals, begin)
+            await _serve(app, processes, signals, begin)
         finally:
             reaping.cancel()
             notify.stopping(os.environ)
-            await household.stop(signals.hurry)
+            await processes.stop(signals.hurry)
             await asyncio.to_thread(output.drain)
     return signals.code
 
@@ -91,35 +90,35 @@ def environment(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     if not made.get("SESSION_KEY"):
         made["SESSION_KEY"] = secrets.token_hex(32)
         warnings.append("SESSION_KEY is unset: these proxies share a random one, which is gone when they stop")
-    # No load balancer has to notice that a proxy of one's own machine is going, and nobody wants to wait for it.
+    # No load balancer has to notice that a proxy of one's own machine is going, so stopping does not wait for that.
     made.setdefault("CONNECTION_MIN_TERMINATION_DEADLINE", "0")
     made.setdefault("TERMINATION_GRACE_PERIOD_SECONDS", "3")
     return made, warnings
 
 
-async def _serve(app: app_.App, household: Household, signals: running.Signals, begin: float) -> None:
+async def _serve(app: app_.App, processes: Processes, signals: running.Signals, begin: float) -> None:
     if not await signals.unless_stopped(app.pipeline.ready.wait()):
         return
-    for proxy in household.wanted():
+    for proxy in processes.wanted():
         for page, port in proxy.pages.items():
             running.check_free((fleet.HOST, port), f"the {page} page of {proxy.label}", "stop it, or use --port-offset")
-    _warn_of_taken_listeners(app, household)
-    await household.reconcile()
-    if not await signals.unless_stopped(_ready(household)):
+    _warn_of_taken_listeners(app, processes)
+    await processes.reconcile()
+    if not await signals.unless_stopped(_ready(processes)):
         return
     seconds = time.monotonic() - begin
     problems = await asyncio.to_thread(_problems, str(app.settings.source))
-    household.say(_announcement(app, household, problems, seconds))
+    processes.say(_announcement(app, processes, problems, seconds))
     notify.ready(os.environ, f"serving {app.settings.source}", running.addresses(app))
-    await signals.unless_stopped(household.follow())
+    await signals.unless_stopped(processes.follow())
 
 
-async def _ready(household: Household) -> None:
+async def _ready(processes: Processes) -> None:
     """Returns when every proxy is ready. Raises Failure when one ends before, or takes too long."""
     end = time.monotonic() + READY_SECONDS
-    for proxy in household.wanted():
+    for proxy in processes.wanted():
         while not await asyncio.to_thread(_answers_ready, proxy.pages["readiness"]):
-            code = household.ended(proxy.label)
+            code = processes.ended(proxy.label)
             if code is not None:
                 text = f"{proxy.label} ended with {code} before it was ready; what it said stands above"
                 raise exits.Failure(exits.DEPENDENCY, text)
@@ -140,14 +139,14 @@ def _answers_ready(port: int) -> bool:
         connection.close()
 
 
-def _warn_of_taken_listeners(app: app_.App, household: Household) -> None:
+def _warn_of_taken_listeners(app: app_.App, processes: Processes) -> None:
     """A port in somebody else's hands takes one listener away, not the rest."""
     gateways = {f"{gateway.metadata.namespace}/{gateway.metadata.name}": gateway for gateway in app.gateways()}
-    for proxy in household.wanted():
-        for door in proxy.doors(gateways[proxy.gateway]):
-            text = running.taken(("0.0.0.0", door.port), is_datagram=door.is_datagram)
+    for proxy in processes.wanted():
+        for listener in proxy.listeners(gateways[proxy.gateway]):
+            text = running.taken(("0.0.0.0", listener.port), is_datagram=listener.is_datagram)
             if text:
-                household.say(f"warning: {text}; {proxy.label} serves {proxy.gateway} without this port")
+                processes.say(f"warning: {text}; {proxy.label} serves {proxy.gateway} without this port")
 
 
 def _problems(folder: str) -> list[str]:
@@ -159,7 +158,7 @@ def _problems(folder: str) -> list[str]:
     return [str(problem) for problem in report.problems if problem.severity != "info"]
 
 
-def _announcement(app: app_.App, household: Household, problems: Sequence[str], seconds: float) -> str:
+def _announcement(app: app_.App, processes: Processes, problems: Sequence[str], seconds: float) -> str:
     gateways = app.gateways()
     routes = [item for item in app.pipeline.objects.values() if isinstance(item, HTTPRoute)]
     wanted = app.settings
@@ -171,9 +170,9 @@ def _announcement(app: app_.App, household: Household, problems: Sequence[str], 
             xds=f"{wanted.xds[0]}:{app.xds.tcp_port}",
             socket=wanted.socket,
             gateways=gateways,
-            proxies=household.wanted(),
-            demos=household.demos,
-            curls=summary.curls(gateways, sorted(routes, key=lambda item: item.key), household.plan.port_offset),
+            proxies=processes.wanted(),
+            demos=processes.demos,
+            curls=summary.curls(gateways, sorted(routes, key=lambda item: item.key), processes.plan.port_offset),
             notes=app.notes(),
             problems=problems,
             seconds=seconds,

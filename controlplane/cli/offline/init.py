@@ -26,7 +26,7 @@ KEY: Final = "{{KEY}}"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`files`: its own. `fill`: makes what stands for names in braces, and the command to try. `example`: the folder of
+    """`files`: its own. `fill`: makes the values of names in braces, and the command to try. `example`: the folder of
     `examples` that it is a copy of, which needs no others."""
 
     files: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Lines of the controller's own, written by a thread: a terminal or disk that takes nothing stops no event loop.
 
 Used for the log and for what `up` says between the lines of its children. What cannot be written is lost; how much that
-was is told before the next line that can.
+was is written before the next line that can.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Lines:
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
         self._queue: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
-        self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread
-        self._refused = self._failed = self._told = 0  # lines, likewise
+        self._given = self._gone = 0  # bytes; the first is written by the callers of `put`, the second by the thread
+        self._refused = self._failed = self._reported_lost = 0  # lines, likewise
         threading.Thread(target=self._run, name="lines", daemon=True).start()
 
     def put(self, data: bytes) -> None:
@@ -49,10 +49,10 @@ class Lines:
                 item.set()
                 continue
             lost = self._refused + self._failed
-            note = b"%d lines were lost before this one: they could not be written\n" % (lost - self._told)
+            note = b"%d lines were lost before this one: they could not be written\n" % (lost - self._reported_lost)
             try:
-                self._write(note + item if lost > self._told else item)
-                self._told = lost
+                self._write(note + item if lost > self._reported_lost else item)
+                self._reported_lost = lost
             except OSError:
                 self._failed += item.count(b"\n")
             finally:

@@ -1,8 +1,9 @@
 """Heavy objects are decoded beside the event loop, by processes, and tenants take turns at these.
 
 Made by `source`, asked by `known`. What is light is decoded where it comes in, while its namespace has a budget for
-that; all else waits here. A version that was replaced while it waited is never decoded. Nobody waits for a heavy object
-but itself: what comes behind it goes on, and until it is decoded its last version acts, as if the edit came later.
+that; all else waits here. A version that was replaced while it waited is never decoded. No other object waits for a
+heavy one but itself: what comes behind it goes on, and until it is decoded its last version acts, as if the edit came
+later.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ AT_ONCE: Final = 0.25
 SHARE: Final = 0.25
 """And how much of each second."""
 LONGEST_START: Final = 30.0
-"""Seconds that the start waits for heavy objects. What those that are left would guard is refused until they are
+"""Seconds that the start waits for heavy objects. What those that are left would protect is refused until they are
 decoded: one tenant's must not keep everybody's proxies waiting."""
 
 
@@ -48,7 +49,9 @@ class Lane:
 
 
 LANES: Final = (
-    Lane(8 * LIGHT, 1.0),  # nobody who writes this much waits for those who write more; what takes longer moves on
+    Lane(
+        8 * LIGHT, 1.0
+    ),  # a namespace that writes this much waits for none that writes more; what takes longer moves on
     Lane(float("inf"), 20.0),
 )
 
@@ -83,18 +86,18 @@ def _namespace(key: ObjectKey) -> str:
 
 
 class Beside:
-    """`tell` is given the facts of heavy objects."""
+    """`sink` is given the facts of heavy objects."""
 
     def __init__(
         self,
-        tell: Callable[[list[Fact]], Awaitable[None]],
+        sink: Callable[[list[Fact]], Awaitable[None]],
         helper: Callable[[], Asks] = lambda: Helper(COMMAND),
         clock: Callable[[], float] = time.monotonic,
         work_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self.is_starting = True
-        """Everything is read for the first time: nobody is served yet whom light objects could delay."""
-        self._tell, self._clock, self._work_clock = tell, clock, work_clock
+        """Everything is read for the first time: no proxy is served yet that light objects could delay."""
+        self._sink, self._clock, self._work_clock = sink, clock, work_clock
         self._budgets = Budgets(AT_ONCE, SHARE)
         self._jobs: dict[ObjectKey, _Job] = {}
         self._queues = [FairQueue(_namespace) for _ in LANES]
@@ -148,7 +151,7 @@ class Beside:
         for job in jobs:
             if self._jobs.get(job.piece.key) is job and not job.is_known.is_set():
                 piece = job.piece._replace(unread="is still being read, which takes long")
-                await self._told(job, piece, fact_of(piece))
+                await self._deliver(job, piece, fact_of(piece))
                 await rest()
         self.is_starting = False
 
@@ -201,7 +204,7 @@ class Beside:
         else:
             del self._jobs[piece.key]
         if not moves_on:
-            await self._told(job, piece, fact)
+            await self._deliver(job, piece, fact)
 
     async def _answer(self, helper: Asks, piece: Piece, seconds: float) -> Fact | None:
         """Raises Unanswered."""
@@ -211,19 +214,19 @@ class Beside:
         return found
 
     async def _unread(self, helper: Asks, piece: Piece, why: str) -> Fact | None:
-        """Of an object that cannot be decoded: where it attaches, and what it would guard."""
+        """Of an object that cannot be decoded: where it attaches, and what it would protect."""
         with contextlib.suppress(Unanswered):
             return await self._answer(helper, piece._replace(unread=why), LANES[-1].seconds)
         return None
 
-    async def _told(self, job: _Job, piece: Piece, fact: Fact | None) -> None:
+    async def _deliver(self, job: _Job, piece: Piece, fact: Fact | None) -> None:
         if fact is not None:
-            await self._tell([job.taken(piece, fact)])
+            await self._sink([job.taken(piece, fact)])
         job.is_known.set()
 
 
 async def _asked(helper: Asks, question: Question | None, deadline: float) -> Any:  # Any: what the process answers
-    """As `Helper.ask`. Whoever is cancelled ends the process, and has no thread left behind."""
+    """As `Helper.ask`. A caller that is cancelled ends the process, and has no thread left behind."""
     asking = asyncio.ensure_future(asyncio.to_thread(helper.ask, question, deadline))
     try:
         return await asyncio.shield(asking)

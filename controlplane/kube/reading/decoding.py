@@ -58,7 +58,7 @@ class Piece(NamedTuple):
     api_version: str
     """Where it does not say it itself, as an item of a list; else ""."""
     unread: str = ""
-    """Why it shall not be decoded; then the fact says so, and what it guards is refused."""
+    """Why it shall not be decoded; then the fact says so, and what it protects is refused."""
 
 
 def weight(piece: Piece) -> int:

@@ -1,6 +1,6 @@
 """Answers of an API server taken apart as far as all kinds have it in common: pages of lists, events of watches. Pure.
 
-Objects stay the bytes that they came as, for whoever knows their kind, so that of a page no more than one is decoded
+Objects stay the bytes that they came as, for the reader of their kind, so that of a page no more than one is decoded
 at a time.
 """
 
@@ -143,7 +143,7 @@ def _is_deep(value: Any) -> bool:  # Any: JSON
 
 def shallow(raw: Item) -> bytes:
     """JSON without what is nested more deeply than any object that means something: a text stands there instead, which
-    whoever judges the object refuses. Fields that a schema leaves open take any depth, and whoever walks through them
+    the check of the object refuses. Fields that a schema leaves open take any depth, and code that walks through them
     would run out of stack."""
     parts: list[bytes] = []
     depth, start, text = 0, 0, bytes(memoryview(raw))

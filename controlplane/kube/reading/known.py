@@ -70,7 +70,7 @@ class Known:
 
     def events(self, lines: Iterable[bytes]) -> list[Fact]:
         """Lines of a watch; of each object its newest fact. Raises Expired, Failed: what came before it in these lines
-        counts, and is asked for again by whoever begins anew."""
+        counts, and is asked for again by the next start."""
         found: dict[ObjectKey, Fact] = {}
         for line in lines:
             if line.strip():
@@ -111,8 +111,8 @@ class Known:
         return Fact(key, model, None, _ORIGIN)
 
     def _whole(self, piece: Piece) -> Fact | None:
-        """Of an object of which all is read: of a kind of ours, or to say what is wrong with it. None for one that is
-        decoded later, or has no model."""
+        """Of an object of which all is read: of a kind of Gatewright, or to say what is wrong with it. None for one
+        that is decoded later, or has no model."""
         if self._beside is None:
             fact = fact_of(piece)
         elif (known := self._same(piece)) is not None:
@@ -127,8 +127,8 @@ class Known:
         return None if fact is None else self._taken(fact)
 
     def _same(self, piece: Piece) -> Fact | None:
-        """Of a heavy object that is as it was, but for its status: it is not decoded once more, and a write of ours
-        costs nothing."""
+        """Of a heavy object that is as it was, but for its status: it is not decoded once more, and a write of this
+        controller costs nothing."""
         mark, fact = self._heavy.get(piece.key, _NOTHING)
         if fact is None or mark != content_mark(piece.raw):
             return None

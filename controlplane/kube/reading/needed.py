@@ -3,7 +3,7 @@ never becomes an object of Python. Pure.
 
 A cluster has far more of these than of our kinds, and most of each says nothing to a gateway: who manages which field,
 which pod an address belongs to, what else is in a ConfigMap. The models judge what is left as they judge all objects.
-What they refuse has no model here, and whoever asked reads it whole to say what is wrong.
+What they refuse has no model here, and the caller reads it whole to say what is wrong.
 """
 
 from __future__ import annotations
@@ -272,4 +272,4 @@ NEEDED: Final[dict[str, Needed[Any]]] = {  # Any: a form for each kind
     "Secret": Needed("Secret", Secret, _secret),
     "Service": Needed("Service", Service, _service),
 }
-"""Kinds of which not all is read. No status of them is ours, so that their facts say nothing of one."""
+"""Kinds of which not all is read. Gatewright writes no status of them, so that their facts say nothing of one."""

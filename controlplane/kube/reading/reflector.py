@@ -1,7 +1,7 @@
 """One kind of objects, followed: listed once, then watched; listed anew only when the API server has forgotten where we
 were.
 
-What is read goes to `tell`, which is waited for, so that a controller with much to do reads no further. A kind that the
+What is read goes to `sink`, which is waited for, so that a controller with much to do reads no further. A kind that the
 cluster does not have (its definition may come later) counts as listed, with nothing; that it does not is believed only
 of a server that answers as an API server does.
 """
@@ -41,7 +41,7 @@ ABSENT: Final = 5.0
 _F = TypeVar("_F")
 _I = TypeVar("_I")
 
-Tell = Callable[[Sequence[_F]], Awaitable[None]]
+Sink = Callable[[Sequence[_F]], Awaitable[None]]
 
 
 class Reads(Protocol):
@@ -72,7 +72,7 @@ class Reflector(Generic[_F]):
         self,
         info: Kind,
         access: Reads,
-        tell: Tell[_F],
+        sink: Sink[_F],
         random: Callable[[], float],
         known: Follows[_F],
         query: Mapping[str, str] | None = None,
@@ -85,7 +85,7 @@ class Reflector(Generic[_F]):
         """Why it cannot be read now; "" when it can."""
         self.relists = 0
         self._access = access
-        self._tell = tell
+        self._sink = sink
         self._random = random
         self._known = known
         self._query = {**(query or {})}
@@ -105,7 +105,7 @@ class Reflector(Generic[_F]):
             patience.reschedule(0.0)
 
     def left(self, namespace: str) -> list[_F]:
-        """What is not known any more because its namespace is not read; whoever asks passes it on."""
+        """What is not known any more because its namespace is not read; the caller passes it on."""
         return self._known.left(namespace)
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ class Reflector(Generic[_F]):
                     wait = min(2 * wait, LONGEST_WAIT)
 
     async def _forget(self) -> None:
-        """The next list says what is there; what was told stays until then. Many watches may end so at once."""
+        """The next list says what is there; what was delivered stays until then. Many watches may end so at once."""
         self._known.resource_version = ""
         self.relists += 1
         await asyncio.sleep(FIRST_WAIT * self._random())
@@ -168,7 +168,7 @@ class Reflector(Generic[_F]):
             await self._believe(missing)
         self.version = ""
         self._known.list_begins()
-        await self._told(self._known.list_ends(""))
+        await self._deliver(self._known.list_ends(""))
         self._recovered()
         self.listed.set()
 
@@ -192,7 +192,7 @@ class Reflector(Generic[_F]):
         page = await self._page(path)
         known.list_begins()
         position = await self._pages(path, page, version)
-        await self._told(known.list_ends(position))
+        await self._deliver(known.list_ends(position))
 
     async def _pages(self, path: str, page: answers.Page, version: str) -> str:
         """Says what is on all of them; the answer is the moment that they are of."""
@@ -203,7 +203,7 @@ class Reflector(Generic[_F]):
             page = await self._page(path, page.metadata.more)
 
     async def _page(self, path: str, more: str = "") -> answers.Page:
-        """Of fewer objects where that many are too large for one answer: whoever writes objects decides how large."""
+        """Of fewer objects where that many are too large for one answer: the authors of objects decide how large."""
         rest, limit = {"continue": more} if more else {}, PAGE
         while True:
             try:
@@ -213,9 +213,9 @@ class Reflector(Generic[_F]):
                     raise
                 limit = max(1, limit // FEWER)
 
-    async def _told(self, facts: Sequence[_F]) -> None:
+    async def _deliver(self, facts: Sequence[_F]) -> None:
         if facts:
-            await self._tell(facts)
+            await self._sink(facts)
 
     async def _slowly(self, items: Iterable[_I], read: Callable[[Iterable[_I]], list[_F]]) -> None:
         """Says what they come to, all at once; while they are read, others get turns. What came before one that raises
@@ -229,9 +229,9 @@ class Reflector(Generic[_F]):
                     await rest()
                     end = time.monotonic() + SLICE
         except (Expired, Failed):
-            await self._told(found)
+            await self._deliver(found)
             raise
-        await self._told(found)
+        await self._deliver(found)
 
     async def _watched(self) -> AsyncIterator[None]:
         """Until the API server ends the watch, something is wrong with it, or `look_into` asks for more."""
@@ -271,6 +271,6 @@ class Reflector(Generic[_F]):
                 path = paths.of_kind(self.info, self.version, namespace)
                 await self._pages(path, await self._page(path), self.version)
             else:
-                await self._told(self._known.left(namespace))
+                await self._deliver(self._known.left(namespace))
             if self._spaces.get(namespace) is is_read:
                 del self._spaces[namespace]

@@ -26,10 +26,10 @@ ASKED_FOR_BY: Final[Mapping[str, Callable[[Fact], bool]]] = {
 FIELDS: Final = {
     "Secret": {"fieldSelector": "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token"},
 }
-"""Of a kind: which objects are read at all. What charts and accounts keep in Secrets is large and none of ours."""
+"""Of a kind: which objects are read at all. What charts and accounts keep in Secrets is large and of no use here."""
 NEEDED: Final = ("GatewayClass", "Gateway", "HTTPRoute", *OUR_KINDS)
-"""Kinds that a cluster of ours defines; that others are not there is usual."""
-INSTALL: Final = "install Gateway API's definitions, and ours with `gatewright crds | kubectl apply -f -`"
+"""Kinds that a cluster with Gatewright defines; that others are not there is usual."""
+INSTALL: Final = "install Gateway API's definitions, and Gatewright's with `gatewright crds | kubectl apply -f -`"
 WATCHED: Final = tuple(KINDS.values())
 
 
@@ -44,10 +44,10 @@ class ClusterSource:
         spaces: Spaces | None = None,
     ) -> None:
         self._spaces = Spaces() if spaces is None else spaces
-        self.beside = Beside(self._tell)
+        self.beside = Beside(self._deliver)
         self.reflectors = {
             info.kind: Reflector(
-                info, access, self._tell, draw, Known(info, self._spaces.is_read, self.beside), FIELDS.get(info.kind)
+                info, access, self._deliver, draw, Known(info, self._spaces.is_read, self.beside), FIELDS.get(info.kind)
             )
             for info in kinds
         }
@@ -114,7 +114,7 @@ class ClusterSource:
         """Those that decide what the others read."""
         return [self.reflectors[NAMESPACE]] if self._spaces.is_selective else []
 
-    async def _tell(self, facts: Sequence[Fact]) -> None:
+    async def _deliver(self, facts: Sequence[Fact]) -> None:
         assert self._sink is not None
         # A namespace may have ceased to be read while they were decoded.
         facts = [each for each in facts if each.model is None or self._spaces.is_read(each.key.namespace)]

@@ -53,7 +53,7 @@ class Contests(Generic[K]):
             self._written[key] = _Written(content, now)
 
     def wait(self, key: K, content: object, now: float) -> float:
-        """Seconds for which something that is wanted now waits; 0: nobody undid it."""
+        """Seconds for which something that is wanted now waits; 0: it was not undone."""
         known = self._written.get(key)
         if known is None or known.content != content or now - known.at >= REMEMBERED:
             return 0.0

@@ -4,13 +4,13 @@ reports addresses and failures.
 Every controller follows what is there, so that all know the addresses; the one that leads acts. What acts keeps these
 rules:
 
-- An object that exists and was not made for the Gateway (`owned.is_ours`) is never touched, whatever its name. It stops
-  all objects of that Gateway: Pods that ran as a foreign account, or mounted a foreign Secret, would have what its
-  owner gave to others.
-- Pods are asked for only when what they name was seen to be ours.
+- An object that exists and was not made for the Gateway (`owned.is_made_for`) is never touched, whatever its name. It
+  stops all objects of that Gateway: Pods that ran as a foreign account, or mounted a foreign Secret, would have what
+  its owner gave to others.
+- Pods are asked for only when what they name was seen to be made for the Gateway.
 - Only objects with our label and a name that we give, whose controller is the Gateway, are removed: labels and owners
-  are copied with what somebody makes of one of ours. Objects of a Gateway that is gone are left to the cluster's
-  garbage collector.
+  are copied with what somebody makes of one that was made here. Objects of a Gateway that is gone are left to the
+  cluster's garbage collector.
 
 How one object is looked at, written and removed: `making`.
 """
@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from controlplane.deploy.names import MANAGED_BY, OURS, PRODUCT
+from controlplane.deploy.names import MANAGED_BY, MANAGED_OBJECTS, PRODUCT
 from controlplane.deploy.request import WantedKey, WantedObject
 from controlplane.derive import Change, Feed
 from controlplane.kube.access import ApiError
@@ -38,7 +38,7 @@ from controlplane.kube.writing.owned import (
     addresses,
     are_unready,
     cluster_addresses,
-    is_ours,
+    is_made_for,
 )
 from controlplane.kube.writing.pending import Pending
 from controlplane.translate.conditions import Condition, joined
@@ -56,7 +56,7 @@ QUIET: Final = 0.005
 NEEDED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret", "Service")
 """Kinds of which a Pod finds what it needs, so they are made before its Deployment."""
 NAMED_BY_PODS: Final = ("ServiceAccount", "ConfigMap", "Secret")
-"""Kinds of which a Pod has the rights or the content, so they must be ours before there is one."""
+"""Kinds of which a Pod has the rights or the content, so they must be made for the Gateway before there is one."""
 _REASONS: Final[dict[int, tuple[str, str]]] = {
     HTTPStatus.BAD_REQUEST: ("Accepted", "InvalidParameters"),
     HTTPStatus.UNPROCESSABLE_ENTITY: ("Accepted", "InvalidParameters"),
@@ -94,7 +94,7 @@ class Deployer:
         self.failures = 0
         self.live = Live()
         self.reflectors = {
-            kind: Reflector(info, access, self._seen, random, Owned(kind), {"labelSelector": OURS})
+            kind: Reflector(info, access, self._seen, random, Owned(kind), {"labelSelector": MANAGED_OBJECTS})
             for kind, info in KINDS.items()
         }
         self.objects = Objects(access, self.live)
@@ -109,7 +109,7 @@ class Deployer:
         self.looked = asyncio.Event()
         """Set when every Gateway was looked at once since we lead: failures are known."""
         self._failed: dict[ObjectKey, Failure] = {}
-        self._told: dict[ObjectKey, Outcome] = {}
+        self._reported: dict[ObjectKey, Outcome] = {}
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -150,7 +150,7 @@ class Deployer:
         for key, body in changes:
             if body is None:  # removed by whomever, the garbage collector most of all
                 self.objects.forget(key)
-        await self._tell(concerned)
+        await self._report_outcomes(concerned)
         self._want(concerned)
 
     def _note(self, changes: Sequence[Change[ObjectKey, Wanted]]) -> None:
@@ -167,7 +167,7 @@ class Deployer:
             self._pending.want(gateway, due)
         self._woken.set()
 
-    async def _tell(self, gateways: Sequence[ObjectKey] | set[ObjectKey]) -> None:
+    async def _report_outcomes(self, gateways: Sequence[ObjectKey] | set[ObjectKey]) -> None:
         """What is another outcome than before."""
         changed: dict[str, Outcome | None] = {}
         for gateway in gateways:
@@ -179,13 +179,13 @@ class Deployer:
                 are_unready(made.values()),
                 cluster_addresses(services),
             )
-            if found == self._told.get(gateway, Outcome()):
+            if found == self._reported.get(gateway, Outcome()):
                 continue
             if found == Outcome():
-                del self._told[gateway]
+                del self._reported[gateway]
                 changed[str(gateway)] = None
             else:
-                self._told[gateway] = changed[str(gateway)] = found
+                self._reported[gateway] = changed[str(gateway)] = found
         if changed:
             await self._report(changed)
 
@@ -236,7 +236,7 @@ class Deployer:
     def _foreign(self, gateway: ObjectKey, objects: Sequence[WantedObject], there: Looked) -> list[WantedKey]:
         """Wanted objects whose names somebody else's objects have."""
         bodies = {each.key: self.live.objects.get(each.key, there.get(each.key)) for each in objects}
-        return [key for key, body in bodies.items() if isinstance(body, dict) and not is_ours(body, gateway)]
+        return [key for key, body in bodies.items() if isinstance(body, dict) and not is_made_for(body, gateway)]
 
     async def _made(self, gateway: ObjectKey, objects: Sequence[WantedObject], there: Looked) -> list[Condition]:
         """Applies and removes; what failed."""
@@ -257,7 +257,7 @@ class Deployer:
             self._failed[gateway] = Failure(Condition(first.type, False, first.reason, joined(same)))
         else:
             self._failed.pop(gateway, None)
-        await self._tell([gateway])
+        await self._report_outcomes([gateway])
 
     async def _attempts(self, works: Mapping[WantedKey, Coroutine[Any, Any, None]]) -> list[Condition]:
         """All at a time."""

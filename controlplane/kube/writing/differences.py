@@ -17,7 +17,7 @@ Json = dict[str, Any]  # Any: JSON
 APPLIED: Final = "gatewright.dev/applied"
 """The annotation with the digest of what was applied last."""
 _IDENTITIES: Final = ("uid", "name", "containerPort", "mountPath", "port", "ip", "topologyKey", "key")
-"""Fields by which items of lists are told apart, the first that an item has."""
+"""Fields that identify items of lists, the first that an item has."""
 _VOLATILE: Final = ("resourceVersion", "managedFields", "generation")
 
 

@@ -81,7 +81,7 @@ class Objects:
         self._settled.pop(key, None)
 
     async def ensure(self, wanted: WantedObject, there: Json | Exception | None) -> None:
-        """`there`: what a look found, of one that the watch has not, or not yet; ours, if anything."""
+        """`there`: what a look found, of one that the watch has not, or not yet; made for the Gateway, if anything."""
         key, body = wanted.key, differences.marked(wanted.body)
         live = self.live.objects.get(key)
         is_known = live is not None
@@ -131,7 +131,8 @@ class Objects:
             return error
 
     async def _apply(self, key: WantedKey, body: Json, *, force: bool) -> None:
-        """`force`: it was seen to be ours. Without, what somebody else made at this very moment stays theirs."""
+        """`force`: it was seen to be made for the Gateway. Without, what somebody else made at this very moment stays
+        theirs."""
         query = {"fieldManager": MANAGER, "force": "true" if force else "false", "fieldValidation": "Strict"}
         before = self.live.objects.get(key)
         made = slim(key.kind, await self._access.request("PATCH", _path(key), body, APPLY, query))

@@ -61,15 +61,15 @@ def owner(body: Json) -> ObjectKey | None:
 
 
 def made_for(key: WantedKey, body: Json) -> ObjectKey | None:
-    """The Gateway that an object was made for by us: it owns it, and it has the name that we give. Whoever writes
+    """The Gateway that an object was made for by us: it owns it, and it has the name that we give. Anyone who writes
     others beside the Gateway can copy our labels and the owner: their addresses are none of the Gateway's, they are not
-    ours to remove, and there may be any number of them."""
+    the controller's to remove, and there may be any number of them."""
     gateway = owner(body)
     return gateway if gateway is not None and key.name == name_of(key.kind, gateway.name) else None
 
 
-def is_ours(body: Json, gateway: ObjectKey) -> bool:
-    """Whether an object was made for this Gateway: by its label and its owner. An owner alone is written by whoever
+def is_made_for(body: Json, gateway: ObjectKey) -> bool:
+    """Whether an object was made for this Gateway: by its label and its owner. An owner alone is written by anyone who
     wants an object of their own to go with a Gateway, and a label alone is copied."""
     labels = (body.get("metadata") or {}).get("labels") or {}
     return owner(body) == gateway and labels.get(MANAGED_BY) == PRODUCT

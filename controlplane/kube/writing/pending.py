@@ -31,7 +31,7 @@ class _Entry:
 
 class Pending(Generic[K]):
     """`random` draws uniformly from [0, 1). `namespace` says whose a key is; `most`: keys of one that are under way at
-    a time, so that what takes long for one leaves others room."""
+    a time, so that what takes long for one does not delay others."""
 
     def __init__(
         self, random: Callable[[], float], namespace: Callable[[K], str] = lambda _: "", most: int | None = None

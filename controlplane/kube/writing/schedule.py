@@ -1,4 +1,4 @@
-"""When a status is written, and with which version: pure, told what happens and what time it is.
+"""When a status is written, and with which version: pure: events and the time are arguments.
 
 Of each object the latest counts, and one write at a time is under way. A write waits for a moment of quiet, because a
 burst of routes changes one Gateway's status with each of them, and for half a second at most while the burst lasts;

@@ -17,7 +17,7 @@ from controlplane.kube import paths
 from controlplane.kube.access import JSON_PATCH, ApiError
 from controlplane.kube.writing.pace import Pace
 from controlplane.kube.writing.schedule import Schedule
-from controlplane.spans import NOBODY
+from controlplane.spans import NO_SPANS
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectKey
@@ -82,7 +82,7 @@ class StatusWriter:
         """Writes that succeeded."""
         self.conflicts = 0
         self.failures = 0
-        self.spans = NOBODY
+        self.spans = NO_SPANS
         """Who wants to know of writes."""
         self._access = access
         self._version_of = version_of

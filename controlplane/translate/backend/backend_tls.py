@@ -1,8 +1,8 @@
 """BackendTLSPolicies (Gateway API 1.7): what each asks for, which of them counts for a backend, and what becomes of it.
 
 The one that counts travels with the backend, like a `backend_tls` of the backend itself. It wins over GatewayPolicies,
-and `policies.tls` of a GatewayBackend wins over it. One that cannot be honoured refuses the backend as a whole: whoever
-sends to it, a request, a mirror or a policy's call, gets an error, and never plaintext in place of TLS.
+and `policies.tls` of a GatewayBackend wins over it. One that cannot be honoured refuses the backend as a whole: the
+client that sends to it, a request, a mirror or a policy's call, gets an error, and never plaintext in place of TLS.
 """
 
 from __future__ import annotations
@@ -261,13 +261,13 @@ def _standing(context: Context, policies: TLSPolicies, key: ObjectKey, place: Pl
 
 
 def undecided(_: Target, __: object) -> Firsts:
-    """What stands for the policies of a target of which `firsts` raised, which is a bug: none of them may be passed
+    """The verdict on the policies of a target of which `firsts` raised, which is a bug: none of them may be passed
     over, also where another one counted before."""
     return UNDECIDED
 
 
 def untranslated(key: ObjectKey, policy: BackendTLSPolicy) -> TLSVerdict:
-    """What stands for a policy on which `verdict` raised, which is a bug."""
+    """The verdict on a policy on which `verdict` raised, which is a bug."""
     return _closed(key, policy, UNTRANSLATED)
 
 

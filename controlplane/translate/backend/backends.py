@@ -101,7 +101,7 @@ def resolve(
 ) -> BackendKey | Condition:
     """The backend that a reference means, or the `ResolvedRefs` condition that says why there is none.
 
-    The kind and the grant are judged before existence, so that nobody learns what exists in a foreign namespace.
+    The kind and the grant are judged before existence, so that no namespace learns what exists in another.
     """
     group, kind = reference.group, reference.kind
     resolver = RESOLVERS.get((group, kind))
@@ -126,7 +126,7 @@ def resolve(
 def _namesake(context: Context, backends: Backends, key: ObjectKey, missing: str) -> str:
     """What was probably meant: a backend of that name and the other kind, as `group` and `kind` are easily left out.
 
-    In the namespace of who asks only: what another one permits is told for one kind.
+    In the namespace of who asks only: what another one permits is reported for one kind.
     """
     tables: dict[str, Collection[ObjectKey, Any]]  # Any: a view for each kind
     tables = {"Service": backends.services, "GatewayBackend": backends.gateway_backends, INFERENCE_POOL: backends.pools}

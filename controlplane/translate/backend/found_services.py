@@ -49,7 +49,7 @@ class FoundService:
     """None: that of the protocol."""
     ports: tuple[FoundPort, ...]
     is_usable: bool = True
-    """Whether its path is one. Proxies would refuse the whole backend for it, and whoever writes the Service may be
+    """Whether its path is one. Proxies would refuse the whole backend for it, and the author of the Service may be
     somebody else."""
 
 
@@ -159,7 +159,7 @@ class Finds:
         ]
 
     def _lacking(self) -> str:
-        """The same whether there are Services that only lack a grant: nobody learns here of those of others."""
+        """The same whether there are Services that only lack a grant: the answer shows nothing of other namespaces."""
         if not self._lookups.need_grants:
             return ""
         return f"; others need a ReferenceGrant in their namespace, from GatewayBackends of namespace {self._namespace}"

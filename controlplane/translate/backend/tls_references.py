@@ -27,7 +27,7 @@ from gatewright.api.lower import to_wire
 from gatewright.api.text.places import Path
 
 ENTRIES: Final = ("tls.crt", "tls.key")
-"""Of a Secret with a certificate of ours."""
+"""Of a Secret with a certificate of the gateway."""
 
 AUTHORITIES_NOT_FOUND: Final = "ConfigMapNotFound"
 

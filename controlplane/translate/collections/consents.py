@@ -149,7 +149,7 @@ class Consents:
 
 
 def _undecided(use: SecretUse, _: bool = True) -> str:
-    """What stands for a decision that a bug prevents."""
+    """The answer in place of a decision that a bug prevents."""
     return f"Secret {use.secret} is kept from Gateway {use.gateway}: {UNTRANSLATED}"
 
 

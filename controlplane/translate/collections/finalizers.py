@@ -12,7 +12,7 @@ from controlplane.translate.keys import ObjectKey
 
 
 class ClassFinalizers:
-    """Of classes of ours."""
+    """Of classes managed by Gatewright."""
 
     def __init__(self, graph: Graph, inputs: Inputs, gateways: Gateways) -> None:
         self._inputs = inputs

@@ -97,7 +97,8 @@ class Gateways:
         return gateways.plan(key, gateway, view, sets, self._known(context), self._lookups(context))
 
     def _class_of(self, context: Context, key: ObjectKey, gateway: Gateway) -> ClassView | None:
-        """None: it has none of ours. Of a class that is not there whoever was there before us said which had it."""
+        """None: no class of Gatewright. Of a class that is gone the status that was written before says which it
+        was."""
         name = gateway.spec.gateway_class_name
         view = context.fetch(self.classes, ObjectKey("", name))
         if view is not None and view.has(key):
@@ -112,7 +113,7 @@ class Gateways:
         return gateways.set_plan(key, item, refused, self._lookups(context))
 
     def _class_view(self, context: Context, key: ObjectKey, gateway_class: GatewayClass) -> ClassView | None:
-        if not gateways.is_ours(gateway_class):
+        if not gateways.is_managed(gateway_class):
             return None
         vanished = context.fetch(self._inputs.vanished, key)
         return ClassView(self._inputs.refused(context, "GatewayClass", key), vanished)

@@ -9,7 +9,7 @@ from controlplane.derive import AnyChange, Context, Graph, Source
 from controlplane.facts import Fact, Invalid
 from controlplane.translate.conditions import Condition
 from controlplane.translate.fleet import FleetView, RefusalKey
-from controlplane.translate.gateway.gateways import is_ours
+from controlplane.translate.gateway.gateways import is_managed
 from controlplane.translate.gateway.wanted import Outcome, Provisioner
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.route.route_kinds import ROUTE_KINDS
@@ -64,9 +64,9 @@ class Inputs:
         """Objects that cannot be read, also those that something acts for."""
 
         self.vanished: Source[ObjectKey, frozenset[ObjectKey]] = graph.source("vanished classes")
-        """Classes of ours whose object is gone, with the Gateways that they had: these go on as if it were there. A
-        class may go by accident (with an example that had it, with the definition of its kind), and takes all its
-        Gateways along; one that is meant to end gets another `controllerName`."""
+        """Classes managed by Gatewright whose object is gone, with the Gateways that they had: these go on as if it
+        were there. A class may go by accident (with an example that had it, with the definition of its kind), and takes
+        all its Gateways along; one that is meant to end gets another `controllerName`."""
 
         self.claims: Source[ObjectKey, str] = graph.source("claims")
         """What the written statuses of Gateways say of whose they were (`claims`)."""
@@ -109,7 +109,7 @@ class Inputs:
 
     def _class(self, key: ObjectKey, fact: Fact) -> Iterator[AnyChange]:
         known = self.gateway_classes.get(key)
-        if fact.acts is not None or known is None or not is_ours(known):
+        if fact.acts is not None or known is None or not is_managed(known):
             yield self.gateway_classes, key, fact.acts
             yield self.vanished, key, None
             return
@@ -132,7 +132,7 @@ class Inputs:
 
     def refused(self, context: Context, kind: str, key: ObjectKey) -> Condition | None:
         """Why an object that cannot be read does nothing; None for one that is read, or that a last good version
-        stands for."""
+        represents."""
         found = context.fetch(self.invalid, api.ObjectKey(kind, *key))
         return invalid.refused(kind, found) if found is not None and found.last_good is None else None
 

@@ -92,7 +92,7 @@ class Policies:
         return policy_targets.attachment(context, self.targets, key, policy)
 
     def _call(self, context: Context, key: ObjectKey, translation: PolicyTranslation) -> tuple[BackendUse, ...] | None:
-        """What a policy calls, from each Gateway that it acts on: known before anybody asks who uses a backend. One
+        """What a policy calls, from each Gateway that it acts on: known before it is asked who uses a backend. One
         that is attached to a backend acts where routes lead to that; what is called makes no calls of its own."""
         policy = context.fetch(self._objects, key) if translation.backends else None
         if policy is None:

@@ -1,5 +1,5 @@
-"""Routes: what their parents say to them, what they say themselves, and both together. Only those with a parent of ours
-get as far as that.
+"""Routes: what their parents say to them, what they say themselves, and both together. Only those with a parent managed
+by Gatewright get as far as that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What routes and policies refer to, without what changes nothing for them (metadata, status, fields nobody reads)."""
+"""What routes and policies refer to, without what changes nothing for them (metadata, status, fields that are not
+read)."""
 
 from __future__ import annotations
 

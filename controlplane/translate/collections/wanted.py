@@ -19,7 +19,7 @@ from controlplane.translate.status.gateway_status import Provisioning
 from gatewright.api.objects.gateway_parameters import GatewayParameters
 
 STAND_IN: Final = Provisioner(Defaults("latest"), "authority")
-"""Where nobody provisions: what is wrong with parameters is reported all the same."""
+"""Without provisioning: what is wrong with parameters is reported all the same."""
 
 
 class WantedObjects:

@@ -83,7 +83,7 @@ class ClassAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """What became of one parentRef that names an object of ours."""
+    """What became of one parentRef that names an object managed by Gatewright."""
 
     position: int
     """Of the parentRef in the route, whose status entry echoes it as written."""

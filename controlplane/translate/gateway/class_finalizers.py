@@ -1,7 +1,7 @@
 """The finalizer of GatewayClasses that Gateways use (Gateway API, `GatewayClassFinalizerGatewaysExist`): pure.
 
 An API server keeps a class that has it until it is taken off, so that a class in use is not gone by a slip. We put it
-on classes of ours that a Gateway names, and take it off when none does.
+on managed classes that a Gateway names, and take it off when none does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What proxies get of a Gateway of ours: itself, a bind per port, its listeners with their certificates."""
+"""What proxies get of a managed Gateway: itself, a bind per port, its listeners with their certificates."""
 
 from __future__ import annotations
 

@@ -28,20 +28,20 @@ from gatewright.attach.parents import Admission, Owner, Site
 
 @dataclass(frozen=True, slots=True)
 class ClassView:
-    """A GatewayClass of ours as its Gateways see it."""
+    """A managed GatewayClass as its Gateways see it."""
 
     refused: Condition | None = None
     vanished: frozenset[ObjectKey] | None = None
     """The Gateways that it had when its object went; None: it is there."""
     is_known: bool = True
-    """False: it was gone when we came, so that nobody knows its parameters."""
+    """False: it was gone when the controller started, so that its parameters are unknown."""
 
     def has(self, gateway: ObjectKey) -> bool:
         """Whether a Gateway that names it is one of its own."""
         return self.vanished is None or gateway in self.vanished
 
 
-def is_ours(gateway_class: GatewayClass) -> bool:
+def is_managed(gateway_class: GatewayClass) -> bool:
     """Only classes with our controller name concern us; all others are somebody else's."""
     return gateway_class.spec.controller_name == CONTROLLER_NAME
 
@@ -119,7 +119,7 @@ def plan(
 _ORPHANED: Final = (
     "GatewayClass {} is gone; this Gateway goes on as if it were there: create the class again, or delete the Gateway"
 )
-_UNKNOWN: Final = "what was made for it is not changed meanwhile, because nobody knows the parameters of the class"
+_UNKNOWN: Final = "what was made for it is not changed meanwhile, because the parameters of the class are unknown"
 
 
 def _orphaned(gateway: Gateway, gateway_class: ClassView) -> str:

@@ -1,7 +1,7 @@
 """Certificates that listeners name: whether each reference leads to a pair of certificate and key (Gateway API,
 ListenerTLSConfig.certificateRefs).
 
-Whether a reference is permitted is asked before whether its object is there: nobody learns of another namespace what is
+Whether a reference is permitted is asked before whether its object is there: no namespace learns of another what is
 in it.
 """
 

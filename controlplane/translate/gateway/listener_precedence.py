@@ -2,8 +2,8 @@
 later loses a conflict (Gateway API, ListenerSet).
 
 Called by `gateways`. Who may write ListenerSets in one namespace may write very many, and each of them is looked at
-again when one changes. So a conflict is one look-up, whoever holds the port already, and how many listeners a namespace
-and a Gateway may have is bounded.
+again when one changes. So a conflict is one look-up, whichever holds the port already, and how many listeners a
+namespace and a Gateway may have is bounded.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Port:
 
 
 def _family(listener: ListenerPlan) -> str:
-    """ "": nothing is known of its protocol, so it conflicts with nobody."""
+    """ "": nothing is known of its protocol, so it conflicts with none."""
     return "UDP" if listener.protocol == "UDP" else TCP_FAMILIES.get(listener.protocol, "")
 
 

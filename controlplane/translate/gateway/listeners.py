@@ -32,7 +32,7 @@ SUPPORTED_KINDS = {
 # Listeners of all other protocols open no port.
 SERVED_PROTOCOLS = frozenset({"HTTP", "HTTPS", "TLS", "TCP", "UDP"})
 
-# Listeners of one family can share a port and be told apart by host name; UDP ports are other ports than TCP's.
+# Listeners of one family can share a port and are distinguished by host name; UDP ports are other ports than TCP's.
 TCP_FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP"}
 BY_HOSTNAME = frozenset({"HTTP", "TLS"})
 
@@ -137,7 +137,7 @@ def _fields(unsupported: Sequence[support.Path]) -> Condition | None:
 
 def without_conflicts(listeners: Sequence[ListenerPlan]) -> tuple[ListenerPlan, ...]:
     """Inside one object there is no winner: all listeners of a conflict are refused. Those that lost one to somebody
-    else conflict with nobody here."""
+    else conflict with none here."""
     rest = [each for each in listeners if not each.conflicted]
     return tuple(each if each.conflicted else _beside(each, rest) for each in listeners)
 
@@ -213,7 +213,7 @@ class GatewayPlan:
     listeners: tuple[ListenerPlan, ...]
     """Its own."""
     refused: Condition | None = None
-    """Why nothing of it is served, though its class is ours."""
+    """Why nothing of it is served, though its class is managed by Gatewright."""
     sets: tuple[SetPlan, ...] = ()
     """All that name it, in order of precedence."""
     allows_sets: bool = False

@@ -67,7 +67,7 @@ def status(found: ParametersView, item: GatewayParameters) -> StatusBody:
 def named(
     reference: ParametersReference | LocalObjectReference | None, namespace: str, lookup: Lookup
 ) -> Layer | Condition | None:
-    """What a reference leads to; `namespace`: of whoever names it, "" for a class."""
+    """What a reference leads to; `namespace`: of the object that names it, "" for a class."""
     if reference is None:
         return None
     if (reference.group, reference.kind) != (GROUP, KIND):

@@ -1,7 +1,7 @@
 """Objects that are wanted to exist: what a Gateway of our class asks for, so that its proxies run and are reached.
 
-The third output of the program, beside resources and statuses: by Gateway, the objects as they should be. Whoever reads
-the feed makes what is there, mends what differs, removes what is not in it, and reports what became of it.
+The third output of the program, beside resources and statuses: by Gateway, the objects as they should be. The code that
+reads the feed makes what is there, mends what differs, removes what is not in it, and reports what became of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GatewayPolicies to wire: one Policy per top-level field, and what is wrong with which (GatewayPolicy).
 
 Two steps, as for routes. `translate` makes of a policy what it says wherever it attaches; it runs once per edit of the
-policy, and when what one of its references leads to changes. `placed` joins that with the policy's attachment (room
+policy, and when what one of its references leads to changes. `placed` joins that with the policy's attachment (module
 `policy_targets`), and runs again when a target comes, goes or moves.
 """
 
@@ -79,8 +79,8 @@ class PolicyTranslation:
     written: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     """Secret resources of values that the policy holds itself, by name."""
     refused: Condition | None = None
-    """`Accepted` False: nothing of it is sent but guards, which refuse what they cover, and fields of `frontend` that
-    act although others cannot."""
+    """`Accepted` False: nothing of it is sent but security policies, which refuse what they cover, and fields of
+    `frontend` that act although others cannot."""
     invalid: Condition | None = None
     """`Accepted` True, but fields refuse what they cover."""
     refusing: frozenset[str]
@@ -136,7 +136,7 @@ def translate(
 
 
 def untranslated(key: ObjectKey, policy: GatewayPolicy) -> PolicyTranslation:
-    """What stands for a policy on which `translate` raised, which is a bug: what it guards must not stand open."""
+    """The result for a policy on which `translate` raised, which is a bug: what it protects must not stand open."""
     return _refused(key, policy, UNTRANSLATED, _written(policy))
 
 
@@ -169,19 +169,19 @@ def _refused(
     written: Collection[str],
     whole: Mapping[str, policy_pb2.Policy] = _NOTHING,
 ) -> PolicyTranslation:
-    """Nothing of the policy is sent but what acts nevertheless (`whole`) and its guards, of the attributes that are
-    `written`; these refuse what they cover, because nobody must pass where the policy stands open. Reason as in
-    GEP-713."""
+    """Nothing of the policy is sent but what acts nevertheless (`whole`) and its security policies, of the attributes
+    that are `written`; these refuse what they cover, because no client may pass where the policy is missing. Reason as
+    in GEP-713."""
     envelope = _Envelope(key, policy)
-    guards = [row for row in POLICIES if row.security and row.name in written and row.name not in whole]
-    names = ", ".join(map(_as_written, guards))
-    closed = f"; what {names} would guard is refused" if guards else ""
+    refusing = [row for row in POLICIES if row.security and row.name in written and row.name not in whole]
+    names = ", ".join(map(_as_written, refusing))
+    closed = f"; what {names} would protect is refused" if refusing else ""
     acting = f"; as written act{'s' * (len(whole) == 1)} {', '.join(map(_in_frontend, whole))}" if whole else ""
     fields = []
     for name, message in whole.items():
         envelope.complete(Phase.FRONTEND, message)
         fields.append((Setting(Phase.FRONTEND, name), message.SerializeToString(deterministic=True)))
-    for row in guards:
+    for row in refusing:
         message = policy_pb2.Policy(invalid=why)
         getattr(message, row.name).SetInParent()
         phase = _phase(row, policy)
@@ -192,7 +192,7 @@ def _refused(
         order=envelope.order,
         override=envelope.override,
         refused=Condition("Accepted", False, "Invalid", why + closed + acting),
-        refusing=frozenset(row.name for row in guards),
+        refusing=frozenset(row.name for row in refusing),
     )
 
 

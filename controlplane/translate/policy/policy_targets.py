@@ -27,7 +27,7 @@ from gatewright.api.text.problem import UNSUPPORTED
 from gatewright.attach.places import PlaceKey
 
 Label = tuple[str, str, str]
-"""Namespace, label, value; ("ns", "", "") stands for every object of the namespace."""
+"""Namespace, label, value; ("ns", "", "") is every object of the namespace."""
 
 
 def labels(key: ObjectKey, item: KubeObject) -> Iterator[Label]:
@@ -43,7 +43,7 @@ class RouteView:
 
     rules: frozenset[str]
     gateways: tuple[ObjectKey, ...]
-    """Those that its parentRefs name, ours alone."""
+    """Those that its parentRefs name, of managed Gateways alone."""
     sent: tuple[ObjectKey, ...]
     """Those whose proxies get it."""
     classes: tuple[RouteClass, ...]
@@ -73,13 +73,13 @@ class Targets:
     services: Collection[ObjectKey, ServiceView]
     gateway_backends: Collection[ObjectKey, GatewayBackendView]
     uses: Index[tuple[str, ObjectKey], Referral, Any] | None
-    """Of backends, by kind and object. None: nobody's are looked up."""
+    """Of backends, by kind and object. None: none are looked up."""
     labelled: Mapping[str, Index[Label, ObjectKey, Any]]
     """Kind to its objects by label."""
 
 
 class Missing(NamedTuple):
-    """A target that is not there, and the Gateways that can tell: those of the object that lacks a section."""
+    """A target that is not there, and the Gateways that can report it: those of the object that lacks a section."""
 
     message: str
     gateways: tuple[ObjectKey, ...] = ()
@@ -185,7 +185,7 @@ def _gateway(context: Context, targets: Targets, key: ObjectKey, target: Target)
 def _listener_set(context: Context, targets: Targets, key: ObjectKey, target: Target) -> Found | Missing:
     joined = context.fetch(targets.listener_sets, key)
     if joined is None:
-        return Missing(f"ListenerSet {key} does not exist, or names no Gateway of ours")
+        return Missing(f"ListenerSet {key} does not exist, or names no Gateway managed by Gatewright")
     gateway = (joined.plan.gateway,)
     if not any(target.section in (None, each.name) for each in joined.plan.listeners):
         return _no_section(key, target, "listener", [each.name for each in joined.plan.listeners], gateway)
@@ -199,7 +199,7 @@ def _route(context: Context, targets: Targets, key: ObjectKey, target: Target) -
     if target.section is not None and target.section not in route.rules:
         return _no_section(key, target, "rule", route.rules, route.gateways)
     if not route.gateways:
-        return Missing(f"{target.kind} {key} names no Gateway of ours")
+        return Missing(f"{target.kind} {key} names no Gateway managed by Gatewright")
     return Found(route.gateways, route.sent)
 
 

@@ -22,7 +22,7 @@ class Problem(NamedTuple):
     """Whether what it matches is answered with 500: a filter must not be skipped (Gateway API, HTTPRouteFilter)."""
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """What a status says."""
         return f"{self.message}; what it matches is answered with 500" if self.fails else self.message
 

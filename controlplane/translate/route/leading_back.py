@@ -60,7 +60,7 @@ class Found(NamedTuple):
 
 
 Target = Callable[[ObjectKey, BackendKey], Iterable[int]]
-"""The ports of a Gateway's own that a backend is; none: it is somewhere else, or nobody can say."""
+"""The ports of a Gateway's own that a backend is; none: it is somewhere else, or it is unknown."""
 
 
 class Names(NamedTuple):

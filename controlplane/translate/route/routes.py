@@ -93,13 +93,13 @@ def translate(context: Context, backends: Backends, kind: RouteKind, key: Object
 
 
 def rest(context: Context, backends: Backends, kind: RouteKind, key: ObjectKey, route: Any) -> RouteTranslation:
-    """Of a route that cannot be read, what its filters would guard (`gatewright.api.decode.partly`)."""
+    """Of a route that cannot be read, what its filters would protect (`gatewright.api.decode.partly`)."""
     made = translate(context, backends, kind, key, route) if route.spec.rules else RouteTranslation()
     return made if made.refused is not None else RouteTranslation()
 
 
 def untranslated(_: ObjectKey, __: bool) -> RouteTranslation:
-    """What stands for a route on which `translate` raised, which is a bug: it is not served, and says so."""
+    """The result for a route on which `translate` raised, which is a bug: it is not served, and says so."""
     return RouteTranslation(refused=_refused("UnsupportedValue", UNTRANSLATED))
 
 
@@ -136,16 +136,16 @@ def _problems(kind: RouteKind, route: Any, unsupported: Sequence[support.Path]) 
 
 def _all_dropped(problems: Mapping[int, Problem]) -> Condition:
     """`Accepted` of a route of which no rule works."""
-    message = "; ".join(f"rule {position}: {each.told}" for position, each in problems.items())
+    message = "; ".join(f"rule {position}: {each.described}" for position, each in problems.items())
     return _refused(next(iter(problems.values())).reason, message)
 
 
 def _partially_invalid(problems: Mapping[int, Problem]) -> Condition | None:
     """Gateway API wants the message to begin with "Dropped Rule" when rules are left out. We never fall back to what a
-    rule was before: nobody would know it after the next start."""
+    rule was before: it would be unknown after the next start."""
     if not problems:
         return None
-    message = "; ".join(f"Dropped Rule {position}: {each.told}" for position, each in problems.items())
+    message = "; ".join(f"Dropped Rule {position}: {each.described}" for position, each in problems.items())
     return Condition("PartiallyInvalid", True, next(iter(problems.values())).reason, message)
 
 
@@ -221,7 +221,7 @@ class _References:
 
 
 def _unusable(policies: Iterable[policy_pb2.Policy]) -> str:
-    """Why what these filters guard must not be reached; "": it may."""
+    """Why what these filters protect must not be reached; "": it may."""
     return next((each.invalid for each in policies if each.invalid), "")
 
 

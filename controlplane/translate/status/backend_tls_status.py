@@ -11,7 +11,7 @@ from gatewright.api.schema.names import CONTROLLER_NAME
 
 
 def status(verdict: TLSVerdict, standings: Standings, generation: int) -> StatusBody:
-    """The status. Where no Gateway sends to a target there is nobody to speak for, and no entry."""
+    """The status. Where no Gateway sends to a target there is no controller to speak for it, and no entry."""
     resolved = verdict.unresolved or RESOLVED
     return {
         "ancestors": [

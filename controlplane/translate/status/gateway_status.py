@@ -28,12 +28,12 @@ INVALID = Condition("Programmed", False, "Invalid", "not accepted")
 NO_CERTIFICATE = Condition("Programmed", False, "Invalid", listener_tls.NO_CERTIFICATE)
 GATEWAY_INVALID = Condition("Programmed", False, "Invalid", "the Gateway is not accepted")
 
-# Refused resources of these kinds are told where they come from: on routes, GatewayBackends and policies.
-TOLD_ELSEWHERE = frozenset({"route", "backend", "policy", "secret"})
+# Refused resources of these kinds are reported where they come from: on routes, GatewayBackends and policies.
+REPORTED_ELSEWHERE = frozenset({"route", "backend", "policy", "secret"})
 
 
 def class_status(refused: Condition | None, version: Condition, generation: int) -> StatusBody:
-    """The status of a GatewayClass of ours; `version`: what is said of the definitions of Gateway API."""
+    """The status of a managed GatewayClass; `version`: what is said of the definitions of Gateway API."""
     return {
         "conditions": rendered([refused or ACCEPTED, version], generation),
         "supportedFeatures": supported_features(),
@@ -58,7 +58,7 @@ class News(NamedTuple):
         return {
             name: text
             for name, text in self.refusals.items()
-            if name.partition("/")[0] not in TOLD_ELSEWHERE or f"/{GATEWAY_PREFIX}" in name
+            if name.partition("/")[0] not in REPORTED_ELSEWHERE or f"/{GATEWAY_PREFIX}" in name
         }
 
 
@@ -217,7 +217,7 @@ class GatewayReport:
         return Condition("Programmed", False, "AddressNotUsable", why)
 
     def _of_sets(self) -> set[str]:
-        """What travels because of ListenerSets alone: whoever added it says so."""
+        """What travels because of ListenerSets alone: their status says so."""
         own = {each.port for each in self._plan.listeners}
         listeners = [(Owner("ListenerSet", *of.key), each) for of in self._plan.sets for each in of.listeners]
         found = {listener_resource(owner, each.name) for owner, each in listeners}

@@ -23,7 +23,7 @@ _LISTS: Final = ("parents", "ancestors")
 """Whose entries each have an `Accepted` of the object. (That of a listener is the listener's.)"""
 
 _WITH_CONDITIONS: Final = frozenset({"GatewayBackend", "GatewayParameters", "GatewayPolicy"})
-"""Kinds that are ours alone, so that their status has a place whatever can be read of them."""
+"""Kinds of Gatewright, so that their status has a place whatever can be read of them."""
 
 
 def refused(kind: str, invalid: Invalid) -> Condition:
@@ -31,7 +31,7 @@ def refused(kind: str, invalid: Invalid) -> Condition:
     return Condition("Accepted", False, _REASONS.get(kind, "Invalid"), invalid.message)
 
 
-def told(kind: str, body: StatusBody | None, invalid: Invalid) -> StatusBody | None:
+def reported(kind: str, body: StatusBody | None, invalid: Invalid) -> StatusBody | None:
     """`body` is what is said of what acts for the object. With a rest alone it says why already."""
     if body is None:
         return _alone(kind, invalid) if kind in _WITH_CONDITIONS else None

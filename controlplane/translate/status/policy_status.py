@@ -120,8 +120,8 @@ class PolicyReport:
         return Condition("Overridden", True, "Overridden", joined(texts)) if texts else None
 
     def _rejected(self, gateway: ObjectKey) -> Condition | None:
-        """What the proxies refused of the policy: its fields, and what has no status of ours to write, Secrets and
-        Services. Present only when there is something, as for routes."""
+        """What the proxies refused of the policy: its fields, and what has no status that Gatewright writes, Secrets
+        and Services. Present only when there is something, as for routes."""
         if self._placed is None or gateway not in self._placed.gateways:
             return None
         made = self._translation
@@ -172,7 +172,7 @@ _TROUBLES: Final = frozenset({"Conflicted", "Overridden"})
 
 
 def _worst(entries: Iterable[Sequence[Condition]]) -> list[Condition]:
-    """Of each type the worst that anybody says, and the first of equal ones; in the order in which types are met."""
+    """Of each type the worst that is said, and the first of equal ones; in the order in which types are met."""
     found: dict[str, Condition] = {}
     for condition in chain.from_iterable(entries):
         known = found.get(condition.type)

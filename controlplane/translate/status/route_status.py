@@ -1,4 +1,4 @@
-"""Status of routes: an entry per parentRef that names a Gateway of ours (Gateway API RouteStatus)."""
+"""Status of routes: an entry per parentRef that names a managed Gateway (Gateway API RouteStatus)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class RouteReport:
         return Condition("Programmed", False, "Invalid", f"no listener serves it: {parent.unserved}")
 
     def _rejected(self, gateway: ObjectKey) -> Condition | None:
-        """What the proxies refused of the route: its rules, and Services, which have no status that is ours to
+        """What the proxies refused of the route: its rules, and Services, which have no status for Gatewright to
         write."""
         placed = self._placed
         if gateway not in placed.gateways:

@@ -1,7 +1,7 @@
 """What we say of an object, put into the status that it has: pure.
 
-Several controllers write one status. Ours are the condition types of `OWN_TYPES`, and in lists of entries those that
-carry our controller name; everything else is somebody else's and stays as it is, in its place (Gateway API: status
+Several controllers write one status. Gatewright owns the condition types of `OWN_TYPES`, and in lists of entries those
+that carry our controller name; everything else is somebody else's and stays as it is, in its place (Gateway API: status
 of routes and policies is shared). Where nothing was written before, the result is what we say.
 
 The laws, which `tests/unit/translate/test_status_merge.py` draws examples of:
@@ -39,20 +39,20 @@ OWN_TYPES: Final = frozenset(
 
 MOST_ENTRIES: Final = {"parents": 32, "ancestors": 16}
 """As Gateway API's CRDs say. Others' entries are not driven out."""
-_OURS_ALONE: Final = {
+_OWN_LISTS: Final = {
     **dict.fromkeys(MOST_ENTRIES, ("controllerName", CONTROLLER_NAME)),
     "conditions": ("type", claims.TYPE),
 }
-"""By list: a field of its entries, and the value that only ours have."""
+"""By list: a field of its entries, and the value that only own entries have."""
 MOST_CONDITIONS: Final = 8
-"""The same. Here ours come first: a status that cannot be written says nothing at all."""
+"""The same. Here own entries come first: a status that cannot be written says nothing at all."""
 
 Json = Mapping[str, Any]  # Any: JSON
 
 
 def merged(own: StatusBody | None, known: Json | None, previous: Json | None, now: str) -> StatusBody | None:
     """The whole status of an object: `own` is what we say now, `known` what we said last in this process, `previous`
-    what the object has. None when there is nothing to say: then the status is not ours to touch."""
+    what the object has. None when there is nothing to say: then the status is not touched."""
     if own is None:
         return _withdrawn(previous)
     return _merged(own, (previous or {}, known or {}), now)
@@ -74,8 +74,8 @@ def _conditions(own: Sequence[Json], before: Sequence[Sequence[Json]], now: str)
     stamped = [_stamped(each, before, now) for each in own]
     woven = [*_woven(stamped, before[0], lambda each: each.get("type") not in OWN_TYPES)]
     over = len(woven) - MOST_CONDITIONS
-    ours = {each["type"] for each in stamped}
-    for each in [each for each in reversed(woven) if each.get("type") not in ours][: max(0, over)]:
+    own_types = {each["type"] for each in stamped}
+    for each in [each for each in reversed(woven) if each.get("type") not in own_types][: max(0, over)]:
         woven.remove(each)
     return woven
 
@@ -100,7 +100,7 @@ def _stays(condition: Json, former: Json) -> bool:
 
 
 def _list(field: str, identity: str, own: Sequence[Json], before: Sequence[Sequence[Json]], now: str) -> list[Json]:
-    """Entries with conditions of their own. Those of `listeners` are all ours."""
+    """Entries with conditions of their own. Those of `listeners` are all own ones."""
     is_shared = field in MOST_ENTRIES
 
     def is_foreign(entry: Json) -> bool:
@@ -113,13 +113,13 @@ def _list(field: str, identity: str, own: Sequence[Json], before: Sequence[Seque
             for entries in before
         ]
 
-    room = MOST_ENTRIES.get(field, len(own)) - (sum(map(is_foreign, before[0])) if is_shared else 0)
-    ours = [_merged(dict(entry), same(entry), now) for entry in own[: max(0, room)]]
-    return [*_woven(ours, before[0] if is_shared else (), is_foreign)]
+    most = MOST_ENTRIES.get(field, len(own)) - (sum(map(is_foreign, before[0])) if is_shared else 0)
+    merged = [_merged(dict(entry), same(entry), now) for entry in own[: max(0, most)]]
+    return [*_woven(merged, before[0] if is_shared else (), is_foreign)]
 
 
 def _woven(own: Sequence[Json], before: Sequence[Json], is_foreign: Callable[[Json], bool]) -> Iterator[Json]:
-    """Ours in our order, in the places that ours had; what is foreign where it was."""
+    """Own ones in their order, in the places that own ones had; what is foreign where it was."""
     left = iter(own)
     for entry in before:
         if is_foreign(entry):
@@ -130,9 +130,9 @@ def _woven(own: Sequence[Json], before: Sequence[Json], is_foreign: Callable[[Js
 
 
 def _withdrawn(previous: Json | None) -> StatusBody | None:
-    """Of an object that concerns us no longer: its status without what is ours alone, if there is any."""
+    """Of an object that concerns us no longer: its status without what is its own, if there is any."""
     status, changed = previous or {}, {}
-    for field, (name, value) in _OURS_ALONE.items():
+    for field, (name, value) in _OWN_LISTS.items():
         entries = _entries(status, field)
         left = [each for each in entries if each.get(name) != value]
         if len(left) < len(entries):

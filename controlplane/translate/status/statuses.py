@@ -70,7 +70,7 @@ class Statuses:
             self._touched.add(place)
 
     def settle(self, now: str) -> Generator[None, None, None]:
-        """Brings all up to date after a batch; nobody sees anything of it before its end."""
+        """Brings all up to date after a batch; nothing of it is visible before its end."""
         touched, self._touched = self._touched, set()
         changes: list[Change[StatusKey, StatusBody]] = []
         writes: list[Change[StatusKey, StatusWrite]] = []
@@ -106,7 +106,7 @@ class Statuses:
         if body is not None and acts is not None and acts.newer:
             body = invalid_objects.named(body, acts.newer)
         invalid = self._invalid.get(api.ObjectKey(*place))
-        return body if invalid is None else invalid_objects.told(kind, body, invalid)
+        return body if invalid is None else invalid_objects.reported(kind, body, invalid)
 
     def _note(self, kind: str, changes: Sequence[Change[ObjectKey, StatusBody]]) -> None:
         self._touched.update((kind, *change.key) for change in changes)

@@ -14,8 +14,8 @@ a megabyte. The conversation goes on in one of four ways:
 - The server does not know of claims: it sends everything, as to a proxy that holds nothing. The agent takes the first
   state as the whole and lets go of what is not in it.
 
-Nobody else sees the question. A proxy that claims what it does not hold, or does not answer, harms itself alone: what
-it says is compared, never stored or followed.
+No other proxy sees the question. A proxy that claims what it does not hold, or does not answer, harms itself alone:
+what it says is compared, never stored or followed.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Claim:
     def compare(self, subscriptions: Mapping[str, Subscription], newest: Snapshot, recall: Recall) -> Snapshot:
         """Believe the claim or ask, once both types are subscribed to. The first call decides, later ones do nothing.
 
-        Answers the state to begin with: the newest one, or the recent one that the proxy holds. A proxy that told its
-        versions unasked, or wants a selection only, is served as the standard says.
+        Answers the state to begin with: the newest one, or the recent one that the proxy holds. A proxy that sent its
+        versions without being asked, or wants a selection only, is served as the standard says.
         """
         version, self.version = self.version, ""
         if not version:

@@ -40,12 +40,12 @@ class Client:
 
 def node(client: Client) -> node_pb2.Node:
     """The proxy as it introduced itself, but for what it claims to hold: no more of that than may be seen."""
-    told = node_pb2.Node()
-    told.CopyFrom(client.stream.node or told)
-    claimed = told.metadata.fields.get(STATE_KEY)
+    shown_node = node_pb2.Node()
+    shown_node.CopyFrom(client.stream.node or shown_node)
+    claimed = shown_node.metadata.fields.get(STATE_KEY)
     if claimed is not None:
-        told.metadata[STATE_KEY] = shown(claimed.string_value)
-    return told
+        shown_node.metadata[STATE_KEY] = shown(claimed.string_value)
+    return shown_node
 
 
 def entries(client: Client, *, exclude_contents: bool) -> Iterator[Entry]:

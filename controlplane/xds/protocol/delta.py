@@ -133,7 +133,7 @@ class Library:
         return self._size
 
     def step(self, snapshot: Snapshot, subscription: Subscription, serial: int) -> Part | None:
-        """What this subscription lacks to hold the snapshot, or None. `serial` tells one stream's own steps apart."""
+        """What this subscription lacks to hold the snapshot, or None. `serial` distinguishes one stream's own steps."""
         target = snapshot.resources(subscription.type_url)
         if not subscription.common:
             return _part(snapshot, subscription, f"~{serial}")

@@ -1,7 +1,7 @@
 """Envoy's NodeMatcher: which proxies a CSDS request is about.
 
 Pure. Several matchers are alternatives; within one, the id and all metadata must match. An unset matcher matches
-everything. Regular expressions are RE2: they take linear time, whoever wrote them.
+everything. Regular expressions are RE2: they take linear time, whatever their author wrote.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Pure; `session` moves the bytes. Its laws:
 - A state is answered when its last response is. Answers to earlier responses may come or not; a NACK to any of them
   makes the state a refused one. What was refused is not sent again until it changes.
 - A proxy that claims to hold a state (`claim`) is believed, or asked, before its first state. One that holds a recent
-  one is told so first, by an empty state of that version, and then what is new since.
+  one is sent that first, by an empty state of that version, and then what is new since.
 - Subscriptions are taken from every request, whatever its nonce; an unknown or old nonce answers nothing.
 """
 
@@ -125,7 +125,7 @@ class Stream:
         return self._node_weight + texts + len(self.report) + nacks.weight(self.refusals, self)
 
     def forget(self) -> None:
-        """Nobody will be served by it: what the peer said is kept no longer."""
+        """No proxy will be served by it: what the peer said is kept no longer."""
         self.subscriptions.clear()
         self.node, self.report, self.refusals = None, "", nacks.NONE
 
@@ -308,8 +308,8 @@ class Stream:
         return not self._is_both() if self._claim.version else bool(self.wait())
 
     def _patience(self) -> float:
-        ours = self.node is not None and self.node.user_agent_name == OWN_AGENT
-        return SETTLE_OWN if ours else SETTLE
+        is_own = self.node is not None and self.node.user_agent_name == OWN_AGENT
+        return SETTLE_OWN if is_own else SETTLE
 
     def _begin(self, newest: Snapshot) -> None:
         """Start to send what the stream lacks of the newest state, if it lacks anything."""
@@ -343,7 +343,8 @@ class Stream:
         return sorted(self.subscriptions.values(), key=lambda entry: ORDER.get(entry.type_url, len(ORDER)))
 
     def _parts(self, newest: Snapshot) -> list[Part]:
-        """What each type contributes, in order. A type never answered gets an answer, unless ours and not alone."""
+        """What each type contributes, in order. A type never answered gets an answer, unless it is an own proxy and not
+        alone."""
         parts: list[Part] = []
         empty: Part | None = None
         for subscription in self._in_order():

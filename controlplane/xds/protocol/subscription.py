@@ -18,7 +18,7 @@ from gatewright.wire.external import discovery_pb2
 WILDCARD: Final = "*"
 
 MOST_TEXT: Final = 16 << 20
-"""Bytes that the names of one subscription may take, about: 100,000 names as long as ours."""
+"""Bytes that the names of one subscription may take, about: 100,000 names as long as those of Gatewright."""
 TOO_MUCH: Final = f"the names of one subscription take more than {MOST_TEXT} bytes"
 _NAME_OVERHEAD: Final = 100  # of a string, and of its place in a set
 _VERSION_OVERHEAD: Final = 200  # of two strings, and of their place in a dictionary

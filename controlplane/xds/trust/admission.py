@@ -32,7 +32,7 @@ SEVERAL: Final = "several authorization headers were sent"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """As a peer brings it; nobody has looked at it yet."""
+    """As a peer brings it; it is not checked yet."""
 
     text: str = field(repr=False)
 
@@ -54,7 +54,7 @@ class Right:
 
 
 class Admission:
-    """The rule of one listener. Without tokens whoever can connect has what its certificate names."""
+    """The rule of one listener. Without tokens every client that can connect has what its certificate names."""
 
     def __init__(self, tokens: Tokens | None = None, *, needs_token: bool = False) -> None:
         """`needs_token`: somebody else knows the tokens, who is asked later; here one must be there."""

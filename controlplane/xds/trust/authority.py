@@ -5,8 +5,8 @@ The laws:
 
 1. *Who trusts comes first.* A new authority is in `bundle` for `SPREAD` before anything is signed with it, so that
    every proxy has it when it meets it. The one before stays there until it expires.
-2. *Nobody loses a stream.* A certificate is looked at when a connection begins; what is replaced meanwhile concerns the
-   next one.
+2. *No proxy loses a stream.* A certificate is looked at when a connection begins; what is replaced meanwhile concerns
+   the next one.
 3. *All controllers sign with the same authority*, and with keys of their own that never leave them.
 4. *A Secret that cannot be read is never written over*: it may be somebody's, and proxies trust what it held.
 """
@@ -96,7 +96,7 @@ def written(authority: Authority) -> dict[str, bytes]:
 
 
 def created(now: dt.datetime) -> Authority:
-    """The first one: there is nobody yet who has to trust it before it signs."""
+    """The first one: there is no proxy yet that has to trust it before it signs."""
     certificate, key = _made(now)
     return Authority((certificate,), key)
 

@@ -10,7 +10,7 @@ from controlplane.settings import Security, is_loopback, shown
 
 
 class Exposed(Exception):
-    """The options would serve xDS to whoever connects; the text says what to do."""
+    """The options would serve xDS to every client; the text says what to do."""
 
 
 BELOW_LOCALHOST = ".localhost"
@@ -40,7 +40,7 @@ def check(address: tuple[str, int], security: Security) -> None:
     if not has_tls and security.client_authority is not None:
         raise Exposed(f"--xds-client-ca needs TLS: give {TLS}")
     if not has_tls and security.token_file is not None and not security.insecure:
-        raise Exposed(f"--xds-token-file needs TLS, so that nobody can read the tokens: give {TLS}")
+        raise Exposed(f"--xds-token-file needs TLS, so that the tokens cannot be read on the way: give {TLS}")
     if has_tls and not knows_proxies and not security.insecure:
         raise Exposed(f"TLS alone lets every client have every Gateway's secrets: give {WHO}")
 

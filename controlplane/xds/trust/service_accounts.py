@@ -45,7 +45,7 @@ RETRY: Final = 30.0
 UNREADABLE: Final = "the token is not one of a service account"
 EXPIRED: Final = "the token has expired; connect again with a new one"
 UNKNOWN: Final = "the API server does not know the token, or not for the audience gatewright"
-UNASKED: Final = "the token cannot be checked now; try again"
+UNCHECKED: Final = "the token cannot be checked now; try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says of itself; nobody has checked it."""
+    """What a token says of itself; it is not checked."""
 
     subject: str
     audiences: frozenset[str]
@@ -125,7 +125,7 @@ class ServiceAccounts:
         try:
             reviewed = await self._reviewed(token, left)
         except (OSError, TimeoutError):
-            return Verdict(UNASKED, self._steady() + min(RETRY, left), is_final=False)
+            return Verdict(UNCHECKED, self._steady() + min(RETRY, left), is_final=False)
         if not reviewed.username:
             return Verdict(UNKNOWN)
         if reviewed.username != wanted:
@@ -151,7 +151,7 @@ class ServiceAccounts:
     def _answered(self, digest: bytes, task: asyncio.Task[Reviewed]) -> None:
         del self._asked[digest]
         if not task.cancelled():
-            task.exception()  # taken note of, also when whoever asked has left
+            task.exception()  # taken note of, also when the caller has left
 
     async def _ask(self, token: str) -> Reviewed:
         async with self._turns:

@@ -70,7 +70,7 @@ def _digest(token: str) -> bytes:
 
 
 class Tokens:
-    """The tokens of one file. A file that cannot be read, or holds none, lets nobody in (fail closed)."""
+    """The tokens of one file. A file that cannot be read, or holds none, admits no proxy (fail closed)."""
 
     def __init__(self, file: Path) -> None:
         """Reads the file. Raises CredentialError."""

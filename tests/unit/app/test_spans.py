@@ -38,7 +38,7 @@ __all__ = ["world"]
 def test_standard_variables_switch_them_on(environment: dict[str, str], exporter: str) -> None:
     assert spans.exporter_of(environment) == exporter
     if not exporter:
-        assert spans.of_environment(environment) is spans.NOBODY
+        assert spans.of_environment(environment) is spans.NO_SPANS
 
 
 def test_an_exporter_of_the_sdk_is_found_by_its_name() -> None:
@@ -49,7 +49,7 @@ def test_an_exporter_of_the_sdk_is_found_by_its_name() -> None:
 
 def test_a_package_that_is_not_there_is_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
-        assert spans.of_environment({"OTEL_TRACES_EXPORTER": "invented"}) is spans.NOBODY
+        assert spans.of_environment({"OTEL_TRACES_EXPORTER": "invented"}) is spans.NO_SPANS
     assert "no package offers the exporter 'invented'" in caplog.text and "opentelemetry-exporter-otlp" in caplog.text
 
 

@@ -201,7 +201,7 @@ def test_the_addresses_of_a_proxy_are_those_of_all_its_listeners_in_order() -> N
     plain = "{name: b, protocol: HTTP, port: 8082, hostname: b.example}, {name: a, protocol: HTTP, port: 8081}"
     raw = "{name: d, protocol: TCP, port: 443}, {name: e, protocol: UDP, port: 443}, {name: f, protocol: SCTP, port: 1}"
     one = gateway(listeners=f"[{plain}, {{name: c, protocol: HTTP, port: 8082}}, {raw}]")
-    found = [[door.address for door in proxy.doors(one)] for proxy in fleet.wanted([one], PLAN, {})]
+    found = [[listener.address for listener in proxy.listeners(one)] for proxy in fleet.wanted([one], PLAN, {})]
     schemes = ("tcp", "udp", "http", "http")
     assert found == [
         [f"{scheme}://127.0.0.1:{port}" for scheme, port in zip(schemes, ports, strict=True)]

@@ -283,14 +283,14 @@ async def test_what_is_just_being_told_is_not_refused_by_the_start(monkeypatch: 
     monkeypatch.setattr(module, "LONGEST_START", 0.0)
     async with running() as tests:
         may, telling = asyncio.Event(), asyncio.Event()
-        tell = tests.beside._tell
+        sink = tests.beside._sink
 
         async def held(facts: list[Fact]) -> None:
             telling.set()
             await may.wait()
-            await tell(facts)
+            await sink(facts)
 
-        monkeypatch.setattr(tests.beside, "_tell", held)
+        monkeypatch.setattr(tests.beside, "_sink", held)
         tests.see(policy("many", "a"))
         job = tests.beside._jobs[key("many", "a")]
         tests.workers[1].may.release()

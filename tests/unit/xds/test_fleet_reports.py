@@ -20,7 +20,7 @@ from controlplane.xds.permits import Permits
 from controlplane.xds.protocol import reports
 from controlplane.xds.protocol.delta import Library
 from controlplane.xds.protocol.stream import Stream
-from controlplane.xds.session import House, Session
+from controlplane.xds.session import Session, Shared
 from dataplane.agent import troubles
 from dataplane.agent.xds_client import LONGEST_GATHERING, XdsClient
 from dataplane.agent.xds_stream import XdsStream
@@ -49,7 +49,7 @@ class Server:
     def __init__(self) -> None:
         clock = asyncio.get_running_loop().time
         self.clock, self.snapshots, self.fleet = clock, Snapshots(), Fleet(clock)
-        self.house = House(self.snapshots, self.fleet, Permits(1 << 20, 1 << 20), 30.0)
+        self.house = Shared(self.snapshots, self.fleet, Permits(1 << 20, 1 << 20), 30.0)
         self.sizes: list[int] = []
         """Bytes of each report."""
         self.answers = 0

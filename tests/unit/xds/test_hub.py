@@ -32,7 +32,7 @@ class Call:
         self.ended: Code | None = None
         self._names = names
         self._messages: asyncio.Queue[Any] = asyncio.Queue()
-        self.task = asyncio.create_task(hub._tell(None, self))
+        self.task = asyncio.create_task(hub._receive(None, self))
 
     def invocation_metadata(self) -> list[tuple[str, str | bytes]]:
         return [("other", "x"), *((ORIGIN, name) for name in self._names)]

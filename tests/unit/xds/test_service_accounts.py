@@ -135,7 +135,7 @@ async def test_no_answer_outlives_the_token(world: World) -> None:
 async def test_who_cannot_be_asked_is_no_reason_to_let_in(world: World) -> None:
     world.answer = OSError("away")
     found = await world.accounts.check("shop/web", token())
-    assert (found.reason, found.is_final, found.until) == (service_accounts.UNASKED, False, RETRY)
+    assert (found.reason, found.is_final, found.until) == (service_accounts.UNCHECKED, False, RETRY)
     world.answer = Reviewed(WEB)  # and that is not remembered
     assert (await world.accounts.check("shop/web", token())).reason == ""
 
@@ -150,7 +150,7 @@ async def test_many_that_ask_the_same_ask_once_and_others_take_turns(world: Worl
     world.gate.set()
     assert {found.reason for found in await asyncio.gather(*same)} == {""}
     refused = [found for found in await asyncio.gather(*others) if found.reason]
-    assert {found.reason for found in refused} == {service_accounts.UNASKED}
+    assert {found.reason for found in refused} == {service_accounts.UNCHECKED}
     assert len(refused) == 2001 - service_accounts.WAITING
     assert world.asked == service_accounts.WAITING
 

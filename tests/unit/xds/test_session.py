@@ -23,7 +23,7 @@ from controlplane.xds.permits import Permits
 from controlplane.xds.protocol.claim import OWN_AGENT, QUESTION, STATE_KEY
 from controlplane.xds.protocol.delta import Library
 from controlplane.xds.protocol.stream import Stream
-from controlplane.xds.session import House, Session
+from controlplane.xds.session import Session, Shared
 from controlplane.xds.trust.service_accounts import EXPIRED, Verdict
 from controlplane.xds.trust.tokens import Tokens
 from controlplane.xds.xds_settings import XdsSettings
@@ -98,7 +98,7 @@ class World:
         self.snapshots = Snapshots()
         self.fleet = Fleet(self.clock.monotonic)
         self.permits = Permits(most, most)
-        self.house = House(self.snapshots, self.fleet, self.permits, 30.0)
+        self.house = Shared(self.snapshots, self.fleet, self.permits, 30.0)
 
     def publish(self, **contents: str) -> None:
         self.snapshots.apply((GATEWAY, RESOURCE_TYPE, name, text.encode()) for name, text in contents.items())
@@ -589,7 +589,7 @@ async def test_the_socket_is_the_owners_alone_and_goes_with_the_server(
     await tried.start()
     assert (path.stat().st_mode & 0o777, made[0].bound) == (0o600, (f"unix:{path}", None))
     assert [record.getMessage() for record in caplog.records] == [f"resources are served on {path}"]
-    tried._house.permits.ask(1, 50_000, lambda: None, slow=False)
+    tried._shared.permits.ask(1, 50_000, lambda: None, slow=False)
     assert tried.under_way == 50_000
     await tried.stop()
     assert not path.exists()

@@ -18,11 +18,11 @@ ANY_NAME: Final = "www"
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class ServedListener:
     """One listener of a Gateway. `port`: on the machine."""
 
     gateway: ObjectKey
-    listener: str
+    name: str
     protocol: str
     port: int
     hostname: str
@@ -46,21 +46,21 @@ class Door:
         return ""
 
 
-def doors(gateways: Iterable[Gateway], offset: int) -> list[Door]:
-    """Every listener, as the proxy with this offset opens it; those of protocols that nobody serves are left out."""
+def listeners(gateways: Iterable[Gateway], offset: int) -> list[ServedListener]:
+    """Every listener, as the proxy with this offset opens it; those of unsupported protocols are left out."""
     return [
-        Door(gateway.key, listener.name, listener.protocol, listener.port + offset, listener.hostname or "")
+        ServedListener(gateway.key, listener.name, listener.protocol, listener.port + offset, listener.hostname or "")
         for gateway in gateways
         for listener in gateway.spec.listeners
         if listener.protocol in SCHEMES
     ]
 
 
-def commands(found: Iterable[Door]) -> Iterator[str]:
+def commands(found: Iterable[ServedListener]) -> Iterator[str]:
     """One for each protocol whose listeners carry no requests."""
     shown = set()
-    for door in found:
-        line = door.command()
-        if line and door.protocol not in shown:
-            shown.add(door.protocol)
+    for listener in found:
+        line = listener.command()
+        if line and listener.protocol not in shown:
+            shown.add(listener.protocol)
             yield line

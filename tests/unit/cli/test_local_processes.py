@@ -17,7 +17,7 @@ import pytest
 from controlplane.app import App
 from controlplane.cli import children
 from controlplane.cli.local import demo, fleet
-from controlplane.cli.local.household import Household
+from controlplane.cli.local.processes import Processes
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.memory_children import MemoryChildren
 from tests.fakes.moved_loop import moved
@@ -60,7 +60,7 @@ class Home:
         self.folder, self.children = Folder(), MemoryChildren()
         self.stream = io.BytesIO()
         self.output = children.Output(self.stream)
-        self.household = Household(cast(App, self.folder), PLAN, self.output, {"A": "b"}, self.children)
+        self.processes = Processes(cast(App, self.folder), PLAN, self.output, {"A": "b"}, self.children)
         self.hurry = asyncio.Event()
 
     def said(self) -> str:
@@ -70,16 +70,16 @@ class Home:
 
 @asynccontextmanager
 async def living() -> AsyncIterator[Home]:
-    """A household that follows its folder; it is stopped when the block ends."""
+    """A processes that follows its folder; it is stopped when the block ends."""
     before, home = descriptors(), Home()
-    await home.household.reconcile()
-    following = asyncio.create_task(home.household.follow())
+    await home.processes.reconcile()
+    following = asyncio.create_task(home.processes.follow())
     try:
         yield home
     finally:
         following.cancel()
         await asyncio.wait({following})
-        await home.household.stop(home.hurry)
+        await home.processes.stop(home.hurry)
         await asyncio.sleep(0)
     assert home.children.running() == [] and descriptors() == before
 
@@ -107,15 +107,15 @@ async def test_a_proxy_that_ends_comes_back_after_pauses_that_grow_and_are_forgo
         for _ in range(7):
             home.children.newest("proxy-1").end(1)
             await asyncio.sleep(pause - 0.1)
-            assert home.household.ended("proxy-1") == 1 and home.household.ended("proxy-2") is None
+            assert home.processes.ended("proxy-1") == 1 and home.processes.ended("proxy-2") is None
             await asyncio.sleep(0.2)
-            assert home.household.ended("proxy-1") is None
+            assert home.processes.ended("proxy-1") is None
             pause = min(2 * pause, LONGEST_PAUSE)
         assert pause == LONGEST_PAUSE
         await asyncio.sleep(STEADY_SECONDS - 1)
         home.children.newest("proxy-1").end(1)
         await asyncio.sleep(LONGEST_PAUSE - 0.1)
-        assert home.household.ended("proxy-1") == 1
+        assert home.processes.ended("proxy-1") == 1
         await asyncio.sleep(STEADY_SECONDS + 1)
         home.children.newest("proxy-1").end(-9)
         await asyncio.sleep(SHORTEST_PAUSE + 0.1)
@@ -144,7 +144,7 @@ async def test_a_proxy_comes_back_in_time_whatever_happens_meanwhile() -> None:
         await asyncio.sleep(SHORTEST_PAUSE / 2)
         home.folder.become(gateway())
         await asyncio.sleep(SHORTEST_PAUSE / 2 + 0.1)
-        assert home.household.ended("proxy-1") is None
+        assert home.processes.ended("proxy-1") is None
 
 
 @moved
@@ -152,14 +152,14 @@ async def test_a_proxy_that_ran_thirty_seconds_and_no_longer_was_not_steady() ->
     async with living() as home:
         home.children.newest("proxy-1").end(1)
         await asyncio.sleep(SHORTEST_PAUSE)
-        while home.household.ended("proxy-1") is not None:
+        while home.processes.ended("proxy-1") is not None:
             await asyncio.sleep(0)
         await asyncio.sleep(STEADY_SECONDS)
         home.children.newest("proxy-1").end(1)
         await asyncio.sleep(SHORTEST_PAUSE + 0.1)
-        assert home.household.ended("proxy-1") == 1
+        assert home.processes.ended("proxy-1") == 1
         await asyncio.sleep(SHORTEST_PAUSE)
-        assert home.household.ended("proxy-1") is None
+        assert home.processes.ended("proxy-1") is None
 
 
 @moved
@@ -226,13 +226,13 @@ async def test_proxies_end_before_their_upstreams_and_late_ones_are_killed() -> 
         slow, other, servers = home.children.born
         slow.stubborn = True
         began = loop.time()
-        stopping = asyncio.create_task(home.household.stop(home.hurry))
+        stopping = asyncio.create_task(home.processes.stop(home.hurry))
         await asyncio.sleep(GRACE - 0.1)
         assert other.returncode == 0 and slow.returncode is None and servers.returncode is None
         await stopping
         assert slow.signals == [signal.SIGTERM, signal.SIGKILL] and servers.returncode == 0
         assert loop.time() - began < GRACE + 1
-        home.household._lifeline = children.Lifeline()  # cut once more when the block ends
+        home.processes._lifeline = children.Lifeline()  # cut once more when the block ends
 
 
 @moved
@@ -244,10 +244,10 @@ async def test_whoever_is_in_a_hurry_waits_for_nobody() -> None:
         for each in home.children.born:
             each.stubborn = True
         began = loop.time()
-        stopping = asyncio.create_task(home.household.stop(home.hurry))
+        stopping = asyncio.create_task(home.processes.stop(home.hurry))
         await asyncio.sleep(1)
         home.hurry.set()
         await stopping
         assert loop.time() - began < 1.5
         assert [each.signals[-1] for each in home.children.born] == [signal.SIGKILL] * 3
-        home.household._lifeline = children.Lifeline()
+        home.processes._lifeline = children.Lifeline()

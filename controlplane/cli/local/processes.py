@@ -42,7 +42,7 @@ class _Slot:
     code: int | None = None
 
 
-class Household:
+class Processes:
     """Everything that `up` started."""
 
     def __init__(
