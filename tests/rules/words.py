@@ -1,4 +1,4 @@
-"""Words that a reader in a hurry does not look for, what is written instead, and where one of them is the right word."""
+"""Words that a reader in a hurry does not look for, what is written instead, and where one is the right word."""
 
 from __future__ import annotations
 

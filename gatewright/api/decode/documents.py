@@ -53,8 +53,8 @@ class Decoded:
     path: Path = ()
     """Where the object is in its document: an item of a List is not the document itself."""
     remains: KubeObject | None = None
-    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which security policies refuse, of a
-    route the rules that answer 500."""
+    """What can be read of an invalid object (`rests`): where it attaches, of a GatewayPolicy which security policies
+    refuse, of a route the rules that answer 500."""
     partial: KubeObject | None = None
     """In place of an invalid route: itself, when some of its rules are valid (`partly`)."""
 

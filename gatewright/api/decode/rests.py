@@ -1,9 +1,9 @@
 """What can be read of an object that is not valid, so that its status has a place: whose it is, where it would attach.
 
 Called by decoding. A rest does nothing but carry that: it has no rules, no listeners, no settings. (Of a GatewayPolicy
-it also says which security policies refuse, of a BackendTLSPolicy what gets nothing: what these close must not stand open.)
-Models are made without validation here, because a valid one is what there is not; what is put in was validated by
-itself.
+it also says which security policies refuse, of a BackendTLSPolicy what gets nothing: what these close must not stand
+open.) Models are made without validation here, because a valid one is what there is not; what is put in was validated
+by itself.
 """
 
 from __future__ import annotations

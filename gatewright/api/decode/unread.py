@@ -1,4 +1,5 @@
-"""Of a GatewayPolicy that is not valid: where it would have acted and which security policies it has, so that these refuse.
+"""Of a GatewayPolicy that is not valid: where it would have acted and which security policies it has, so that these
+refuse.
 
 Called by decoding. Without this a policy whose expression has a mistake would protect while the one before it is
 remembered, and stand open after the next restart of a control plane. What cannot be read at all is left out: a policy

@@ -18,7 +18,7 @@ from tests.harness import yamls
 
 Answer = tuple[int, str]
 READY: dict[str, Any] = {"controller": {"synced": True}, "objects": [], "problems": []}
-STRANGER = "is not a controller of ours; name its admin address with --admin"
+STRANGER = "is not a controller of Gatewright; name its admin address with --admin"
 
 
 class Server(HTTPServer):

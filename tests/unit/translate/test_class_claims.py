@@ -111,7 +111,7 @@ def test_a_gateway_that_was_ours_is_served_and_says_what_is_the_matter(lost: Clu
     assert before and lost.restart().resources == before
     accepted = lost.told()["Accepted"]
     assert accepted["status"] == "True" and accepted["message"].startswith("GatewayClass gatewright is gone; ")
-    assert "nobody knows the parameters of the class" in accepted["message"]
+    assert "the parameters of the class are unknown" in accepted["message"]
     assert lost.restart().resources == before, "it stays so"
 
 

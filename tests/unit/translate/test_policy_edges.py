@@ -190,7 +190,7 @@ def test_a_policy_before_its_target_and_a_gateway_made_anew() -> None:
     ("target", "missed"),
     [
         (ON_GATEWAY, "Gateway default/gw does not exist, or its class is not managed by Gatewright"),
-        (ON_ROUTE, "HTTPRoute default/shop names no Gateway of ours"),
+        (ON_ROUTE, "HTTPRoute default/shop names no Gateway managed by Gatewright"),
     ],
 )
 def test_a_target_of_a_foreign_class(target: str, missed: str) -> None:
@@ -217,7 +217,7 @@ def test_a_listener_set_that_nobody_has() -> None:
     )
     made = world(CLASS, policy("a", listeners, "csrf: {}"), selects)
     missed = "Attached=False TargetNotFound (1): "
-    names = "ListenerSet default/g does not exist, or names no Gateway of ours"
+    names = "ListenerSet default/g does not exist, or names no Gateway managed by Gatewright"
     assert made.conditions("GatewayPolicy", "a")[1] == f"{missed}{names}"
     assert made.conditions("GatewayPolicy", "b")[1] == f"{missed}no ListenerSet with labels (any) in namespace default"
 
@@ -358,7 +358,7 @@ def test_an_edit_to_what_is_not_supported_withdraws_what_guards_nothing() -> Non
     assert told(made) == ["policy/default/a/backend_ai", "policy/default/a/buffer", "policy/default/a/timeouts"]
     assert not owners(made, "policy/default/a/buffer") | owners(made, "policy/default/a/timeouts")
     assert made.conditions("GatewayPolicy", "a") == [
-        "Accepted=False Invalid (2): not supported yet: spec.backend.ai.promptCaching; what backend.ai would guard is"
+        "Accepted=False Invalid (2): not supported yet: spec.backend.ai.promptCaching; what backend.ai would protect is"
         " refused",
         "Attached=True Attached (2)",
         "ResolvedRefs=Unknown Pending (2): not examined, because the policy is not accepted",

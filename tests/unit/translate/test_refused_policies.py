@@ -53,7 +53,7 @@ def test_guards_of_a_policy_with_a_setting_that_is_not_supported() -> None:
     for guard in sent(made).values():
         assert guard.places and guard.order and guard.invalid == why
     assert made.conditions("GatewayPolicy", "a") == [
-        f"Accepted=False Invalid (1): {why}; what csrf, backend.ai would guard is refused",
+        f"Accepted=False Invalid (1): {why}; what csrf, backend.ai would protect is refused",
         "Attached=True Attached (1)",
         "ResolvedRefs=Unknown Pending (1): not examined, because the policy is not accepted",
     ]
@@ -84,7 +84,7 @@ def test_a_guard_of_frontend_that_cannot_be_read_is_sent_as_impossible(name: str
     made = read(frontend(f"{{{name}: {bad}, tcp: {{keepalive: {{retries: 3}}}}}}"))
     assert sent(made).keys() == {field} and sent(made)[field].invalid.startswith(f"not valid: spec.frontend.{name}")
     (accepted, *_) = made.conditions("GatewayPolicy", "a")
-    assert accepted.endswith(f"; what frontend.{name} would guard is refused")
+    assert accepted.endswith(f"; what frontend.{name} would protect is refused")
     assert sent(read(frontend(f"{{{name}: {bad}}}"), frontend(f"{{{name}: {good}}}")))[field].invalid == ""
 
 
@@ -201,7 +201,7 @@ def test_a_bug_of_ours_closes_what_the_policy_guards(monkeypatch: pytest.MonkeyP
         made.put(policy("a", ON_GATEWAY, "csrf: {}, timeouts: {request: 1s}") + policy("b", ON_GATEWAY, "buffer: {}"))
     assert {name: message.invalid for name, message in sent(made).items()} == {"csrf": UNTRANSLATED, "buffer": ""}
     (accepted, *_) = made.conditions("GatewayPolicy", "a")
-    assert accepted == f"Accepted=False Invalid (1): {UNTRANSLATED}; what csrf would guard is refused"
+    assert accepted == f"Accepted=False Invalid (1): {UNTRANSLATED}; what csrf would protect is refused"
     assert made.conditions("GatewayPolicy", "b") == FINE
 
 
