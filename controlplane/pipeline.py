@@ -246,7 +246,7 @@ class Pipeline:
                 self._note(snapshot, changes)
         if not len(self._coalescer):
             self._unpublished_since = None
-        self.news.settle(self._coalescer.holds)
+        self.news.published(self._coalescer.holds)
 
     def _note(self, snapshot: Snapshot, changes: Sequence[SnapshotChange]) -> None:
         self.numbers.snapshots += 1
@@ -262,7 +262,7 @@ class Pipeline:
         """As `Publisher` has it."""
         return (name_of(key) for key in self.objects if key.kind == "Gateway")
 
-    def settled(self, gateway: str) -> None:
+    def all_answered(self, gateway: str) -> None:
         """As `Publisher` has it: what was held back for its answers may go."""
         self._coalescer.answered(gateway)
         if self._coalescer.holds(gateway):

@@ -202,7 +202,7 @@ class Fleet:
         """Whether a proxy of it is connected here."""
         return bool(self._proxies.get(gateway))
 
-    def is_settled(self, gateway: str, newest: int) -> bool:
+    def have_all_answered(self, gateway: str, newest: int) -> bool:
         """Whether every proxy has answered the state of the sequence `newest`. Costs the same for any number."""
         return self.answered(gateway, newest) == len(self._proxies.get(gateway, ()))
 

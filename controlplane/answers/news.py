@@ -25,7 +25,7 @@ from controlplane.turns import Job, Turns
 
 ANSWERS: Final = 0.1
 """Seconds in which proxies' answers are gathered, unless all have answered sooner."""
-SETTLED: Final = 0.003
+AFTER_LAST_ANSWER: Final = 0.003
 """Seconds after the last answer: proxies that have just swapped need the processors more."""
 RETURN: Final = 20.0
 """Seconds after the start in which proxies connect again: the longest pause between two tries of one is 15 s."""
@@ -41,7 +41,7 @@ class Publisher(Protocol):
     def gateways(self) -> Iterable[str]:
         """All that there are."""
 
-    def settled(self, gateway: str) -> None:
+    def all_answered(self, gateway: str) -> None:
         """Every proxy that is connected here has answered the Gateway's newest state."""
 
     def judged(self) -> None:
@@ -99,7 +99,7 @@ class News:
         self._wanted.pop(gateway, None)
         self._awaiting.discard(gateway)
 
-    def settle(self, holds: Callable[[str], bool]) -> None:
+    def published(self, holds: Callable[[str], bool]) -> None:
         """The newest content of all Gateways is published now, but of those that `holds` says wait."""
         for gateway in [each for each in self._awaiting if not holds(each)]:
             # Also where the new content needed no new state: then the one that proxies have is the right one.
@@ -119,10 +119,10 @@ class News:
     def answered(self, gateway: str) -> None:
         """Have the program learn of it."""
         self._heard.add(gateway)
-        is_settled = self.fleet.is_settled(gateway, self._snapshots.newest(gateway).sequence)
-        if is_settled and self.fleet.serves(gateway):
-            self._publisher.settled(gateway)
-        self._publish_within(SETTLED if is_settled else ANSWERS)
+        all_answered = self.fleet.have_all_answered(gateway, self._snapshots.newest(gateway).sequence)
+        if all_answered and self.fleet.serves(gateway):
+            self._publisher.all_answered(gateway)
+        self._publish_within(AFTER_LAST_ANSWER if all_answered else ANSWERS)
 
     def completed(self) -> None:
         """It concerns every Gateway whether all proxies are known."""

@@ -86,7 +86,7 @@ class Agenda:
     def __init__(self) -> None:
         self._due: list[tuple[int, Collection[Any, Any]]] = []  # a heap, by rank
         self.changed: list[Collection[Any, Any]] = []
-        """Those with changes for their subscribers, in the order in which they were settled."""
+        """Those with changes for their subscribers, in the order in which they were recomputed."""
 
     def put(self, collection: Collection[Any, Any]) -> None:
         """Something is pending in it. Once until it is taken: ranks differ, so collections are never compared."""
@@ -119,7 +119,7 @@ class Collection(ABC, Generic[K, V]):
         self.changes: list[Change[K, V]] = []
         """Of this batch, for the subscribers."""
         self.pending: dict[Any, Any] = {}
-        """What `settle` has to look at, by key."""
+        """What `recompute` has to look at, by key."""
         self.agenda = Agenda()
         """Of its part of the graph, once it is declared."""
 
@@ -145,7 +145,7 @@ class Collection(ABC, Generic[K, V]):
     def subscribe(self, callback: Callable[[Sequence[Change[K, V]]], None]) -> None:
         """Call `callback` with the changes, in key order, after each batch that changed something.
 
-        Subscribers run when the whole graph has settled. They must not raise and must not change the graph.
+        Subscribers run when the whole graph is recomputed. They must not raise and must not change the graph.
         """
         self._subscribers.append(callback)
 
@@ -158,11 +158,11 @@ class Collection(ABC, Generic[K, V]):
         return index
 
     @abstractmethod
-    def settle(self) -> Generator[None, None, Failures]:
+    def recompute(self) -> Generator[None, None, Failures]:
         """Bring the values up to date, key by key; answers the transforms that failed."""
 
     def await_settling(self, key: Any, value: Any = None) -> None:
-        """`settle` has to look at this key: the collection is on the agenda from its first one on."""
+        """`recompute` has to look at this key: the collection is on the agenda from its first one on."""
         if not self.pending:
             self.agenda.put(self)
         self.pending[key] = value
@@ -211,7 +211,7 @@ class Source(Collection[K, V]):
     def remove(self, key: K) -> None:
         self.put(key, None)
 
-    def settle(self) -> Generator[None, None, Failures]:
+    def recompute(self) -> Generator[None, None, Failures]:
         staged, self.pending = self.pending, {}
         yield from self._commit(staged)
         return []

@@ -94,7 +94,7 @@ class Derived(Collection[K, V], Generic[IK, IV, K, V]):
     def mark(self, key: IK) -> None:
         self.await_settling(key)
 
-    def settle(self) -> Generator[None, None, Failures]:
+    def recompute(self) -> Generator[None, None, Failures]:
         dirty, self.pending = self.pending, {}
         results: dict[IK, Mapping[K, V]] = {}
         errors: Failures = []
@@ -187,7 +187,7 @@ class Groups(Collection[G, Literal[True]]):
     def mark(self, key: G) -> None:
         self.await_settling(key)
 
-    def settle(self) -> Generator[None, None, Failures]:
+    def recompute(self) -> Generator[None, None, Failures]:
         dirty, self.pending = self.pending, {}
         there = {group for group in dirty if any(index.size(group) for index in self._joined)}
         yield from self._commit({group: True if group in there else None for group in dirty})

@@ -1,7 +1,7 @@
 """The graph: declares collections in reading order and carries batches of changes through them.
 
 A collection may read only what was declared before it, so the order of declaration is a topological order: one pass
-over the list settles everything, each collection once a batch. Single-threaded, no clock, no I/O; called by
+over the list recomputes everything, each collection once a batch. Single-threaded, no clock, no I/O; called by
 `controlplane.translate.program`.
 
 A batch is a generator: `steps` yields after each key that it visited, so that its caller can let others run in between.
@@ -35,7 +35,7 @@ class TransformError(Exception):
 class Graph:
     """Declare sources and derived collections once, then `apply` batches.
 
-    `part_ends` divides the collections: what is declared before it is settled and its subscribers are called before
+    `part_ends` divides the collections: what is declared before it is recomputed and its subscribers are called before
     what follows is looked at, so that what somebody waits for can leave first.
 
     Laws: after a batch every derived value equals what its transform answers on the present inputs, as if computed from
@@ -90,11 +90,11 @@ class Graph:
         return self._declare(Selected(name, next(self._positions), selectors, entries, how))
 
     def part_ends(self) -> None:
-        """What is declared from now on is settled after the subscribers of everything before it were called."""
+        """What is declared from now on is recomputed after the subscribers of everything before it were called."""
         self._agendas.append(Agenda())
 
     def apply(self, changes: Iterable[AnyChange] = ()) -> None:
-        """Apply a batch of (source, key, value or None) and settle the graph; then notify the subscribers.
+        """Apply a batch of (source, key, value or None) and recompute the graph; then notify the subscribers.
 
         Of several changes to one key the last counts. Raises `TransformError` at the end when transforms failed, and
         `GraphError` when the graph is wrong.
@@ -115,7 +115,7 @@ class Graph:
             for agenda in self._agendas:
                 if agenda is not self._agendas[0]:
                     yield  # subscribers of the part before can act on it
-                failures += yield from _settled(agenda)
+                failures += yield from _recomputed(agenda)
         finally:
             self._busy = False
         if failures:
@@ -140,12 +140,12 @@ class Graph:
         return collection
 
 
-def _settled(agenda: Agenda) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
+def _recomputed(agenda: Agenda) -> Generator[None, None, list[tuple[str, Any, Exception]]]:
     """Brings the collections of a part up to date that have to be, and calls their subscribers; answers the
     transforms that failed."""
     failures: list[tuple[str, Any, Exception]] = []
     while (collection := agenda.take()) is not None:
-        failures += [(collection.name, key, error) for key, error in (yield from collection.settle())]
+        failures += [(collection.name, key, error) for key, error in (yield from collection.recompute())]
     for collection in agenda.take_changed():
         collection.deliver()
     return failures

@@ -64,7 +64,7 @@ class Selected(Collection[S, tuple[tuple[K, R], ...]], Generic[S, K, V, R]):
         selectors.inputs_of.append(_Marks(self, self))
         entries.inputs_of.append(_Marks(self, entries))
 
-    def settle(self) -> Generator[None, None, Failures]:
+    def recompute(self) -> Generator[None, None, Failures]:
         pending, self.pending = self.pending, {}
         fresh = [selector for owner, selector in pending if owner is self]
         moved, changed = yield from self._follow([key for owner, key in pending if owner is self._entries])

@@ -1,7 +1,7 @@
 """A folder of YAML as the source of objects: reads it, watches it, reports changes. The shell around `tree` and `scan`.
 
 A `Source` (`source`). It promises: the loop is never held for more than a slice, however many files there are; a
-reading that would take objects away (an editor that renames, a file half written) must last `SETTLE` seconds
+reading that would take objects away (an editor that renames, a file half written) must last `LOSS_DELAY` seconds
 before it counts, or `GONE` seconds of a file that was removed; what follows is published with it, at most `HOLD`
 seconds and a settling later; everything else counts at once; what cannot be read keeps its last good state.
 """
@@ -29,11 +29,11 @@ log = logging.getLogger(__name__)
 
 BATCH = 50
 """Changes handed on at once while there are more to read: what becomes of them takes time as well."""
-SETTLE = 0.05
+LOSS_DELAY = 0.05
 """Seconds for which a reading must stand that would take objects away."""
 GONE = 0.005
 """The same where a file is gone and nothing else happens in the folder: removed on purpose, not replaced."""
-HOLD = 3 * SETTLE
+HOLD = 3 * LOSS_DELAY
 """Longest time in seconds that losses which do not stand yet keep others from being published."""
 TOGETHER = 0.01
 """Seconds within which what is lost is lost as one: a route and its backend, removed by one command."""
@@ -72,10 +72,10 @@ class Directory:
         self._following: set[str] = set()
         """Events of a group that is not whole, while an earlier one is due: not read before that one is published."""
         self._wake = asyncio.Event()
-        self._settling: dict[str, asyncio.TimerHandle] = {}
+        self._pending_losses: dict[str, asyncio.TimerHandle] = {}
         self._limits: dict[str, float] = {}
         """When a loss counts at the latest, by file: its reason may change while it has to stand."""
-        self._settled: set[str] = set()
+        self._confirmed: set[str] = set()
         self._happened = 0.0
         """When something was last seen to happen in the folder."""
         self._held_since: float | None = None
@@ -118,7 +118,7 @@ class Directory:
         finally:
             if watcher:
                 watcher[0].stop()
-            for timer in self._settling.values():
+            for timer in self._pending_losses.values():
                 timer.cancel()
             await self._apart.close()
 
@@ -221,7 +221,7 @@ class Directory:
         without it the state would be one that was never written (a route that is gone, on a listener that is new)."""
         now = asyncio.get_running_loop().time()
         since = now if self._held_since is None else self._held_since
-        is_held = bool(self._settling) and now - since < HOLD
+        is_held = bool(self._pending_losses) and now - since < HOLD
         self._held_since = since if is_held else None
         return is_held
 
@@ -296,41 +296,41 @@ class Directory:
             line = content.count(b"\n", 0, error.start) + 1
             return Problem(file, line, "", "", "is not UTF-8 text; save the file as UTF-8")
 
-    def _stands(self, file: str, loses: bool, pause: float = SETTLE) -> bool:
-        """Whether a reading counts now. One that loses something counts when it still stands after `SETTLE`, or after a
-        shorter pause in which nothing happens."""
-        if not loses or not self.synced.is_set() or file in self._settled:
-            self._settled.discard(file)
+    def _stands(self, file: str, loses: bool, pause: float = LOSS_DELAY) -> bool:
+        """Whether a reading counts now. One that loses something counts when it still stands after `LOSS_DELAY`, or
+        after a shorter pause in which nothing happens."""
+        if not loses or not self.synced.is_set() or file in self._confirmed:
+            self._confirmed.discard(file)
             self._forget_loss(file)
             return True
         now = asyncio.get_running_loop().time()
-        limit = self._limits.setdefault(file, now + SETTLE + TOGETHER)
-        if file not in self._settling:
-            self._settle_at(file, min(now + pause + TOGETHER, limit))
-        elif pause == SETTLE:  # it was gone, and is there again and empty: now somebody writes it
-            self._settle_at(file, limit)
+        limit = self._limits.setdefault(file, now + LOSS_DELAY + TOGETHER)
+        if file not in self._pending_losses:
+            self._confirm_at(file, min(now + pause + TOGETHER, limit))
+        elif pause == LOSS_DELAY:  # it was gone, and is there again and empty: now somebody writes it
+            self._confirm_at(file, limit)
         return False
 
-    def _settle_at(self, file: str, when: float) -> None:
-        if timer := self._settling.get(file):
+    def _confirm_at(self, file: str, when: float) -> None:
+        if timer := self._pending_losses.get(file):
             timer.cancel()
-        self._settling[file] = asyncio.get_running_loop().call_at(when, self._settle, file)
+        self._pending_losses[file] = asyncio.get_running_loop().call_at(when, self._confirm, file)
 
     def _forget_loss(self, file: str) -> None:
         self._limits.pop(file, None)
-        if timer := self._settling.pop(file, None):
+        if timer := self._pending_losses.pop(file, None):
             timer.cancel()
 
-    def _settle(self, first: str) -> None:
+    def _confirm(self, first: str) -> None:
         now, limit = asyncio.get_running_loop().time(), self._limits[first]
         if now < min(self._happened + GONE, limit):
-            self._settle_at(first, min(self._happened + GONE + TOGETHER, limit))
+            self._confirm_at(first, min(self._happened + GONE + TOGETHER, limit))
             return
-        end = self._settling[first].when() + TOGETHER
-        lost = [file for file, timer in self._settling.items() if timer.when() <= end]
+        end = self._pending_losses[first].when() + TOGETHER
+        lost = [file for file, timer in self._pending_losses.items() if timer.when() <= end]
         for file in lost:
             self._forget_loss(file)
-        self._settled.update(lost)
+        self._confirmed.update(lost)
         self._dirty.update(lost)
         self._is_due = True
         self._wake.set()

@@ -48,8 +48,8 @@ class Decoded:
     named: tuple[ObjectKey, ...] = ()
     is_broken: bool = False  # in error, and too broken to name what it was about
     remains: tuple[Object, ...] = ()
-    is_partial: bool = False  # an object lacks a part that is in error: perhaps it is still being written
     """What is served for some of `named` until they had a good state."""
+    is_partial: bool = False  # an object lacks a part that is in error: perhaps it is still being written
 
     @property
     def is_in_error(self) -> bool:
@@ -272,11 +272,11 @@ class Tree:
         changes: list[Fact] = []
         for key in touched:
             yield
-            if (change := self._settle(file, key)) is not None:
+            if (change := self._report(file, key)) is not None:
                 changes.append(change)
         return changes
 
-    def _settle(self, file: str, key: ObjectKey) -> Fact | None:
+    def _report(self, file: str, key: ObjectKey) -> Fact | None:
         claims = self._claims[key]
         if len(claims.files.get(file, ())) > 1:
             state = self._files[file]

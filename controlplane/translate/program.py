@@ -164,7 +164,7 @@ class Program:
                 yield
         except TransformError as error:
             failed = error
-        yield from self._statuses.settle(timestamp(self._clock()))
+        yield from self._statuses.refresh(timestamp(self._clock()))
         if failed:
             try:
                 raise failed

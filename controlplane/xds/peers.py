@@ -133,11 +133,11 @@ class Hub:
         self._forget(origin)
 
     def _forget(self, origin: str) -> None:
-        self._settle(origin)
+        self._stop_waiting(origin)
         self._calls.pop(origin, None)
         self._fleet.forget(origin)
 
-    def _settle(self, origin: str) -> None:
+    def _stop_waiting(self, origin: str) -> None:
         timer = self._timers.pop(origin, None)
         if timer is not None:
             timer.cancel()
@@ -160,7 +160,7 @@ class Hub:
         finally:
             if self._calls.get(origin) is mark:  # else it has called again, or is forgotten
                 del self._calls[origin]
-                self._settle(origin)
+                self._stop_waiting(origin)
                 self._wait_for(origin)
                 log.info("controller %s no longer reports its proxies", origin)
         return b""
@@ -182,7 +182,7 @@ class Hub:
                 self.messages += 1
                 batch += changes
                 if not has_more:
-                    self._settle(origin)
+                    self._stop_waiting(origin)
                     self._fleet.hear(origin, batch)
                     batch = []
                 reading = asyncio.ensure_future(call.read())

@@ -33,7 +33,7 @@ def is_as_wanted(live: Json, wanted: Json) -> bool:
     return _holds(live, wanted)
 
 
-def settled(body: Json) -> str:
+def fingerprint(body: Json) -> str:
     """A digest of an object without what changes by itself: it shows whether somebody changed it since."""
     metadata = {name: part for name, part in (body.get("metadata") or {}).items() if name not in _VOLATILE}
     content = {name: part for name, part in body.items() if name not in ("status", "metadata")}

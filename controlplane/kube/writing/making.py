@@ -67,18 +67,18 @@ class Objects:
         self.removals = 0
         self.live = live
         self._access = access
-        self._settled: dict[WantedKey, tuple[str, str]] = {}
+        self._altered: dict[WantedKey, tuple[str, str]] = {}
         """Of objects that the API server made something else of: digests of what was applied and what came of it."""
         self._contests: Contests[WantedKey] = Contests()
 
     @property
     def altered(self) -> int:
         """How many there are that the API server made something else of than what was applied."""
-        return len(self._settled)
+        return len(self._altered)
 
     def forget(self, key: WantedKey) -> None:
         """An object that is gone."""
-        self._settled.pop(key, None)
+        self._altered.pop(key, None)
 
     async def ensure(self, wanted: WantedObject, there: Json | Exception | None) -> None:
         """`there`: what a look found, of one that the watch has not, or not yet; made for the Gateway, if anything."""
@@ -97,7 +97,7 @@ class Objects:
                 await self._wait_for_others(key, body)
                 await self._create(key, {**body, "stringData": {wanted.random_key: secrets.token_hex(KEY_BYTES)}})
             return
-        if live is None or not self._is_settled(key, live, body):
+        if live is None or not self._is_current(key, live, body):
             await self._wait_for_others(key, body)
             await self._apply(key, body, force=is_known)
 
@@ -110,10 +110,10 @@ class Objects:
         await asyncio.sleep(rest)
         self._contests.wrote(key, mark, loop.time())
 
-    def _is_settled(self, key: WantedKey, live: Json, body: Json) -> bool:
+    def _is_current(self, key: WantedKey, live: Json, body: Json) -> bool:
         if differences.is_as_wanted(live, body):
             return True
-        return self._settled.get(key) == (_mark(body), differences.settled(live))
+        return self._altered.get(key) == (_mark(body), differences.fingerprint(live))
 
     async def looks(self, keys: Sequence[WantedKey]) -> Looked:
         """All at a time: a proxy waits for its objects."""
@@ -140,9 +140,9 @@ class Objects:
         log.info("%s was applied", key)
         self._keep(key, before, made)
         if differences.is_as_wanted(made, body):
-            self._settled.pop(key, None)
+            self._altered.pop(key, None)
         else:
-            self._settled[key] = _mark(body), differences.settled(made)
+            self._altered[key] = _mark(body), differences.fingerprint(made)
 
     async def _create(self, key: WantedKey, body: Json) -> None:
         collection = _path(key).rpartition("/")[0]

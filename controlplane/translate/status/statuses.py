@@ -69,7 +69,7 @@ class Statuses:
         if known != self._previous.get(place):
             self._touched.add(place)
 
-    def settle(self, now: str) -> Generator[None, None, None]:
+    def refresh(self, now: str) -> Generator[None, None, None]:
         """Brings all up to date after a batch; nothing of it is visible before its end."""
         touched, self._touched = self._touched, set()
         changes: list[Change[StatusKey, StatusBody]] = []

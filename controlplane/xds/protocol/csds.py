@@ -93,8 +93,8 @@ def _status(stream: Stream, subscription: Subscription, record: Record) -> clien
         return client_status_pb2.NOT_SENT
     if record.name in stream.refusals:
         return client_status_pb2.ERROR
-    settled = subscription.settled.get(record.name)
-    if settled is not None and settled.version == record.version:
+    answered = subscription.answered.get(record.name)
+    if answered is not None and answered.version == record.version:
         return client_status_pb2.SYNCED
     return client_status_pb2.ERROR if "" in stream.refusals else client_status_pb2.STALE
 

@@ -32,8 +32,8 @@ from gatewright.wire.external import discovery_pb2, node_pb2
 ORDER: Final = {ENDPOINT_TYPE: 0, RESOURCE_TYPE: 1}
 """Endpoints before the resources that use them; other types follow in the order in which they were subscribed to."""
 
-SETTLE: Final = 0.1
-SETTLE_OWN: Final = 5.0
+WAIT: Final = 0.1
+WAIT_OWN: Final = 5.0
 """Seconds to wait for the second of our two types before the first state is sent without it: that state's marker would
 say to a proxy that half a configuration is the whole. Our own agent (by `user_agent_name`) always asks for both."""
 
@@ -151,7 +151,7 @@ class Stream:
     def _acknowledge(self, flight: _Flight, nonce: str) -> None:
         if nonce == flight.marker and not flight.answered:
             flight.answered = True
-            self._settle(flight)
+            self._note_answered(flight)
             self._report(flight, complete=True)
 
     def receive(self, request: discovery_pb2.DeltaDiscoveryRequest) -> None:
@@ -214,16 +214,16 @@ class Stream:
         flight.refusals = nacks.noted(flight.refusals, request.error_detail.message)
         if request.response_nonce == flight.marker and not flight.answered:
             flight.answered = True
-            self._settle(flight)
+            self._note_answered(flight)
         else:
             self.refusals = {**self.refusals, **flight.refusals}
         self._report(flight, complete=flight.answered)
 
-    def _settle(self, flight: _Flight) -> None:
+    def _note_answered(self, flight: _Flight) -> None:
         self.refusals = flight.refusals
         if "" not in flight.refusals:  # which of its resources were refused is known
             for subscription in self.subscriptions.values():
-                subscription.settled = subscription.base
+                subscription.answered = subscription.base
 
     def _report(self, flight: _Flight, *, complete: bool) -> None:
         snapshot = flight.snapshot
@@ -309,7 +309,7 @@ class Stream:
 
     def _patience(self) -> float:
         is_own = self.node is not None and self.node.user_agent_name == OWN_AGENT
-        return SETTLE_OWN if is_own else SETTLE
+        return WAIT_OWN if is_own else WAIT
 
     def _begin(self, newest: Snapshot) -> None:
         """Start to send what the stream lacks of the newest state, if it lacks anything."""

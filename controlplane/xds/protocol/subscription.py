@@ -25,7 +25,7 @@ _VERSION_OVERHEAD: Final = 200  # of two strings, and of their place in a dictio
 
 
 class Subscription:
-    """One type URL of one stream. `base` is what was sent, `settled` what was sent and answered."""
+    """One type URL of one stream. `base` is what was sent, `answered` what was sent and answered."""
 
     __slots__ = (
         "_anew",
@@ -33,11 +33,11 @@ class Subscription:
         "_known_text",
         "_resend",
         "_text",
+        "answered",
         "base",
         "base_sequence",
         "fresh",
         "names",
-        "settled",
         "type_url",
         "wildcard",
     )
@@ -60,7 +60,7 @@ class Subscription:
         self._resend = self.names - self._known.keys()
         self.base: ResourceMap = EMPTY
         self.base_sequence = 0
-        self.settled: ResourceMap = EMPTY
+        self.answered: ResourceMap = EMPTY
         self.fresh = True
         self._anew = False
         """Everything is to be sent again, whatever state the stream holds."""

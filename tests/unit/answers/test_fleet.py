@@ -281,16 +281,16 @@ def test_who_has_the_newest_state_is_not_behind(fleet: Fleet) -> None:
 
 def test_whoever_is_gone_has_answered_nothing(fleet: Fleet) -> None:
     one, two, three = (join(fleet, name) for name in ("one", "two", "three"))
-    assert (fleet.answered(WEB, NOTHING), fleet.is_settled(WEB, 3)) == (3, False)
+    assert (fleet.answered(WEB, NOTHING), fleet.have_all_answered(WEB, 3)) == (3, False)
     for proxy in (one, two):
         fleet.acknowledge(proxy, 3, "v3")
-    assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (2, False)
+    assert (fleet.answered(WEB, 3), fleet.have_all_answered(WEB, 3)) == (2, False)
     fleet.disconnect(three)
-    assert fleet.is_settled(WEB, 3)
+    assert fleet.have_all_answered(WEB, 3)
     fleet.disconnect(two)
-    assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (1, True)
+    assert (fleet.answered(WEB, 3), fleet.have_all_answered(WEB, 3)) == (1, True)
     fleet.disconnect(one)
-    assert (fleet.answered(WEB, 3), fleet.is_settled(WEB, 3)) == (0, True)
+    assert (fleet.answered(WEB, 3), fleet.have_all_answered(WEB, 3)) == (0, True)
 
 
 def test_one_that_comes_back_with_a_new_credential_counts_as_it_was(fleet: Fleet) -> None:
@@ -301,7 +301,7 @@ def test_one_that_comes_back_with_a_new_credential_counts_as_it_was(fleet: Fleet
     again = join(fleet, "one")
     view = fleet.view(WEB)
     assert (view.connected, view.acknowledged_by(3), view.answered_by(3)) == (1, 1, 1)
-    assert fleet.is_settled(WEB, 3)
+    assert fleet.have_all_answered(WEB, 3)
     fleet.disconnect(one)  # when its time is over
     assert fleet.view(WEB).connected == 1
     fleet.disconnect(again)

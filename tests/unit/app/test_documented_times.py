@@ -29,10 +29,10 @@ CHANGE, OPERATIONS = "life-of-a-change.md", "operations.md"
         (
             CHANGE,
             "for 50 ms before it counts; a file that is gone, for 5 ms in which nothing else happens in the folder",
-            (directory.SETTLE, directory.GONE),
+            (directory.LOSS_DELAY, directory.GONE),
             (0.050, 0.005),
         ),
-        (CHANGE, "at most some 0.2 s later", (directory.HOLD, directory.SETTLE), (pytest.approx(0.15), 0.05)),
+        (CHANGE, "at most some 0.2 s later", (directory.HOLD, directory.LOSS_DELAY), (pytest.approx(0.15), 0.05)),
         (CHANGE, "Every 10 s the whole folder is looked at", (directory.RESCAN,), (10.0,)),
         (CHANGE, "worked through in slices of a few milliseconds", (turns.SLICE,), (0.003,)),
         (

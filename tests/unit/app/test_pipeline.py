@@ -15,7 +15,7 @@ import pytest
 from controlplane import pipeline
 from controlplane.answers import verdicts
 from controlplane.answers.nacks import Refusal, Refusals
-from controlplane.answers.news import ANSWERS, SETTLED
+from controlplane.answers.news import AFTER_LAST_ANSWER, ANSWERS
 from controlplane.derive import TransformError
 from controlplane.facts import Fact
 from controlplane.snapshot import Coalescer, Snapshot, shown
@@ -474,7 +474,7 @@ async def test_news_come_forward_when_all_have_answered_and_nobody_puts_them_off
     began = loop.time()
     fleet.acknowledge(three, newest.sequence, newest.version)
     await asyncio.sleep(2 * ANSWERS)
-    assert told[1:] == [pytest.approx(began + SETTLED)]
+    assert told[1:] == [pytest.approx(began + AFTER_LAST_ANSWER)]
 
 
 @moved
@@ -491,7 +491,7 @@ async def test_the_last_answer_brings_forward_what_others_wait_for() -> None:
     fleet.acknowledge(one, newest.sequence, newest.version)
     fleet.acknowledge(two, newest.sequence, newest.version)
     await asyncio.sleep(2 * ANSWERS)
-    assert told == [pytest.approx(began + SETTLED)]
+    assert told == [pytest.approx(began + AFTER_LAST_ANSWER)]
 
 
 @moved

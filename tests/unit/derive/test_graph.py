@@ -56,12 +56,12 @@ def test_what_a_change_does_not_concern_is_not_even_asked(monkeypatch: pytest.Mo
     shop.graph.apply([(shop.items, "a", ("tea", 5))])
     asked: list[str] = []
     for kind in (Source, Derived, Groups):
-        for deed in (kind.settle, kind.deliver):
+        for deed in (kind.recompute, kind.deliver):
             monkeypatch.setattr(kind, deed.__name__, noting(asked, deed))
     told: list[Change[str, Any]] = []
     shop.prices.subscribe(told.extend)
     shop.graph.apply([(shop.discounts, "tea", 2)])
-    assert asked == ["settle discounts", "settle prices", "settle report", "deliver prices"]
+    assert asked == ["recompute discounts", "recompute prices", "recompute report", "deliver prices"]
     assert [change.new for change in told] == [("tea", 3)]
     asked.clear()
     shop.graph.apply()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.kube.writing.differences import APPLIED, is_as_wanted, marked, settled
+from controlplane.kube.writing.differences import APPLIED, fingerprint, is_as_wanted, marked
 from controlplane.kube.writing.owned import Owned, addresses
 
 SAME: list[tuple[Any, Any]] = [
@@ -75,14 +75,14 @@ def test_a_field_that_is_no_longer_wanted_is_one() -> None:
 def test_a_status_and_a_version_change_nothing_of_what_was_settled() -> None:
     body = {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"a": 1}}
     later = {"metadata": {"name": "a", "resourceVersion": "2"}, "spec": {"a": 1}, "status": {"ready": 1}}
-    assert settled(body) == settled(later) != settled({**body, "spec": {"a": 2}})
+    assert fingerprint(body) == fingerprint(later) != fingerprint({**body, "spec": {"a": 2}})
 
 
 def test_the_order_of_fields_says_nothing() -> None:
     one = {"metadata": {"name": "a", "annotations": {}}, "spec": {"a": 1, "b": 2}}
     other = {"spec": {"b": 2, "a": 1}, "metadata": {"annotations": {}, "name": "a"}}
     assert marked(one) == marked(other)
-    assert settled(one) == settled(other)
+    assert fingerprint(one) == fingerprint(other)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_order_of_fields_says_nothing() -> None:
 )
 def test_what_somebody_changes_of_metadata_shows(metadata: object, is_the_same: bool) -> None:
     body = {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"a": 1}}
-    assert (settled(body) == settled({"metadata": metadata, "spec": {"a": 1}})) is is_the_same
+    assert (fingerprint(body) == fingerprint({"metadata": metadata, "spec": {"a": 1}})) is is_the_same
 
 
 SERVICES: list[tuple[dict[str, Any], tuple[tuple[str, str], ...]]] = [

@@ -131,7 +131,7 @@ async def test_an_edit_arrives_where_the_system_reports_nothing(
 
 async def test_the_way_editors_save_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """vim: the old file becomes a backup, a new one is written under its name; others rename a new file over it."""
-    for pause in ("SETTLE", "GONE"):
+    for pause in ("LOSS_DELAY", "GONE"):
         monkeypatch.setattr(directory, pause, PATIENCE)  # a busy machine may take its time between the two
     file = tmp_path / "a.yaml"
     file.write_text("a 1\n")
@@ -157,7 +157,7 @@ async def test_files_that_are_removed_together_are_told_together(
     async with running(tmp_path) as (source, seen):
         seen.batches = 0
         (tmp_path / "a.yaml").unlink()
-        while not source._settling:
+        while not source._pending_losses:
             await asyncio.sleep(0)
         (tmp_path / "b.yaml").unlink()
         await seen.until(lambda: seen.objects == {"c": "1"})
@@ -165,7 +165,7 @@ async def test_files_that_are_removed_together_are_told_together(
 
 
 async def test_a_half_written_file_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(directory, "SETTLE", PATIENCE)  # a busy machine may take its time between the parts
+    monkeypatch.setattr(directory, "LOSS_DELAY", PATIENCE)  # a busy machine may take its time between the parts
     file = tmp_path / "a.yaml"
     file.write_text("a 1\n---\nb 1\n")
     async with running(tmp_path) as (source, seen):
@@ -284,7 +284,7 @@ async def test_deletions_that_follow_each_other_do_not_keep_others_from_being_pu
         (tmp_path / "new.yaml").write_text("new x")
         for number in range(40):
             (tmp_path / f"{number}.yaml").unlink()
-            await asyncio.sleep(directory.SETTLE / 2)  # so a loss is always about to stand
+            await asyncio.sleep(directory.LOSS_DELAY / 2)  # so a loss is always about to stand
         await seen.until(lambda: seen.objects.keys() == {"new"})
         held = [objects for objects in seen.idles if "new" in objects]
         assert len(held) > 2 and max(map(len, held)) > 20  # published long before the last loss stands
@@ -405,16 +405,16 @@ async def test_many_changes_are_told_in_batches(tmp_path: Path, count: int, batc
 async def test_what_comes_back_before_it_is_believed_to_be_gone_is_no_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directory, "SETTLE", PATIENCE)
+    monkeypatch.setattr(directory, "LOSS_DELAY", PATIENCE)
     file = tmp_path / "a.yaml"
     file.write_text("a 1\n")
     async with running(tmp_path) as (source, seen):
         seen.told.clear()
         file.unlink()
-        while not source._settling:
+        while not source._pending_losses:
             await asyncio.sleep(0)
         file.write_text("a 1\n")
-        while source._settling:
+        while source._pending_losses:
             await asyncio.sleep(0)
         (tmp_path / "b.yaml").write_text("b 1\n")
         await seen.until(lambda: "b" in seen.objects)
@@ -473,9 +473,9 @@ async def test_each_loss_has_to_stand_anew(tmp_path: Path, monkeypatch: pytest.M
         await seen.until(lambda: not seen.objects)
         file.write_text("a 2\n")
         await seen.until(lambda: seen.objects == {"a": "2"})
-        monkeypatch.setattr(directory, "SETTLE", PATIENCE)
+        monkeypatch.setattr(directory, "LOSS_DELAY", PATIENCE)
         file.unlink()
         async with asyncio.timeout(PATIENCE):
-            while not source._settling and seen.objects:
+            while not source._pending_losses and seen.objects:
                 await asyncio.sleep(0)
         assert seen.objects == {"a": "2"}

@@ -198,9 +198,9 @@ async def test_at_its_end_nothing_is_left(tmp_path: Path) -> None:
         assert [thread.name for thread in threading.enumerate()].count(name) == 1
         (tmp_path / "a.yaml").unlink()
         source._note([str(tmp_path / "a.yaml")])
-        while not source._settling:
+        while not source._pending_losses:
             await asyncio.sleep(0)
-        timers = [*source._settling.values()]
+        timers = [*source._pending_losses.values()]
     assert timers and all(timer.cancelled() for timer in timers)
     assert name not in [thread.name for thread in threading.enumerate()] and descriptors() == before
     assert directory.RESCAN == 10.0
@@ -330,7 +330,7 @@ async def test_a_group_that_is_written_while_a_loss_has_to_stand_comes_after_it(
         idle = idles(seen)
         (tmp_path / "old.yaml").write_text("")
         watches.tell(tmp_path / "old.yaml")
-        await asyncio.sleep(directory.SETTLE + directory.TOGETHER - 0.001)
+        await asyncio.sleep(directory.LOSS_DELAY + directory.TOGETHER - 0.001)
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml", whole=False)
         assert (idle, seen.objects) == ([], {"old": "1"})
@@ -354,11 +354,11 @@ async def test_a_loss_that_held_others_for_too_long_waits_for_the_group_that_is_
             (tmp_path / f"{number}.yaml").write_text("")
             watches.tell(tmp_path / f"{number}.yaml")
         await asyncio.sleep(0.001)
-        assert len(idle) == 1 and source._settling
+        assert len(idle) == 1 and source._pending_losses
         assert not source._is_due
         (tmp_path / "a.yaml").write_text("a 1\n")
         watches.tell(tmp_path / "a.yaml", whole=False)
-        await asyncio.sleep(directory.SETTLE + 2 * directory.TOGETHER)
+        await asyncio.sleep(directory.LOSS_DELAY + 2 * directory.TOGETHER)
         assert len(idle) == 1 and seen.objects == {"a": "1"}
         watches.tell()
         await asyncio.sleep(0.001)
