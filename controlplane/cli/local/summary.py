@@ -7,8 +7,10 @@ Reads models of `gatewright.api`; starts nothing.
 from __future__ import annotations
 
 import ipaddress
+import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 from urllib.parse import urlencode
 
 from controlplane.cli.local.demo import SERVES, Server
@@ -23,6 +25,15 @@ REQUESTS = ("HTTP", "HTTPS")
 """Protocols of listeners whose routes say which requests they take."""
 CURLS = 3
 """Examples of requests that the summary shows."""
+_HELLO: Final = {"messages": [{"role": "user", "content": "hello"}]}
+BODIES: Final[Mapping[str, Mapping[str, object]]] = {
+    "/v1/chat/completions": {"model": "gpt-4o-mini", **_HELLO},
+    "/v1/embeddings": {"model": "text-embedding-3-small", "input": "hello"},
+    "/v1/messages": {"model": "claude-sonnet-4-5", "max_tokens": 64, **_HELLO},
+    "/v1/messages/count_tokens": {"model": "claude-sonnet-4-5", **_HELLO},
+    "/v1/responses": {"model": "gpt-4o-mini", "input": "hello"},
+}
+"""Paths of the APIs of models, and the least that each of them takes by POST."""
 
 
 def demos(objects: Iterable[KubeObject]) -> tuple[frozenset[Server], list[str]]:
@@ -94,7 +105,8 @@ def _line(listener: ServedListener, hostnames: Sequence[str], match: HTTPRouteMa
     host = (hostnames[0] if hostnames else listener.hostname).replace("*", ANY_NAME)
     query = urlencode([(parameter.name, parameter.value) for parameter in match.query_params])
     words = ["curl", "-i"]
-    if match.method not in (None, "GET"):
+    body = BODIES.get(match.path.value) if match.method in (None, "POST") else None
+    if body is None and match.method not in (None, "GET"):
         words += ["-X", str(match.method)]
     address, headers = listener.address, [(header.name, header.value) for header in match.headers]
     if listener.protocol == "HTTPS":
@@ -106,5 +118,7 @@ def _line(listener: ServedListener, hostnames: Sequence[str], match: HTTPRouteMa
         headers.insert(0, ("host", host))
     for name, value in headers:
         words += ["-H", f"{name}: {value}"]
+    if body is not None:  # curl sends it by POST
+        words += ["-H", "content-type: application/json", "-d", json.dumps(body)]
     words.append(f"{address}{match.path.value}" + (f"?{query}" if query else ""))
     return shlex.join(words)

@@ -14,7 +14,7 @@ from gatewright.api.schema.byte_size import MAXIMUM, byte_size
 from gatewright.api.schema.duration import milliseconds, seconds
 from gatewright.api.schema.log_level import LogLevels, parse_log_level
 from gatewright.api.schema.model import BROKEN_RULES
-from gatewright.api.schema.near_names import did_you_mean
+from gatewright.api.schema.near_names import did_you_mean, near_name
 from gatewright.api.schema.targets import target
 
 MODULES = ("dataplane", "dataplane.http", "dataplane.agent", "xds")
@@ -156,6 +156,23 @@ def test_these_modules_are_light() -> None:
     code = f"import sys, {', '.join(f'gatewright.api.{name}' for name in light)}; print('pydantic' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("jwtAuth", "jwtAuthentication"),
+        ("jwt", "jwtAuthentication"),
+        ("apiKeyAuth", "apiKeyAuthentication"),
+        ("extAuth", "extAuth"),
+        ("basicAuthn", "basicAuthentication"),
+        ("extAut", "extAuth"),
+        ("zebra", None),
+    ],
+)
+def test_a_word_may_be_short_for_a_name(word: str, meant: str | None) -> None:
+    known = ["apiKeyAuthentication", "authorization", "basicAuthentication", "extAuth", "extProc", "jwtAuthentication"]
+    assert near_name(word, known) == meant
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,16 @@ def test_a_line_is_about_the_first_match_the_first_listener_and_the_route_s_own_
     ]
 
 
+def test_a_request_to_a_model_has_the_body_that_its_api_takes() -> None:
+    match = "{path: {type: PathPrefix, value: /v1/messages}, method: %s}"
+    lines = [summary.curls([gateway()], [route("a", f"[{{matches: [{match % way}]}}]")], 0) for way in ("POST", "PUT")]
+    body = '{"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": [{"role": "user", "content": "hello"}]}'
+    assert lines == [
+        [f"curl -i -H 'content-type: application/json' -d '{body}' http://127.0.0.1:8080/v1/messages"],
+        ["curl -i -X PUT http://127.0.0.1:8080/v1/messages"],
+    ]
+
+
 @pytest.mark.parametrize(
     "match",
     [
