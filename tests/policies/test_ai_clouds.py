@@ -237,6 +237,13 @@ def test_vertex_has_the_host_of_its_region(settings: str, host: str) -> None:
     assert {plan.host for plan in plans if plan.host} == {host.encode()}
 
 
+def test_vertex_is_asked_with_the_ambient_credentials_where_no_policy_has_some() -> None:
+    text = of_backend("provider: {vertexai: {projectId: p}}")
+    plans = MemoryProxy(text, environment={}).applier.current.table.backends.values()
+    (finishers,) = (plan.finishers for plan in plans if plan.host)
+    assert repr(finishers) == "(Presented(Token(Google Cloud)),)"
+
+
 GENERATED = {
     "candidates": [{"content": {"role": "model", "parts": [{"text": "ho"}]}, "finishReason": "STOP"}],
     "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 4, "totalTokenCount": 13},

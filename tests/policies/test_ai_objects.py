@@ -109,3 +109,16 @@ def test_a_credential_for_one_provider_takes_the_place_of_that_of_all() -> None:
     planes = BothPlanes(OBJECTS + ONE % ("other", "auth: {key: sk-one}"))
     sent = asked(planes)[1].lower()
     assert "bearer sk-all" in sent and "sk-one" not in sent
+
+
+def test_policies_of_a_provider_win_over_the_backends_field_by_field() -> None:
+    first = OBJECTS[OBJECTS.index("      - providers:\n") : OBJECTS.index("      - providers: [")]
+    alone = OBJECTS.replace(first, "")
+    whole = alone.replace("  ai:\n", "  policies: {auth: {key: sk-whole}, http: {requestTimeout: 7s}}\n  ai:\n")
+    own = whole.replace("port: 9001}", "port: 9001, policies: {auth: {key: sk-own}}}")
+    for text, key, seconds in (alone, "all", None), (whole, "whole", 7.0), (own, "own", 7.0):
+        planes = BothPlanes(text)
+        label, sent = asked(planes)
+        assert label == "127.0.0.1:9001" and f"authorization: bearer sk-{key}\r\n" in sent.lower()
+        (plan,) = (each for each in planes.applier.current.table.backends.values() if each.endpoints)
+        assert plan.request_timeout == seconds

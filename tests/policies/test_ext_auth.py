@@ -455,6 +455,16 @@ def test_a_body_that_is_too_large(sized: bool, refused: Callable[..., None], car
     assert not it.calls.received and it.forwarded() is None
 
 
+def test_a_body_that_a_step_before_has_read_is_measured_too(carrier: Carrier) -> None:
+    reading = "mode: Permissive, location: {expression: string(request.body)}, secretRef: {a: {value: k}}"
+    before = f"        apiKeyAuthentication: {{{reading}}}\n      backends:"
+    text = file("failureMode: FailOpen\n" + BODY).replace("      backends:", before)
+    it = Asking(carrier, text=text)
+    assert it.send(method="POST", body=b"123456") is None and not it.calls.received
+    assert it.answer.status == 413
+    assert it.send(method="POST", body=b"12345") is not None and it.calls.last.body == b"12345"
+
+
 def test_a_body_for_one_of_several_servers(carrier: Carrier) -> None:
     policy = CONDITIONAL.replace("{path: '\"/lax\"'}}", "{path: '\"/lax\"'}}\n    forwardBody: {maxSize: 5}")
     it = Asking(carrier, policy)

@@ -114,7 +114,7 @@ def test_names_of_backends(change: object, authority: bytes, by_name: bool) -> N
     run.apply(change, endpoint(backend="backend/service/shop/cart/8080"))  # type: ignore[arg-type]
     plan = run.backend(change.name)  # type: ignore[attr-defined]
     assert plan is not None
-    assert (plan.authority, bool(plan.host)) == (authority, by_name)
+    assert (plan.authority, plan.renames) == (authority, by_name)
 
 
 @pytest.mark.parametrize(("mode", "value"), [("Auto", True), ("None", False)])

@@ -205,6 +205,12 @@ def test_the_later_of_four_stages_wins(_: str, of_class: str, own: str, expected
     assert container["image"] == expected
 
 
+def test_the_shutdown_of_a_gateway_takes_the_place_of_its_classs() -> None:
+    (container,) = pod(with_layers("{shutdown: {min: 1, max: 20}}", "{shutdown: {min: 3, max: 40}}"))["containers"]
+    found = {each["name"]: each.get("value") for each in container["env"]}
+    assert found["CONNECTION_MIN_TERMINATION_DEADLINE"] == "3s" and found["TERMINATION_GRACE_PERIOD_SECONDS"] == "40"
+
+
 def test_a_digest_beats_a_tag_and_empty_registries_are_left_out() -> None:
     image = "{image: {registry: '', repository: web, tag: one, digest: 'sha256:abc'}}"
     (container,) = pod(with_layers(image))["containers"]

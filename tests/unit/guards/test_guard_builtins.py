@@ -53,6 +53,23 @@ def test_precision_and_recall_on_independent_lines(name: str) -> None:
     assert right / sum(expected for expected, _ in found) >= LEAST
 
 
+@pytest.mark.parametrize(
+    ("name", "nobodys", "somebodys"),
+    [
+        (
+            "Ssn",
+            ["123-45-6789", "078-05-1120", "219-09-9999", "000-22-8765", "666-22-8765", "987-22-8765"],
+            "536-22-8765",
+        ),
+        ("Ssn", ["536-00-8765", "536-22-0000", "555-55-5555"], "536-22-8765"),
+        ("CaSin", ["046 454 286", "846 454 287", "130 692 545", "777 777 777"], "130 692 544"),
+    ],
+)
+def test_numbers_that_nobody_has_are_not_found(name: str, nobodys: list[str], somebodys: str) -> None:
+    assert [each for each in nobodys if is_found(name, f"my SSN, or SIN, is {each}")] == []
+    assert is_found(name, f"my SSN, or SIN, is {somebodys}")
+
+
 SPELLINGS = {
     r"{\"a\": \"ssn:\n536-22-8765\"}": "<SSN>",
     r"{\"a\": \"1\n536-22-8765\"}": "<SSN>",

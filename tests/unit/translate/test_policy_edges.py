@@ -420,6 +420,32 @@ def test_each_selector_selects_by_all_of_its_labels_whatever_the_others_do() -> 
     )
 
 
+def test_targets_are_of_the_namespace_of_the_policy() -> None:
+    """By name as by labels: what is called so elsewhere is another object."""
+    labelled = GATEWAY.replace("namespace: default,", 'namespace: default, labels: {edge: "yes", zone: one},')
+    by_name = policy("named", ON_GATEWAY, "csrf: {}").replace("namespace: default", "namespace: elsewhere")
+    by_labels = SELECTING.replace("namespace: default", "namespace: elsewhere")
+    made = world(CLASS, labelled, by_name, by_labels)
+    assert not owners(made, "policy/elsewhere/named/csrf") | owners(made, "policy/elsewhere/a/csrf")
+    missing = "Attached=False TargetNotFound (1): Gateway elsewhere/gw does not exist"
+    assert made.conditions("GatewayPolicy", "named", namespace="elsewhere")[1].startswith(missing)
+    assert "no Gateway with labels" in made.conditions("GatewayPolicy", "a", namespace="elsewhere")[1]
+
+
+def test_of_two_policies_of_one_place_the_older_counts() -> None:
+    made = world(CLASS, GATEWAY)
+    for name, second in ("a", 2), ("b", 1):
+        created = f"generation: 1, creationTimestamp: '2026-01-01T00:00:0{second}Z'"
+        made.put(policy(name, ON_GATEWAY, "csrf: {}").replace("generation: 1", created))
+    assert made.conditions("GatewayPolicy", "b") == FINE
+    assert made.conditions("GatewayPolicy", "a") == [
+        *FINE,
+        "Conflicted=True Conflicted (1): traffic.csrf of GatewayPolicy default/b counts on Gateway default/gw",
+    ]
+    younger, older = (made.messages()[f"policy/default/{name}/csrf"]["policy"]["order"] for name in "ab")
+    assert older < younger, "proxies go by it"
+
+
 GUARDS = "promptGuard: {request: [{regex: {builtins: [Ssn]}}]}"
 AS_IS = "ai: {routes: {/v1/chat/completions: Completions, '*': Passthrough}, %s}"
 MODELS = """

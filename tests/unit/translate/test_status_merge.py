@@ -184,7 +184,7 @@ def test_what_was_said_stays_where_it_is_better_than_what_is_known(
 
 
 def test_entries_of_two_controllers_with_one_parent_are_two() -> None:
-    theirs = parent("a", condition("Accepted", lastTransitionTime=T0), controller=OTHER)
+    theirs = parent("a", condition("Accepted", "False", lastTransitionTime=T0), controller=OTHER)
     made = merged({"parents": [parent("a", condition("Accepted", "False"))]}, None, {"parents": [theirs]}, T2)
     assert made is not None and made["parents"][0] == theirs
     assert made["parents"][1]["conditions"][0]["lastTransitionTime"] == T2
