@@ -392,6 +392,7 @@ def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) ->
         environment=os.environ,
         session_key=context.session_key,
         call_at=context.deadlines.call_at,
+        full=context.shortages.filled,
     )
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dataplane.chain.calls import Calls
     from dataplane.exchange import Exchange, StreamHook
     from dataplane.link.buckets import Buckets
+    from dataplane.link.pools import Full
 
 StateT = TypeVar("StateT")
 
@@ -182,6 +183,8 @@ class Env:
     """Variables of the process: what SDKs of clouds read of credentials."""
     session_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
     """Seals what clients keep for us (`credentials/sealing`)."""
+    full: Full | None = None
+    """Who is told of each client that finds no place in a pool."""
     call_at: Callable[[float, Callable[[], None]], Timer] = _no_timer
     """Call a function at a moment of `clock`, unless what this answers is cancelled before."""
 

@@ -1,8 +1,9 @@
 """What all clients of a worker draw on, and how much of it one of them may have.
 
 There is one rule for every pool: whoever draws on it, a client address or an identity, may hold at most `TIMES` as much
-as is left free for others. So one that takes all it can have leaves a quarter, several leave less and less, and a
-newcomer always finds something. Client addresses are `link/sources`: of IPv6 its first 64 bits. Thinks only.
+as is left free for others; who has nothing may have the last place. So one that takes all it can have leaves a quarter,
+several leave less and less, and a newcomer finds something as long as there is anything. Client addresses are
+`link/sources`: of IPv6 its first 64 bits. Thinks only.
 """
 
 from __future__ import annotations
@@ -50,11 +51,15 @@ class Shares:
 
     def fits(self, key: Key, size: int, left: int) -> bool:
         """Whether `key` may hold `size` more of a pool of which `left` is free; reported when not."""
-        held = self._held.get(key, 0)
-        if size <= left and held + size <= TIMES * (left - size):
+        if self.has_place(key, size, left):
             return True
         self.refused(key)
         return False
+
+    def has_place(self, key: Key, size: int, left: int) -> bool:
+        """As `fits`, and nobody is told."""
+        held = self._held.get(key, 0)
+        return size <= left and (held + size <= TIMES * (left - size) or (not held and left == 1))
 
     def refused(self, key: Key) -> None:
         """Report that there was no place for `key`."""
@@ -86,8 +91,8 @@ class Shares:
 
 
 class Places:
-    """A pool of `most` places, one for each of what holds one. `key`s: of an address, and of an identity where there is
-    one; each has its share."""
+    """A pool of `most` places, one for each of what holds one, or as many as its `size` is. `key`s: of an address, and
+    of an identity where there is one; each has its share."""
 
     __slots__ = ("most", "shares", "taken")
 
@@ -96,19 +101,17 @@ class Places:
         self.shares = shares
         self.taken = 0
 
-    def fits(self, *keys: Key) -> bool:
-        return all(self.shares.fits(key, 1, self.most - self.taken) for key in keys)
+    def fits(self, *keys: Key, size: int = 1) -> bool:
+        return all(self.shares.fits(key, size, self.most - self.taken) for key in keys)
 
-    def hold(self, *keys: Key) -> None:
-        """A place is taken, where there was one (`fits`); give it back by `free`, with the same keys."""
-        self.taken += 1
+    def hold(self, *keys: Key, size: int = 1) -> None:
+        """A place is taken, where there was one (`fits`); give it back by `free`, with the same keys and size."""
+        self.taken += size
         for key in keys:
-            self.shares.add(key, 1)
+            self.shares.add(key, size)
 
-    def free(self, *keys: Key) -> None:
-        self.taken -= 1
-        for key in keys:
-            self.shares.add(key, -1)
+    def free(self, *keys: Key, size: int = 1) -> None:
+        self.hold(*keys, size=-size)
 
 
 class Room:
@@ -180,4 +183,9 @@ def _nothing() -> None:
 
 HELD_BYTES: Final = "maxHeldBytes"
 COMPRESSED: Final = "compressedResponses"
+UDP_SESSIONS: Final = "udpSessions"
+MIRRORS: Final = "mirrors"
+MIRRORED_BYTES: Final = "mirroredBytes"
+STREAM_WAITERS: Final = "http2Waiting"
+CONNECTION_WAITERS: Final = "maxPending"
 """Names of pools, in log and metrics."""

@@ -17,6 +17,7 @@ from dataplane.link.loads import Loads
 from dataplane.link.pools import Room
 from dataplane.link.shared import Region
 from dataplane.net.crowd import Crowd
+from dataplane.proxy.in_flight import InFlight
 from dataplane.table.binds import BindPlan, choose
 from dataplane.telemetry.handshakes import HandshakeLog
 from dataplane.telemetry.observer_rows.registry import OBSERVERS
@@ -109,15 +110,6 @@ def _request_ids() -> Callable[[], bytes]:
 
     start = head.encode()
     return next_id
-
-
-class InFlight:
-    """Copies of requests for mirrors that are under way now, and bytes of them (`proxy/attempt/mirrors`)."""
-
-    __slots__ = ("bytes", "count")
-
-    def __init__(self) -> None:
-        self.count = self.bytes = 0
 
 
 class _LogExports:
@@ -216,7 +208,7 @@ class Context:
     """Whether an address and port are an endpoint of a backend that is configured."""
     forwarding: Forwarding = Forwarding()
     """Where requests that name their destination may lead."""
-    mirrors: InFlight = field(default_factory=InFlight)
+    mirrors: InFlight = field(init=False)
     _has_dropped: bool = False
     room: Room = field(init=False)
     """For request bodies that are buffered."""
@@ -342,6 +334,8 @@ class Context:
         self.leases.through(Proxies(lambda: self.current.table, self.leases, self.recorder.upstream_closed))
         self.connections = Crowd(self.loads)
         self.shortages = Shortages(self.recorder, self.clock)
+        self.leases.connector.full = self.shortages.filled
+        self.mirrors = InFlight(self.shortages.filled)
         self.handshakes = Handshakes(self.writes.turns)
         self.handshake_log = HandshakeLog(self.recorder, self.clock)
         self.refusals = Refusals(self.recorder, self.clock)

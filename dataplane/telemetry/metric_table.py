@@ -121,7 +121,7 @@ METRICS = (
         "counter",
         "What a limit, or a share of a pool, turned away, by limit: connections, requests, bodies, streams",
         ("limit",),
-        16,
+        24,
     ),
     Metric(
         "idle_connections_closed_total",

@@ -33,6 +33,7 @@ from dataplane.upstream.versions import HTTP1, HTTP2
 if TYPE_CHECKING:
     from dataplane.http.h2.settings import Settings
     from dataplane.http.messages import Peer
+    from dataplane.link.pools import Full
     from dataplane.upstream.opening import Forwards, Proxies, Tunnels
 
 SESSION_TIME = 600.0
@@ -72,6 +73,8 @@ class Connector:
         """Called before each connection is opened: there may have to be room for it."""
         self.make_room: Callable[[], bool] = lambda: False
         """Called when there was no descriptor for one: whether something else is being closed for it."""
+        self.full: Full | None = None
+        """As `opening.OpensStreams.full`."""
         self.proxies: Proxies | None = None
         """As `opening.Dials.proxies`."""
         self.tunnels: Tunnels | None = None

@@ -68,6 +68,10 @@ class Lease(Consumer, Protocol):
         """Whose request it is; None: one of ours."""
 
     @property
+    def peer(self) -> str | None:
+        """Address of the client for whose sake it is, as policies know it (`Exchange.peer`); None: for nobody's."""
+
+    @property
     def is_grpc(self) -> bool:
         """Its content type is gRPC's. Asked only of those with content."""
 

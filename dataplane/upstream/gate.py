@@ -9,13 +9,14 @@ other finds that out by looking again, `LOOK` seconds later. Backends without su
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from dataplane.link.pools import CONNECTION_WAITERS
 from dataplane.upstream.connecting import leave_endpoint, open_for
 from dataplane.upstream.versions import EITHER, HTTP1
+from dataplane.upstream.waiting import Line, Waits, source_of_lease
 
 if TYPE_CHECKING:
     from dataplane.link.loads import Loads
@@ -49,16 +50,12 @@ class Events(Protocol):
         """A connection was closed because of this limit."""
 
 
-class Waiting(Protocol):
+class Waiting(Waits, Protocol):
     """Who waits for a connection."""
 
     since: float
     is_counted: bool
     """It is one of those that wait, and need not be asked for once more."""
-
-    @property
-    def is_wanted(self) -> bool:
-        """Not given up meanwhile."""
 
     def serve(self, gate: Gate) -> bool:
         """Take a connection, or open one; False: there is none, and none may be opened."""
@@ -105,7 +102,7 @@ class Gate:
         self._opening = 0
         self._pending = 0
         """Requests for which a connection of HTTP/1.1, or of bytes, is being opened."""
-        self._queue: deque[Waiting] = deque()
+        self._queue: Line[Waiting] = Line(CONNECTION_WAITERS, opens.full)
         self._shared_waiting = 0
         """Requests that wait for a stream."""
         self._said = (0, 0)
@@ -124,10 +121,8 @@ class Gate:
         """Give it a connection now, or when there is one; or refuse it."""
         if not self._queue and waiting.serve(self):
             return
-        if not self.takes_one_more:
-            self._drop_unwanted()
-        if not self.takes_one_more:
-            self._refuse(waiting, "maxPending", "")
+        if not self._may_wait(waiting):
+            self._refuse(waiting, "maxPending", "" if self._left <= 0 else ": its client has its share of these")
             return
         self._events.backend_limited(self.quota.backend, "maxConnections")
         waiting.is_counted = True
@@ -141,11 +136,25 @@ class Gate:
             self._events.backend_limited(backend, limit)
         waiting.refuse(f"{backend}: limits.{limit}{why}")
 
+    def _may_wait(self, waiting: Waiting) -> bool:
+        """Whether there is a place to wait for it: where nobody has set how many there are, in its client's share."""
+        source = waiting.source if self.quota.has_shares else None
+        if self._queue.may_fit(source, self._left):
+            return True
+        self._queue.drop_unwanted()
+        self._say()
+        return self._queue.fits(source, self._left)
+
+    @property
+    def _left(self) -> int:
+        """Places for those who wait."""
+        most = self.quota.pending
+        return 1 if most is None else most - self._loads.counted(self._pending_rows)
+
     @property
     def takes_one_more(self) -> bool:
         """One more request may wait for a connection that is being opened."""
-        most = self.quota.pending
-        return most is None or self._loads.counted(self._pending_rows) < most
+        return self._left > 0
 
     @property
     def has_room(self) -> bool:
@@ -273,9 +282,9 @@ class Gate:
         """There may be a connection for those who wait longest."""
         queue = self._queue
         while queue and self._clock() >= self._gave_way + 2 * LOOK:
-            first = queue.popleft()
+            first = queue.pop()
             if first.is_wanted and not first.serve(self):
-                queue.appendleft(first)
+                queue.put_back(first)
                 break
         self._say()
         if self._shared_waiting and not queue and self.has_room:
@@ -328,10 +337,6 @@ class Gate:
             return False
         return self._loads.counted(self._pending_rows) > self._said[1]
 
-    def _drop_unwanted(self) -> None:
-        self._queue = deque(each for each in self._queue if each.is_wanted)
-        self._say()
-
     def _say(self) -> None:
         """Put what this worker has where the others read it."""
         before = self._said
@@ -353,8 +358,8 @@ class Gate:
         """At what other workers do; and for requests that wait too long."""
         self._is_looking = False
         now, queue = self._clock(), self._queue
-        while queue and (not queue[0].is_wanted or now - queue[0].since >= WAIT):
-            first = queue.popleft()
+        while queue and (not queue.first.is_wanted or now - queue.first.since >= WAIT):
+            first = queue.pop()
             self._say()
             if first.is_wanted:
                 self._refuse(first, "maxConnections", f": no connection was free within {WAIT:g} s")
@@ -394,11 +399,12 @@ class Gate:
 class _Request:
     """One that waits for a connection of HTTP."""
 
-    __slots__ = ("_endpoints", "_holder", "_number", "_pool", "_version", "is_counted", "since")
+    __slots__ = ("_endpoints", "_holder", "_number", "_pool", "_version", "is_counted", "since", "source")
 
     def __init__(self, holder: Lease, pool: Pool, endpoints: Sequence[Endpoint], version: int, since: float) -> None:
         self._holder, self._number, self._pool = holder, holder.lease, pool
         self._endpoints, self._version, self.since = endpoints, version, since
+        self.source = source_of_lease(holder)
         self.is_counted = False
 
     @property

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 IDLE_TIMEOUT: Final = 90.0
 """Seconds that an unused connection to an endpoint is kept, where no policy says it."""
 MAX_PENDING: Final = 1024
-"""Requests that wait for a connection of a backend with `maxConnections`, where no policy says it."""
+"""Requests that wait for a connection of a backend with `maxConnections`, where no policy says it; of these each client
+has its share."""
 
 
 class Quota(NamedTuple):
@@ -32,6 +33,8 @@ class Quota(NamedTuple):
     """Seconds that one is kept without a request."""
     age: float | None = None
     """Seconds after which one takes no further request."""
+    has_shares: bool = False
+    """A client has no more than its share of `pending`: no policy has said how many may wait for this backend."""
 
 
 class Limits(NamedTuple):
@@ -58,8 +61,9 @@ class Limits(NamedTuple):
         """What of it is about the connections to the backend with this key; None: nothing."""
         if (self.connections, self.pending, self.idle, self.age) == (None, None, None, None):
             return None
-        pending = MAX_PENDING if self.pending is None and self.connections is not None else self.pending
-        return Quota(backend, self.connections, pending, self.idle or IDLE_TIMEOUT, self.age)
+        is_ours = self.pending is None and self.connections is not None
+        pending = MAX_PENDING if is_ours else self.pending
+        return Quota(backend, self.connections, pending, self.idle or IDLE_TIMEOUT, self.age, is_ours)
 
 
 class Tally:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from dataplane.http.messages import Peer
+    from dataplane.link.pools import Full
     from dataplane.net.writes import Writes
     from dataplane.upstream.connections import Shared
     from dataplane.upstream.endpoint import Endpoint, Pool, Streams
@@ -60,6 +61,9 @@ class Opens(Protocol):
 
 class OpensStreams(Opens, Protocol):
     """And those whose streams are lent."""
+
+    full: Full | None
+    """Who is told of each client that finds no place among those who wait."""
 
     def share(self, endpoint: Pool) -> Streams:
         """Those of HTTP/2 of a pool that has had none; from then on they are `endpoint.shared`."""

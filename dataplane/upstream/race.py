@@ -166,7 +166,7 @@ class StreamRace:
 
     def _run(self, pool: Pool, endpoint: Endpoint) -> None:
         shared = pool.shared or self._opens.share(pool)
-        runner: Any = Runner(self, endpoint)  # Any: the part of a Lease that is asked of one who waits
+        runner: Any = Runner(self, endpoint, self._holder.peer)  # Any: it is a part of a Lease
         shared.take(runner, (endpoint,), self._either)
 
     def won(self, endpoint: Endpoint, up: Upstream) -> None:
@@ -190,10 +190,10 @@ class StreamRace:
 class Runner:
     """Who waits for a stream in place of the holder; the part of `endpoint.Lease` that is asked of such."""
 
-    __slots__ = ("_race", "endpoint", "leased", "retries", "up")
+    __slots__ = ("_race", "endpoint", "leased", "peer", "retries", "up")
 
-    def __init__(self, race: StreamRace, endpoint: Endpoint) -> None:
-        self._race = race
+    def __init__(self, race: StreamRace, endpoint: Endpoint, peer: str | None) -> None:
+        self._race, self.peer = race, peer
         self.endpoint: Endpoint | None = endpoint
         self.up: Upstream | None = None
         self.leased = False

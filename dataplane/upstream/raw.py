@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from dataplane.link.pools import Key, key_of
 from dataplane.upstream import balance
 from dataplane.upstream.destinations import NOTHING, Named, NoDestination
 from dataplane.upstream.opening import cause_of
@@ -63,6 +64,11 @@ class RawLease:
         self.is_over = False
         self.tried: list[Endpoint] = []
         """The last at the end."""
+
+    @property
+    def source(self) -> Key | None:
+        """Whose share of those who wait it draws on; None: it is for no client."""
+        return None if self._client is OURSELVES else key_of(self._client.address)
 
     def begin(self, plan: BackendPlan) -> None:
         """Open a connection to the backend of `plan`."""
@@ -182,12 +188,13 @@ class RawLease:
 class _Dial:
     """One that waits for the right to open a connection (`gate.Waiting`)."""
 
-    __slots__ = ("_endpoints", "_lease", "_plan", "_pool", "is_counted", "since")
+    __slots__ = ("_endpoints", "_lease", "_plan", "_pool", "is_counted", "since", "source")
 
     def __init__(
         self, lease: RawLease, plan: BackendPlan, endpoints: Sequence[Endpoint], pool: Pool, since: float
     ) -> None:
         self._lease, self._plan, self._endpoints, self._pool, self.since = lease, plan, endpoints, pool, since
+        self.source = lease.source
         self.is_counted = False
 
     @property

@@ -1,22 +1,23 @@
 """The HTTP/2 connections to one endpoint, and who waits for a stream of them.
 
 Requests that come while the first connection opens wait for it; where the endpoint takes no more streams another
-connection is opened. All of it is bounded: connections, requests that wait, and how long. Decides only; connections
-come from `opening.Connects.open`.
+connection is opened. All of it is bounded: connections, requests that wait (of which a client has its share), and how
+long. Decides only; connections come from `opening.Connects.open`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dataplane.upstream.connecting import connect, not_connected
+from dataplane.link.pools import STREAM_WAITERS, Key
+from dataplane.upstream.connecting import connect, leave_endpoint, not_connected
 from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.race import StreamRace, of_other_family
 from dataplane.upstream.settings import PLAIN_TCP
+from dataplane.upstream.waiting import Line, source_of_lease
 
 if TYPE_CHECKING:
     from dataplane.upstream.connections import Shared
@@ -46,6 +47,8 @@ class _Waiting(NamedTuple):
     since: float
     either: bool
     """It may be sent over HTTP/1.1 as well."""
+    source: Key | None
+    """As `waiting.Waits`."""
 
     @property
     def is_wanted(self) -> bool:
@@ -62,7 +65,7 @@ class SharedConnections:
         self._opens = opens
         self.connections: list[Shared] = []
         self._opening = 0
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: Line[_Waiting] = Line(STREAM_WAITERS, opens.full)
         self._is_timed = False
         self._quiet_until = 0.0
         self._unsaid = 0
@@ -97,20 +100,32 @@ class SharedConnections:
                 fail = partial(_not_connected, holder, endpoints)
                 StreamRace(self._opens, holder, self._endpoint, other, either, fail).begin()
                 return
-        if len(self._waiting) >= MAX_WAITING:
-            before = len(self._waiting)
-            self._waiting = deque(each for each in self._waiting if each.is_wanted)
-            self._waits(len(self._waiting) - before)
-            if len(self._waiting) >= MAX_WAITING:
-                why = f"{self._endpoint.label}: too many requests wait for an HTTP/2 stream"
-                not_connected(holder, why, endpoints)
-                return
-        self._waiting.append(_Waiting(holder, holder.lease, endpoints, self._opens.clock(), either))
+        source = source_of_lease(holder)
+        if not self._has_place(source):
+            self._refuse(holder, endpoints)
+            return
+        self._waiting.append(_Waiting(holder, holder.lease, endpoints, self._opens.clock(), either, source))
         self._waits(1)
         if not self._is_timed:
             self._is_timed = True
             self._opens.later(self._patience, self._expire)
         self._open()
+
+    def _has_place(self, source: Key | None) -> bool:
+        """Whether one more request of this client may wait."""
+        if self._waiting.may_fit(source, MAX_WAITING - len(self._waiting)):
+            return True
+        self._waits(-self._waiting.drop_unwanted())
+        return self._waiting.fits(source, MAX_WAITING - len(self._waiting))
+
+    def _refuse(self, holder: Lease, endpoints: Sequence[Endpoint]) -> None:
+        """It cannot wait: where others could, that is for its client, and not for the endpoint."""
+        if len(self._waiting) >= MAX_WAITING:
+            not_connected(holder, f"{self._endpoint.label}: too many requests wait for an HTTP/2 stream", endpoints)
+            return
+        leave_endpoint(holder)
+        why = f"{self._endpoint.label}: too many requests of this client wait for an HTTP/2 stream"
+        holder.lease_failed("limit", why)
 
     @property
     def _patience(self) -> float:
@@ -172,7 +187,7 @@ class SharedConnections:
 
     def _instead(self) -> None:
         """The server speaks HTTP/1.1: so do those who may."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting = self._waiting.leave()
         self._waits(-len(waiting))
         for each in waiting:
             if not each.is_wanted:
@@ -192,7 +207,7 @@ class SharedConnections:
         waiting = self._waiting
         for connection in list(self.connections):
             while waiting and connection.room():
-                each = waiting.popleft()
+                each = waiting.pop()
                 self._waits(-1)
                 if each.is_wanted:
                     _lend(connection, each.holder, each.endpoints)
@@ -203,7 +218,7 @@ class SharedConnections:
 
     def _fail(self, cause: str) -> None:
         """No connection can be had: whoever waits is told."""
-        waiting, self._waiting = self._waiting, deque()
+        waiting = self._waiting.leave()
         self._waits(-len(waiting))
         for each in waiting:
             if each.is_wanted:
@@ -213,15 +228,15 @@ class SharedConnections:
         """Those who wait too long."""
         self._is_timed = False
         now, waiting, most = self._opens.clock(), self._waiting, self._patience
-        while waiting and (not waiting[0].is_wanted or now - waiting[0].since >= most):
-            each = waiting.popleft()
+        while waiting and (not waiting.first.is_wanted or now - waiting.first.since >= most):
+            each = waiting.pop()
             self._waits(-1)
             if each.is_wanted:
                 why = f"{self._endpoint.label} had no HTTP/2 stream free within {most:g} s"
                 not_connected(each.holder, why, each.endpoints)
         if waiting and not self._is_timed:
             self._is_timed = True
-            self._opens.later(max(waiting[0].since + most - now, SOONEST), self._expire)
+            self._opens.later(max(waiting.first.since + most - now, SOONEST), self._expire)
 
     def close_unused(self, now: float, seconds: float) -> int:
         """Close what has lent no stream for so long; how many these were."""

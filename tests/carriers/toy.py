@@ -187,6 +187,7 @@ class ToyConnector(FakeConnector):
 
     def __init__(self, like: FakeConnector) -> None:
         super().__init__(like.writes, like.count)
+        self.full = like.full
         self.arrivals: list[ToyArrival] = []
 
     def opened(self, endpoint: Endpoint) -> Up:

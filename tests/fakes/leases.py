@@ -13,7 +13,8 @@ from dataplane.upstream.shared import SharedConnections
 class Holder:
     """One that wants a connection, and notes what it hears."""
 
-    client = None
+    client: Any = None
+    peer: str | None = None
     is_grpc = False
 
     def __init__(self, endpoint: Endpoint | None = None, method: bytes = b"GET") -> None:
@@ -107,6 +108,7 @@ class Opening:
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.belonging: list[Pool] = []
         self.endpoints: set[Pool] = set()
+        self.full: Any = None
         self.of_clients: dict[Any, Any] = {}
         self.left: list[Any] = []
 

@@ -28,6 +28,7 @@ from dataplane.filters.registry import ROWS
 from dataplane.http.h2.frames import PREFACE
 from dataplane.http.messages import Peer
 from dataplane.link.buckets import Buckets
+from dataplane.link.pools import Full
 from dataplane.net.writes import Writes
 from dataplane.proxy.attempt import mirrors, retries
 from dataplane.proxy.context import Context, Limits
@@ -193,6 +194,7 @@ class FakeConnector:
         """Labels of endpoints to which connections fail."""
         self.proxies: Proxies | None = None
         self.of_clients: dict[Client, list[Pool]] = {}
+        self.full: Full | None = None
         self.endpoints: set[Pool] = set()
         """Those that connections were opened to."""
         self.dialled: list[Pool] = []
@@ -377,6 +379,7 @@ class MemoryProxy:
             buckets=Buckets.local(),
             make_future=Pending,
             call_at=self._call_at,
+            full=lambda *refusal: self.context.shortages.filled(*refusal),
         )
         self.applier = Applier(rows, env, kinds=self.kinds)
         self.lines: list[bytes] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 
 import pytest
 
@@ -164,6 +164,25 @@ async def test_ten_thousand_peers_are_bounded_and_a_client_that_is_there_stays(m
             place = ("default/standalone", "dns", "udp", "Displaced")
             assert proxy.count("raw_connections_total", *place) == 10_000 - 49
             assert proxy.count("raw_connections_active", "udp") == 50
+
+
+async def test_a_client_with_its_share_of_sessions_ends_its_own_and_others_begin_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(datagrams, "MAX_SESSIONS", 8)
+    async with behind() as (proxy, _):
+        with ExitStack() as opened:
+            for number in range(20):
+                sock = opened.enter_context(client())
+                assert (await ask(sock, b"%d" % number, proxy.udp_port))[0] == b"echo %d" % number
+            assert len(proxy.acceptor.datagrams.sessions) == 6, "three quarters"
+            other = opened.enter_context(client("127.0.0.9"))
+            assert (await ask(other, b"y", proxy.udp_port))[0] == b"echo y"
+            assert len(proxy.acceptor.datagrams.sessions) == 7
+        assert proxy.count("limits_exceeded_total", "udpSessions") == 14
+        place = ("default/standalone", "dns", "udp", "Displaced")
+        assert proxy.count("raw_connections_total", *place) == 14
+        assert 'error="its client has its share of sessions"' in proxy.log_lines()[0]
 
 
 async def test_where_all_sessions_are_in_use_newcomers_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:

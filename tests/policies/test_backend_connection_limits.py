@@ -195,6 +195,21 @@ def test_more_may_not_wait_while_none_may_be_opened(one_each: Carrier) -> None:
     assert (first.answer.status, fourth.answer.status) == (200, 200)
 
 
+def test_of_those_who_may_wait_where_nobody_has_said_how_many_a_client_has_its_share(one_each: Carrier) -> None:
+    run, first = waiting(one_each, "{maxConnections: 1}")
+    asked = [run.client().send(GET) for _ in range(769)]  # of 1,024 three quarters are one client's
+    refused = asked.pop()
+    assert refused.answer.status == 503 and "its client has its share" in run.new_lines()[-1]
+    assert run.counted("limits_exceeded_total") == {"maxPending": 1}
+    other = run.client(("198.51.100.7", 1)).send(GET)
+    assert not other.answer.ended
+    for each in asked:
+        each.cancel()
+    run.serve(OK)
+    run.serve(OK)
+    assert (first.answer.status, other.answer.status) == (200, 200)
+
+
 # --- how long connections are kept
 
 
@@ -331,7 +346,7 @@ class Worker:
 class Asks:
     """One that wants a connection, and gives it back when it is told."""
 
-    is_wanted, since, is_counted = True, 0.0, False
+    is_wanted, since, is_counted, source = True, 0.0, False, None
 
     def __init__(self, worker: Worker) -> None:
         self.worker, self.up = worker, None

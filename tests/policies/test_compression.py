@@ -243,6 +243,16 @@ def test_more_than_a_worker_compresses_pass_as_they_are(carrier: Carrier) -> Non
     assert is_plain(answer) and answer.headers["vary"] == "Accept-Encoding"
 
 
+def test_one_client_leaves_responses_to_compress_to_others(carrier: Carrier) -> None:
+    run = proxy_with(carrier)
+    run.memory.applier.carryover.kept("compression", compression.Crowd).hold("192.0.2.7", size=768)
+    assert is_plain(run.carry(accepting("gzip"), page()).answer)
+    assert run.counted("limits_exceeded_total") == {"compressedResponses": 1}
+    other = run.client(("198.51.100.7", 1)).send(accepting("gzip"))
+    run.arrival.answer(page())
+    assert other.answer.headers["content-encoding"] == "gzip"
+
+
 @pytest.mark.parametrize("coding", [*CODINGS])
 def test_each_piece_is_whole_after_a_flush(coding: bytes) -> None:
     made = CODINGS[coding]()

@@ -394,22 +394,30 @@ def test_a_body_that_never_ends_is_not_mirrored(carrier: Carrier) -> None:
     assert it.counted == {"aborted": 1}
 
 
-def test_only_so_many_are_in_flight(carrier: Carrier) -> None:
+def test_only_so_many_are_in_flight_and_one_client_leaves_some_to_others(carrier: Carrier) -> None:
     it = Mirrored(carrier)
-    for _ in range(mirrors.MAX_IN_FLIGHT + 1):
+    for _ in range(193):  # of 256 three quarters are one client's
         it.ask(mirror=None)
-    assert len(it.arrivals(MIRROR)) == mirrors.MAX_IN_FLIGHT
-    assert it.counted == {"busy": 1}
+    assert (len(it.arrivals(MIRROR)), it.counted) == (192, {"busy": 1})
+    assert it.run.counted("limits_exceeded_total") == {"mirrors": 1}
+    other = it.run.client(("198.51.100.7", 1)).send(GET)
+    it.main.answer(OK)
+    assert is_ok(other) and len(it.arrivals(MIRROR)) == 193
 
 
-def test_only_so_many_bytes_are_in_flight(carrier: Carrier) -> None:
+def test_only_so_many_bytes_are_in_flight_and_one_client_leaves_some_to_others(carrier: Carrier) -> None:
     it = Mirrored(carrier)
-    body = bytes(2_000_000)
-    for _ in range(20):
-        asked = it.run.send(Request("PUT", body=[body]))
+
+    def put(*peer: tuple[str, int]) -> None:
+        asked = it.run.client(*peer).send(Request("PUT", body=[bytes(2_000_000)]))
         for each in it.run.arrivals:
             each.take_content()
         it.main.answer(OK)
         assert is_ok(asked)
-    assert len(it.arrivals(MIRROR)) == mirrors.MAX_BYTES // len(body)
-    assert it.counted["busy"] == 20 - mirrors.MAX_BYTES // len(body)
+
+    for _ in range(14):  # of 32 MiB three quarters are one client's
+        put()
+    assert (len(it.arrivals(MIRROR)), it.counted) == (12, {"busy": 2})
+    assert it.run.counted("limits_exceeded_total") == {"mirroredBytes": 2}
+    put(("198.51.100.7", 1))
+    assert len(it.arrivals(MIRROR)) == 13

@@ -26,7 +26,7 @@ BOUNDS: Final = {
         Bound("dataplane.http.connect_rules", "MAX_DEPTH", "tunnels within each other", "the request is refused"),
         Bound("dataplane.upstream.h1", "MAX_HEAD", "bytes of the head of a backend's response", "502"),
         Bound("dataplane.upstream.h1", "MAX_INFORMATIONAL", "1xx responses before the final one", "502"),
-        Bound("dataplane.proxy.attempt.mirrors", "MAX_IN_FLIGHT", "mirrored requests of a worker at a time", "no copy"),
+        Bound("dataplane.proxy.in_flight", "MAX_IN_FLIGHT", "mirrored requests of a worker at a time", "no copy"),
         Bound(
             "dataplane.http.sse.reader",
             "MAX_EVENT",

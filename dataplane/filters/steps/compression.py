@@ -9,6 +9,7 @@ A response whose length nobody knows may be one of events: all of it that is her
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.filter import Env, Filter, Refused
@@ -18,7 +19,7 @@ from dataplane.http.accepted import IDENTITY, best
 from dataplane.http.body import TooLarge
 from dataplane.http.codings import CODINGS, Compressor
 from dataplane.http.statuses import BODILESS, RESET_CONTENT
-from dataplane.link.pools import COMPRESSED, Key, Places, Shares, key_of
+from dataplane.link.pools import COMPRESSED, Full, Key, Places, Shares, key_of
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class Crowd(Places):
 
     __slots__ = ("__weakref__",)
 
-    def __init__(self) -> None:
-        super().__init__(MOST_AT_A_TIME, Shares(COMPRESSED))
+    def __init__(self, full: Full | None = None) -> None:
+        super().__init__(MOST_AT_A_TIME, Shares(COMPRESSED, full))
 
 
 def build(config: traffic_pb2.Compression, env: Env) -> Filter:
@@ -57,7 +58,7 @@ def build(config: traffic_pb2.Compression, env: Env) -> Filter:
     for each in offered:
         CODINGS[each]()  # its library is loaded now, not by a request
     is_listed = _listed(config.content_types)
-    crowd = env.kept(_KEY, Crowd)
+    crowd = env.kept(_KEY, partial(Crowd, env.full))
 
     def note(x: Exchange) -> None:
         """What a later step takes away from the backend is still the client's word."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.http.messages import UNKNOWN
+from dataplane.link.pools import key_of
 from dataplane.proxy.attempt import outgoing
 from dataplane.upstream.calls.sending import Sending
 from dataplane.upstream.outgoing import Edits, edited
@@ -20,22 +21,15 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.calls import CallFailed
     from dataplane.http.messages import ResponseHead
+    from dataplane.link.pools import Key
     from dataplane.proxy.active import ActiveExchange
-    from dataplane.proxy.context import Context, InFlight
+    from dataplane.proxy.context import Context
     from dataplane.table.plans import BackendPlan
 
-MAX_IN_FLIGHT = 256
-"""Copies of one worker that are under way at once; what comes on top is not mirrored."""
-MAX_BYTES = 32 * 1024 * 1024
-"""Bytes of all of them."""
 SECONDS = 10.0
 """For one copy and its answer."""
 MAX_ANSWER = 1024 * 1024
 """Bytes of an answer that are read; the connection of a larger one is closed."""
-
-
-def _has_room(flight: InFlight, size: int) -> bool:
-    return flight.count < MAX_IN_FLIGHT and flight.bytes + size <= MAX_BYTES
 
 
 def drawn(x: ActiveExchange, context: Context) -> Mirroring | None:
@@ -61,9 +55,11 @@ class Mirroring:
         "client",
         "context",
         "is_grpc",
+        "key",
         "length",
         "method",
         "never_indexed",
+        "peer",
         "scheme",
         "target",
         "version",
@@ -77,6 +73,7 @@ class Mirroring:
         self.version = x.version
         self.scheme = x.scheme
         self.client = x.client
+        self.peer, self.key = x.peer, key_of(x.peer)
         self.is_grpc = x.length != 0 and x.is_grpc
         self.never_indexed = x.never_indexed
         self.attributes = x.attributes
@@ -89,7 +86,7 @@ class Mirroring:
         for backend, block in zip(self.backends, self.blocks, strict=True):
             if backend is None:
                 self.context.recorder.mirrored("unresolved")
-            elif not _has_room(self.context.mirrors, len(body)):
+            elif not self.context.mirrors.fits(self.key, len(body)):
                 self.context.recorder.mirrored("busy")
             else:
                 lines = edited(block, Edits(length=len(body))) if is_other else block
@@ -108,6 +105,7 @@ class _Copy(Sending):
         "_is_grpc",
         "client",
         "context",
+        "key",
         "left",
         "scheme",
         "size",
@@ -122,6 +120,8 @@ class _Copy(Sending):
         self.version = request.version
         self.scheme = request.scheme
         self.client = request.client
+        self.key: Key = request.key
+        self.peer = request.peer
         self._is_grpc = request.is_grpc
         self.attributes = request.attributes
         self.never_indexed = request.never_indexed
@@ -134,9 +134,7 @@ class _Copy(Sending):
         return self._is_grpc
 
     def start(self) -> None:
-        flight = self.context.mirrors
-        flight.count += 1
-        flight.bytes += self.size
+        self.context.mirrors.hold(self.key, self.size)
         self.begin(SECONDS, SECONDS, None)
 
     def lease_ready(self, up: Upstream) -> None:
@@ -171,9 +169,7 @@ class _Copy(Sending):
         if self.is_over:
             return
         self.over()
-        flight = self.context.mirrors
-        flight.count -= 1
-        flight.bytes -= self.size
+        self.context.mirrors.free(self.key, self.size)
         self.body = b""
         self.context.recorder.mirrored(_OUTCOMES.get(cause, "lost"))
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain import network
 from dataplane.http.messages import Peer
+from dataplane.link import pools
 from dataplane.net import udp
 from dataplane.server.peers import authority_of, plain_address
 from dataplane.server.raw import loops
@@ -57,7 +58,7 @@ class Datagrams:
 
     def __init__(self, context: Context, loop: asyncio.AbstractEventLoop) -> None:
         self.context, self.loop = context, loop
-        self.sessions: SessionTable[Key, Session] = SessionTable()
+        self.sessions: SessionTable[Key, Session] = SessionTable(full=context.shortages.filled)
         self.is_draining = False
         self._sockets: dict[str, list[UdpSocket]] = {}
         self._sweep: asyncio.TimerHandle | None = None
@@ -102,15 +103,16 @@ class Datagrams:
             session.end("IdleTimeout")
         self._sweep = self.loop.call_later(SWEEP, self._look) if len(self.sessions) else None
 
-    def has_room(self) -> bool:
-        """Whether another session may begin; one may go for it."""
+    def has_room(self, source: pools.Key) -> bool:
+        """Whether another session of this client may begin; one may go for it."""
         self.sessions.most = min(MAX_SESSIONS, max(1, self.context.descriptors() // 2))
-        if self.sessions.has_room():
+        if self.sessions.has_room(source):
             return True
-        goes = self.sessions.goes(self.context.clock())
+        goes = self.sessions.goes(self.context.clock(), source)
         if goes is None:
             return False
-        goes.end("Displaced")
+        is_full = len(self.sessions) >= self.sessions.most
+        goes.end("Displaced", "" if is_full else "its client has its share of sessions")
         return True
 
     def dropped(self, reason: str, peer: str, detail: str = "") -> None:
@@ -185,17 +187,18 @@ class UdpSocket:
             reason = FAILURES["refused" if refused else "endpoints"]
             of.dropped(reason, peer.address, refused or found.backend.key)
             return None
-        if not of.has_room():
+        source = pools.key_of(peer.address)
+        if not of.has_room(source):
             of.dropped("TooManySessions", peer.address)
             return None
         record = ConnectionRecord("udp", peer.address, context.clock(), listener, found.route)
-        session = Session(self, key, datagram, record)
+        session = Session(self, key, datagram, record, source)
         of.began(key, session)
         session.begin(current.table, found)
         return session
 
     def reply(self, data: bytes, session: Session) -> bool:
-        return udp.reply(self.sock, data, session.source, session.ancillary)
+        return udp.reply(self.sock, data, session.sends_to, session.ancillary)
 
     def close(self) -> None:
         self.of.loop.remove_reader(self.sock)
@@ -218,14 +221,17 @@ class Session:
         "ancillary",
         "key",
         "last",
+        "sends_to",
         "sock",
         "source",
     )
 
-    def __init__(self, sock: UdpSocket, key: Key, datagram: Datagram, record: ConnectionRecord) -> None:
+    def __init__(
+        self, sock: UdpSocket, key: Key, datagram: Datagram, record: ConnectionRecord, source: pools.Key
+    ) -> None:
         self.sock, self.key = sock, key
-        self.source, self.ancillary = datagram.source, datagram.ancillary
-        self.last = record.started
+        self.sends_to, self.ancillary = datagram.source, datagram.ancillary
+        self.source, self.last = source, record.started
         """As `session_table.Timed`."""
         self._record = record
         self._table: Table | None = None

@@ -73,6 +73,7 @@ class Sending(ABC):
         "length",
         "method",
         "never_indexed",
+        "peer",
         "plan",
         "started",
         "stepping",
@@ -112,6 +113,8 @@ class Sending(ABC):
         self.length = length
         self.head_by = self.whole_by = _NEVER
         self.started = calls.clock()
+        self.peer: str | None = None
+        """As `endpoint.Lease.peer`."""
         self.endpoint: Endpoint | None = None
         self.up: Upstream | None = None
         self.leased = False
@@ -152,6 +155,8 @@ class Sending(ABC):
         """Finish the head, get a connection and send; any of these may have to wait. Seconds: until the head of the
         answer, and until its end; `http.requestTimeout` of the backend takes the place of the first, and what is after
         the head keeps the time that it has."""
+        if x is not None:
+            self.peer = x.peer
         head_within = min(head_within, whole_within)
         self.head_by = self.started + within(self.plan, head_within)
         self.whole_by = _NEVER if whole_within == _NEVER else self.head_by + max(0.0, whole_within - head_within)

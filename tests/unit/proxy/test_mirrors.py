@@ -10,8 +10,8 @@ import pytest
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.proxy.attempt import mirrors
-from dataplane.proxy.attempt.mirrors import MAX_ANSWER, MAX_BYTES, MAX_IN_FLIGHT, SECONDS
-from dataplane.proxy.context import InFlight
+from dataplane.proxy.attempt.mirrors import MAX_ANSWER, SECONDS
+from dataplane.proxy.in_flight import MAX_BYTES, MAX_IN_FLIGHT, InFlight
 from dataplane.table.plans import Mirror
 from dataplane.upstream.endpoint import Endpoint
 
@@ -81,6 +81,7 @@ class World:
             version=b"HTTP/1.1",
             scheme=b"http",
             client=None,
+            peer="192.0.2.1",
             is_grpc=True,
             never_indexed=NO_NAMES,
             attributes=None,
@@ -151,13 +152,14 @@ def test_each_mirror_that_is_not_there_is_counted() -> None:
     [
         (MAX_IN_FLIGHT - 1, 0, True),
         (MAX_IN_FLIGHT, 0, False),
-        (0, MAX_BYTES - 4, True),
-        (0, MAX_BYTES - 3, False),
+        (1, MAX_BYTES - 6, True),  # of what is left a newcomer may have all but a quarter
+        (1, MAX_BYTES - 5, False),
     ],
 )
 def test_no_more_are_under_way_than_may_be(count: int, size: int, is_sent: bool) -> None:
     world = World()
-    world.mirrors.count, world.mirrors.bytes = count, size
+    for number in range(count):
+        world.mirrors.hold(f"198.51.100.{number}", size if number == 0 else 0)
     world.drawn().send(b"body")
     assert len(world.begun) == is_sent and world.outcomes == ([] if is_sent else ["busy"])
     for copy in world.begun:

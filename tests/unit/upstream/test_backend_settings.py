@@ -143,7 +143,7 @@ def test_our_certificate_is_presented_where_there_is_no_other() -> None:
     [
         (Limits(), None),
         (Limits(requests=1, retry_budget=2), None),
-        (Limits(connections=3), Quota("a", 3, MAX_PENDING, IDLE_TIMEOUT)),
+        (Limits(connections=3), Quota("a", 3, MAX_PENDING, IDLE_TIMEOUT, has_shares=True)),
         (Limits(connections=3, pending=0), Quota("a", 3, 0, IDLE_TIMEOUT)),
         (Limits(pending=5), Quota("a", None, 5, IDLE_TIMEOUT)),
         (Limits(idle=4.0), Quota("a", None, None, 4.0)),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dataplane.link.loads import Loads, initialise, sections
+from dataplane.link.pools import Key
 from dataplane.link.shared import Region
 from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.gate import BUSY, GIVE_WAY, LOOK, SWEEP, WAIT, Gate
@@ -24,6 +25,7 @@ class Asks:
     """Waits for a connection that it takes where there is one."""
 
     is_wanted, is_counted = True, False
+    source: Key | None = None
 
     def __init__(self, gate: Gate, since: float = 100.0) -> None:
         self.gate, self.since = gate, since
@@ -69,8 +71,9 @@ class World:
         assert self.loads.workers > 1 or list(seen) == self.load
         return seen[0], seen[1]
 
-    def ask(self) -> Asks:
+    def ask(self, source: Key | None = None) -> Asks:
         asks = Asks(self.gate, self.opens.now)
+        asks.source = source
         self.gate.admit(asks)
         return asks
 
@@ -110,6 +113,27 @@ def test_who_finds_no_room_waits_and_is_served_in_order() -> None:
     assert third.is_served and world.counted() == (1, 0)
     world.gate.end_opening(None)
     assert world.counted() == (0, 0)
+
+
+ONE, OTHER = "192.0.2.10", "192.0.2.11"
+
+
+def test_one_client_leaves_places_to_wait_to_others() -> None:
+    world = World(connections=1, pending=8, has_shares=True)
+    world.ask()
+    waiting = [world.ask(ONE) for _ in range(7)]
+    assert waiting[-1].heard == ["backend/a: limits.maxPending: its client has its share of these"]
+    assert world.gate.waiting == 6 and world.ask(OTHER).heard == [] == world.ask(None).heard
+    for each in waiting[:4]:
+        each.is_wanted = False
+    world.gate.end_opening(None)
+    assert waiting[4].is_served and world.ask(ONE).heard == [], "who was served or has left has no place any more"
+
+
+def test_where_a_policy_says_how_many_may_wait_they_may_be_of_one_client() -> None:
+    world = World(connections=1, pending=8)
+    waiting = [world.ask(ONE) for _ in range(10)]
+    assert [each.heard for each in waiting[:9]] == [[]] * 9 and len(waiting[9].heard) == 1
 
 
 def test_who_comes_behind_others_waits_although_there_is_room() -> None:

@@ -18,6 +18,7 @@ from dataplane.upstream.h2.shared_connection import SharedConnection
 from dataplane.upstream.h2.stream import SharedStream
 from dataplane.upstream.shared import SharedConnections
 from tests.fakes.h2_upstream import Endpoint2, Taken
+from tests.fakes.leases import Opening
 from tests.fakes.memory_proxy import FakeUpstream
 from tests.unit.upstream.test_h1_carrier import Consumer, Event
 
@@ -628,7 +629,7 @@ def test_what_waits_for_a_slow_endpoint_is_bounded() -> None:
 def test_a_connection_that_was_never_used_has_its_time() -> None:
     """Whoever it was opened for may have gone meanwhile."""
     line = Line()
-    shared = SharedConnections(Endpoint("192.0.2.1", 80), None)  # type: ignore[arg-type]  # opens nothing
+    shared = SharedConnections(Endpoint("192.0.2.1", 80), Opening())
     shared.connections.append(line.up)
     for now, is_open in ((1000.0, True), (1090.0, True), (1090.5, False)):
         shared.close_unused(now, 90.0)

@@ -485,7 +485,7 @@ def test_too_many_that_wait() -> None:
     """4,096 of one endpoint; who is gone does not count."""
     proxy = MemoryProxy(FILE)
     proxy.connector.hold = True
-    clients = [proxy.connect() for _ in range(4096)]
+    clients = [proxy.connect((f"10.0.{number >> 8}.{number & 255}", 1)) for number in range(4096)]
     for each in clients:
         each.send(GET)
     (late, later) = proxy.connect(), proxy.connect()
@@ -498,6 +498,23 @@ def test_too_many_that_wait() -> None:
     proxy.connector.refuse = "no route"
     proxy.connector.release()
     assert later.received.startswith(b"HTTP/1.1 503 ")
+
+
+def test_one_client_leaves_streams_to_wait_for_to_others(caplog: pytest.LogCaptureFixture) -> None:
+    proxy = MemoryProxy(FILE)
+    proxy.connector.hold = True
+    clients = [proxy.connect() for _ in range(3073)]  # of 4,096 three quarters are one client's
+    for each in clients:
+        each.send(GET)
+    assert clients[-1].received.startswith(b"HTTP/1.1 503 ") and b"\r\nretry-after: 1\r\n" in clients[-1].received
+    assert "reason=BackendBusy" in proxy.log_lines()[-1]
+    assert "share of a pool is used up (http2Waiting)" in caplog.text
+    other = proxy.connect(("198.51.100.7", 1))
+    other.send(GET)
+    assert not other.received
+    proxy.connector.refuse = "no route"
+    proxy.connector.release()
+    assert other.received.startswith(b"HTTP/1.1 503 ")
 
 
 def test_requests_that_waited_all_go_out() -> None:

@@ -19,14 +19,16 @@ WAIT = 10.0
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, full: Any = None) -> None:
         self.opens = Opening()
+        self.opens.full = full
         self.endpoint: Any = Endpoint("192.0.2.1", 80)
         self.shared: Any = self.opens.share(self.endpoint)
 
-    def take(self, count: int = 1, again: bool = False, either: bool = False) -> list[Holder]:
+    def take(self, count: int = 1, again: bool = False, either: bool = False, peer: str | None = None) -> list[Holder]:
         holders = [Holder(self.endpoint) for _ in range(count)]
         for holder in holders:
+            holder.peer = peer
             self.shared.take(holder, () if again else (self.endpoint,), either)
         return holders
 
@@ -251,6 +253,24 @@ def test_so_many_may_wait_and_those_who_have_left_make_place() -> None:
     assert next_one.heard == [] and len(too_many.heard) == 1 and world.shared.waiting == MAX_WAITING
 
 
+def test_one_client_leaves_places_to_wait_to_others() -> None:
+    said: list[tuple[str, Any]] = []
+    world = World(lambda name, key, held, fullest: said.append((name, key)))
+    world.connected(0)
+    most = MAX_WAITING * 3 // 4
+    *waiting, one_more = world.take(most + 1, peer="2001:db8::1")
+    assert one_more.heard == [("limit", f"{NAME}: too many requests of this client wait for an HTTP/2 stream", False)]
+    assert not one_more.leased and said == [("http2Waiting", b"\x20\x01\x0d\xb8\0\0\0\0")]
+    (neighbour,) = world.take(peer="2001:db8::2")
+    assert len(neighbour.heard) == 1, "it is of the same network"
+    (other,) = world.take(peer="192.0.2.9")
+    assert other.heard == [] and world.shared.waiting == most + 1
+    for each in waiting[3:5]:
+        each.lease += 1
+    (again,) = world.take(peer="2001:db8::1")
+    assert again.heard == []
+
+
 def test_what_has_lent_no_stream_for_so_long_is_closed() -> None:
     world = World()
     unseen, unused, used, late = (world.connected(streams=streams) for streams in (0, 0, 1, 0))
@@ -287,8 +307,9 @@ def test_the_log_says_once_in_a_while_that_connections_break(caplog: pytest.LogC
 class Race:
     """One that wants a stream of an endpoint of either family."""
 
-    def __init__(self) -> None:
+    def __init__(self, full: Any = None) -> None:
         self.opens = Opening()
+        self.opens.full = full
         self.first, self.second = Endpoint("2001:db8::1", 80), Endpoint("192.0.2.1", 80)
         self.holder: Any = Holder(self.first)
         self.shared: Any = self.opens.share(self.first)
