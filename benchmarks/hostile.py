@@ -89,10 +89,10 @@ def measure(case: Case, ports: Ports, worker: int, number: int) -> float:
     theirs.close()
     try:
         with Polite(ports.proxy, worker) as polite:
-            _heard(ours)  # all have sent what they may
+            _heard(ours, "did not begin")  # all have sent what they may
             polite.forget()
             ours.send("go")
-            _heard(ours)
+            _heard(ours, "did not end")
         return polite.longest * 1e3  # with the answer that it waited for when all was over
     finally:
         process.join(PATIENCE)
@@ -101,9 +101,9 @@ def measure(case: Case, ports: Ports, worker: int, number: int) -> float:
         ours.close()
 
 
-def _heard(pipe: Connection) -> None:
+def _heard(pipe: Connection, otherwise: str) -> None:
     if not pipe.poll(PATIENCE):
-        raise TimeoutError("the hostile peers did not begin")
+        raise TimeoutError(f"the hostile peers {otherwise} within {PATIENCE:g} s")
     pipe.recv()
 
 

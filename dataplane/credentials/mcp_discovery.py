@@ -20,6 +20,7 @@ from dataplane.credentials import oauth_metadata
 from dataplane.credentials.discovery import Unusable
 from dataplane.credentials.oauth_metadata import Settings, Site
 from dataplane.http.well_known import PUBLISHED, REGISTRATION, RESOURCE, SERVER
+from dataplane.link.pools import REGISTRATIONS, Places, Shares, key_of
 from gatewright.wire.v1 import authentication_pb2
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ FRESH: Final = 300.0
 PAUSE: Final = 5.0
 """Seconds after a failure for which nobody asks again."""
 MOST_REGISTRATIONS: Final = 8
-"""Registrations that a worker passes on at the same time: anybody may send them."""
+"""Registrations that a worker passes on at the same time for a policy: anybody may send them, so that a client has its
+share (`link/pools`)."""
 
 CORS: Final = (
     b"access-control-allow-origin: *\r\naccess-control-allow-methods: GET, POST, OPTIONS\r\n"
@@ -83,7 +85,7 @@ class Discovery:
         self._until = 0.0
         self._waiting: list[Any] = []
         """Futures of who waits for an answer that is under way."""
-        self._registering = 0
+        self._registering = Places(MOST_REGISTRATIONS, Shares(REGISTRATIONS, env.full))
 
     @property
     def takes_registrations(self) -> bool:
@@ -210,16 +212,17 @@ class Discovery:
             return _json(201, document)
         if not self._backend:
             return None
-        if self._registering >= MOST_REGISTRATIONS:
+        if not self._registering.fits(key_of(x.peer)):
             return made("AuthenticationBusy", f"{self._env.origin}: registrations of clients", CORS)
         return self._counted(body, x)
 
     async def _counted(self, body: bytes, x: Exchange) -> Reply:
-        self._registering += 1  # while it waits for metadata, too: others wait beside it
+        source = key_of(x.peer)
+        self._registering.hold(source)  # while it waits for metadata, too: others wait beside it
         try:
             return await self._passed_on(body, x)
         finally:
-            self._registering -= 1
+            self._registering.free(source)
 
     async def _passed_on(self, body: bytes, x: Exchange) -> Reply:
         assert self._env.calls is not None  # as above

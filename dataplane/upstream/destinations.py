@@ -21,6 +21,8 @@ class Named(NamedTuple):
 
     host: bytes
     port: int
+    client: str | None = None
+    """Address of the client who names it; None: nobody's."""
 
 
 NOTHING: Final = Named(b"", 0)

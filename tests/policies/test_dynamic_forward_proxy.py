@@ -574,19 +574,27 @@ def test_what_nobody_asks_for_any_more_goes_when_another_one_comes() -> None:
     assert gauge(proxy) == 1
 
 
-def test_look_ups_at_the_same_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(destinations, "MOST_LOOK_UPS", 2)
-    dns = Names(**{f"{each}.example.": (PUBLIC,) for each in "abc"})
+def test_look_ups_at_the_same_time_are_bounded_and_one_client_leaves_some_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(destinations, "MOST_LOOK_UPS", 4)
+    dns = Names(**{f"{each}.example.": (PUBLIC,) for each in "abcdef"})
     dns.held = Pending()
     proxy = proxy_with(dns)
-    clients: list[FakeTransport] = []
-    for each in "abc":
-        clients.append(proxy.connect(port=8080))
-        clients[-1].send(f"GET / HTTP/1.1\r\nHost: {each}.example\r\n\r\n".encode())
-    assert clients[-1].received.startswith(b"HTTP/1.1 503 ") and reason(proxy) == "BackendBusy"
+
+    def begun(name: str, address: str = "192.0.2.7") -> FakeTransport:
+        client = proxy.connect((address, 1), port=8080)
+        client.send(f"GET / HTTP/1.1\r\nHost: {name}.example\r\n\r\n".encode())
+        return client
+
+    *first, one_more = [begun(each) for each in "abcd"]
+    assert [each.received for each in first] == [b""] * 3
+    assert one_more.received.startswith(b"HTTP/1.1 503 ") and reason(proxy) == "BackendBusy"
+    assert not begun("e", "198.51.100.7").received
+    assert begun("f", "198.51.100.8").received.startswith(b"HTTP/1.1 503 "), "there are no more"
     dns.held.set_result(None)
     dns.held = None
-    assert asked(proxy, "c.example").startswith("200")
+    assert asked(proxy, "d.example").startswith("200")
 
 
 def gauge(proxy: MemoryProxy) -> int:

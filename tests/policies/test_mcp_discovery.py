@@ -343,7 +343,8 @@ def test_registrations_that_wait_for_metadata_are_counted(carrier: Carrier) -> N
     run = carrier.proxy(served(policy({"provider": "Keycloak"})), calls)
     run.carry(get("/mcp", ("authorization", "Bearer a.b.c")))  # keys are there
     calls.hold = True
-    asked = [run.client().send(get(REGISTER, method="POST", body=ASKED)) for _ in range(MOST_REGISTRATIONS + 3)]
+    clients = [(f"198.51.100.{number}", 1) for number in range(MOST_REGISTRATIONS + 3)]
+    asked = [run.client(each).send(get(REGISTER, method="POST", body=ASKED)) for each in clients]
     busy = [each.answer.status for each in asked if each.answer.ended]
     assert busy == [503] * 3
     calls.hold = False
@@ -351,6 +352,21 @@ def test_registrations_that_wait_for_metadata_are_counted(carrier: Carrier) -> N
     run.advance(0)
     assert [each.answer.status for each in asked] == [201] * MOST_REGISTRATIONS + [503] * 3
     assert run.carry(get(REGISTER, method="POST", body=ASKED)).answer.status == 201
+
+
+def test_one_client_leaves_registrations_to_others(carrier: Carrier) -> None:
+    calls = FakeCalls(otherwise=Idp())
+    run = carrier.proxy(served(policy({"provider": "Keycloak"})), calls)
+    run.carry(get("/mcp", ("authorization", "Bearer a.b.c")))  # keys are there
+    calls.hold = True
+    asked = [run.client().send(get(REGISTER, method="POST", body=ASKED)) for _ in range(7)]
+    assert [each.answer.status for each in asked if each.answer.ended] == [503]
+    assert run.counted("limits_exceeded_total") == {"registrations": 1}
+    other = run.client(("198.51.100.7", 1)).send(get(REGISTER, method="POST", body=ASKED))
+    calls.hold = False
+    calls.release()
+    run.advance(0)
+    assert [other.answer.status, *(each.answer.status for each in asked)] == [201] * 7 + [503]
 
 
 @pytest.mark.parametrize("path", ["/r x", "/r\u00e9", "/r\x7f"])

@@ -57,7 +57,7 @@ class Dynamic(Row):
                 self.begin(holder, plan, leases)
 
         try:
-            found = leases.toward(plan, Named(x.host, names.port_of(x.authority)), begin)
+            found = leases.toward(plan, Named(x.host, names.port_of(x.authority), x.peer), begin)
         except NoDestination as error:
             holder.lease_failed(error.cause, f"{plan.key}: {error}")
         except ValueError as error:

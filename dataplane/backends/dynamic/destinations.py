@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from dataplane.backends.dynamic import names
 from dataplane.backends.dynamic.addresses import Rules, meanings
+from dataplane.link import pools
+from dataplane.link.pools import Key, Places, Shares, key_of
 from dataplane.telemetry.metric_rows.dynamic import KNOWN, LOOK_UPS
 from dataplane.upstream.destinations import Named, NoDestination
 from dataplane.upstream.look_ups import Found, LookUp
@@ -24,12 +26,13 @@ from dataplane.upstream.resolver import LONGEST, SHORTEST, Resolver, renewed
 if TYPE_CHECKING:
     from dataplane.table.plans import BackendPlan
     from dataplane.telemetry.requests import Recorder
+    from dataplane.telemetry.shortages import Shortages
     from dataplane.upstream.lease import Endpoint
 
 MOST: Final = 1024
 """Destinations that a worker remembers; the one that was used longest ago is forgotten for another one."""
 MOST_LOOK_UPS: Final = 256
-"""Names that a worker asks for at the same time."""
+"""Names that a worker asks for at the same time. A client has its share of them (`link/pools`)."""
 UNUSED: Final = 600.0
 """Seconds after which a destination is forgotten when there is another one."""
 RETRY: Final = 1.0
@@ -45,6 +48,7 @@ class ForwardWorker(Protocol):
     look_up: LookUp
     holds: Callable[[str, int], bool]
     """Whether an address and port are an endpoint of a backend that is configured."""
+    shortages: Shortages
 
 
 class _Open(NamedTuple):
@@ -87,7 +91,7 @@ class Destinations:
         """`suffixes`: of the cluster's DNS."""
         self._worker, self._rules, self._suffixes = worker, rules, frozenset(suffixes)
         self._known: OrderedDict[_Key, _Known] = OrderedDict()
-        self._asked = 0
+        self._look_ups = Places(MOST_LOOK_UPS, Shares(pools.LOOK_UPS, worker.shortages.filled))
         self._slot = worker.recorder.metrics.gauge(KNOWN)
 
     def __len__(self) -> int:
@@ -103,7 +107,7 @@ class Destinations:
         if is_inner and not self._rules.allows_some:  # nobody learns which names there are
             raise NoDestination("forbidden", f"{host} is a name of the cluster")
         port = named.port or plan.where.port_of(plan.own.tls is not None)
-        known = self._of((host, port, plan.own.tunnel is not None))
+        known = self._of((host, port, plan.own.tunnel is not None), named.client)
         if known.endpoints is None:
             known.waiting.append(ready)
             return None
@@ -116,7 +120,7 @@ class Destinations:
         while self._known:
             self._known.popitem()[1].drop()
 
-    def _of(self, key: _Key) -> _Known:
+    def _of(self, key: _Key, client: str | None) -> _Known:
         now, known = self._worker.clock(), self._known.get(key)
         if known is None:
             self._make_room(now)
@@ -125,7 +129,7 @@ class Destinations:
         self._known.move_to_end(key)
         known.used = now
         if now >= known.until and not known.is_asked:
-            self._ask(key, known)
+            self._ask(key, known, () if client is None else (key_of(client),))
         return known
 
     def _usable(self, known: _Known, host: str, port: int) -> tuple[Endpoint, ...]:
@@ -139,22 +143,24 @@ class Destinations:
 
     # --- look-ups
 
-    def _ask(self, key: _Key, known: _Known) -> None:
+    def _ask(self, key: _Key, known: _Known, whose: tuple[Key, ...]) -> None:
+        """`whose`: shares that the look-up draws on."""
         host, _, is_behind = key
         if is_behind or names.is_address(host):
             self._found(key, known, Found((host,), None))
             return
-        if self._asked >= MOST_LOOK_UPS:
+        if self._look_ups.taken >= MOST_LOOK_UPS or not self._look_ups.fits(*whose):
             if known.endpoints is not None:  # the last answer serves on
                 return
             del self._known[key]
             self._count()
-            raise NoDestination("limit", f"{MOST_LOOK_UPS} names are being looked up")
-        self._asked += 1
+            taken = self._look_ups.taken
+            raise NoDestination("limit", f"{taken} names are being looked up, of at most {MOST_LOOK_UPS}")
+        self._look_ups.hold(*whose)
         known.is_asked = True
-        self._worker.spawn(self._look_up(key, known))
+        self._worker.spawn(self._look_up(key, known, whose))
 
-    async def _look_up(self, key: _Key, known: _Known) -> None:
+    async def _look_up(self, key: _Key, known: _Known, whose: tuple[Key, ...]) -> None:
         host, port, _ = key
         try:
             found = await self._worker.look_up(f"{host}.", port)  # absolute: no search list makes another name of it
@@ -166,7 +172,7 @@ class Destinations:
             self._worker.recorder.count(LOOK_UPS, "found")
             self._found(key, known, found)
         finally:
-            self._asked -= 1
+            self._look_ups.free(*whose)
             known.is_asked = False
         waiting, known.waiting = known.waiting, []
         for ready in waiting:

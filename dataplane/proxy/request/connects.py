@@ -121,7 +121,7 @@ def _connect(x: ActiveExchange, context: Context) -> None:
 def _named(x: ActiveExchange) -> Named:
     """What it asks for, or what a step has made of that; a step may have left out the port, which has no default."""
     found = uri.split_authority(x.authority)
-    return Named(b"", 0) if found is None else Named(*found)
+    return Named(b"", 0, x.peer) if found is None else Named(*found, x.peer)
 
 
 class _Opening:

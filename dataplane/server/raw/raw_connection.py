@@ -139,7 +139,7 @@ class RawConnection:
         way = loops.Way(loops.TCP, self.bind, server_name)
         refuses = partial(loops.refusal, way, context)
         bind = context.bind_of(self.bind)
-        named = Named(server_name, 0 if bind is None else bind.port)
+        named = Named(server_name, 0 if bind is None else bind.port, self.peer.address)
         self._lease = RawLease(self, context.leases, context.recorder.upstream_closed, self.peer, refuses, named)
         self._lease.begin(found.backend)
 
