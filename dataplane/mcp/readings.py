@@ -13,7 +13,6 @@ from urllib.parse import unquote
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+|[A-Za-z](?=://)):(.*)", re.DOTALL)
 """One letter and a colon are a drive."""
 _DELIMITERS: Final = re.compile(r"[?#]")
-_SLASHES: Final = re.compile(r"/{2,}")
 _DRIVE: Final = re.compile(r"/([A-Za-z])[:|](?=/|$)")
 _AUTHORITY: Final = re.compile(r"([a-z][a-z0-9+.-]*:)//([^/?#]*)(.*)", re.DOTALL)
 _HOST_AND_PORT: Final = re.compile(r"(.*?)\.?(?::0*([0-9]*))?", re.DOTALL)
@@ -24,15 +23,16 @@ _DECODINGS: Final = 3
 def as_files(uri: str) -> Iterator[str]:
     """The files that a server may open for a URI of `file`, or for a bare path, as `file:///path`: without host (or
     with the host as the first segment, as those read it who cut off `file://`), query and fragment, without slashes
-    that are doubled or at the end, drives in upper case. Nothing for other schemes. May repeat itself."""
+    that are doubled or at the end, drives in upper case. Nothing for other schemes."""
     found = _SCHEME.fullmatch(uri)
     if found is not None and found[1].lower() != "file":
         return
     rest = uri if found is None else found[2]
     decoded = _decoded(rest)
-    for text in (_decoded(_cut(rest)), decoded, _cut(decoded)):
-        for path in _paths(text.partition("\0")[0].replace("\\", "/")):
-            yield f"file://{path}"
+    texts = dict.fromkeys((_decoded(_cut(rest)), decoded, _cut(decoded)))
+    paths = (path for text in texts for path in _paths(text.partition("\0")[0].replace("\\", "/")))
+    for path in dict.fromkeys(paths):  # most are alike, and what is long is walked once
+        yield f"file://{_walked(path)}"
 
 
 def _cut(text: str) -> str:
@@ -41,26 +41,28 @@ def _cut(text: str) -> str:
 
 
 def _paths(hierarchy: str) -> Iterator[str]:
+    """Without host, and with it; slashes at the beginning are one for everybody."""
     if hierarchy.startswith("//"):
-        yield _path("/" + hierarchy[2:].partition("/")[2])
-    yield _path("/" + hierarchy)
+        yield hierarchy[2:].partition("/")[2].lstrip("/")
+    yield hierarchy.lstrip("/")
 
 
 def _decoded(text: str) -> str:
     for _ in range(_DECODINGS):
-        if "%" not in text:
+        if "%" not in text or (found := unquote(text)) == text:
             break
-        text = unquote(text)
+        text = found
     return text
 
 
-def _path(path: str) -> str:
-    """As file systems walk it."""
+def _walked(path: str) -> str:
+    """As file systems walk it, from their root."""
     kept: list[str] = []
-    for segment in _SLASHES.sub("/", path).split("/"):
+    for segment in path.split("/"):
         if segment == "..":
-            del kept[-1:]
-        elif segment not in ("", "."):
+            if kept:
+                kept.pop()
+        elif segment and segment != ".":
             kept.append(segment)
     return _DRIVE.sub(lambda found: f"/{found[1].upper()}:", "/" + "/".join(kept), count=1)
 

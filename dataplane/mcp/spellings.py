@@ -61,8 +61,8 @@ def spelled(kind: str, name: str) -> Iterable[Spelling]:
         return (Spelling(name),)
     if len(name) > MAX_NAME:
         raise Malformed(INVALID_PARAMS, f"a URI has more than {MAX_NAME} characters")
-    read = normal(name)
-    found = dict.fromkeys((name, read, normal(_decoded(name))))
+    read, decoded = normal(name), _decoded(name)
+    found = dict.fromkeys((name, read, read if decoded == name else normal(decoded)))
     files = tuple(readings.as_files(_trimmed(name)))
     if ".." in _BEHIND_PATH.sub("", name):  # of two files it is the one outside that no rule may miss
         found |= dict.fromkeys(files)
@@ -171,7 +171,8 @@ def _without_dots(path: str) -> str:
     *segments, last = path.split("/")
     for segment in (*segments, last):
         if segment == "..":
-            del kept[max(1, len(kept) - 1) :]
+            if len(kept) > 1:
+                kept.pop()
         elif segment != ".":
             kept.append(segment)
     return "/".join([*kept, ""] if last in (".", "..") else kept)

@@ -58,15 +58,21 @@ async def listen(visit: Visit, upstreams: Upstreams, message: Message, body: byt
     return None
 
 
-SLICE: Final = 8
-"""URIs that rules are asked about in one turn of the loop: each may have thousands of characters."""
+SLICE: Final = 2048
+"""Characters of URIs that rules are asked about between two looks at the time: to judge one of `spellings.MAX_NAME`
+takes milliseconds."""
+SHORT: Final = 256
+"""A URI counts for so many at least: rules are asked, however short it is."""
 
 
 async def _shares(visit: Visit, wanted: Filter) -> list[Share]:
     """Who is asked for what. A client that wants nothing that it may have still gets a stream, of the first server."""
     shares = {target.name: Share(target, wanted.flags) for target in visit.plan.targets}
-    for index, uri in enumerate(wanted.uris, 1):
-        if not index % SLICE:
+    size = 0
+    for uri in wanted.uris:
+        size += max(SHORT, len(uri))
+        if size >= SLICE:
+            size = 0
             await asyncio.sleep(0)
         if visit.plan.several:
             name, own = names.parted("resource", uri)
