@@ -74,6 +74,8 @@ def fields(message: bytes, most: int = MAX_FIELDS) -> Iterator[tuple[int, Any]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
+    if at < len(message) and message[at] < 0x80:  # most have one byte
+        return message[at], at + 1
     value = shift = 0
     for position in range(at, min(at + 10, len(message))):
         byte = message[position]
@@ -84,33 +86,48 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     raise Unreadable("a number that does not end")
 
 
+class Fields:
+    """The fields of one message by their numbers: it is read once, however many of them are asked for. Raises
+    `Unreadable`, as `fields`."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, message: bytes, most: int = MAX_FIELDS) -> None:
+        values: dict[int, list[Any]] = {}
+        for number, value in fields(message, most):
+            values.setdefault(number, []).append(value)
+        self._values = values
+
+    def bytes_of(self, number: int) -> bytes | None:
+        """What has a length; the last one where a field is there several times (protobuf's own rule for single fields);
+        None: it is not there. A value of another kind is an unknown field, for parsers too."""
+        return next((each for each in reversed(self._values.get(number, ())) if isinstance(each, bytes)), None)
+
+    def part(self, number: int) -> bytes:
+        """A message within this one. Parsers merge parts of it that come apart; so are they here."""
+        return b"".join(each for each in self._values.get(number, ()) if isinstance(each, bytes))
+
+
 def field(message: bytes, *path: int, most: int = MAX_FIELDS) -> bytes | None:
-    """What has a length, at a path of field numbers; the last one where a field is there several times (protobuf's own
-    rule for single fields); None: it is not there. A value of another kind is an unknown field, for parsers too. Raises
-    `Unreadable`."""
-    found = None
-    for value in _values(message, path, most):
-        if isinstance(value, bytes):
-            found = value
-    return found
+    """What has a length, at a path of field numbers, as `Fields.bytes_of`. Raises `Unreadable`."""
+    *outer, last = path
+    for each in outer:
+        message = part(message, each, most)
+    return Fields(message, most).bytes_of(last)
 
 
 def number(message: bytes, *path: int, most: int = MAX_FIELDS) -> int | None:
     """The same of an integer."""
+    *outer, last = path
+    for each in outer:
+        message = part(message, each, most)
     found = None
-    for value in _values(message, path, most):
-        if isinstance(value, int):
+    for number, value in fields(message, most):
+        if number == last and isinstance(value, int):
             found = value
     return found
 
 
-def _values(message: bytes, path: tuple[int, ...], most: int) -> Iterator[Any]:
-    *outer, last = path
-    for each in outer:
-        message = part(message, each, most)
-    return (value for number, value in fields(message, most) if number == last)
-
-
 def part(message: bytes, wanted: int, most: int = MAX_FIELDS) -> bytes:
-    """A message within another. Parsers merge parts of it that come apart; so are they here. Raises `Unreadable`."""
+    """A message within another, as `Fields.part`. Raises `Unreadable`."""
     return b"".join(value for number, value in fields(message, most) if number == wanted and isinstance(value, bytes))

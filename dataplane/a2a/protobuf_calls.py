@@ -8,7 +8,7 @@ from typing import Final
 
 from dataplane.a2a import methods
 from dataplane.a2a.call import GRPC, Call, Facts
-from dataplane.a2a.documents import Unreadable, field, fields, part
+from dataplane.a2a.documents import Fields, Unreadable, field, fields
 from dataplane.http import grpc
 
 FRAME: Final = 5
@@ -65,9 +65,10 @@ def _message(facts: Facts) -> bytes:
 
 
 def _of_message(call: Call, request: bytes, service: str) -> None:
-    message = part(request, _MESSAGE[service])
-    call.context, call.task = text(field(message, 2)), text(field(message, 3))
-    call.skill = one_skill(_skill(part(message, 6)), _skill(part(request, _METADATA[service])))
+    outer = Fields(request)
+    message = Fields(outer.part(_MESSAGE[service]))
+    call.context, call.task = text(message.bytes_of(2)), text(message.bytes_of(3))
+    call.skill = one_skill(_skill(message.part(6)), _skill(outer.part(_METADATA[service])))
 
 
 def one_skill(of_message: str | None, of_request: str | None) -> str | None:
@@ -89,9 +90,12 @@ def _skill(struct: bytes) -> str | None:
     """The skill in a `google.protobuf.Struct`, which is a map of name (1) to value (2), of which 3 is text."""
     found: dict[str, str | None] = {}
     for number, entry in fields(struct, MAX_METADATA):
-        name = text(field(entry, 1, most=MAX_ENTRY)) if number == 1 and isinstance(entry, bytes) else None
+        if number != 1 or not isinstance(entry, bytes):
+            continue
+        pair = Fields(entry, MAX_ENTRY)
+        name = text(pair.bytes_of(1))
         if name in SKILLS:
-            found[name] = _text_value(part(entry, 2, MAX_ENTRY))
+            found[name] = _text_value(pair.part(2))
     if len(found) > 1:
         raise Unreadable(f"{' and '.join(sorted(found))} at once")
     return next(iter(found.values()), None)
