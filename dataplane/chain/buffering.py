@@ -6,7 +6,7 @@ Used by the builders of such policies. The body is `Exchange.body`; it stays the
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.expressions import ALL, OF_AGENTS
 from dataplane.chain.filter import RequestHook
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 
 TOO_MANY_BODIES = REPLIES["TooManyBodies"]
+
+
+SHORT: Final = 2048
+"""Bytes of a body that is here at once and takes no time to speak of, whatever reads it: more have the share of a turn
+that all work of unknown length has (`net/turns`)."""
 
 
 def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None, whose: int = ALL) -> RequestHook:
@@ -36,13 +41,19 @@ def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None, who
         if buffer.is_over(most):
             buffer.limit = most
             return hook(x) if too_large is None else too_large
-        if buffer.complete:
-            try:
-                x.body = buffer.keep()
-            except NoRoom:
-                return TOO_MANY_BODIES
-            return hook(x)
-        return _later(x, buffer, hook, most, too_large)
+        if not buffer.complete:
+            return _later(x, buffer, hook, most, too_large)
+        is_long = buffer.size > SHORT
+        if is_long and not x.context.turns.has_time():
+            return _later(x, buffer, hook, most, too_large)
+        try:
+            x.body = buffer.keep()
+        except NoRoom:
+            return TOO_MANY_BODIES
+        answer = hook(x)
+        if is_long:
+            x.context.turns.has_gone_on(*x.makers())
+        return answer
 
     return read
 

@@ -212,9 +212,12 @@ class Turns:
                 self._again[source] = self._waiting.pop(source) + self._again.get(source, deque())
         self._last = self._now[0]
         self._is_called = self._number > 0
-        self._has_begun = self._is_called or self.is_costly  # `compute` has seen to the end of a costly turn
+        is_spent = self._begun >= self._end  # what is called behind this has no other share
+        self._has_begun = self._is_called or self.is_costly or is_spent
         if self._is_called:
             self._call_soon(self._run)
+        elif is_spent and self._over != self.number:  # else `compute` has seen to the end of the turn
+            self._end_later()
 
     def _pop(self) -> Waiting:
         source = next(iter(self._waiting))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.chain.buffering import SHORT
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
 from dataplane.http.body import gather
@@ -103,9 +104,7 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
         drop(x)
         return
     try:
-        turns = x.context.writes.turns
-        is_full = turns.is_costly and turns.is_full(*x.makers())
-        rest = response_steps.run_later(x) if is_full else response_steps.run_fast(x)
+        rest = _steps(x)
     except Exception as error:  # a step's bug must end in an answer
         x.failed(error)
         return
@@ -126,6 +125,18 @@ def respond(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> N
             if x.up is not None:
                 x.up.pause()
         Steps(x, rest, _go_on).begin()
+
+
+def _steps(x: ActiveExchange) -> response_steps.Outcome:
+    """Run the response steps; in a later turn where this one is full, and has no time for a body that they read."""
+    turns = x.context.writes.turns
+    is_long = x.response_body is not None and len(x.response_body) > SHORT
+    if not turns.has_time() if is_long else turns.is_costly and turns.is_full(*x.makers()):
+        return response_steps.run_later(x)
+    outcome = response_steps.run_fast(x)
+    if is_long:
+        turns.has_gone_on(*x.makers())
+    return outcome
 
 
 def _go_on(x: ActiveExchange, context: Context) -> None:

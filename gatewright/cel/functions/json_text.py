@@ -57,11 +57,20 @@ HALVES = ("\\ud", "\\uD")
 DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
 
 
-MARKS: Final[dict[type, tuple[Any, ...]]] = {
-    bytes: (b"", b'"', (b",", b"[", b"{"), (b"\\\\", b'\\"')),
-    str: ("", '"', (",", "[", "{"), ("\\\\", '\\"')),
+def _marks_of_bytes(text: bytes) -> int:
+    return len(text) - len(text.translate(None, b",[{"))  # in half the time of three counts
+
+
+def _marks_of_text(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
+
+
+FORMS: Final[dict[type, tuple[Any, ...]]] = {
+    bytes: (_marks_of_bytes, b"", b'"', (b"\\\\", b'\\"')),
+    str: (_marks_of_text, "", '"', ("\\\\", '\\"')),
 }
-"""Of each type of text: nothing, a quotation mark, what comes with each key, and escapes that hide quotation marks."""
+"""Of each type of text: what counts the marks that come with each key, nothing, a quotation mark, and escapes that hide
+quotation marks."""
 
 
 def parse(budget: Budget, value: str | bytes) -> Any:
@@ -108,15 +117,15 @@ def read(text: bytes, most: int) -> Read:
 def limit(text: str | bytes, most: int) -> None:
     """Raises TooMany for JSON of more than `most` keys, without parsing it. Of a text that is no JSON what comes before
     the mistake is counted: so far a parser would go."""
-    nothing, quote, marks, escapes = MARKS[type(text)]
+    marks, nothing, quote, escapes = FORMS[type(text)]
     rest: Any = text
-    if sum(map(rest.count, marks)) <= most:
+    if marks(rest) <= most:
         return
     for escape in escapes:  # those in strings do not count
         rest = rest.replace(escape, nothing)
     if rest.count(quote) <= 4 * most + 2:  # a name and a value for each key
         rest = nothing.join(rest.split(quote)[::2])
-        if sum(map(rest.count, marks)) <= most:
+        if marks(rest) <= most:
             return
     raise TooMany(f"JSON of more than {most:,} keys")
 

@@ -146,6 +146,14 @@ class TestWorkOfUnknownLength:
             loop.turns.has_gone_on("192.0.2.1")
         assert not loop.turns.is_costly
 
+    def test_who_waited_last_leaves_no_second_share_of_its_turn(self) -> None:
+        loop = Loop()
+        Peer(loop, "a", 1, SHARE, [])
+        loop.turn()
+        assert len(loop.turns) == 0 and not loop.turns.has_time()
+        loop.turn()
+        assert loop.turns.has_time() and not loop.turns.is_spent()
+
     def test_a_network_of_ipv6_is_one_client(self) -> None:
         loop, done = Loop(), list[str]()
         for number in range(3):
