@@ -79,10 +79,9 @@ def _add_capabilities(merged: dict[str, object], theirs: Object, stateless: bool
                 found.setdefault(name, setting)
 
 
-def items(method: Method, target: str, result: Raw, several: bool) -> Iterator[tuple[str, Raw]]:
-    """The items of one target's page: the name that the target knows, and the item as clients see it. What has no name
-    is left out: nobody could ask for it. Raises `Malformed`."""
-    fields = messages.object_of(result)
+def items(method: Method, target: str, fields: Object, several: bool) -> Iterator[tuple[str, Raw]]:
+    """The items of one target's page, of the fields of its result: the name that the target knows, and the item as
+    clients see it. What has no name is left out: nobody could ask for it. Raises `Malformed`."""
     name_of = _NAMERS[method.key]
     for item in messages.items_of(fields.get(method.field)):
         try:

@@ -560,6 +560,14 @@ ROWS: Final = (
     Row(f"2 MB of escapes for {PARTS} conditions", CLIENT, H1, again(request(method=b"POST", body=ESCAPED)), DECODES),
     Row(f"2 MB for {PARTS} digests", CLIENT, H1, again(request(method=b"POST", body=ESCAPED)), DIGESTS),
     Row("JSON of 64 KB, pipelined", CLIENT, H1, again(request(method=b"POST", body=SMALL_JSON)), READS_JSON),
+    Row(
+        "JSON of 64 KB, on 32 connections",
+        CLIENT,
+        H1,
+        again(request(method=b"POST", body=SMALL_JSON)),
+        READS_JSON,
+        connections=32,
+    ),
     # --- HTTP/2, clients
     Row(
         "rapid reset",
@@ -732,6 +740,15 @@ ROWS: Final = (
     Row("a download for a client of HTTP/2", ENDPOINT, H1, again(b"x" * MIB, UNTIL_CLOSE), EVIL1, asks=HUNDRED),
     Row("bytes behind the answer", ENDPOINT, H1, again(b"x" * MIB, sized(b"ok")), EVIL1, asks=GET * 50),
     Row("JSON with 180,000 keys", ENDPOINT, H1, only(sized(KEYS)), EVIL1_JSON, asks=GET * 4),
+    Row(
+        "JSON of 64 KB, over 32 connections",
+        ENDPOINT,
+        H1,
+        only(sized(SMALL_JSON)),
+        EVIL1_JSON,
+        asks=GET * 4,
+        connections=32,
+    ),
     Row(
         f"a header that {SETS} steps walk over, over 32 connections",
         ENDPOINT,

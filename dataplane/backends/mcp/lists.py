@@ -98,9 +98,11 @@ async def _part(
     if answer.result is UNSET:
         return _without(visit, target, answer)
     try:
-        items = await _items(visit, method, target, answer.result)
-        rest = messages.object_of(answer.result)
-        return _Part(target, items, messages.text_of(rest.pop("nextCursor", None)), rest)
+        await _in_turn(answer.result)
+        fields = messages.object_of(answer.result)
+        await _in_turn(answer.result)
+        items = await _items(visit, method, target, fields)
+        return _Part(target, items, messages.text_of(fields.pop("nextCursor", None)), fields)
     except Malformed as error:
         raise unreadable(target.name, error) from None
 
@@ -122,12 +124,18 @@ def _without(visit: Visit, target: TargetPlan, answer: Message) -> _Part | Messa
     raise TargetFailed(target.name, f"it answered a list with {text[:200]}")
 
 
-async def _items(visit: Visit, method: Method, target: TargetPlan, result: Raw) -> list[Raw]:
+async def _in_turn(result: Raw) -> None:
+    """To go through a long result once more, wait for a turn that has time: all of them take milliseconds."""
+    if memoryview(result).nbytes > messages.MANY_BYTES:
+        await asyncio.sleep(0)
+
+
+async def _items(visit: Visit, method: Method, target: TargetPlan, fields: messages.Object) -> list[Raw]:
     """Those that rules show, in slices: there may be ten thousand."""
     rules = visit.policies
     decide = rules.for_lists if rules.rules else None
     found: list[Raw] = []
-    for index, (name, item) in enumerate(merging.items(method, target.name, result, visit.plan.several), 1):
+    for index, (name, item) in enumerate(merging.items(method, target.name, fields, visit.plan.several), 1):
         if not index % SLICE:
             visit.no_item(method.kind)
             await asyncio.sleep(0)

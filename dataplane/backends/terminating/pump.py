@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.contract import Answer, Pours
 
 SLICE: Final = 16_384
-"""Bytes that are looked at in one turn of the loop."""
+"""Bytes that are looked at in one turn of the loop..."""
+LINES: Final = 1024
+"""...with so many ends of lines at most, or `SHORT` bytes: each line costs a microsecond, however short it is."""
+SHORT: Final = SLICE // 16
 MANY: Final = 64
 """Events of them."""
 
@@ -68,10 +71,17 @@ class EventPump:
                 return False
         elif self._start:
             await asyncio.sleep(0)
-        end = self._start + SLICE
+        end = self._end()
         self._events.extend(self._reader.feed_all(self._data[self._start : end]))
         self._start = end
         return True
+
+    def _end(self) -> int:
+        """Of the next slice."""
+        data, start, size = self._data, self._start, SLICE
+        while size > SHORT and data.count(b"\n", start, start + size) + data.count(b"\r", start, start + size) > LINES:
+            size //= 2
+        return start + size
 
 
 async def pumped(call: Pours, change: Change, out: Answer, most: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.backends.terminating.pump import SLICE, EventPump
+from dataplane.backends.terminating.pump import LINES, SLICE, EventPump
 from dataplane.backends.terminating.terminator import Terminator, give_all
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.messages import ResponseHead
@@ -438,4 +438,8 @@ async def test_many_events_are_looked_at_in_slices() -> None:
     assert await in_turns(small * 129) == (129, 2)
     assert await in_turns(event(b"x" * (SLICE - 8))) == (1, 0)
     assert await in_turns(event(b"x" * (SLICE - 7))) == (1, 1)
+    assert await in_turns(b"x\n" * LINES) == (0, 0)
+    for line in (b"x\n", b"x\r"):  # more than so many lines are no one slice, however short they are
+        assert await in_turns(line * (2 * LINES)) == (0, 1)
+        assert await in_turns(line * (4 * LINES)) == (0, 3)
     assert await in_turns(b"") == (0, 0)

@@ -258,7 +258,7 @@ def test_what_is_discovered_is_what_all_support() -> None:
 
 def test_items_without_a_name_are_left_out_and_others_are_named() -> None:
     method = METHODS["tools/list"]
-    listed = hello(tools=[{"name": "a", "x": 1}, {"title": "none"}, 7, {"name": 7}, {"name": "b"}])
+    listed = messages.object_of(hello(tools=[{"name": "a", "x": 1}, {"title": "none"}, 7, {"name": 7}, {"name": "b"}]))
     assert [(name, value(seen)) for name, seen in merging.items(method, "one", listed, True)] == [
         ("a", {"name": "one_a", "x": 1}),
         ("b", {"name": "one_b"}),
@@ -267,7 +267,7 @@ def test_items_without_a_name_are_left_out_and_others_are_named() -> None:
         {"name": "a", "x": 1},
         {"name": "b"},
     ]
-    assert list(merging.items(method, "one", hello(), True)) == []
+    assert list(merging.items(method, "one", messages.object_of(hello()), True)) == []
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,8 @@ def test_items_without_a_name_are_left_out_and_others_are_named() -> None:
     ],
 )
 def test_items_of_each_kind_have_a_name(method: str, field: str, key: str) -> None:
-    found = list(merging.items(METHODS[method], "one", hello(**{field: [{key: "a"}, {"other": "b"}]}), False))
+    fields = messages.object_of(hello(**{field: [{key: "a"}, {"other": "b"}]}))
+    found = list(merging.items(METHODS[method], "one", fields, False))
     assert [name for name, _ in found] == ["a"]
 
 
