@@ -49,7 +49,7 @@ class Spelling(NamedTuple):
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):([^?#]*)(.*)", re.DOTALL)
 _DROPPED: Final = re.compile(r"[\t\r\n]")
-_TRIMMED: Final = "".join(map(chr, range(0x21)))
+_TRIMMED: Final = "".join(map(chr, (*range(0x21), 0xFEFF)))
 _PORTS: Final = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443", "ftp": ":21", "file": ""}
 """Schemes of which WHATWG URL knows more than others do, with the port that they need not say."""
 
@@ -61,27 +61,40 @@ def spelled(kind: str, name: str) -> Iterable[Spelling]:
         return (Spelling(name),)
     if len(name) > MAX_NAME:
         raise Malformed(INVALID_PARAMS, f"a URI has more than {MAX_NAME} characters")
+    found, lenient = _read_as(name)
+    text = _trimmed(name)
+    for other in {readings.unwrapped(text), readings.behind_user(text)} - {text}:
+        strict, more = _read_as(other)
+        if "\\" in name:  # nobody knows which host it names
+            found |= strict
+        lenient |= strict | more
+    return (*map(Spelling, found), *(Spelling(each, True) for each in lenient if each not in found))
+
+
+_Names = dict[str, None]
+"""A set with an order."""
+
+
+def _read_as(name: str) -> tuple[_Names, _Names]:
+    """The names of a URI as those read it who make it normal, and as lenient ones do."""
     read, decoded = normal(name), _decoded(name)
     found = dict.fromkeys((name, read, read if decoded == name else normal(decoded)))
     files = tuple(readings.as_files(_trimmed(name)))
     if ".." in _BEHIND_PATH.sub("", name):  # of two files it is the one outside that no rule may miss
         found |= dict.fromkeys(files)
-    lenient = dict.fromkeys((*files, *map(_escaped, files), *_fetched(read)))
-    return (*map(Spelling, found), *(Spelling(each, True) for each in lenient if each not in found))
-
-
-def _fetched(uri: str) -> tuple[str, ...]:
-    if uri.startswith("file:"):
-        return (_escaped(uri),)
-    escaped, fetched = _escaped(uri), _without_port(_escaped(readings.fetched(uri)))
-    return escaped, _rooted(escaped), fetched, _rooted(fetched)
+    if read.startswith("file:"):
+        return found, dict.fromkeys((*files, *map(_escaped, files), _escaped(read)))
+    fetched = dict.fromkeys(_without_port(normal(each)) for each in (read, *readings.fetched(read)))
+    escaped = [_escaped(each) for each in fetched]
+    return found, dict.fromkeys((*files, *map(_escaped, files), *fetched, *escaped, *map(_rooted, escaped)))
 
 
 _BEHIND_PATH: Final = re.compile(r"^[^?#]*")
 
 
 _is_plain: Final = re.compile(
-    r"(?:file://|(?!file:)[a-z][a-z0-9+-]*://[a-z0-9-]+(?:\.[a-z0-9-]+)*)(?:/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+"
+    r"(?:file://|(?!file:)[a-z][a-z0-9+-]*://(?![^/]*xn--)(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*)"
+    r"(?:/[A-Za-z0-9_~!$&'()*+,=@-](?:[A-Za-z0-9._~!$&'()*+,=@-]*[A-Za-z0-9_~!$&'()*+,=@-])?)+"
 ).fullmatch
 """Most URIs: everybody reads them as they stand."""
 

@@ -4,6 +4,7 @@ The servers here read what lenient ones read: the first of two keys, keys in any
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,28 @@ def test_a_tool_that_is_denied_is_called_in_no_spelling(body: str, carrier: Carr
         "file:///a/b%00.txt",
         "file:///pub/x?/../../a/b",
         "file:///pub/x#/../../a/b",
+        # the delimiters of RFC 3986 C, which Python's `urlopen` takes off, and Java's `URL`
+        "URL:file:///a/b",
+        "url:file:///a/b",
+        "<file:///a/b>",
+        " <URL: file:///a/b >",
+        "<url:/a/b>",
+        # what some trim, cut off or pass over
+        "\ufefffile:///a/b",
+        "file:///a/b\u3000",
+        "file:///a/b\0",
+        "file:///a/b;v=1",
+        "/a/b;v=1",
+        "file:///a;x/b",
+        "file:///a/x/..;y/b",
+        "file:///a/b.",
+        "file:///a/b%20",
+        "file:///a./b. .",
+        "file:///a/b:stream",
+        "file:///a/b::$DATA",
+        "file://[::1]/a/b",
+        "file:/\\a/b",
+        "file:///%61%2F%62",
     ],
 )
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
@@ -152,6 +175,31 @@ SAME = [
     ("http://h.example:8080/x", "http://h.example:08080/x"),
     ("file:///C:/a", "file:///c|/a"),
     ("file:///C:/a", "C:\\a"),
+    ("file:///C:/a", "file:///c:/a::$DATA"),
+    ("file:///caf\u00e9", "file:///cafe\u0301"),
+    ("file:///cafe\u0301", "file:///caf%C3%A9"),
+    ("http://h.example/x", "URL:http://h.example/x"),
+    ("note://a/b", "<note://a/b>"),
+    ("note://a/b", "note://a/b?"),
+    ("http://h.example/x", "http://h.example/x?"),
+    ("http://h.example/x", "http://h.example/x;v=1"),
+    ("http://h.example/x", "http://h.example/y/..;/x"),
+    ("http://h.example/x?a=b", "http://h.example/x;v?a=b#c"),
+    ("http://h.example/x", "http://other@user@h.example/x"),
+    ("http://h.example/x", "http://other.example\\@h.example/x"),
+    ("http://h.example/x", "http://other.example#@h.example/x"),
+    ("http://h.example/x", "http://other.example?@h.example/x"),
+    ("http://h.example/x", "http://h\u00ad.exam\u200bple/x"),
+    ("http://b\u00fccher.example/x", "http://xn--bcher-kva.example/x"),
+    ("http://xn--bcher-kva.example/x", "http://B\u00dccher.example/x"),
+    ("http://xn--bcher-kva.example/x", "http://bu\u0308cher.example/x"),
+    ("http://stra\u00dfe.example/x", "http://xn--strae-oqa.example/x"),
+    ("http://strasse.example/x", "http://stra\u00dfe.example/x"),
+    ("http://127.0.0.1/x", "http://127.1/x"),
+    ("http://127.0.0.1/x", "http://2130706433/x"),
+    ("http://127.0.0.1/x", "http://0x7f.0.0.1/x"),
+    ("http://127.0.0.1/x", "http://0177.0.0.0x1:80/x"),
+    ("http://[::1]/x", "http://[0:0::0001]:80/x"),
 ]
 
 
@@ -189,6 +237,35 @@ def test_what_is_allowed_by_its_own_name_is_read(uri: str, carrier: Carrier) -> 
     client = opened(carrier, rule("mcp.resource.name == r'%s'" % uri))  # noqa: UP031  # quotes within
     client.toys["127.0.0.1:9001"].resources = [uri]
     assert client.result("resources/read", {"uri": uri})["contents"][0]["uri"] == uri
+
+
+@pytest.mark.parametrize("asked", ["http://h.example\\@other.example/x", "http:\\\\h.example\\@other.example"])
+def test_a_host_that_is_allowed_is_no_user_of_another(asked: str, carrier: Carrier) -> None:
+    client = opened(carrier, rule('mcp.resource.name.contains("//h.example/")'))
+    assert client.error("resources/read", {"uri": asked})[:2] == (200, -32602)
+
+
+NOBODY_KNOWS = [
+    # what a rule names, what some server may read as that, and where the page says so
+    ("file:///a/b", "file:///A/B", "file systems that take `B` for `b`"),
+    ("file:///a/b", "file:///proc/self/root/a/b", "symbolic and hard links"),
+    ("file:///a/b", "file:///a/b%25252562", "escapes resolved three times"),
+    ("http://h.example/x", "http://h.example//x", "doubled slashes"),
+    ("http://h.example/x", "http://h.example/x/", "a slash at the end"),
+    ("http://h.example/x", "http://alias.example/x", "redirects and aliases of HTTP"),
+    ("note://a/b", "note://a/b/", "a scheme of its own"),
+    ("note://a/b", "note:a/b", "a scheme of its own"),
+]
+
+
+@pytest.mark.parametrize(("named", "asked", "words"), NOBODY_KNOWS)
+def test_what_no_rule_can_know_is_said_on_the_page(
+    named: str, asked: str, words: str, carrier: Carrier, root: Path
+) -> None:
+    client = opened(carrier, rule(f'mcp.resource.name == "{named}"', action="Deny"))
+    client.toys["127.0.0.1:9001"].resources = [asked]
+    assert client.result("resources/read", {"uri": asked})["contents"][0]["uri"] == asked
+    assert words in " ".join((root / "docs/mcp/authorization.md").read_text().split())
 
 
 def test_the_log_has_the_name_that_the_client_gave(carrier: Carrier) -> None:
