@@ -141,7 +141,7 @@ async def test_sigterm_ends_readiness_at_once_and_connections_in_order(tmp_path:
         under_way = asyncio.create_task(get(proxy.at(port)))
         await asked.wait()
         proxy.agent.signal(signal.SIGTERM)
-        await proxy.logged("SIGTERM: draining")
+        assert "minimum=1.5 maximum=4.0" in await proxy.logged("SIGTERM: draining")
         status, text = await proxy.readiness()
         assert status == 500 and "end of this process" in text
         late = asyncio.create_task(get(proxy.at(port)))  # within the minimum: still accepted

@@ -51,6 +51,8 @@ class Processor:
     got: list[pb.ProcessingRequest] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     held: bytes = b""
+    leaves: bool = False
+    """It ends the call in good order behind what it says now."""
 
     @property
     def kinds(self) -> list[str]:
@@ -69,6 +71,8 @@ class Processor:
                     return
                 for answer in answers:
                     yield answer
+                if self.leaves:
+                    break
         except asyncio.CancelledError:
             self.ended.append("cancelled")
             raise
@@ -342,9 +346,8 @@ async def test_modes_change_where_that_is_allowed() -> None:
 
 async def test_a_server_that_ends_in_good_order_has_nothing_more_to_say() -> None:
     async def leaves(processor: Processor, message: pb.ProcessingRequest) -> list[Answer] | None:
-        if message.HasField("request_headers"):
-            return [Answer(request_headers={"response": common(header_mutation=sets(("x-new", "1")))})]
-        return None
+        processor.leaves = True
+        return [Answer(request_headers={"response": common(header_mutation=sets(("x-new", "1")))})]
 
     async def once(processor: Processor, message: pb.ProcessingRequest) -> list[Answer] | None:
         return None
@@ -354,7 +357,8 @@ async def test_a_server_that_ends_in_good_order_has_nothing_more_to_say() -> Non
     async with world(
         leaves, SETTINGS % "requestBodyMode: None, responseHeaderMode: Skip, responseBodyMode: None"
     ) as it:
-        assert (await it.ask("POST", data=b"abc"))[0] == 200
+        assert (await it.ask("POST", data=b"abc"))[0] == 200 and it.arrived[0][2] == b"abc"
+        assert it.processor.ended == ["ended"]
 
 
 FAULTS: dict[str, Play] = {}
