@@ -24,6 +24,7 @@ REPLIES = _table(
     ("JsonTooLarge", 400, "json has too many keys or levels", False),  # the same
     ("AgentCallUnreadable", 400, "call cannot be read", False),  # a policy asked which one, and readers would differ
     ("ExpressionsTooCostly", 400, "request takes too long to look at", False),  # cel/budget: of one turn of the loop
+    ("PatternTooCostly", 400, "request takes too long to look at", False),  # regexes/prices: a pattern of a route
     ("UnusualHeaderName", 400, "bad request", True),  # refused where it is configured so
     ("BodyTooLarge", 413, "request body is too large", True),  # buffer overflow
     ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read

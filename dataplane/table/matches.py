@@ -12,29 +12,26 @@ Where Gateway API leaves the choice to implementations:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.chain.filter import Refused
 from dataplane.http.heads import is_name, plain_name
 from dataplane.http.uri import canonical_path
-from dataplane.table.path_regexes import FEW, PathRegexes, set_of
-from gatewright.turns import pause
+from dataplane.table.path_regexes import FEW, PathRegexes, price_of, set_of
+from dataplane.table.regexes import Regex, compiled, options
 from gatewright.wire.v1 import route_pb2
 
 if TYPE_CHECKING:
-    import re2
-
     from dataplane.exchange import Exchange
     from dataplane.table.plans import RoutePlan
 
-Test = Callable[[bytes], object]
+Test = Callable[[bytes, "Exchange"], bool]
+_Condition = tuple[bytes, bytes, Regex | None]
+"""(name, value, None) or (name, pattern, regular expression)."""
 Rank = tuple[int, int, int, str, int, int]
 Spot = tuple[int, int, int, str, int]
 """A rank without the number of the match: those of one rule lie beside each other."""
 EXACT, PREFIX, REGEX = range(3)
-MAX_MEMORY = 4 << 20
-"""Bytes of one compiled regular expression, which takes 35 ms to fill; as of those in expressions (`cel.patterns`)."""
 ROOT = b""
 """The key of prefix "/"; other prefixes have no slash at their end."""
 
@@ -54,9 +51,8 @@ class Match:
         """Test of the path; None where the path was found by key."""
         self.precedence = precedence
         """Before its length where it competes for a path: the greater goes first."""
-        self.headers: tuple[tuple[bytes, bytes, Test | None], ...] = ()
-        """(name, value, None) or (name, b"", test)."""
-        self.query: tuple[tuple[bytes, bytes, Test | None], ...] = ()
+        self.headers: tuple[_Condition, ...] = ()
+        self.query: tuple[_Condition, ...] = ()
 
     @property
     def spot(self) -> Spot:
@@ -68,17 +64,21 @@ class Match:
         return not (self.method or self.headers or self.query or self.path or self.precedence)
 
     def accepts(self, exchange: Exchange) -> bool:
+        """Raises `Unread` for what is not read of a request, as of all that a client chose and is too much."""
         if self.method and exchange.method != self.method:
             return False
-        for name, value, test in self.headers:
+        for name, value, regex in self.headers:
             values = exchange.request.get_all(name)
-            if value not in values if test is None else not any(map(test, values)):
+            if regex is None:
+                if value not in values:
+                    return False
+            elif not any(regex.matches(each, exchange) for each in values):
                 return False
         if self.query:
             parameters = exchange.request_query  # which is parsed once for all matches
-            for name, value, test in self.query:
+            for name, value, regex in self.query:
                 first = parameters.get(name)
-                if first is None or (first != value if test is None else not test(first)):
+                if first is None or (first != value if regex is None else not regex.matches(first, exchange)):
                     return False
         return True
 
@@ -111,12 +111,13 @@ def place(route: route_pb2.Route, plan: RoutePlan) -> list[Placement]:
     if len(matches) == 1 and matches[0].SerializeToString() == _EVERY_PATH:
         return [Placement(PREFIX, ROOT, plan)]
     patterns = [match.path.regex.encode() for match in matches if match.path.HasField("regex")]
-    together = set_of(patterns, _options()) if len(patterns) > FEW else None
+    together = set_of(patterns, options()) if len(patterns) > FEW else None
     placed = [_placement(match, index, plan, together is not None) for index, match in enumerate(matches)]
     regexes = tuple([(each.key, each.entry) for each in placed if isinstance(each.entry, Match) and each.kind == REGEX])
     if regexes:
         placed = [each for each in placed if each.kind != REGEX]
-        placed.append(Placement(REGEX, b"", PathRegexes(regexes, together)))
+        price = 0 if together is None else price_of(patterns)
+        placed.append(Placement(REGEX, b"", PathRegexes(regexes, together, price)))
     return placed or [Placement(PREFIX, ROOT, plan)]
 
 
@@ -127,7 +128,7 @@ def left(route: route_pb2.Route, plan: RoutePlan) -> list[Left]:
 
 
 def _left(message: route_pb2.RouteMatch, plan: RoutePlan) -> Left:
-    kind, key, *_ = _path(message.path, compiled=False)
+    kind, key, *_ = _path(message.path, is_tested=False)
     headers = len(_conditions(message.headers, True, False)) if message.headers else 0
     query = len(_conditions(message.query, False, False)) if message.query else 0
     return Left(kind, key, (0 if message.method else 1, -headers, -query, plan.order, plan.rule_index))
@@ -159,8 +160,8 @@ class _Path(NamedTuple):
     precedence: int = 0
 
 
-def _path(message: route_pb2.PathMatch, compiled: bool = True, later: bool = False) -> _Path:
-    """`compiled`: with the test, where one is needed; `later`: which compiles its regular expression when asked."""
+def _path(message: route_pb2.PathMatch, is_tested: bool = True, later: bool = False) -> _Path:
+    """`is_tested`: with the test, where one is needed; `later`: which compiles its regular expression when asked."""
     kind = message.WhichOneof("kind")
     if kind == "prefix":
         prefix = message.prefix
@@ -170,12 +171,12 @@ def _path(message: route_pb2.PathMatch, compiled: bool = True, later: bool = Fal
     if kind == "regex":
         pattern = message.regex.encode()
         if later:
-            return _Path(REGEX, pattern, partial(_full_match, pattern))
-        return _Path(REGEX, pattern, compile_regex(pattern) if compiled else None)
-    return _grpc_path(message.grpc, compiled) if kind == "grpc" else _Path(PREFIX, ROOT)
+            return _Path(REGEX, pattern, lambda path, exchange: compiled(pattern).matches(path, exchange))
+        return _Path(REGEX, pattern, compiled(pattern).matches if is_tested else None)
+    return _grpc_path(message.grpc, is_tested) if kind == "grpc" else _Path(PREFIX, ROOT)
 
 
-def _grpc_path(message: route_pb2.GrpcMethodMatch, compiled: bool) -> _Path:
+def _grpc_path(message: route_pb2.GrpcMethodMatch, is_tested: bool) -> _Path:
     """A name that is to be matched exactly has all the characters that a regular expression can match: what matters is
     whether a service is asked for, then whether a method is (Gateway API GRPCRouteRule `matches`)."""
     service, method = message.service, message.method
@@ -183,7 +184,7 @@ def _grpc_path(message: route_pb2.GrpcMethodMatch, compiled: bool) -> _Path:
         return _Path(PREFIX, ROOT)
     if message.regex or not service:
         order = _GRPC_PRECEDENCE[bool(service), bool(method), message.regex]
-        test = _names(service, method, message.regex) if compiled else None
+        test = _names(service, method, message.regex) if is_tested else None
         return _Path(REGEX, f"{service}/{method}".encode(), test, order)
     if method:
         return _Path(EXACT, _canonical(f"/{service}/{method}"))
@@ -204,17 +205,19 @@ def _names(service: str, method: str, is_regex: bool) -> Test:
     """A test of a path "/<service>/<method>"; "" is any."""
     first, second = (_name(text.encode(), is_regex) if text else None for text in (service, method))
 
-    def test(path: bytes) -> bool:
-        names = path.split(b"/")
+    def test(path: bytes, exchange: Exchange) -> bool:
+        names = path.split(b"/", 3)
         return (
-            len(names) == 3 and (first is None or bool(first(names[1]))) and (second is None or bool(second(names[2])))
+            len(names) == 3
+            and (first is None or first(names[1], exchange))
+            and (second is None or second(names[2], exchange))
         )
 
     return test
 
 
 def _name(text: bytes, is_regex: bool) -> Test:
-    return compile_regex(text) if is_regex else text.__eq__
+    return compiled(text).matches if is_regex else lambda name, _: name == text
 
 
 def _canonical(path: str) -> bytes:
@@ -226,9 +229,9 @@ def _canonical(path: str) -> bytes:
 
 
 def _conditions(
-    messages: Iterable[route_pb2.ValueMatch], lower: bool, compiled: bool = True
-) -> tuple[tuple[bytes, bytes, Test | None], ...]:
-    found: dict[bytes, tuple[bytes, bytes, Test | None]] = {}
+    messages: Iterable[route_pb2.ValueMatch], lower: bool, is_tested: bool = True
+) -> tuple[_Condition, ...]:
+    found: dict[bytes, _Condition] = {}
     for message in messages:
         name = message.name.encode()
         if lower:
@@ -239,40 +242,7 @@ def _conditions(
             continue  # Gateway API: only the first entry of a name counts
         if message.WhichOneof("kind") == "regex":
             pattern = message.regex.encode()
-            found[name] = (name, pattern, compile_regex(pattern) if compiled else None)
+            found[name] = (name, pattern, compiled(pattern) if is_tested else None)
         else:
             found[name] = (name, message.exact.encode(), None)
     return tuple(found.values())
-
-
-def _full_match(pattern: bytes, path: bytes) -> object:
-    return compile_regex(pattern)(path)
-
-
-@lru_cache(256)
-def compile_regex(pattern: bytes) -> Test:
-    """A test for the whole value. RE2 is loaded by the first route that needs it."""
-    import re2
-
-    pause()
-    try:
-        return re2.compile(pattern, _options()).fullmatch  # type: ignore[no-any-return]
-    except re2.error as error:
-        why = error.args[0]
-        text = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-        raise Refused(f"regular expression {_short(pattern.decode())!r}: {_short(text)}") from None
-
-
-@cache
-def _options() -> re2.Options:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = MAX_MEMORY
-    return options
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 100 else text[:100] + "..."

@@ -72,7 +72,8 @@ class Router:
     def match(self, host: bytes, path: bytes, exchange: Exchange) -> RoutePlan | None:
         """The rule for a request, or None. Sets `plan` and `prefix` of the exchange.
 
-        `host` and `path` are canonical (`http/uri`); method, headers and query are read from the exchange.
+        `host` and `path` are canonical (`http/uri`); method, headers and query are read from the exchange. Raises
+        `Unread` for what is not read of a request.
         """
         level = self.hosts.get(host)
         if level is not None:
@@ -181,7 +182,7 @@ def _find_by_length(level: Level, path: bytes, exchange: Exchange) -> RoutePlan 
     found = [
         (-match.precedence, -len(pattern), match.rank, b"", match)
         for regexes in level.regexes.values()  # type: ignore[union-attr]
-        for pattern, match in regexes.matching(path)
+        for pattern, match in regexes.matching(path, exchange)
     ]
     for prefix, matches in prefixes_of(level, path):
         found += [(-match.precedence, -len(prefix), match.rank, prefix, match) for match in as_matches(matches)]

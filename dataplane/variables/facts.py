@@ -49,6 +49,7 @@ class ExchangeFacts:
         "known_query",
         "known_request",
         "known_response",
+        "matching",
         "noted",
         "response_body",
     )
@@ -65,6 +66,9 @@ class ExchangeFacts:
     known_request: json_text.Read
     known_response: json_text.Read
     """The same of bodies as JSON."""
+    matching: int
+    """Nanoseconds that the regular expressions of routes may have taken since somebody looked at the clock; unset until
+    one was not light."""
     evaluations: tuple[int, float]
     """The turn of the loop in which an expression took long, and the thread's time at which all of that turn have to be
     over; unset until one did."""

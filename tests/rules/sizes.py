@@ -206,7 +206,6 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/table/intern.py": Row(
         355, "one class: equal settings are one object, over all levels that share the tables of digests"
     ),
-    "dataplane/table/matches.py": Row(278, "one subject, a short function for each condition of a match"),
     "dataplane/table/plans.py": Row(451, "a vocabulary: the plans that a request meets, mostly fields and their words"),
     "dataplane/table/policies.py": Row(323, "one subject, a short function for each change and each place of a policy"),
     "dataplane/table/store.py": Row(

@@ -6,7 +6,7 @@ attachment and precedence are the translator's matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Final, Literal
 
 import re2
@@ -19,6 +19,7 @@ from gatewright.api.schema.fields import Duration, HeaderName, HeaderValue, Host
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.schema.model import Broken, Model, RuledModel, UnreadRule, unique
 from gatewright.api.schema.references import BackendObjectReference, ParentReference
+from gatewright.regexes import prices
 
 _PATH_CHARACTERS = re2.compile(r"(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|[%][0-9a-fA-F]{2})+")
 _PATH_FORBIDDEN: Final = ("//", "/./", "/../", "%2f", "%2F", "#")
@@ -31,9 +32,19 @@ MAX_MATCHES: Final = 128
 
 
 def regex_rule(pattern: str, path: tuple[str | int, ...]) -> Iterator[Broken]:
-    """A rule of fields that hold a regular expression: RE2 must take it."""
+    """A rule of fields that hold a regular expression for a whole value: RE2 must take it, and it must not take too
+    long for a short value (`regexes.prices`)."""
+    yield from regex_within(pattern, path, prices.SHORT, prices.of_match)
+
+
+def regex_within(
+    pattern: str, path: tuple[str | int, ...], length: int, price: Callable[[str, int], int]
+) -> Iterator[Broken]:
+    """The same: it must not take too long for a text of so many bytes, each of which has a price."""
     try:
-        re2.compile(pattern, options=_QUIET)
+        size: int = re2.compile(pattern, options=_QUIET)._regexp.ProgramSize()
+        if price(pattern, size) * length > prices.MOST:
+            yield Broken(path, prices.too_costly(length))
     except re2.error as failure:
         reason = failure.args[0]
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)

@@ -83,6 +83,7 @@ STATUSES = {
     "TooManyParameters": 400,
     "JsonTooLarge": 400,
     "ExpressionsTooCostly": 400,
+    "PatternTooCostly": 400,
     "BodyTooLarge": 413,
     "TooManyBodies": 503,
     "TooManyResponses": 503,

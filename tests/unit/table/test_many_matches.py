@@ -13,7 +13,7 @@ from dataplane.table import path_regexes, ranked
 from dataplane.table.applier import Applier
 from dataplane.table.path_regexes import PathRegexes
 from dataplane.table.store import Change
-from tests.fakes.table_state import TableRun, bind, gone, listener, match, route, route_key
+from tests.fakes.table_state import TableRun, bind, exchange, gone, listener, match, route, route_key
 
 MATCHES = 64
 """Of one rule, as many as HTTPRoute allows."""
@@ -112,7 +112,7 @@ def test_a_set_that_finds_nothing_for_want_of_memory_is_not_believed(run: TableR
     assert level is not None and level.regexes is not None
     (known,) = level.regexes.values()
     silent: Any = Silent()
-    assert [key for key, _ in PathRegexes(known.entries, silent).matching(b"/3/abc")] == [b"/3/[a-z]+"]
+    assert [key for key, _ in PathRegexes(known.entries, silent).matching(b"/3/abc", exchange())] == [b"/3/[a-z]+"]
 
 
 # What it costs.

@@ -1,0 +1,1 @@
+"""What looking for a regular expression may cost: RE2 takes linear time, but cannot be stopped."""
