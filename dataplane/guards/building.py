@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.chain.filter import Refused
@@ -41,12 +42,14 @@ _SCOPES: Final = {
 
 def guards(config: ai_pb2.AiPromptGuard) -> Guards:
     """Raises `Refused` for what cannot work."""
+    bound = config.hold_back or BOUND
     return Guards(
-        tuple(_list("request", config.request)), tuple(_list("response", config.response)), config.hold_back or BOUND
+        tuple(_list("request", config.request, bound)), tuple(_list("response", config.response, bound)), bound
     )
 
 
-def _list(name: str, items: Sequence[ai_pb2.Guard]) -> Iterator[Guard]:
+def _list(name: str, items: Sequence[ai_pb2.Guard], bound: int) -> Iterator[Guard]:
+    """`bound`: bytes of a match."""
     for index, each in enumerate(paced(items)):
         kind = each.WhichOneof("kind")
         where = f"{name}[{index}]"
@@ -55,48 +58,44 @@ def _list(name: str, items: Sequence[ai_pb2.Guard]) -> Iterator[Guard]:
         where += f".{FIELDS[kind]}"
         try:
             scope = frozenset(_SCOPES[number] for number in each.scope) or None
-            yield _MAKERS[kind](
-                getattr(each, kind),
-                where,
-                each.response.message if each.HasField("response") else MESSAGES[name],
-                each.response.status_code or STATUS,
-                scope,
-            )
+            message = each.response.message if each.HasField("response") else MESSAGES[name]
+            guard = Guard(where, message, each.response.status_code or STATUS, scope)
+            yield _MAKERS[kind](getattr(each, kind), guard, bound)
         except KeyError as unknown:
             raise Refused(f"promptGuard.{where}: {unknown.args[0]} is not known to this proxy") from None
         except Refused as error:
             raise Refused(f"promptGuard.{where}.{error}") from None
 
 
-_Make = Callable[[Any, str, str, int, "frozenset[Scope] | None"], Guard]  # Any: the message of the kind
+_Make = Callable[[Any, Guard, int], Guard]  # Any: the message of the kind
 
 
-def _regex(config: ai_pb2.RegexGuard, name: str, message: str, status: int, scope: frozenset[Scope] | None) -> Guard:
+def _regex(config: ai_pb2.RegexGuard, guard: Guard, bound: int) -> Guard:
     patterns = [builtins.builtin(_BUILTINS[number]) for number in dict.fromkeys(config.builtins)]
     total = 0
     for index, text in enumerate(paced(config.matches)):
-        pattern = _pattern(index, text)
+        pattern = _pattern(index, text, bound)
         total += pattern.size
         if total > MAX_PROGRAM:
             raise Refused(f"matches[{index}]: this pattern and those before it are too large together")
         patterns.append(pattern)
     rejects = config.action == ai_pb2.GUARD_ACTION_REJECT
-    return Guard(name, message, status, scope, tuple(patterns), rejects)
+    return replace(guard, patterns=tuple(patterns), rejects=rejects)
 
 
-def _pattern(index: int, text: str) -> Pattern:
+def _pattern(index: int, text: str, bound: int) -> Pattern:
     try:
-        return of_user(text)
+        return of_user(text, bound)
     except Refused as error:
         raise Refused(f"matches[{index}]: {error}") from None
 
 
 def _server(make: Callable[[Any, bool], Server]) -> _Make:
-    def made(config: Any, name: str, message: str, status: int, scope: frozenset[Scope] | None) -> Guard:
+    def made(config: Any, guard: Guard, _: int) -> Guard:
         if not config.backend:
             raise Refused("backend: must be set")
         fails_open = config.failure_mode == traffic_pb2.FAILURE_MODE_FAIL_OPEN
-        return Guard(name, message, status, scope, server=make(config, fails_open))
+        return replace(guard, server=make(config, fails_open))
 
     return made
 

@@ -24,6 +24,9 @@ T = TypeVar("T")
 _ERRORS: Final = "surrogatepass"
 """JSON may hold halves of characters; they are no text, and pass."""
 
+MAX_SECONDS: Final = 3.0
+"""Processor time of the patterns of one guard, for all texts of one request or one answer."""
+
 Ask = Callable[[Guard, Phase, Sequence[Text]], "Awaitable[Verdict]"]
 """Raises `Rejected` where the server cannot be asked and its failureMode says so."""
 Count = Callable[[Guard, Phase, Action], None]
@@ -55,8 +58,9 @@ class Judge:
             verdict = await self.ask(guard, self.phase, texts)
             return list(verdict.texts) if verdict.texts is not None else [each.text for each in texts]
         if guard.rejects and self.phase is Phase.REQUEST:
+            spent = _Spent(self, guard)
             for each in texts:
-                if await paced(is_found(guard.patterns, _bytes(each.text), self.guards.bound)):
+                if await spent.paced(is_found(guard.patterns, _bytes(each.text), self.guards.bound)):
                     self.count(guard, self.phase, Action.REJECT)
                     raise Rejected(guard, "a pattern matches")
             self.count(guard, self.phase, Action.ALLOW)
@@ -64,10 +68,10 @@ class Judge:
         return await self._masked(guard, texts)
 
     async def _masked(self, guard: Guard, texts: Sequence[Text]) -> list[str]:
-        said, is_masked = [], False
+        said, is_masked, spent = [], False, _Spent(self, guard)
         for each in texts:
             masker = Masker(guard.patterns, self.guards.bound)
-            masked = await paced(masker.feed(_bytes(each.text), True))
+            masked = await spent.paced(masker.feed(_bytes(each.text), True))
             is_masked = is_masked or bool(masker.masked)
             said.append(_text(masked) if masker.masked else each.text)
         self.count(guard, self.phase, Action.MASK if is_masked else Action.ALLOW)
@@ -115,10 +119,10 @@ class Track:
 
 
 class _Masking:
-    __slots__ = ("_guard", "_judge", "_masker")
+    __slots__ = ("_guard", "_judge", "_masker", "_spent")
 
     def __init__(self, judge: Judge, guard: Guard) -> None:
-        self._judge, self._guard = judge, guard
+        self._judge, self._guard, self._spent = judge, guard, _Spent(judge, guard)
         self._masker = Masker(guard.patterns, judge.guards.bound)
 
     @property
@@ -126,7 +130,7 @@ class _Masking:
         return self._masker.held
 
     async def feed(self, data: bytes, is_end: bool) -> bytes:
-        given = await paced(self._masker.feed(data, is_end))
+        given = await self._spent.paced(self._masker.feed(data, is_end))
         if is_end:
             action = Action.MASK if self._masker.masked else Action.ALLOW
             self._judge.count(self._guard, self._judge.phase, action)
@@ -156,18 +160,34 @@ class _Asking:
         return b"".join(given)
 
 
-async def paced(work: Generator[None, None, T]) -> T:
-    """Do it, and let others go on between."""
-    began = time.thread_time()
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-        if time.thread_time() - began > AT_A_TIME:
-            await NEXT_TURN
-            began = time.thread_time()
+class _Spent:
+    """The processor time that the patterns of one guard have taken."""
+
+    __slots__ = ("_guard", "_judge", "_seconds")
+
+    def __init__(self, judge: Judge, guard: Guard) -> None:
+        self._judge, self._guard = judge, guard
+        self._seconds = 0.0
+
+    async def paced(self, work: Generator[None, None, T]) -> T:
+        """Do it, and let others go on between. Raises `Rejected` when all takes longer than `MAX_SECONDS`: nobody has
+        judged the rest."""
+        began = time.thread_time()
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                self._seconds += time.thread_time() - began
+                found: T = end.value
+                return found
+            now = time.thread_time()
+            if now - began > AT_A_TIME:
+                self._seconds += now - began
+                if self._seconds > MAX_SECONDS:
+                    self._judge.count(self._guard, self._judge.phase, Action.UNAVAILABLE)
+                    raise Rejected(self._guard, "its patterns take too long", is_unavailable=True)
+                await NEXT_TURN
+                began = time.thread_time()
 
 
 def _bytes(text: str) -> bytes:

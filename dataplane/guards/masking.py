@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final
 from dataplane.guards.search import BOUND, PIECE, Search
 
 if TYPE_CHECKING:
-    from dataplane.guards.patterns import Pattern
+    from dataplane.guards.patterns import Pattern, Span
 
 _LOOK: Final = 32
 """Bytes before a place, of those that a search keeps."""
+MOST_WORK: Final = 20_000_000
+"""Nanoseconds of one search (`regexes.prices.MOST`)."""
 _in_escape: Final = re.compile(rb"(?<!\\)(?:\\\\)*(\\(?:u[0-9A-Fa-f]{0,3})?)\Z").search
 
 
@@ -97,10 +99,11 @@ def finished(work: Generator[None, None, bytes]) -> bytes:
 
 
 def is_found(patterns: Sequence[Pattern], text: bytes, bound: int = BOUND) -> Generator[None, None, bool]:
-    """Whether any of them matches in a whole text, however long the match is. Yields between pieces of work."""
+    """Whether any of them matches in a whole text, however long the match is; where that would take too long in one
+    search (`regexes.prices`), a match of more bytes than half a search may look at, and than `bound`, may not be found
+    as a whole. Yields between pieces of work."""
     for pattern in patterns:
-        start, end = pattern.find(text, 0, len(text))
-        yield
+        start, end = yield from _first(pattern, text, bound)
         if start >= 0 and pattern.check is None and end > start:
             return True
         if start < 0:
@@ -112,3 +115,14 @@ def is_found(patterns: Sequence[Pattern], text: bytes, bound: int = BOUND) -> Ge
                 return True
             search.forget(search.decided)
     return False
+
+
+def _first(pattern: Pattern, text: bytes, bound: int) -> Generator[None, None, Span]:
+    """A first match. What one search may look at overlaps by half."""
+    step = max(bound, MOST_WORK // pattern.price // 2)
+    for here in range(0, max(1, len(text) - step), step):
+        found = pattern.find(text, here, min(len(text), here + 2 * step))
+        yield
+        if found[0] >= 0:
+            return found
+    return -1, -1

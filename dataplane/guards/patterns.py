@@ -12,12 +12,18 @@ from typing import Any, Final
 
 from dataplane.chain.filter import Refused
 from dataplane.guards.prefixes import prefixes_of
+from dataplane.guards.search import BOUND
+from dataplane.guards.values import TooCostly
+from gatewright.regexes import prices
 from gatewright.turns import pause
 
 MAX_MEMORY: Final = 4 << 20
 """Bytes of one compiled pattern, as those of routes (`table/matches`)."""
 MASKED: Final = b"<masked>"
 """In place of what a user's pattern matches."""
+
+SEEN: Final = 2
+"""Times the bytes of a match: so much of a text one search looks at."""
 
 Span = tuple[int, int]
 NOWHERE: Final = (-1, -1)
@@ -46,31 +52,48 @@ class Pattern:
     """Bytes of a match; 0: as many as the policy says."""
     size: int = 0
     """Instructions of RE2."""
+    price: int = prices.LEAST
+    """Nanoseconds that a byte of a text may take, of a search or where it waits."""
 
     def __repr__(self) -> str:
         return f"Pattern({self.label!r})"
 
 
-def of_user(pattern: str) -> Pattern:
-    """Raises `Refused` for what is no regular expression of RE2, and for one that needs more memory than one may
-    have."""
+def of_user(pattern: str, bound: int = BOUND) -> Pattern:
+    """`bound`: bytes of a match. Raises `Refused` for what is no regular expression of RE2, and for one that needs more
+    memory than one may have, or more time where it is looked for once."""
     pause()
-    prefixes = prefixes_of(pattern)
     compiled = _compiled(pattern)
-    alive = None if prefixes is None else _until_end(prefixes)
-    return Pattern(MASKED, *_finds(compiled), alive, size=compiled.ProgramSize())
+    size: int = compiled.ProgramSize()
+    price, seen = prices.of_search(pattern, size), SEEN * bound
+    if price * seen > prices.MOST_OF_SEARCH:
+        raise Refused(prices.too_costly(seen))
+    alive, waits = _alive(pattern, bound)
+    return Pattern(MASKED, *_finds(compiled), alive, size=size, price=max(price, waits))
 
 
 def of_builtin(label: bytes, pattern: str, check: Check, after: int, bound: int) -> Pattern:
-    prefixes = prefixes_of(pattern)
-    assert prefixes is not None  # the patterns are ours
-    return Pattern(label, *_finds(_compiled(pattern)), _until_end(prefixes), check, after, bound)
+    compiled = _compiled(pattern)
+    alive, waits = _alive(pattern, bound)
+    assert alive is not None  # the patterns are ours
+    price = max(waits, prices.of_search(pattern, compiled.ProgramSize()))
+    return Pattern(label, *_finds(compiled), alive, check, after, bound, price=price)
 
 
 def whole_test(pattern: str) -> Callable[[bytes], bool]:
-    """Whether a pattern matches all of a value. Raises `Refused`."""
-    begins = _finds(_compiled(rf"(?:{pattern})\z"))[1]
-    return lambda value: begins(value, 0, len(value))[0] == 0
+    """Whether a pattern matches all of a value; raises `TooCostly` for one that is too long for it. Raises
+    `Refused`."""
+    compiled = _compiled(rf"(?:{pattern})\z")
+    begins, price = _finds(compiled)[1], prices.of_match(pattern, compiled.ProgramSize())
+    if price * prices.SHORT > prices.MOST:
+        raise Refused(prices.too_costly(prices.SHORT))
+
+    def test(value: bytes) -> bool:
+        if price * len(value) > prices.MOST:
+            raise TooCostly("a header is too long for a regular expression of forwardHeaderMatches")
+        return begins(value, 0, len(value))[0] == 0
+
+    return test
 
 
 @cache
@@ -116,9 +139,15 @@ def _finds(compiled: Any) -> tuple[Find, Find]:  # Any: as above
     return anywhere, here
 
 
-def _until_end(prefixes: str) -> Find | None:
-    """`prefixes`: a pattern of all beginnings. None: it is too large for RE2."""
+def _alive(pattern: str, bound: int) -> tuple[Find | None, int]:
+    """A search for the beginnings of a match, and its price. None: there is no pattern of them, it is too large for
+    RE2, or takes too long."""
+    prefixes = prefixes_of(pattern)
+    if prefixes is None:
+        return None, 0
     try:
-        return _finds(_compiled(rf"(?:{prefixes})\z"))[0]
+        compiled = _compiled(rf"(?:{prefixes})\z")
     except Refused:
-        return None
+        return None, 0
+    price = prices.of_search(prefixes, compiled.ProgramSize())
+    return (None, 0) if price * bound > prices.MOST_OF_SEARCH else (_finds(compiled)[0], price)

@@ -26,7 +26,8 @@ CONTEXT: Final = 64
 _CHARACTER: Final = 4
 """Bytes of one character at most: assertions of a pattern look at one behind a match."""
 _TURN: Final = 64
-"""Matches, or what looked like some, between two pauses."""
+_WORK: Final = 1_000_000
+"""Matches, or what looked like some, between two pauses, and nanoseconds that searches may take between two."""
 _word: Final = re.compile(rb"[0-9A-Za-z]+").match
 _CONTINUES, _BEGINS = 0x80, 0xC0
 """Bytes of UTF-8 that are no character's first are between the two."""
@@ -95,12 +96,13 @@ class Search:
         size, here = len(text), self._places[order] - base
         waiting = size if is_end else self._waiting(pattern, here)
         """From here on a match may still begin that cannot be seen yet."""
-        count, bound = 0, pattern.bound or self._bound
+        count, work, bound = 0, 0, pattern.bound or self._bound
         while here < size:
-            count += 1
-            if count % _TURN == 0:
-                yield
             seen = min(size, here + 2 * bound)
+            count, work = count + 1, work + (seen - here) * pattern.price
+            if count == _TURN or work > _WORK:
+                yield
+                count, work = 0, 0
             start, end = pattern.find(text, here, seen)
             if seen < size and not here <= start <= here + bound:
                 here = self._after_nothing(here, start, bound)

@@ -38,3 +38,7 @@ class Text(NamedTuple):
     text: str
     scope: Scope = Scope.MESSAGES
     role: str = "user"
+
+
+class TooCostly(Exception):
+    """A value is too long for a pattern."""

@@ -525,3 +525,10 @@ def test_no_log_has_what_was_masked(carrier: Carrier) -> None:
 def test_the_file_is_refused_for_a_pattern_that_is_none(carrier: Carrier) -> None:
     with pytest.raises(Exception, match="matches"):
         carrier.proxy(guarded("{regex: {matches: ['(']}}"))
+
+
+def test_the_file_is_refused_for_a_pattern_that_takes_too_long_to_be_looked_for(carrier: Carrier) -> None:
+    costly = "{regex: {matches: [fine, 'a.{0,300}b.{0,300}c']}}"
+    carrier.proxy(guarded(costly))
+    with pytest.raises(Exception, match=r"matches\[1\].*looked for in 8,192 bytes"):
+        carrier.proxy(guarded(costly, more="holdBack: 4Ki"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.chain.calls import CallFailed, CallRequest, within
 from dataplane.guards.plan import Guard, Rejected
-from dataplane.guards.values import Action, Phase, Text
+from dataplane.guards.values import Action, Phase, Text, TooCostly
 from dataplane.guards.verdicts import PASSED, Unreadable, Verdict
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ async def ask(
     assert server is not None  # who asks has looked
     try:
         verdict = await _asked(calls, x, headers, guard, phase, texts)
-    except (CallFailed, Unreadable) as error:
+    except (CallFailed, Unreadable, TooCostly) as error:
         count(guard, phase, Action.FAIL_OPEN if server.fails_open else Action.UNAVAILABLE)
         if server.fails_open:
             return PASSED

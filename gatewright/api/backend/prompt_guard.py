@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from gatewright.api.backend.simple import BackendSimple
-from gatewright.api.routes.http_route import HTTPHeaderMatch, regex_rule
+from gatewright.api.routes.http_route import HTTPHeaderMatch, searched_regex_rule
 from gatewright.api.schema.byte_size import byte_size
 from gatewright.api.schema.fields import ByteSize, FailureMode, Integer, LongString, ShortString
 from gatewright.api.schema.model import Broken, Model, RuledModel
@@ -21,9 +21,11 @@ _Scope = Annotated[
 ]
 MIN_HELD, MAX_HELD = 64, 65_536
 """Bytes of `holdBack`."""
+_BOUND: Final = 1024
+"""The same, where it is unset."""
 
 
-class Regex(RuledModel):
+class Regex(Model):
     """Patterns of text; those of both lists count."""
 
     matches: tuple[LongString, ...] | None = None
@@ -32,12 +34,6 @@ class Regex(RuledModel):
     """Kinds of text that the gateway knows."""
     action: Literal["Mask", "Reject"] = "Mask"
     """What happens with a request that matches; matches in responses are always masked."""
-
-    gateway_only = "that a text is a regular expression: CEL can use one, not ask whether it is one"
-
-    def broken_rules(self) -> Iterator[Broken]:
-        for index, pattern in enumerate(self.matches or ()):
-            yield from regex_rule(pattern, ("matches", index))
 
 
 class Webhook(Model):
@@ -164,8 +160,27 @@ class AIPromptGuard(RuledModel):
     """Bytes of what a pattern matches at most, and so of the text of a stream that waits until it is judged; 1Ki when
     unset, 64 to 64Ki. Gatewright extension."""
 
-    gateway_only = "how many bytes holdBack is: with many providers that costs more than an API server allows"
+    gateway_only = (
+        "how many bytes holdBack is: with many providers that costs more than an API server allows;"
+        " that a text is a regular expression, and what it costs: CEL can use one, not ask"
+    )
 
     def broken_rules(self) -> Iterator[Broken]:
         if self.hold_back is not None and not MIN_HELD <= byte_size(self.hold_back) <= MAX_HELD:
             yield Broken(("holdBack",), f"must be {MIN_HELD} to {MAX_HELD} bytes")
+            return
+        guards: tuple[tuple[str, Sequence[PromptguardRequest | PromptguardResponse]], ...] = (
+            ("request", self.request or ()),
+            ("response", self.response or ()),
+        )
+        seen = 2 * (_BOUND if self.hold_back is None else byte_size(self.hold_back))
+        for name, row in guards:
+            for index, guard in enumerate(row):
+                if guard.regex is not None:
+                    yield from _broken_patterns(guard.regex, (name, index, "regex", "matches"), seen)
+
+
+def _broken_patterns(guard: Regex, path: tuple[str | int, ...], seen: int) -> Iterator[Broken]:
+    """`seen`: bytes of a text that one search looks at."""
+    for index, pattern in enumerate(guard.matches or ()):
+        yield from searched_regex_rule(pattern, (*path, index), seen)

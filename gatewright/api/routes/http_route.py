@@ -34,17 +34,30 @@ MAX_MATCHES: Final = 128
 def regex_rule(pattern: str, path: tuple[str | int, ...]) -> Iterator[Broken]:
     """A rule of fields that hold a regular expression for a whole value: RE2 must take it, and it must not take too
     long for a short value (`regexes.prices`)."""
-    yield from regex_within(pattern, path, prices.SHORT, prices.of_match)
+
+    def broken(size: int) -> str:
+        is_costly = prices.of_match(pattern, size) * prices.SHORT > prices.MOST
+        return prices.too_costly(prices.SHORT) if is_costly else ""
+
+    yield from _regex_within(pattern, path, broken)
 
 
-def regex_within(
-    pattern: str, path: tuple[str | int, ...], length: int, price: Callable[[str, int], int]
-) -> Iterator[Broken]:
-    """The same: it must not take too long for a text of so many bytes, each of which has a price."""
+def searched_regex_rule(pattern: str, path: tuple[str | int, ...], seen: int) -> Iterator[Broken]:
+    """The same of fields whose regular expression is looked for in long texts, in `seen` bytes at a time."""
+
+    def broken(size: int) -> str:
+        is_costly = prices.of_search(pattern, size) * seen > prices.MOST_OF_SEARCH
+        return prices.too_costly(seen) if is_costly else ""
+
+    yield from _regex_within(pattern, path, broken)
+
+
+def _regex_within(pattern: str, path: tuple[str | int, ...], broken: Callable[[int], str]) -> Iterator[Broken]:
+    """`broken`: what is wrong with a pattern of so many instructions, or ""."""
     try:
-        size: int = re2.compile(pattern, options=_QUIET)._regexp.ProgramSize()
-        if price(pattern, size) * length > prices.MOST:
-            yield Broken(path, prices.too_costly(length))
+        problem = broken(re2.compile(pattern, options=_QUIET)._regexp.ProgramSize())
+        if problem:
+            yield Broken(path, problem)
     except re2.error as failure:
         reason = failure.args[0]
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
