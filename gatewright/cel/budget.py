@@ -10,8 +10,9 @@ bytes of text looked at by a builder or an unknown pattern.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from time import monotonic, thread_time
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from gatewright.cel.errors import OverBudget
 
@@ -22,6 +23,7 @@ MAX_BUILT = 10_000_000
 MAX_SECONDS = 0.020
 """Seconds of processor time that one evaluation may take, and all that share their time with it."""
 
+T = TypeVar("T")
 Budget = list[Any]  # numbers, and the context
 
 
@@ -37,6 +39,10 @@ class Shares(Protocol):
 
 LARGE = 4096
 """Bytes: below this a single result is not worth counting, outside loops."""
+PIECE = 4096
+"""Items of a list that are looked at between two looks at the clock."""
+STEP = 200
+"""Nanoseconds of a step, where `MAX_STEPS` are `MAX_SECONDS`."""
 FREE_PASSES = 64
 """So many passes of an outermost loop are not counted."""
 
@@ -59,6 +65,20 @@ def built(budget: Budget, size: float) -> None:
     total = budget[BUILT] = budget[BUILT] + size
     if total > budget[LOOK_BUILT]:
         look(budget)
+
+
+def pieces(budget: Budget, items: Sequence[T], each: float) -> Iterator[Sequence[T]]:
+    """A list in pieces, so that the clock is looked at between them; `each` item costs so many steps."""
+    for start in range(0, len(items), PIECE):
+        piece = items[start : start + PIECE] if len(items) > PIECE else items
+        steps(budget, len(piece) * each)
+        yield piece
+
+
+def uncut(budget: Budget, count: int, nanoseconds: float) -> None:
+    """Charge for work that one call does, of so many parts, when there are many: it cannot be cut."""
+    if count > LARGE:
+        steps(budget, count * nanoseconds / STEP)
 
 
 def look(budget: Budget) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from gatewright.cel.budget import LARGE, Budget, steps
 from gatewright.cel.errors import Fault
+from gatewright.regexes import prices
 
 MAX_PATTERN = 4096
 """Characters of a pattern."""
@@ -22,15 +23,8 @@ MAX_MEMORY = 4 << 20
 
 LEAST = 1 / 64
 """Steps for each character of a text that a pattern looks at."""
-SMALL, STATES, WORK = 20, 200, 512
-"""Of a pattern with counted repetitions, as `[^>]{0,500}`, or with more than `SMALL` places that are open to several
-characters or ways, as the same written out, RE2 may need so many states that it builds them anew again and again, and
-then gives them up: in nanoseconds for each byte some `STATES` and its instructions, of which it has more than `SMALL`.
-`WORK` of these are a step. Lists of words have no such places, however long they are."""
-COUNTED = re.compile(r"\{[0-9]")
-OPEN = re.compile(r"\\[dDsSwWpPC]|[?*+.\[(]")
-"""What opens a place: a class, any character, a repetition, a group, which may be a choice."""
-LITERAL = re.compile(r"\\[^dDsSwWpPC]")
+WORK = 512
+"""Of a pattern that may need many states (`regexes.prices`) `WORK` instructions, and `prices.STATES`, are a step."""
 
 Search = Callable[[str], bool]
 
@@ -48,15 +42,11 @@ def search_of(pattern: str) -> Search:
 def price(pattern: str) -> float:
     """Steps for each character of a text, charged before it is looked at: RE2 cannot be stopped. Raises Fault for a
     pattern that is none."""
-    if COUNTED.search(pattern) is None and not _is_open(pattern):
+    _check_size(pattern)
+    if prices.has_few_states(pattern):
         return LEAST
     size: int = _program(pattern)._regexp.ProgramSize()
-    return LEAST if size <= SMALL else (STATES + size) / WORK
-
-
-def _is_open(pattern: str) -> bool:
-    """Whether it has more than `SMALL` open places."""
-    return len(pattern) > SMALL and sum(1 for _ in OPEN.finditer(LITERAL.sub("", pattern))) > SMALL
+    return LEAST if size <= prices.SMALL else (prices.STATES + size) / WORK
 
 
 def _check_size(pattern: str) -> None:

@@ -10,17 +10,20 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gatewright.cel.budget import Budget, built
+from gatewright.cel.budget import Budget, built, uncut
 from gatewright.cel.errors import Fault, OverBudget
 from gatewright.cel.functions import times
 from gatewright.cel.values import Duration, Timestamp, TypeValue, Uint, entries, type_name
 
 CLAUSE = re.compile(r"%(?:(%)|(?:\.([0-9]{1,4}))?(.?))", re.DOTALL)
+CLAUSE_TIME = 400
+"""Nanoseconds of a clause."""
 MAX_PRECISION = 1000
 """Digits behind the point that `format` writes."""
 
 
 def format_text(budget: Budget, template: str, arguments: list[Any]) -> str:
+    uncut(budget, template.count("%"), CLAUSE_TIME)
     parts: list[str] = []
     used = end = 0
     for clause in CLAUSE.finditer(template):

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from gatewright.cel import parameters
-from gatewright.cel.budget import Budget, built
+from gatewright.cel.budget import LARGE, Budget, built, steps, uncut
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.encoders import decoding, encoding
 from gatewright.cel.functions.table import method
@@ -21,6 +21,8 @@ from gatewright.cel.types import STRING, list_of, map_of
 from gatewright.cel.values import HeaderMap, plain_name
 
 HEADERS = map_of(STRING, STRING)
+LINE, PAIR, LETTER = 1500, 400, 70
+"""Nanoseconds of a line of headers, of a cookie, and of a letter of a name."""
 SECRET = frozenset(
     ("authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "x-goog-api-key")
 )
@@ -36,15 +38,18 @@ def _lines(headers: dict[str, Any]) -> list[tuple[str, str]]:
 
 def redacted(budget: Budget, headers: dict[str, Any]) -> dict[str, Any]:
     built(budget, 64 * len(headers))
+    uncut(budget, len(headers), LINE)
     return {name: "<redacted>" if name.lower() in SECRET else value for name, value in joined(budget, headers).items()}
 
 
 def joined(budget: Budget, headers: dict[str, Any]) -> dict[str, str]:
     built(budget, 64 * len(headers))
+    uncut(budget, len(headers), LINE)
     return dict(HeaderMap(_lines(headers)))
 
 
 def raw(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
+    uncut(budget, len(headers), LINE)
     result: dict[str, list[str]] = {}
     for name, value in _lines(headers):
         result.setdefault(name, []).append(value)
@@ -53,6 +58,7 @@ def raw(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def split(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
+    uncut(budget, len(headers), LINE)
     result: dict[str, list[str]] = {}
     for name, value in _lines(headers):
         result.setdefault(name, []).extend(_pieces(budget, value))
@@ -61,20 +67,27 @@ def split(budget: Budget, headers: dict[str, Any]) -> dict[str, list[str]]:
 
 def values(budget: Budget, headers: dict[str, Any], name: str) -> list[str]:
     """Each value of one header, whichever way it is spelled in; none where there is no such header."""
-    wanted = plain_name(name)
     lines = _lines(headers)
     built(budget, 16 * len(lines))
+    uncut(budget, len(lines), LINE)
+    uncut(budget, len(name) + sum([len(each) for each, _ in lines if len(each) > LARGE]), LETTER)
+    wanted = plain_name(name)
     return [piece for each, value in lines if plain_name(each) == wanted for piece in _pieces(budget, value)]
 
 
 def _pieces(budget: Budget, value: str) -> list[str]:
+    if len(value) > LARGE:
+        steps(budget, len(value) / 256)
     built(budget, 64 * (1 + value.count(",")))
     return [stripped for piece in value.split(",") if (stripped := piece.strip(" \t"))]
 
 
-def cookie(headers: dict[str, Any], name: str) -> str:
+def cookie(budget: Budget, headers: dict[str, Any], name: str) -> str:
     """The value of a request's cookie; without it there is no value."""
-    found = _COOKIES(";".join([value for header, value in _lines(headers) if header.lower() == "cookie"])).get(name)
+    uncut(budget, len(headers), LINE)
+    text = ";".join([value for header, value in _lines(headers) if header.lower() == "cookie"])
+    uncut(budget, text.count(";"), PAIR)
+    found = _COOKIES(text).get(name)
     if found is None:
         raise Fault(f"no such cookie: {name}")
     return found
@@ -166,7 +179,7 @@ TABLE = (
     method("raw", (HEADERS,), map_of(STRING, list_of(STRING)), raw, charges=True),
     method("values", (HEADERS, STRING), list_of(STRING), values, charges=True),
     method("split", (HEADERS,), map_of(STRING, list_of(STRING)), split, charges=True),
-    method("cookie", (HEADERS, STRING), STRING, cookie),
+    method("cookie", (HEADERS, STRING), STRING, cookie, charges=True),
     method("query", (STRING, STRING), STRING, query, charges=True),
     method("addQuery", (STRING, STRING, STRING), STRING, add_query, charges=True),
     method("setQuery", (STRING, STRING, STRING), STRING, set_query, charges=True),

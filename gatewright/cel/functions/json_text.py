@@ -9,9 +9,10 @@ from __future__ import annotations
 import binascii
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from gatewright.cel.budget import LARGE, START, Budget, built, steps
+from gatewright.cel.budget import LARGE, START, Budget, built, pieces, steps, uncut
 from gatewright.cel.errors import CelError, Fault, OverBudget, TooMany
 from gatewright.cel.functions import encoders, times
 from gatewright.cel.functions.table import A, both, function
@@ -153,6 +154,11 @@ def write(budget: Budget, value: Any) -> str:
     return text
 
 
+STEPS_OF_FLOAT = 3
+TEXT_TIME = 150
+"""Nanoseconds of a text in a list of texts."""
+STEPS_OF_WRITER = 20
+"""Of a timestamp, a duration, bytes."""
 _TEXTS = {str}
 """Types of the items of a list that is written as it is, which takes a tenth of the time."""
 MAX_LEVELS = 100
@@ -164,22 +170,22 @@ def _plain(budget: Budget, value: Any, level: int) -> Any:
     if level > MAX_LEVELS:
         raise OverBudget("toJson: nested too deeply")
     kind = type(value)
-    if kind is float and not math.isfinite(value):
-        return None
+    if kind is float:
+        steps(budget, STEPS_OF_FLOAT)
+        return value if math.isfinite(value) else None
     if kind is str:
         built(budget, len(value))  # one string may stand in many places
         return value
     if kind in ASIS:
         return value
     if isinstance(value, dict):
-        built(budget, 64 * len(value))
-        return {_key(key): _plain(budget, item, level + 1) for key, item in value.items()}
+        return _plain_map(budget, value, level)
     if isinstance(value, list | tuple):
-        built(budget, 8 * len(value))
         if level < MAX_LEVELS and set(map(type, value)) == _TEXTS:
-            built(budget, sum(map(len, value)))
+            uncut(budget, len(value), TEXT_TIME)
+            built(budget, 8 * len(value) + sum(map(len, value)))
             return value
-        return [_plain(budget, item, level + 1) for item in value]
+        return _plain_list(budget, value, level)
     if isinstance(value, str):
         return str(value)
     if kind is Optional:
@@ -187,7 +193,24 @@ def _plain(budget: Budget, value: Any, level: int) -> Any:
     writer = WRITERS.get(kind)
     if writer is None:
         return _by_type(value)
+    steps(budget, STEPS_OF_WRITER)
     return writer(value)
+
+
+def _plain_map(budget: Budget, value: dict[Any, Any], level: int) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for piece in pieces(budget, [*value.items()], 0):
+        built(budget, 64 * len(piece))
+        result.update([(_key(key), _plain(budget, item, level + 1)) for key, item in piece])
+    return result
+
+
+def _plain_list(budget: Budget, value: Sequence[Any], level: int) -> list[Any]:
+    result: list[Any] = []
+    for piece in pieces(budget, value, 0):
+        built(budget, 8 * len(piece))
+        result += [_plain(budget, item, level + 1) for item in piece]
+    return result
 
 
 def _by_type(value: Any) -> str:
@@ -217,7 +240,7 @@ WRITERS: dict[type, Any] = {
 def unvalidated_payload(budget: Budget, token: str) -> Any:
     """The claims of a JWT whose signature was not verified."""
     built(budget, len(token))
-    parts = token.split(".")
+    parts = token.split(".", 3)
     if len(parts) != 3:
         raise Fault("not a JWT")
     claims = parse(budget, encoders.base64_decode(budget, parts[1]))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from gatewright.cel.budget import Budget, built, steps
+from gatewright.cel.budget import LARGE, Budget, built, pieces, steps
 from gatewright.cel.equality import equal
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import LIST_A, A, function, method
 from gatewright.cel.types import DYN, INT, list_of, optional_of
 from gatewright.cel.values import COMPARABLE_KINDS, LISTS, NONE, Optional, type_name
+
+MANY = 1 << 16
+"""Items of a list that is flat: more are looked at in pieces."""
 
 
 def distinct(budget: Budget, items: list[Any]) -> list[Any]:
@@ -17,18 +21,20 @@ def distinct(budget: Budget, items: list[Any]) -> list[Any]:
     result: list[Any] = []
     seen: set[str] = set()
     others: list[Any] = []
-    for item in items:
-        if type(item) is str:
-            if item in seen:
-                continue
-            seen.add(item)
-        else:
-            steps(budget, 1 + len(others) / 8)
-            if any(equal(budget, item, other) for other in others):
-                continue
-            others.append(item)
-        result.append(item)
-    built(budget, 8 * len(result))
+    for piece in pieces(budget, items, 0):
+        known = len(result)
+        for item in piece:
+            if type(item) is str:
+                if item in seen:
+                    continue
+                seen.add(item)
+            else:
+                steps(budget, 1 + len(others) / 8)
+                if any(equal(budget, item, other) for other in others):
+                    continue
+                others.append(item)
+            result.append(item)
+        built(budget, 8 * (len(result) - known))
     return result
 
 
@@ -42,7 +48,7 @@ def flatten_to(budget: Budget, items: list[Any], depth: int) -> list[Any]:
         raise Fault("flatten: the depth must not be negative")
     built(budget, 8 * len(items))
     result = list(items)
-    while depth > 0 and any(type(item) in LISTS for item in result):
+    while depth > 0 and _has_lists(budget, result):
         flat: list[Any] = []
         for item in result:
             if type(item) in LISTS:
@@ -54,6 +60,12 @@ def flatten_to(budget: Budget, items: list[Any], depth: int) -> list[Any]:
         result = flat
         depth -= 1
     return result
+
+
+def _has_lists(budget: Budget, items: list[Any]) -> bool:
+    """Counted where there are many."""
+    each = 1 / 8 if len(items) > MANY else 0
+    return any(not LISTS.isdisjoint(map(type, piece)) for piece in pieces(budget, items, each))
 
 
 def number_range(budget: Budget, count: int) -> list[int]:
@@ -89,10 +101,17 @@ def sort_by(budget: Budget, items: list[Any], order: list[Any]) -> list[Any]:
         return []
     kinds = set(map(type, order))
     if len(kinds) > 1 or not kinds <= COMPARABLE_KINDS:
-        raise Fault(f"sort: values that cannot be ordered: {', '.join(sorted(map(type_name, order))[:3])}")
+        raise Fault(f"sort: values that cannot be ordered: {', '.join(_kinds(order))}")
     built(budget, 16 * len(items))
-    steps(budget, len(items) * len(items).bit_length() / 16)
+    steps(budget, len(items) * len(items).bit_length() / (16 if len(items) <= LARGE else 4))
     return [item for _, item in sorted(zip(order, items, strict=True), key=_first)]
+
+
+def _kinds(order: list[Any]) -> list[str]:
+    """The names of the types of the first three, by name."""
+    counts, examples = Counter(map(type, order)), dict(zip(map(type, order), order, strict=True))
+    names = [type_name(example) for kind, example in examples.items() for _ in range(min(counts[kind], 3))]
+    return sorted(names)[:3]
 
 
 def first(items: list[Any]) -> Optional:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from gatewright.cel.budget import Budget, built
 from gatewright.cel.functions.table import MAP_AB, A, method
@@ -34,24 +35,32 @@ def flatten(budget: Budget, value: dict[Any, Any]) -> dict[str, Any]:
 def flatten_recursive(budget: Budget, value: dict[Any, Any]) -> dict[str, Any]:
     """Maps and lists inside, at every level, become entries "outer.inner" and "list.0"."""
     result: dict[str, Any] = {}
-    waiting: list[tuple[str, Any, int]] = [("", value, 0)]
+    waiting: list[Iterator[tuple[str, Any]]] = [iter([("", value)])]
+    """The rest of each level."""
     while waiting:
-        path, item, level = waiting.pop()
-        inner = _children(item)
-        if inner is None or level > MAX_LEVELS:
+        path, item = next(waiting[-1], _END)
+        if item is _END[1]:
+            waiting.pop()
+            continue
+        inner = None if len(waiting) > MAX_LEVELS + 1 else _children(path, item)
+        if inner is None:
             result[path] = item
         else:
-            prefix = f"{path}." if path else ""
-            waiting.extend((f"{prefix}{name}", child, level + 1) for name, child in reversed(inner))
+            waiting.append(inner)
         built(budget, 64 + len(path))
     return result
 
 
-def _children(item: Any) -> list[tuple[str, Any]] | None:
+_END: Final[tuple[str, Any]] = ("", object())
+
+
+def _children(path: str, item: Any) -> Iterator[tuple[str, Any]] | None:
+    """Made when they are asked for: there may be many."""
+    prefix = f"{path}." if path else ""
     if isinstance(item, dict):
-        return [(_name(key), child) for key, child in item.items()]
+        return ((f"{prefix}{_name(key)}", child) for key, child in item.items())
     if type(item) in LISTS:
-        return [(str(position), child) for position, child in enumerate(item)]
+        return ((f"{prefix}{position}", child) for position, child in enumerate(item))
     return None
 
 

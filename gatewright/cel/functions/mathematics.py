@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gatewright.cel.budget import LARGE, Budget, pieces
 from gatewright.cel.errors import Fault
 from gatewright.cel.functions.table import LIST_A, function
 from gatewright.cel.operators import compare, int64
@@ -33,11 +34,14 @@ def _extreme(better: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     return of_all
 
 
-def _of_list(of_all: Callable[..., Any]) -> Callable[[list[Any]], Any]:
-    def of(values: list[Any]) -> Any:
+def _of_list(of_all: Callable[..., Any]) -> Callable[[Budget, list[Any]], Any]:
+    def of(budget: Budget, values: list[Any]) -> Any:
         if not values:
             raise Fault("no such overload: an empty list")
-        return of_all(*values)
+        best = values[0]
+        for piece in pieces(budget, values, 1 / 8 if len(values) > LARGE else 0):
+            best = of_all(best, *piece)
+        return best
 
     return of
 
@@ -137,7 +141,7 @@ TABLE = (
                 for two in (INT, UINT, DOUBLE)
                 if one != two
             ),
-            function(name, (LIST_A,), DYN, _of_list(of_all)),
+            function(name, (LIST_A,), DYN, _of_list(of_all), charges=True),
             function(name, (DYN, DYN, DYN), DYN, of_all, variadic=True),
         )
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatewright.cel.budget import Budget, steps
+from gatewright.cel.budget import Budget, pieces, steps
 from gatewright.cel.equality import equal
 from gatewright.cel.functions.table import LIST_A, function
 from gatewright.cel.types import BOOL
@@ -16,9 +16,9 @@ def contains(budget: Budget, items: list[Any], wanted: list[Any]) -> bool:
 
 
 def _has(budget: Budget, items: list[Any], one: Any) -> bool:
-    """Counted before each walk, so that the clock is looked at in between."""
-    steps(budget, (1 + len(items)) / 8)
-    return any(equal(budget, item, one) for item in items)
+    """Counted before each walk, and each piece of it, so that the clock is looked at in between."""
+    steps(budget, 1 / 8)
+    return any(equal(budget, item, one) for piece in pieces(budget, items, 1 / 8) for item in piece)
 
 
 def equivalent(budget: Budget, left: list[Any], right: list[Any]) -> bool:

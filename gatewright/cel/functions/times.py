@@ -17,6 +17,8 @@ from gatewright.cel.operators import duration, timestamp
 from gatewright.cel.types import DURATION, INT, STRING, TIMESTAMP
 from gatewright.cel.values import Duration, Timestamp
 
+MAX_ZONE_TEXT = 64
+"""Characters of the name of a time zone."""
 MAX_DURATION_TEXT = 256
 """Characters of the text of a duration."""
 
@@ -114,6 +116,8 @@ def zone(name: str) -> tzinfo:
         return timezone(-shift if sign == "-" else shift)
     if name in ("UTC", "Z", ""):
         return UTC
+    if len(name) > MAX_ZONE_TEXT:
+        raise Fault("not a time zone")
     from zoneinfo import ZoneInfo
 
     try:
