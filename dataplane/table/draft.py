@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataplane.table import ranked
 from dataplane.table.matches import EXACT, PREFIX, REGEX, ROOT, Left, Match, Placement, Spot
 from dataplane.table.parted import Container, grown
-from dataplane.table.path_regexes import PathRegexes
 from dataplane.table.plans import GRPC_ROUTE, RoutePlan
+from dataplane.table.regexes import PathRegexes
 from dataplane.table.router import EMPTY, Found, Level, Regexes, Router, as_matches
 
 Rules = Container[bytes, Found]

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.chain.filter import Refused
 from dataplane.http.heads import is_name, plain_name
 from dataplane.http.uri import canonical_path
-from dataplane.table.path_regexes import FEW, PathRegexes, price_of, set_of
-from dataplane.table.regexes import Regex, compiled, options
+from dataplane.table.regexes import FEW, PathRegexes, Regex, compiled, options, price_of, set_of
 from gatewright.wire.v1 import route_pb2
 
 if TYPE_CHECKING:

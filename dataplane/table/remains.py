@@ -13,8 +13,8 @@ from typing import Any
 from weakref import ref
 
 from dataplane.table.parted import PartedDict
-from dataplane.table.path_regexes import PathRegexes
 from dataplane.table.ranked import Ranked
+from dataplane.table.regexes import PathRegexes
 from dataplane.table.router import EMPTY, Level, Router
 from dataplane.table.table import Table
 

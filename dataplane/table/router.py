@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from dataplane.http import grpc
 from dataplane.table.matches import Match
 from dataplane.table.parted import Container
-from dataplane.table.path_regexes import PathRegexes
 from dataplane.table.plans import RoutePlan
 from dataplane.table.ranked import Matches
+from dataplane.table.regexes import PathRegexes
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange

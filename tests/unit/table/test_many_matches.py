@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dataplane.table import path_regexes, ranked
+from dataplane.table import ranked, regexes
 from dataplane.table.applier import Applier
-from dataplane.table.path_regexes import PathRegexes
+from dataplane.table.regexes import PathRegexes
 from dataplane.table.store import Change
 from tests.fakes.table_state import TableRun, bind, exchange, gone, listener, match, route, route_key
 
@@ -71,7 +71,7 @@ def test_a_rule_that_says_the_same_many_times_leaves_nothing_behind(run: TableRu
     assert run.find(path="/p") == "keeps" and run.find(path="/pq") is None
 
 
-@pytest.mark.parametrize("count", [path_regexes.FEW, path_regexes.FEW + 1, MATCHES])
+@pytest.mark.parametrize("count", [regexes.FEW, regexes.FEW + 1, MATCHES])
 def test_regular_expressions_of_a_rule_are_each_for_the_whole_path(run: TableRun, count: int) -> None:
     run.apply(route("r", *(match(regex=f"/{index}/[a-z]+") for index in range(count))))
     for index in range(count):
