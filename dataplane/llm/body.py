@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from dataplane.llm import pieces
+from gatewright.kept_errors import again
 
-_SPACE: Final = b" \t\r\n"
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+SPACE: Final = b" \t\r\n"
 _key: Final = re.compile(rb'[ \t\r\n]*+"((?:[^"\\]|\\.)*+)"[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL).match
 _end: Final = re.compile(rb"[ \t\r\n]*+([,}])").match
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_anything: Final = msgspec.json.Decoder()
 _text: Final = msgspec.json.Decoder(str)
 
 
@@ -98,7 +100,7 @@ class Body:
         self._data = data
         self._edits: dict[str, bytes | None] = {}
         self._values: dict[str, Any] = {}
-        """Large ones that somebody has asked for: several may."""
+        """Large ones that somebody has asked for: several may. Of one that cannot be decoded, why."""
         self._found: list[_Span] | None = None
         """Where its fields stand; None: nobody has asked."""
         self.names = self._raw.keys()
@@ -117,18 +119,26 @@ class Body:
 
     def value(self, name: str) -> Any:  # Any: whatever JSON has
         """The value; None for null and where there is none. Raises `Malformed`."""
-        if name in self._values:
-            return self._values[name]
-        found = self.raw(name)
-        if found is None:
-            return None
-        try:
-            value = _anything.decode(found)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise Malformed(name, _why(error)) from None
-        if len(found) > _COSTLY:
+        if name not in self._values:
+            found = self.raw(name)
+            if found is None:
+                return None
+            value = pieces.at_once(_value(name, found))
+            if len(found) <= _COSTLY and not isinstance(value, Malformed):
+                return value
             self._values[name] = value
+        value = self._values[name]
+        if isinstance(value, Malformed):
+            raise again(value)
         return value
+
+    def prepare(self, names: Iterable[str]) -> pieces.Steps[None]:
+        """Decode the large ones of these fields piece by piece, before somebody asks for one."""
+        for name in names:
+            found = None if name in self._values else self.raw(name)
+            if found is not None and len(found) > _COSTLY:
+                self._values[name] = yield from _value(name, found)
+                yield
 
     def text(self, name: str) -> str | None:
         """The value where it is a string; None where it is none."""
@@ -138,6 +148,14 @@ class Body:
         try:
             return _text.decode(found)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Malformed(name, _why(error)) from None
+
+    def fields(self, name: str) -> dict[str, msgspec.Raw]:
+        """Those of the value where it is an object; empty where it is none. They stay raw."""
+        found = self.raw(name)
+        try:
+            return {} if found is None or found[:1] != b"{" else _fields.decode(found)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise Malformed(name, _why(error)) from None
 
     def is_true(self, name: str) -> bool:
@@ -225,6 +243,13 @@ class Body:
 
     def __repr__(self) -> str:
         return f"Body({len(self._data)} bytes, {len(self._raw)} fields)"  # its content may be secret
+
+
+def _value(name: str, data: bytes) -> pieces.Steps[Any]:  # Any: JSON, or the `Malformed` that it is
+    try:
+        return (yield from pieces.decoded(data))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return Malformed(name, _why(error))
 
 
 def _name(escaped: bytes) -> str:

@@ -30,7 +30,7 @@ _TOKENS, _WORDS = 13, 10
 _BLOCK: Final = {"type": "ephemeral"}
 _OWN: Final = re.compile(rb'"cache_control"')
 """Of a body that has a point of the client's."""
-_PLACES: Final = ("system", "messages", "tools", "cache_control")
+PLACES: Final = ("system", "messages", "tools", "cache_control")
 
 
 def _is_long(words: int, caching: Caching) -> bool:
@@ -131,7 +131,7 @@ def _with_mark(turn: chat.Turn) -> chat.Turn:
 
 def set_in(body: Body, caching: Caching) -> None:
     """Raises `Malformed` for values that are no JSON."""
-    if any(_OWN.search(body.raw(name) or b"") for name in _PLACES):
+    if any(_OWN.search(body.raw(name) or b"") for name in PLACES):
         return
     system, messages, tools = _blocks(body.value("system")), body.value("messages"), body.value("tools")
     words = _words(system)

@@ -241,5 +241,9 @@ def prompt(form: Format, body: Raw) -> list[dict[str, Any]]:
     if _is_text(texts):
         found.append({"role": "user", "content": texts})
     items = texts if form is Format.RESPONSES else body.get("messages")
-    messages = [each for each in items if type(each) is dict and "role" in each] if type(items) is list else []
-    return [*found, *[each if "content" in each else {**each, "content": None} for each in messages]]
+    found += [
+        each if "content" in each else {**each, "content": None}
+        for each in (items if type(items) is list else ())
+        if type(each) is dict and "role" in each
+    ]
+    return found

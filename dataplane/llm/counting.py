@@ -7,7 +7,8 @@ from typing import Final
 
 from dataplane.llm import chat, estimates
 from dataplane.llm.formats import messages
-from dataplane.llm.formats.reading import written
+from dataplane.llm.formats.reading import of_client, written
+from dataplane.llm.pieces import Steps
 
 PER_TURN: Final = 4
 """Tokens around each turn and each tool."""
@@ -15,9 +16,12 @@ PER_FILE: Final = 1_600
 """Tokens of an image: what the largest has that is not made smaller. Of a document: about those of one page."""
 
 
-def estimated(body: bytes) -> int:
+def estimated(body: bytes) -> Steps[int]:
     """Of the body of a request to count tokens. Raises `Malformed`."""
-    talk = messages.read(body)
+    found = yield from of_client(body)
+    yield
+    talk = messages.read(found)
+    yield
     files = sum(isinstance(part, chat.File) for turn in talk.turns for part in _all(turn.parts))
     return estimates.of_texts(_texts(talk)) + PER_TURN * (len(talk.turns) + len(talk.tools)) + PER_FILE * files
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from dataplane.chain.expressions import reads
 from dataplane.chain.rules import Rule, decision
 from dataplane.guards.plan import NO_GUARDS, Guards
 from dataplane.llm.routes import ALL_COMPLETIONS, Routes
@@ -59,6 +61,7 @@ class AiPolicies:
     """Why nothing that they cover may be served."""
     _above: dict[int, tuple[AiPolicies, AiPolicies]] = field(default_factory=dict, repr=False)
     _decide: list[Decide] = field(default_factory=list, repr=False)
+    _reads: dict[str, bool] = field(default_factory=dict, repr=False)
 
     @property
     def policy(self) -> AiPolicy:
@@ -81,6 +84,7 @@ class AiPolicies:
                 refused=self.refused or less.refused,
                 _above={},
                 _decide=[],
+                _reads={},
             )
             found = self._above[id(less)] = less, both  # the key's object is kept: its id is nobody else's
         return found[1]
@@ -90,6 +94,13 @@ class AiPolicies:
         if not self._decide:
             self._decide.append(decision(self.rules, str))
         return self._decide[0]
+
+    def reads(self, path: str) -> bool:
+        """Whether an expression of rules or transformations reads this variable; found out once."""
+        if path not in self._reads:
+            programs = chain.from_iterable(rule.programs for rule in self.rules)
+            self._reads[path] = reads((*programs, *(program for _, program in self.policy.transformations)), path)
+        return self._reads[path]
 
 
 _NOTHING: Final = AiPolicy()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from dataplane.llm.body import Malformed
+from dataplane.llm.body import SPACE, Malformed
 from dataplane.llm.routes import CHATS, Format
 from dataplane.llm.shape import Message, Shape
 
@@ -123,8 +123,16 @@ def _turns(messages: _Messages) -> list[dict[str, str]]:
 
 
 def _around(body: Body, name: str, prepend: _Messages, append: _Messages) -> None:
-    if prepend or append:
-        body.set(name, _encode([*_turns(prepend), *_items(body, name), *_turns(append)]))
+    """What stands there keeps its bytes, and is not read."""
+    if not prepend and not append:
+        return
+    raw = (body.raw(name) or b"null").strip(SPACE)
+    if raw == b"null":
+        raw = b"[]"
+    elif raw[:1] != b"[":
+        raise Malformed(name, "must be an array")
+    parts = (_encode(_turns(prepend))[1:-1], raw[1:-1].strip(SPACE), _encode(_turns(append))[1:-1])
+    body.set(name, b"[%b]" % b",".join(filter(None, parts)))
 
 
 def _of_completions(body: Body, prepend: _Messages, append: _Messages) -> None:

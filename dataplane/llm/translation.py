@@ -13,8 +13,10 @@ from dataplane.llm.chat import Answer, Asked, Conversation, Failure
 from dataplane.llm.deltas import Delta, Failed
 from dataplane.llm.features import Feature
 from dataplane.llm.formats.contract import Unreadable
+from dataplane.llm.formats.reading import of_client
 from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
 from dataplane.llm.formats.streaming import MALFORMED
+from dataplane.llm.pieces import Steps, at_once
 
 if TYPE_CHECKING:
     from dataplane.llm.formats.contract import StreamReader, StreamWriter
@@ -66,23 +68,39 @@ def translated(
     prompt is to be cached, where the model does that; `into`: in one of these, whatever the provider has. Raises
     `Malformed` for a body that is none of its format's, and `losses.Inexpressible` where none can, with the reason of
     the first."""
+    return at_once(in_pieces(source, body, provider, drops, caching, into))
+
+
+def in_pieces(
+    source: Format,
+    body: bytes,
+    provider: Provider,
+    drops: bool = False,
+    caching: Caching | None = None,
+    into: tuple[Format, ...] = (),
+) -> Steps[Translated]:
+    """The same with pauses."""
     try:
-        return _translated(source, body, provider, drops, caching, into or targets(source, provider))
+        return (yield from _translated(source, body, provider, drops, caching, into or targets(source, provider)))
     except RecursionError:
         raise Malformed("", "the body is nested too deeply") from None
 
 
 def _translated(
     source: Format, body: bytes, provider: Provider, drops: bool, caching: Caching | None, into: tuple[Format, ...]
-) -> Translated:
-    talk = CLIENTS[source].read(body)
+) -> Steps[Translated]:
+    found = yield from of_client(body)
+    yield
+    talk = CLIENTS[source].read(found)
     refused = ("", "")
     for target in into:
+        yield
         verdict = losses.judge(talk, target, drops)
         if verdict.refused is None:
             fitted, named = names.fitted(talk if Feature.CACHE not in talk.said else cache_points.bounded(talk), target)
             if caching is not None and provider.caches(talk.model):
                 fitted = cache_points.marked(fitted, caching)
+            yield
             written = PROVIDERS[target].write(fitted, provider)
             beside = (talk.said[each] for each in written.dropped if each in talk.said)
             return Translated(source, target, talk, written.body, (*verdict.dropped, *beside), named)

@@ -280,3 +280,66 @@ def test_what_came_of_a_stream_before_it_broke_off_arrives(carrier: Carrier, mon
     for _ in range(3):
         later.turn()
     assert asked.answer.body.startswith(b"data: ") and b"hi" in asked.answer.body and b'"error"' in asked.answer.body
+
+
+# --- requests that are served in stages
+
+LARGE = {**CHAT, "messages": [{"role": "user", "content": "hi"}] * 4_000}
+RULE = "authorization: {action: Deny, policy: {matchExpressions: ['llm.prompt.exists(m, m.content == \"no\")']}}"
+SHAPED = f"prompt: {{prepend: [{{role: system, content: s}}]}}, {RULE}"
+SHAPES = text("custom: {formats: [{type: Completions}]}, host: 127.0.0.1, port: 9001", SHAPED)
+
+
+def test_a_large_request_lets_others_have_their_turns(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = carrier.proxy(SHAPES)
+    later = Later(run, monkeypatch)
+    run.send(post("/v1/chat/completions", LARGE))
+    turns = 0
+    while not run.arrivals and turns < TURNS:
+        later.turn()
+        turns += 1
+    assert turns > 10, "it is one piece"
+    assert json.loads(run.arrival.received.body)["messages"][1:] == LARGE["messages"]
+
+
+def test_a_client_that_leaves_between_two_stages_is_no_trouble(
+    carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = carrier.proxy(SHAPES)
+    later = Later(run, monkeypatch)
+    asked = run.send(post("/v1/chat/completions", LARGE))
+    for _ in range(5):
+        later.turn()
+    asked.cancel()
+    for _ in range(TURNS):
+        later.turn()
+    assert not later and not run.arrivals and not run.memory.context.room.used
+    (line,) = run.new_lines()
+    assert "499" in line
+
+
+@pytest.mark.parametrize("provider", ["Completions", "Messages"])
+def test_a_large_request_is_refused_as_others_are(provider: str, carrier: Carrier) -> None:
+    """By a rule that reads the prompt, and for what the format does not have."""
+    run = carrier.proxy(text(f"custom: {{formats: [{{type: {provider}}}]}}, host: 127.0.0.1, port: 9001", SHAPED))
+    no = {**LARGE, "messages": [*LARGE["messages"], {"role": "user", "content": "no"}]}
+    assert run.carry(post("/v1/chat/completions", no)).answer.status == 403
+    wrong = run.carry(post("/v1/chat/completions", {**LARGE, "messages": "x" * 70_000}))
+    assert (wrong.answer.status, wrong.reached) == (400, ())
+    assert error(wrong.answer)["error"]["param"] == "messages"
+    assert run.carry(post("/v1/chat/completions", b'{"messages":"%b' % (b"x" * 70_000))).answer.status == 400
+
+
+def test_candidates_of_a_large_request_that_fail_at_once_are_asked_one_after_the_other(carrier: Carrier) -> None:
+    two = of_backend(
+        "groups: [{providers: [{name: one, openai: {}, host: 127.0.0.1, port: 9001}]},"
+        " {providers: [{name: two, openai: {}, host: 127.0.0.2, port: 9001}]}]"
+    )
+    run = carrier.proxy(two)
+    run.refuse_connections()
+    asked = run.send(post("/v1/chat/completions", LARGE))
+    run.advance(1)
+    assert asked.answer.ended and asked.answer.status in (502, 503)
+    (line,) = run.new_lines()
+    assert "one:connect" in line and "two:connect" in line
+    assert not run.memory.context.room.used

@@ -30,6 +30,9 @@ PARAMS: Final = "llm.params"
 COST: Final = "llm.cost"
 RATES: Final = "llm.costRates"
 REQUEST: Final = "llmRequest"
+PROMPT: Final = "llm.prompt"
+PROMPT_FIELDS: Final = ("system", "instructions", "input", "messages")
+"""Of a body, what the prompt is made of."""
 KEPT: Final = 16_384
 """Bytes of a request's body that is kept for `llm.prompt` and `llm.params` while an answer comes; of a larger one they
 have a value until the head of the answer is there."""
@@ -131,6 +134,8 @@ def read_anew(known: Facts, form: Format, body: Body) -> None:
 
 
 def _param(body: Body, name: str) -> Any:
+    if (body.raw(name) or b"")[:1] in (b"{", b"["):
+        return None
     try:
         found = body.value(name)
     except Malformed:
@@ -143,7 +148,7 @@ def _param(body: Body, name: str) -> Any:
 
 
 def _whole(body: Body) -> dict[str, Any]:
-    wanted = [name for name in ("system", "instructions", "input", "messages") if name in body.names]
+    wanted = [name for name in PROMPT_FIELDS if name in body.names]
     try:
         return {name: body.value(name) for name in wanted}
     except Malformed:

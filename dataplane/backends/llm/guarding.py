@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from dataplane.backends.llm import facts, rejections
+from dataplane.backends.llm import facts, rejections, stages
 from dataplane.backends.llm.guarded_answers import GuardedTaker
 from dataplane.guards.judging import Judge
 from dataplane.guards.plan import Guard, Guards, Rejected
@@ -22,8 +22,6 @@ from dataplane.telemetry.metric_rows.llm import GUARDS, UNGUARDED
 from dataplane.telemetry.plan import log_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dataplane.backends.llm.facts import Facts
     from dataplane.backends.llm.typing import LlmExchange
     from dataplane.backends.llm.visit import Visit
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.terminator import Terminator
     from dataplane.chain.reply import Reply
     from dataplane.llm.body import Body
+    from dataplane.llm.pieces import Steps
 
 
 def judge(x: LlmExchange, guards: Guards, phase: Phase, block: bytes) -> Judge:
@@ -73,9 +72,9 @@ async def judged(
     body: Body,
     known: Facts,
     guards: Guards,
-    sent: Callable[[], Reply | None],
+    sending: Steps[Reply | None],
 ) -> Reply | None:
-    """Judge the texts of the body, then go on. Answers what the client gets of a request that is rejected."""
+    """Judge the texts of the body, then go on with `sending`. Answers what the client gets where it is rejected."""
     try:
         asked = Asked(form, body)
         slots = [slot for slot in asked.slots if slot.holder[slot.key]]
@@ -88,10 +87,7 @@ async def judged(
         slot.put(text)
     asked.write(msgspec.json.encode)
     facts.read_anew(known, form, body)
-    try:
-        return sent()
-    except Malformed as error:  # another API cannot say it
-        return visit.refused("LlmBadRequest", str(error), error.field)
+    return await stages.staged(visit, sending)
 
 
 def taker(visit: Visit, out: Terminator, form: Format, known: Facts) -> Taker:

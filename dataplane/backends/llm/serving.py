@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from dataplane.backends.llm import facts, guarding, heads, held, models, outcomes, shaped
+from dataplane.backends.llm import facts, guarding, heads, held, models, outcomes, shaped, stages
 from dataplane.backends.llm.adapting import Adapting
 from dataplane.backends.llm.detecting import Detecting
 from dataplane.backends.llm.passing import Passing
@@ -24,7 +23,7 @@ from dataplane.backends.llm.trying import Tries
 from dataplane.backends.terminating.terminator import Terminator
 from dataplane.chain.calls import CallRequest
 from dataplane.http.heads import Head
-from dataplane.llm import cache_points, counting, dialects, translation
+from dataplane.llm import cache_points, counting, dialects, texts, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
 from dataplane.llm.losses import Inexpressible
@@ -32,7 +31,6 @@ from dataplane.llm.routes import Format, RouteType, Way
 from dataplane.llm.shapes import SHAPES
 from dataplane.llm.shapes.contract import Wanted
 from dataplane.llm.shaping import MODEL, Given, shape
-from dataplane.llm.texts import JUDGED
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.typing import LlmExchange
@@ -40,11 +38,12 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.contract import Served
     from dataplane.chain.reply import Reply
     from dataplane.llm.paths import Dialect
+    from dataplane.llm.pieces import Steps
     from dataplane.llm.plans import AiPlan
     from dataplane.llm.providers import Provider
 
 STREAM_OPTIONS: Final = "stream_options"
-_WITH_USAGE: Final = b'{"include_usage":true}'
+_USAGE: Final = "include_usage"
 _READ: Final = ("model", "stream")
 """Fields that decide: of two by one name, readers take different ones."""
 
@@ -63,7 +62,7 @@ def _serve(visit: Visit, out: Terminator) -> Served:
     """One candidate. None: it is asked."""
     if visit.policies.refused:
         return replace(visit.refused("PolicyUnusable"), detail=visit.policies.refused)
-    if visit.route not in JUDGED:
+    if visit.route not in texts.JUDGED:
         guarding.pass_unjudged(visit)
     try:
         return WAYS[visit.route](visit, out)
@@ -76,52 +75,61 @@ def _serve(visit: Visit, out: Terminator) -> Served:
 
 def _read(visit: Visit, out: Terminator) -> Served:
     """A request of a format: its body is shaped, and its answer is read beside."""
-    x, form = visit.x, visit.route
+    form = visit.route
     assert isinstance(form, Format)  # of `WAYS`
-    refused = _unfit(visit, out, form)
-    if refused is not None:
-        return refused
+    return _unfit(visit, out, form) or stages.served(visit, _shaping(visit, out, form))
+
+
+def _shaping(visit: Visit, out: Terminator, form: Format) -> Steps[Served]:
+    """Raises `Malformed`, as the other stages do."""
+    x, provider = visit.x, visit.part.provider
     body = Body(visit.tries.body)
+    yield
     for name in _READ:
         shaped.require_once(body, name)
-    provider = visit.part.provider
     known, params = facts.of_request(form, body, provider.row.system)
     if visit.tries.text:
         known["candidates"] = visit.tries.text
     x.leave(facts.VARIABLE, known)
     x.leave(facts.PARAMS, params)
     policy = visit.policies.policy
+    yield from shaped.prepared(visit, body, known)
     refused = shaped.denied(visit)
     if refused is not None:
         return refused
+    yield
     shape(body, Given(form, policy.shape, shaped.results(visit, body), provider.model))
     model = body.text(MODEL)
     if not model and form is not Format.RERANK:
         return visit.refused("LlmBadRequest", "model: must be set", MODEL)
     known.setdefault("requestModel", model or "")
     known["sentModel"] = model or ""
-    sent = partial(_sent, visit, out, form, body, model or "", known)
+    sending = _sending(visit, out, form, body, model or "", known)
     guards = guarding.of_form(policy.guards.request, form)
     if guards:
-        return guarding.judged(visit, out, form, body, known, replace(policy.guards, request=guards), sent)
-    return sent()
+        yield from body.prepare(name for name, _ in texts.FIELDS[form])
+        return guarding.judged(visit, out, form, body, known, replace(policy.guards, request=guards), sending)
+    yield
+    return (yield from sending)
 
 
-def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts) -> Reply | None:
-    """Raises `Malformed`."""
+def _sending(
+    visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts
+) -> Steps[Reply | None]:
     provider = visit.part.provider.of(model)
     if model in _NO_MODELS:
         raise Malformed(MODEL, "must be the name of a model")
     if form is Format.TOKEN_COUNT and form not in provider.paths:
-        _counted(visit, out, body.written(), known)
+        yield from _counted(visit, out, body.written(), known)
         return None
     if form not in provider.paths:
-        return _unspoken(visit, form, provider) or _translated(visit, out, form, body.written(), known, provider)
+        refused = _unspoken(visit, form, provider)
+        return refused or (yield from _translated(visit, out, form, body.written(), known, provider))
     if visit.plan is None:
         return replace(visit.refused("NoEndpoints"), detail=visit.failed)
     path = provider.paths[form]
     if path.dialect is not None:
-        return _adapted(visit, out, form, body, model, known, path.dialect)
+        return (yield from _adapted(visit, out, form, body, model, known, path.dialect))
     x, hides_usage = visit.x, _asks_usage(body, form)
     out.replace(body.written())
     head = heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers))
@@ -141,14 +149,15 @@ def _sent(visit: Visit, out: Terminator, form: Format, body: Body, model: str, k
 
 def _adapted(
     visit: Visit, out: Terminator, form: Format, body: Body, model: str, known: facts.Facts, dialect: Dialect
-) -> Reply | None:
-    """Raises `Malformed`, also for what the provider's API cannot say."""
+) -> Steps[Reply | None]:
+    """Raises `Malformed` also for what the provider's API cannot say."""
     x, provider = visit.x, visit.part.provider.of(model)
     assert visit.plan is not None  # as `_sent` has seen
     head = Head(b"\r\n" + heads.lines(Head(out.block), provider.family(form), form, bool(visit.plan.finishers)))
     dropped = dialects.with_headers(dialect, head, body)
     caching = visit.policies.policy.caching
     if caching is not None and form is Format.MESSAGES and provider.caches(model):
+        yield from body.prepare(cache_points.PLACES)
         cache_points.set_in(body, caching)
     try:
         wanted = Wanted(provider, model, visit.policies.policy.drops)
@@ -156,8 +165,9 @@ def _adapted(
     except Inexpressible:
         if form is not Format.TOKEN_COUNT:
             raise
-        _counted(visit, out, body.written(), known)
+        yield from _counted(visit, out, body.written(), known)
         return None
+    yield
     out.replace(dialects.written(dialect, body, model) if made is None else made.body)
     dropped += [] if made is None else made.dropped
     if dropped:
@@ -177,11 +187,13 @@ def _asked(visit: Visit, call: Reading, known: facts.Facts) -> None:
 
 def _translated(
     visit: Visit, out: Terminator, form: Format, body: bytes, known: facts.Facts, provider: Provider
-) -> Reply | None:
-    """Raises `Malformed`, also for what the provider's API cannot say."""
+) -> Steps[Reply | None]:
+    """As `_adapted`."""
     x = visit.x
     policy = visit.policies.policy
-    made = translation.translated(form, body, provider, policy.drops, policy.caching)
+    yield
+    made = yield from translation.in_pieces(form, body, provider, policy.drops, policy.caching)
+    yield
     if visit.plan is None:
         return replace(visit.refused("NoEndpoints"), detail=visit.failed)
     if made.dropped:
@@ -197,9 +209,9 @@ def _translated(
     return None
 
 
-def _counted(visit: Visit, out: Terminator, body: bytes, known: facts.Facts) -> None:
-    """An estimate, where the provider has an API of conversations and none that counts. Raises `Malformed`."""
-    found = counting.estimated(body)
+def _counted(visit: Visit, out: Terminator, body: bytes, known: facts.Facts) -> Steps[None]:
+    """An estimate, where the provider has an API of conversations and none that counts."""
+    found = yield from counting.estimated(body)
     known["countTokens"] = found
     known["usageEstimated"] = True
     outcomes.record(visit.x, visit.route, known, 0.0)
@@ -246,13 +258,10 @@ def _asks_usage(body: Body, form: Format) -> bool:
     """Ask for the usage of a stream of Completions; True: the client has not asked, so the event with it is hidden."""
     if form is not Format.COMPLETIONS or not body.is_true("stream"):
         return False
-    options = body.value(STREAM_OPTIONS)
-    if type(options) is dict and options.get("include_usage") is True:
+    options = body.fields(STREAM_OPTIONS)
+    if bytes(options.get(_USAGE, b"")) == b"true":
         return False
-    if type(options) is dict and options:
-        body.set(STREAM_OPTIONS, msgspec.json.encode({**options, "include_usage": True}))
-    else:
-        body.set(STREAM_OPTIONS, _WITH_USAGE)
+    body.set(STREAM_OPTIONS, msgspec.json.encode({**options, _USAGE: True}))
     return True
 
 

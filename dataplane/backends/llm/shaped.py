@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dataplane.backends.llm import facts
+from dataplane.backends.llm import facts, stages
 from dataplane.chain.expressions import body_value
 from dataplane.chain.replies import made
 from dataplane.llm import errors
@@ -20,7 +20,20 @@ if TYPE_CHECKING:
     from dataplane.backends.llm.visit import Visit
     from dataplane.chain.reply import Reply
     from dataplane.llm.body import Body
+    from dataplane.llm.pieces import Steps
     from gatewright.cel.program import Program
+
+
+def prepared(visit: Visit, body: Body, known: facts.Facts) -> Steps[None]:
+    """What the expressions read of a large body, made piece by piece before they ask for it."""
+    policies = visit.policies
+    if policies.policy.transformations:
+        yield from body.prepare(body.names)
+    if not stages.is_large(visit.tries.body) or not policies.reads(facts.PROMPT):
+        return
+    yield from body.prepare(facts.PROMPT_FIELDS)
+    known.get("prompt")
+    yield
 
 
 def denied(visit: Visit) -> Reply | None:

@@ -45,13 +45,15 @@ class Tries:
 
     __slots__ = (
         *("__weakref__", "_bound", "_candidates", "_found", "_is_new_round", "_problems", "_providers", "_rounds"),
-        *("_serve", "_upcoming", "body", "out", "outcomes", "visit", "x"),
+        *("_serve", "_upcoming", "body", "is_staged", "out", "outcomes", "visit", "x"),
     )
 
     def __init__(self, x: LlmExchange, providers: AiPlan, serve: Serve) -> None:
         self.x = x
         self.body = b""
         """Of the request, as it came."""
+        self.is_staged = False
+        """Stages of a try are being done (`stages`)."""
         self.outcomes: list[str] = []
         """`<provider>:<outcome>:<milliseconds>ms`, for the log."""
         self.out: Terminator | None = None
@@ -127,7 +129,7 @@ class Tries:
             seconds = min(retry.backoff * 2.0**self._rounds, max(MAX_BACKOFF, retry.backoff))
             self._rounds += 1
             self._wait(seconds * (1 + self.x.context.random() / 2))
-        elif self._upcoming is not None and self._upcoming.policies.policy.guards.request:
+        elif self.is_staged or (self._upcoming is not None and self._upcoming.policies.policy.guards.request):
             self._wait(0.0)  # in a turn of its own: guards wait, and so may whoever calls this
         else:
             self.wake(0.0)

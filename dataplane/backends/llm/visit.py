@@ -31,6 +31,8 @@ class Tries(Protocol):
     """Of the request, as it came."""
     visit: Visit
     """The present one."""
+    is_staged: bool
+    """Stages of it are being done: who is asked next begins behind them."""
 
     @property
     def text(self) -> str:

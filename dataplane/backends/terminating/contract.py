@@ -3,7 +3,7 @@
 A kind makes a `terminator.Terminator` for each try and gives it a function that serves. That is called once, when the
 request is here whole, or as soon as its head is. It answers at once (a `Reply`; None: done, or handed on by
 `forwarding`), or with an awaitable of one of these, which runs as steps without a Task do (`proxy/steps/waiting`): it
-awaits futures of `Services`, and calls, nothing else.
+awaits futures of `Services`, calls, and `asyncio.sleep(0)`, behind which it goes on as soon as a turn has time.
 
 Laws
 - The answer is one head, then content, then one end: `end`, `lost`, or a `Reply` before the head. `whole` is all of it.

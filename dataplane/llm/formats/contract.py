@@ -11,7 +11,7 @@ Laws
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dataplane.llm.features import Feature
 
@@ -72,8 +72,8 @@ class ProviderFormat(Protocol):
 class ClientFormat(Protocol):
     """What is received in this format. Its module is its instance. Errors are written by `llm/errors`."""
 
-    def read(self, body: bytes) -> Conversation:
-        """Raises `Malformed`."""
+    def read(self, body: bytes | dict[str, Any]) -> Conversation:  # Any: JSON
+        """`body`: as it came, or what `reading.of_client` made of it. Raises `Malformed`."""
         ...
 
     def write_answer(self, answer: Answer, asked: Asked) -> bytes: ...

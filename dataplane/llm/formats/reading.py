@@ -12,6 +12,7 @@ from dataplane.llm.chat import Failure
 from dataplane.llm.features import Feature
 from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.halves import ESCAPE, Halves
+from dataplane.llm.pieces import Steps, at_once, decoded
 from dataplane.llm.usage import parsed
 
 if TYPE_CHECKING:
@@ -95,16 +96,24 @@ _SHOWN: Final = 1024
 # --- requests
 
 
+def of_client(body: bytes) -> Steps[Raw]:
+    """The object that a request is. Raises `Malformed`."""
+    try:
+        found = yield from decoded(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise Malformed("", f"the body must be a JSON object: {error}") from None
+    if type(found) is not dict:
+        raise Malformed("", "must be an object")
+    return found
+
+
 class Reading:
     """One request while it is read. Raises `Malformed` for values of a wrong type."""
 
-    def __init__(self, body: bytes, shapes: Shapes, quiet: Mapping[str, Any]) -> None:
-        """`quiet`: values of fields that say nothing, as the format's defaults do."""
-        try:
-            found = _anything.decode(body)
-        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-            raise Malformed("", f"the body must be a JSON object: {error}") from None
-        self.raw: Raw = self.object(found, "")
+    def __init__(self, body: bytes | Raw, shapes: Shapes, quiet: Mapping[str, Any]) -> None:
+        """`body`: as it came, or what `of_client` made of it. `quiet`: values of fields that say nothing, as the
+        format's defaults do."""
+        self.raw: Raw = at_once(of_client(body)) if isinstance(body, bytes) else body
         self.said: dict[Feature, str] = {}
         self._shapes = shapes
         self._quiet = quiet

@@ -26,7 +26,7 @@ _MODES: Final = {"auto": Choosing.AUTO, "none": Choosing.NONE, "required": Choos
 # --- read
 
 
-def read(body: bytes) -> chat.Conversation:
+def read(body: bytes | Raw) -> chat.Conversation:
     return _Request(Reading(body, SHAPES, QUIET)).talk()
 
 

@@ -21,7 +21,7 @@ _OWN_TOOLS: Final = (None, "custom")
 """Types of tools that the client runs by a schema of its own."""
 
 
-def read(body: bytes) -> chat.Conversation:
+def read(body: bytes | Raw) -> chat.Conversation:
     return _Request(Reading(body, SHAPES, QUIET)).talk()
 
 

@@ -20,7 +20,7 @@ ROLES: Final = {"system": Role.SYSTEM, "developer": Role.DEVELOPER, "user": Role
 _MODES: Final = {"auto": Choosing.AUTO, "none": Choosing.NONE, "required": Choosing.REQUIRED}
 
 
-def read(body: bytes) -> chat.Conversation:
+def read(body: bytes | Raw) -> chat.Conversation:
     return _Request(Reading(body, SHAPES, QUIET)).talk()
 
 
