@@ -110,6 +110,11 @@ class Body:
         edited = self._edits.get(name, b"")
         return edited is not None and (bool(edited) or name in self._raw)
 
+    @property
+    def size(self) -> int:
+        """Bytes of it as it came."""
+        return len(self._data)
+
     def raw(self, name: str) -> bytes | None:
         """The value as JSON; None: there is none. Of a field that stands there twice, the last."""
         if name in self._edits:

@@ -343,3 +343,56 @@ def test_candidates_of_a_large_request_that_fail_at_once_are_asked_one_after_the
     (line,) = run.new_lines()
     assert "one:connect" in line and "two:connect" in line
     assert not run.memory.context.room.used
+
+
+# --- large answers that are read beside
+
+MANY = {**COMPLETION, "choices": [{"index": number, "message": {"content": "hi"}} for number in range(4_000)]}
+
+
+def test_a_large_answer_is_read_piece_by_piece(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = carrier.proxy(OWN + "frontendPolicies: {accessLog: {add: {n: 'size(llm.completion)'}}}\n")
+    asked, later = answering(run, monkeypatch, CHAT)
+    run.arrival.answer(Response(headers=JSON, body=json.dumps(MANY).encode()))
+    turns = 0
+    while not asked.answer.status and turns < TURNS:
+        later.turn()
+        turns += 1
+    assert turns > 4, "it is one piece"
+    assert asked.answer.status == 200 and json.loads(asked.answer.body) == MANY
+    for _ in range(TURNS):
+        later.turn()
+    (line,) = run.new_lines()
+    assert "gen_ai.usage.output_tokens=9" in line and "n=4000" in line
+    assert not run.memory.context.room.used
+
+
+def test_a_client_that_leaves_while_a_large_answer_is_read_is_no_trouble(
+    carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = carrier.proxy(OWN)
+    asked, later = answering(run, monkeypatch, CHAT)
+    run.arrival.answer(Response(headers=JSON, body=json.dumps(MANY).encode()))
+    for _ in range(3):
+        later.turn()
+    assert not asked.answer.status
+    asked.cancel()
+    for _ in range(TURNS):
+        later.turn()
+    assert not later and not run.memory.context.room.used
+    assert len(run.new_lines()) == 1
+
+
+def test_usage_that_is_larger_than_any_is_not_read(carrier: Carrier) -> None:
+    usage = {f"k{number}": number for number in range(10_000)}
+    answer = {**COMPLETION, "usage": {**usage, **COMPLETION["usage"]}}  # type: ignore[dict-item]
+    carried = carrier.proxy(OWN).carry(post("/v1/chat/completions", CHAT), as_json(answer))
+    assert (carried.answer.status, json.loads(carried.answer.body)) == (200, answer)
+    assert "output_tokens" not in carried.line and "gen_ai.response.model=m" in carried.line
+
+
+def test_the_prompt_of_a_large_request_has_a_value_where_a_rule_reads_it(carrier: Carrier) -> None:
+    log = "frontendPolicies: {accessLog: {add: {n: 'size(llm.prompt)'}}}\n"
+    run = carrier.proxy(SHAPES + log)
+    assert "n=4000" in run.carry(post("/v1/chat/completions", LARGE), as_json(COMPLETION)).line
+    assert " n=" not in carrier.proxy(OWN + log).carry(post("/v1/chat/completions", LARGE), as_json(COMPLETION)).line

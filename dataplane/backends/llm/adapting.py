@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dataplane.chain.calls import CallRequest
     from dataplane.http.messages import ResponseHead
     from dataplane.llm.paths import Dialect
+    from dataplane.llm.pieces import Steps
     from dataplane.llm.providers import Place
     from dataplane.llm.routes import Format
 
@@ -70,19 +71,20 @@ class Adapting(Reading):
     def slice_of_stream(self, data: bytes, end: bool) -> None:
         super().slice_of_stream(data if self._events is None else self._events.feed(data), end)
 
-    def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
+    def _kept_whole(self, head: ResponseHead, data: bytes) -> Steps[None]:
         if head.status >= ERROR:
             body = error(self._dialect, self._form, head.status, data)
+            self._taken()
             Forwarding.answered(self, about(head, errors.JSON, len(body)), body, True)
         elif self._reads is None:
-            super()._kept_whole(head, data)
+            yield from super()._kept_whole(head, data)
         else:
             try:
                 body = self._reads(data, Head(head.block, head.low))
             except Unreadable as problem:
                 self._unusable(head, str(problem))
                 return
-            super()._kept_whole(about(head, errors.JSON, len(body)), body)
+            yield from super()._kept_whole(about(head, errors.JSON, len(body)), body)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:
         if self._reads is None:

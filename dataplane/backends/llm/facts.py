@@ -7,13 +7,13 @@ the body that it is read from is kept (docs/llm/telemetry.md).
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.llm import content
+from dataplane.backends.llm.stages import is_large
+from dataplane.llm import content, samples
 from dataplane.llm.body import Malformed
-from dataplane.llm.prices import cost as of_tokens
-from dataplane.llm.prices import shown
+from dataplane.llm.samples import Sample
 from dataplane.llm.usage import Usage
 from gatewright.cel.values import Duration
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dataplane.llm.body import Body
     from dataplane.llm.heard import Heard
-    from dataplane.llm.prices import Prices, Rates
+    from dataplane.llm.pieces import Steps
     from dataplane.llm.routes import Format
 
 VARIABLE: Final = "llm"
@@ -31,8 +31,6 @@ COST: Final = "llm.cost"
 RATES: Final = "llm.costRates"
 REQUEST: Final = "llmRequest"
 PROMPT: Final = "llm.prompt"
-PROMPT_FIELDS: Final = ("system", "instructions", "input", "messages")
-"""Of a body, what the prompt is made of."""
 KEPT: Final = 16_384
 """Bytes of a request's body that is kept for `llm.prompt` and `llm.params` while an answer comes; of a larger one they
 have a value until the head of the answer is there."""
@@ -63,14 +61,25 @@ _COUNTS: Final = tuple((each.name, _camel(each.name)) for each in fields(Usage))
 """Fields of `Usage`, and what expressions call them."""
 
 
+def _no_sample() -> Sample:
+    return [], 0
+
+
 class Facts(dict[str, Any]):  # Any: values of expressions
     """`llm`, or a part of it; with what is made when it is asked for."""
 
-    __slots__ = ("_later",)
+    __slots__ = ("_later", "_sample")
 
-    def __init__(self, known: dict[str, Any], later: dict[str, Callable[[], Any]]) -> None:
+    def __init__(
+        self, known: dict[str, Any], later: dict[str, Callable[[], Any]], sample: Callable[[], Sample] = _no_sample
+    ) -> None:
         super().__init__(known)
         self._later = later
+        self._sample = sample
+
+    def sample(self) -> Sample:
+        """Of the messages of the request, while they are kept."""
+        return self._sample()
 
     def get(self, name: str, default: Any = None) -> Any:
         made = self._later.pop(name, None) if self._later else None
@@ -91,6 +100,7 @@ class Facts(dict[str, Any]):  # Any: values of expressions
     def forget(self) -> None:
         """What was not asked for has no value any more."""
         self._later.clear()
+        self._sample = _no_sample
         params = super().get("params")
         if isinstance(params, Params):
             params.forget()
@@ -124,13 +134,24 @@ def of_request(form: Format, body: Body, provider: str) -> tuple[Facts, Params]:
     model = body.text("model")
     if model is not None:
         known["requestModel"] = model
-    return Facts(known, {"prompt": lambda: content.prompt(form, _whole(body))}), params
+    found = Facts(known, {}, partial(samples.of_prompt, form, body))
+    if not is_large(body.size):
+        found.later("prompt", lambda: content.prompt(form, _whole(body)))
+    return found, params
+
+
+def prepared_prompt(known: Facts, form: Format, body: Body) -> Steps[None]:
+    """Make that of a large body, for expressions that are about to read it; to others it has no value."""
+    yield from body.prepare(samples.PROMPT)
+    known["prompt"] = content.prompt(form, _whole(body))
+    yield
 
 
 def read_anew(known: Facts, form: Format, body: Body) -> None:
     """The prompt has changed: what was read of it before is not what is sent."""
     known.pop("prompt", None)
-    known.later("prompt", lambda: content.prompt(form, _whole(body)))
+    if not is_large(body.size):
+        known.later("prompt", lambda: content.prompt(form, _whole(body)))
 
 
 def _param(body: Body, name: str) -> Any:
@@ -148,7 +169,7 @@ def _param(body: Body, name: str) -> Any:
 
 
 def _whole(body: Body) -> dict[str, Any]:
-    wanted = [name for name in PROMPT_FIELDS if name in body.names]
+    wanted = [name for name in samples.PROMPT if name in body.names]
     try:
         return {name: body.value(name) for name in wanted}
     except Malformed:
@@ -182,41 +203,6 @@ def add_estimate(facts: Facts, inputs: Callable[[], int], outputs: int) -> None:
     facts["outputTokens"] = max(outputs, facts.get("outputTokens") or 0)
     facts["totalTokens"] = facts["inputTokens"] + facts["outputTokens"]
     facts["usageEstimated"] = True
-
-
-class Money(dict[str, float]):
-    """`llm.cost` or `llm.costRates`, made when it is first asked for; empty: the model has no price."""
-
-    __slots__ = ("_make",)
-
-    def __init__(self, make: Callable[[], dict[str, float]]) -> None:
-        super().__init__()
-        self._make: Callable[[], dict[str, float]] | None = make
-
-    def get(self, name: str, default: Any = None) -> Any:  # Any: as of `dict`
-        make, self._make = self._make, None
-        if make is not None:
-            self.update(make())
-        return super().get(name, default)
-
-
-def money(facts: Facts, prices: Prices, models: tuple[str, ...]) -> tuple[Money, Money]:
-    """What the tokens that are known by now cost, and the rates. `models`: as the provider calls it, the surest name
-    first."""
-
-    def rates() -> Rates | None:
-        return prices.rates(facts.get("provider", ""), models, facts.get("serviceTier", ""))
-
-    def cost() -> dict[str, float]:
-        found = rates()
-        parts = None if found is None else of_tokens(found, facts)
-        return {} if parts is None else {name: float(part) for name, part in parts.items()}
-
-    def of_model() -> dict[str, float]:
-        found = rates()
-        return {} if found is None else shown(found)
-
-    return Money(cost), Money(of_model)
 
 
 def add_stream(facts: Facts, heard: Heard) -> None:

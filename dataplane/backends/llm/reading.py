@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.backends.llm import facts, outcomes
+from dataplane.backends.llm import costs, facts, outcomes
 from dataplane.backends.llm.passing import Passing
 from dataplane.backends.llm.slices import InTurns
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN
-from dataplane.llm import content, errors, estimates, prices, usage
+from dataplane.llm import content, errors, estimates, prices, usage, whole_answers
 from dataplane.llm.heard import Heard
+from dataplane.llm.pieces import PIECE as PIECE_OF_JSON
 from dataplane.llm.providers import BEARER
 from dataplane.llm.routes import Format
 from dataplane.llm.streams import Watch
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.contract import Taker
     from dataplane.chain.calls import CallFailed, CallRequest
     from dataplane.http.messages import ResponseHead
+    from dataplane.llm.pieces import Steps
     from dataplane.llm.providers import Place
     from dataplane.llm.routes import RouteType
 
 MAX_ANSWER: Final = 4_194_304
 """Bytes of a whole answer that is held until it is all here."""
-ESTIMATED: Final = 1_000
-"""Messages of a request that are looked at to estimate its tokens; others are taken to be alike."""
 PIECE: Final = 262_144
 """Bytes of a stream that are read at a time: of so many only a few events are (`streams.EDGE`)."""
 ERROR: Final = 400  # the status from which on an answer is one
@@ -163,20 +163,28 @@ class Reading(InTurns):
         self._kept_size += size
         return True
 
-    def read_kept(self) -> None:
-        self._kept_whole(*self._taken())
+    def is_small(self) -> bool:
+        return self._kept_size + len(self._kept[-1]) <= PIECE_OF_JSON
+
+    def read_kept(self) -> Steps[None]:
+        head = self._kept_head
+        assert head is not None  # it is held
+        self._kept[:] = [b"".join(self._kept)]
+        yield from self._kept_whole(head, self._kept[0])
+
+    def _kept_whole(self, head: ResponseHead, data: bytes) -> Steps[None]:
+        """An answer is all here; it is held until the client gets it."""
+        yield from self._read_whole(data)
+        self._taken()
+        super().accepted(head, data, True)
 
     def _taken(self) -> tuple[ResponseHead, bytes]:
+        """What was held is not any more."""
         head, self._kept_head = self._kept_head, None
         assert head is not None  # it is held
         data = b"".join(self._kept)
         self._let_go()
         return head, data
-
-    def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
-        """An answer is all here."""
-        self._read_whole(data)
-        super().accepted(head, data, True)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:
         """It is larger than may be held; more of it comes."""
@@ -189,8 +197,8 @@ class Reading(InTurns):
             self._x.context.room.free(self._kept_size, self._x.peer)
             self._kept_size = 0
 
-    def _read_whole(self, data: bytes) -> None:
-        answer = usage.parsed(data)
+    def _read_whole(self, data: bytes) -> Steps[None]:
+        answer = yield from whole_answers.read(data)
         report = usage.of_answer(self._form, answer)
         self._note(report.usage, report.model, report.tier)
         self._said(self._form, answer)
@@ -211,11 +219,10 @@ class Reading(InTurns):
             self._facts.forget()
 
     def _estimated(self) -> int:
-        if self._inputs:
-            return self._inputs
-        prompt = self._facts.get("prompt") or ()
-        few = prompt[:ESTIMATED]
-        return round(estimates.of_texts(content.texts(few)) * len(prompt) / len(few)) if few else 0
+        if not self._inputs:
+            few, number = self._facts.sample()
+            self._inputs = round(estimates.of_texts(content.texts(few)) * number / len(few)) if few else 0
+        return self._inputs
 
     def _hear(self, form: Format) -> None:
         """A stream begins that the client gets in this format."""
@@ -247,7 +254,7 @@ class Reading(InTurns):
     def _price(self) -> None:
         """What is known of the tokens by now has a cost."""
         models = tuple(filter(None, (self._facts.get("responseModel"), self._facts.get("sentModel"))))
-        cost, rates = facts.money(self._facts, self._x.table.prices or prices.catalogue(), models)
+        cost, rates = costs.money(self._facts, self._x.table.prices or prices.catalogue(), models)
         self._facts["cost"] = cost
         self._x.leave(facts.COST, cost)
         self._x.leave(facts.RATES, rates)

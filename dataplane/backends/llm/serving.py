@@ -93,7 +93,7 @@ def _shaping(visit: Visit, out: Terminator, form: Format) -> Steps[Served]:
     x.leave(facts.VARIABLE, known)
     x.leave(facts.PARAMS, params)
     policy = visit.policies.policy
-    yield from shaped.prepared(visit, body, known)
+    yield from shaped.prepared(visit, form, body, known)
     refused = shaped.denied(visit)
     if refused is not None:
         return refused

@@ -21,19 +21,17 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.llm.body import Body
     from dataplane.llm.pieces import Steps
+    from dataplane.llm.routes import Format
     from gatewright.cel.program import Program
 
 
-def prepared(visit: Visit, body: Body, known: facts.Facts) -> Steps[None]:
+def prepared(visit: Visit, form: Format, body: Body, known: facts.Facts) -> Steps[None]:
     """What the expressions read of a large body, made piece by piece before they ask for it."""
     policies = visit.policies
     if policies.policy.transformations:
         yield from body.prepare(body.names)
-    if not stages.is_large(visit.tries.body) or not policies.reads(facts.PROMPT):
-        return
-    yield from body.prepare(facts.PROMPT_FIELDS)
-    known.get("prompt")
-    yield
+    if stages.is_large(body.size) and policies.reads(facts.PROMPT):
+        yield from facts.prepared_prompt(known, form, body)
 
 
 def denied(visit: Visit) -> Reply | None:

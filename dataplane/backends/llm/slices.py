@@ -1,6 +1,6 @@
 """An answer that is read costs many times what its bytes cost, so it is read in the share of a turn that all work of
-unknown length has (`net/turns`): a whole one when a turn has time for it, a stream slice by slice. What waits is held,
-and a provider that sends a stream is not read meanwhile.
+unknown length has (`net/turns`): a whole one when a turn has time for it, and piece by piece where it is large, a
+stream slice by slice. What waits is held, and a provider that sends a stream is not read meanwhile.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dataplane.backends.llm.asking import Asking
+from dataplane.llm.pieces import at_once
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import CallFailed
+    from dataplane.llm.pieces import Steps
 
 SLICE: Final = 8_192
 """Bytes of a stream between two looks at the time, where each of its events is read."""
@@ -21,7 +23,7 @@ class InTurns(Asking, ABC):
     """A subclass says what becomes of an answer that is here whole (`read_kept`), and of a slice of a stream
     (`slice_of_stream`). It gives what comes of a stream to `stream_content`."""
 
-    __slots__ = ("_ends", "_is_held", "_left", "_loss", "_waits")
+    __slots__ = ("_ends", "_is_held", "_left", "_loss", "_steps", "_waits")
     slice_size: ClassVar[int] = SLICE
     """Bytes of a stream that are read at a time."""
 
@@ -33,14 +35,20 @@ class InTurns(Asking, ABC):
         """Nothing follows it."""
         self._loss: tuple[str, bool] | None = None
         """How the stream broke off behind it, as `carriers.Consumer.upstream_lost` has it."""
+        self._steps: Steps[None] | None = None
+        """Of an answer that is here whole, and not all read."""
         self._waits = False
         """For a turn that has time."""
         self._is_held = False
         """The client takes no more for now."""
 
     @abstractmethod
-    def read_kept(self) -> None:
-        """An answer that is here whole: read it, and give it on."""
+    def read_kept(self) -> Steps[None]:
+        """An answer that is here whole: read it, and give it on. A small one has no pause."""
+
+    @abstractmethod
+    def is_small(self) -> bool:
+        """It is one piece."""
 
     @abstractmethod
     def may_wait(self) -> bool:
@@ -56,11 +64,27 @@ class InTurns(Asking, ABC):
         """All of an answer is here."""
         self.up = None
         turns = self._x.context.turns
-        if turns.has_time() or not self.may_wait():
-            self.read_kept()
+        has_time = turns.has_time()
+        if (has_time and self.is_small()) or not self.may_wait():
+            at_once(self.read_kept())
             turns.has_gone_on(*self._x.makers())
         else:
-            self._wait()
+            self._steps = self.read_kept()
+            self._read_on(has_time)
+
+    def _read_on(self, has_time: bool) -> None:
+        """Do steps while there is time. `has_time`: for the first of them."""
+        turns, steps = self._x.context.turns, self._steps
+        assert steps is not None  # whose they are
+        while has_time or turns.has_time():
+            has_time = False
+            try:
+                next(steps)
+            except StopIteration:
+                self._steps = None
+                turns.has_gone_on(*self._x.makers())
+                return
+        self._wait()
 
     def stream_content(self, data: bytes, end: bool) -> None:
         """More of the stream."""
@@ -91,6 +115,7 @@ class InTurns(Asking, ABC):
         self._waits = False
         if self.is_over:
             self._left.clear()
+            self._steps = None
             return
         try:
             self._read_what_waits()
@@ -98,9 +123,8 @@ class InTurns(Asking, ABC):
             self._x.failed(error)
 
     def _read_what_waits(self) -> None:
-        if not self._left and not self._ends and self._loss is None:
-            self.read_kept()
-            self._x.context.turns.has_gone_on(*self._x.makers())
+        if self._steps is not None:
+            self._read_on(True)
             return
         self._go_on(True)
         if self._waits or self.is_over:

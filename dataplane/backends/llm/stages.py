@@ -24,11 +24,12 @@ LARGE: Final = 65_536
 
 def served(visit: Visit, stages: Steps[Served]) -> Served:
     """What they come to, or what awaits it. Raises `Malformed`."""
-    return staged(visit, stages) if is_large(visit.tries.body) else at_once(stages)
+    return staged(visit, stages) if is_large(len(visit.tries.body)) else at_once(stages)
 
 
-def is_large(body: bytes) -> bool:
-    return len(body) > LARGE
+def is_large(size: int) -> bool:
+    """`size`: of a body."""
+    return size > LARGE
 
 
 async def staged(visit: Visit, stages: Steps[Served]) -> Reply | None:
@@ -41,7 +42,7 @@ async def staged(visit: Visit, stages: Steps[Served]) -> Reply | None:
 
 
 async def _done(visit: Visit, stages: Steps[Served]) -> Served:
-    turns, tries, pauses = visit.x.context.turns, visit.tries, is_large(visit.tries.body)
+    turns, tries, pauses = visit.x.context.turns, visit.tries, is_large(len(visit.tries.body))
     while True:
         tries.is_staged = True
         try:

@@ -14,7 +14,7 @@ from dataplane.chain.calls import CallFailed
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN
-from dataplane.llm import errors, translation, usage
+from dataplane.llm import errors, translation, usage, whole_answers
 from dataplane.llm.chat import Asked
 from dataplane.llm.deltas import Began, Delta, Failed, PartEnded, Stopped
 from dataplane.llm.formats.contract import Unreadable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dataplane.backends.terminating.contract import Taker
     from dataplane.chain.calls import CallRequest
     from dataplane.http.messages import ResponseHead
+    from dataplane.llm.pieces import Steps
     from dataplane.llm.providers import Place
     from dataplane.llm.translation import Stream, Translated
 
@@ -74,7 +75,7 @@ class Translating(Reading):
 
     # --- whole answers
 
-    def _kept_whole(self, head: ResponseHead, data: bytes) -> None:
+    def _kept_whole(self, head: ResponseHead, data: bytes) -> Steps[None]:
         if head.status >= ERROR:
             body = translation.error(self._made, head.status, data)
         else:
@@ -84,8 +85,9 @@ class Translating(Reading):
                 self._unusable(head, str(error))
                 return
             self._note(found.usage, found.model, found.tier)
-            self._said(self._made.source, usage.parsed(body))
+            self._said(self._made.source, (yield from whole_answers.read(body)))
             self._price()
+        self._taken()
         Forwarding.answered(self, about(head, errors.JSON, len(body)), body, True)
 
     def _kept_part(self, head: ResponseHead, data: bytes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from dataplane.backends.llm import facts, outcomes
+from dataplane.backends.llm import costs, facts, outcomes
 from dataplane.chain import limits
 from dataplane.llm import estimates, prices, realtime, usage
 from dataplane.llm.routes import Format
@@ -120,7 +120,7 @@ class Turns:
         counts = facts.Facts(own, {})
         if cached_audio and counts.get("inputAudioTokens"):
             counts["inputAudioTokens"] -= min(cached_audio, counts["inputAudioTokens"])  # priced as cached
-        cost, rates = facts.money(counts, x.table.prices or prices.catalogue(), models)
+        cost, rates = costs.money(counts, x.table.prices or prices.catalogue(), models)
         own["cost"] = cost
         x.leave(facts.RATES, rates)
         if cost.get("total") is None:
@@ -135,7 +135,7 @@ class Turns:
         self._open.clear()
         self._known["operation"] = outcomes.operation(Format.REALTIME)
         found = {} if self._is_unpriced else {name: float(amount) for name, amount in self._cost.items()}
-        cost = facts.Money(lambda: found)
+        cost = costs.Money(lambda: found)
         self._known["cost"] = cost
         self._x.leave(facts.COST, cost)
 
