@@ -159,7 +159,7 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/link/buckets.py": Row(
         329, "one data structure in shared memory: its layout, its lock and its arithmetic are judged together"
     ),
-    "dataplane/llm/body.py": Row(290, "one reader: spans of a JSON text, found and changed without decoding the rest"),
+    "dataplane/llm/body.py": Row(291, "one reader: spans of a JSON text, found and changed without decoding the rest"),
     "dataplane/llm/chat.py": Row(326, "a vocabulary: one small class for each part of a conversation"),
     "dataplane/llm/formats/completions/request.py": Row(
         394, "one format in both directions, so that a field is read and written side by side"
