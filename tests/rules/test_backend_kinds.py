@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -117,39 +117,6 @@ def test_nothing_is_forgotten() -> None:
     assert lacking(TABLES) == []
 
 
-def without(names: Collection[str], name: str) -> Collection[str]:
-    return [each for each in names if each != name]
-
-
-def changed(**fields: Any) -> Mapping[str, BackendKind]:
-    """The rows, with that of `mcp` changed."""
-    return {**KINDS, "mcp": KINDS["mcp"]._replace(**fields)}
-
-
-MCP_LESS: Final = {name: row for name, row in KINDS.items() if name != "mcp"}
-
-
-@pytest.mark.parametrize(
-    ("tables", "file"),
-    [
-        (replace(TABLES, kinds=MCP_LESS), "gatewright/api/checks/backend_kinds.py"),
-        (replace(TABLES, objects=without(TABLES.objects, "mcp")), "gatewright/api/objects/gateway_backend.py"),
-        (replace(TABLES, file=without(TABLES.file, "mcp")), "gatewright/api/standalone/backends.py"),
-        (replace(TABLES, lowerings=without(TABLES.lowerings, "mcp")), "gatewright/api/lower/kinds/registry.py"),
-        (replace(TABLES, wire=without(TABLES.wire, "mcp")), "proto/gatewright/wire/v1/backend.proto"),
-        (replace(TABLES, proxy={"static": None, "a2a": None}), "dataplane/backends/registry.py"),
-        (replace(TABLES, policies=without(TABLES.policies, "backend_mcp")), "dataplane/filters/registry.py"),
-        (replace(TABLES, kinds=changed(policy="ai")), "gatewright/api/lower/to_wire.py"),
-        (replace(TABLES, kinds=changed(page="mcp/gone.md")), "docs/mcp/gone.md"),
-        (replace(TABLES, kinds=changed(page="")), "gatewright/api/checks/backend_kinds.py"),
-        (replace(TABLES, kinds={**MCP_LESS, "mcp": KINDS["mcp"]._replace(name="gone")}), "tests/policies/test_gone.py"),
-    ],
-)
-def test_each_that_is_forgotten_is_named(tables: Tables, file: str) -> None:
-    proxy_rows = {name: row or TABLES.proxy[name] for name, row in tables.proxy.items()}
-    assert file in {text.partition(":")[0] for text in lacking(replace(tables, proxy=proxy_rows))}
-
-
 def test_the_architecture_lists_these_files(root: Path) -> None:
     """`<kind>` and `<policy>` stand for names; what is in parentheses is not for every kind."""
     _, _, text = (root / "docs/architecture.md").read_text().partition("\n## Adding a kind\n")
@@ -228,10 +195,6 @@ def test_what_handles_all_kinds_names_none() -> None:
     }
 
 
-def test_what_names_kinds_is_there() -> None:
-    assert [file for file in OWN if not (ROOT / file).is_file()] == []
-
-
 def named(tree: ast.AST) -> set[str]:
     nodes = [*ast.walk(tree)]
     fields = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
@@ -239,10 +202,6 @@ def named(tree: ast.AST) -> set[str]:
     modules = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     words = {word for module in modules for word in re.split(r"[._]", module)}
     return (fields | texts | words) & KINDS.keys()
-
-
-def test_a_name_of_a_kind_is_found() -> None:
-    assert named(ast.parse("view.mcp is None or 'ai' in fields")) == {"mcp", "ai"}
 
 
 def test_ports_of_services_say_what_servers_of_mcp_speak() -> None:

@@ -54,36 +54,7 @@ def test_every_case_of_a_row_is_compared() -> None:
 # The harness itself.
 
 
-def test_only_tests_claim(tmp_path: Path) -> None:
-    mark = '@pytest.mark.claims("limits: Ports")\n'
-    (tmp_path / "test_a.py").write_text(f"{mark}def test_one(): ...\n{mark}def helper(): ...\n")
-    (tmp_path / "helper.py").write_text(f"{mark}def test_one(): ...\n")
-    assert [(claim.where, claim.text) for claim in claims_in(tmp_path)] == [("test_a.py:1", "limits: Ports")]
-    (tmp_path / "test_b.py").write_text("pytestmark = pytest.mark.claims(X)")
-    assert Claim("test_b.py:1", "") in claims_in(tmp_path)
-
-
-@pytest.mark.parametrize("claim", ["", "errors: ", "errors: Nothing", "limits: TCP keepalives", "limits: A"])
-def test_a_claim_of_no_single_row_is_refused(claim: str) -> None:
-    with pytest.raises(UnknownRow):
-        row_of(claim)
-
-
-def test_a_beginning_names_a_row() -> None:
-    assert row_of("errors: Local or global") == LIMIT
-
-
 RESPONSE = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 19\r\n\r\nrate limit exceeded"
-
-
-@pytest.mark.parametrize(
-    "answer", [RESPONSE, Reply(429, "RateLimited", b"rate limit exceeded"), (429, b"rate limit exceeded")]
-)
-def test_the_answer_of_the_table_passes(answer: object) -> None:
-    refused = Refused([LIMIT])
-    assert refused.lacking() == [LIMIT]
-    refused(answer)
-    assert refused.lacking() == []
 
 
 @pytest.mark.parametrize(
@@ -103,14 +74,6 @@ def test_another_answer_fails(answer: object) -> None:
     with pytest.raises(AssertionError):
         refused(answer)
     assert refused.lacking() == [LIMIT]
-
-
-def test_a_case_is_one_of_the_row() -> None:
-    strict = "errors: Authentication mode `Strict`"
-    answer = ERRORS[row_of(strict).removeprefix("errors: ")]["jwt"]
-    Refused([strict])((answer.status, answer.body), case="jwt")
-    with pytest.raises(AssertionError, match="has the cases"):
-        Refused([strict])((answer.status, answer.body))
 
 
 SUITE = f"""

@@ -84,8 +84,3 @@ def test_every_row_of_the_table_is_used() -> None:
         for function in functions(rule["rule"])
     }
     assert used == SINCE.keys()
-
-
-def test_functions_are_found() -> None:
-    assert functions("self.exists(x, ip(x).family() == 4 || 'matches(' in x)") == {"exists", "ip", "family"}
-    assert functions("self.?a.orValue('')") == {"optional", "orValue"}

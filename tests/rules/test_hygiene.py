@@ -36,20 +36,3 @@ def test_sin_is_named(root: Path, tmp_path: Path, line: str, what: str) -> None:
     run = hygiene(root, str(file))
     assert run.returncode == 1
     assert run.stdout.startswith(f"{file}:2: {what}: ")
-
-
-@pytest.mark.parametrize("line", ["GET /workers/7", "a hackney cab", "https://example.com/ro" + "ot", "~/ro" + "ot/x"])
-def test_innocent_line_passes(root: Path, tmp_path: Path, line: str) -> None:
-    file = tmp_path / "file.txt"
-    file.write_text(line)
-    assert hygiene(root, str(file)).stdout == ""
-
-
-def test_files_of_tests_with_one_name_are_named(root: Path, tmp_path: Path) -> None:
-    files = [tmp_path / folder / "test_plans.py" for folder in ("one", "other")]
-    for file in files:
-        file.parent.mkdir()
-        file.write_text("")
-    assert (
-        hygiene(root, *map(str, files)).stdout == f"{files[1]}:1: a name that another file of tests has: {files[0]}\n"
-    )

@@ -43,8 +43,3 @@ def test_each_duty_is_shown_or_is_not_ours() -> None:
     assert len(ROWS) > 50 and all(len(row) == 4 for row in ROWS)
     without = [row for row in ROWS if "`raw: " not in row[3] and "`tests/" not in row[3]]
     assert [row for row in without if row[3] != "-" or not row[2].startswith("not ours: ")] == []
-
-
-@pytest.mark.parametrize("name", ["raw: no-such", "tests/no_such.py", "tests/rules/test_intermediary_page.py::test_no"])
-def test_a_name_that_is_gone_is_found(name: str) -> None:
-    assert not exists(name)

@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
-from tests.harness import lane_files, lanes, yardstick
-from tests.harness.lanes import MEMORY, PROCESS, ROUNDS, SLOW, Outcome
+from tests.harness import lane_files, lanes
+from tests.harness.lanes import MEMORY, PROCESS, SLOW, Outcome
 
 pytestmark = pytest.mark.process  # it runs pytest
 
@@ -54,42 +54,9 @@ def test_a_file_that_does_not_say_what_its_tests_are_ends_the_run(name: str, tmp
         lane_files.pytest_collection_modifyitems([cast(pytest.Item, item)])
 
 
-@pytest.mark.parametrize(
-    ("words", "rounds", "variables", "rest"),
-    [
-        ([], ((MEMORY,),), {}, []),
-        (["-k", "cors"], ((MEMORY,),), {}, ["-k", "cors"]),
-        (["--all", "-x"], ROUNDS, {"GATEWRIGHT_ALL": "1"}, ["-x"]),
-        (["--long"], ROUNDS, {"GATEWRIGHT_ALL": "1", "GATEWRIGHT_EXAMPLES": "10"}, []),
-    ],
-)
-def test_a_command_line_names_lanes(
-    words: list[str], rounds: object, variables: dict[str, str], rest: list[str]
-) -> None:
-    wanted = lanes.parse([*words, "--seed", "7"], {})
-    environment = {"GATEWRIGHT_SEED": "7", "PYTHONHASHSEED": "7", **variables}
-    assert (wanted.rounds, wanted.environment, wanted.rest) == (rounds, environment, rest)
-    assert not wanted.paths
-
-
 def test_paths_are_run_as_they_are() -> None:
     assert lanes.parse(["tests/rules/test_lanes.py::test_paths_are_run_as_they_are"], {}).paths
     assert not lanes.parse(["-k", "no_such_path"], {}).paths
-
-
-def test_seeds_are_new_each_time_and_the_environment_names_one() -> None:
-    drawn = {lanes.parse([], {}).environment["GATEWRIGHT_SEED"] for _ in range(5)}
-    assert len(drawn) > 1
-    assert lanes.parse([], {"GATEWRIGHT_SEED": "5"}).environment["GATEWRIGHT_SEED"] == "5"
-    assert lanes.parse(["--seed=6"], {"GATEWRIGHT_SEED": "5"}).environment["GATEWRIGHT_SEED"] == "6"
-    with pytest.raises(SystemExit, match="whole number"):
-        lanes.parse(["--seed", "x"], {})
-
-
-def test_one_line_closes_all_lanes() -> None:
-    found = [outcome(passed=5, skipped=1), outcome(passed=2, failed=1, error=2)]
-    assert lanes.closing_line(found, 3725.5) == "1 failed, 7 passed, 1 skipped, 2 errors in 3725.50s (1:02:06)"
-    assert lanes.closing_line([outcome()], 1.0).startswith("no tests ran in ")
 
 
 def failing(*bad: str, code: int = lanes.TESTS_FAILED) -> Outcome:
@@ -106,12 +73,6 @@ def test_a_few_tests_that_fail_are_asked_once_more(capsys: pytest.CaptureFixture
     assert asked == ["a::one", "a::two", "b::three"]
     assert [(each.code, +each.counts) for each in found[::2]] == [(0, {"passed": 7}), (1, {"passed": 5, "failed": 1})]
     assert "unsteady: a::two failed beside other tests, and passed by itself" in capsys.readouterr().out
-
-
-def test_many_failures_are_no_accident() -> None:
-    found = [failing(*"abc"), failing(*"de")]
-    assert lanes.ask_again(found, lambda _: True) == []
-    assert [each.code for each in found] == [lanes.TESTS_FAILED] * 2
 
 
 def test_a_run_that_broke_off_stays_broken() -> None:
@@ -135,17 +96,6 @@ def test_a_run_that_broke_off_stays_broken() -> None:
 )
 def test_only_ci_fails_for_a_budget_and_a_slow_machine_has_more(found: Outcome, is_ci: bool, code: int) -> None:
     assert lanes._judged(found, is_ci) == code
-
-
-def test_the_pace_is_never_below_that_of_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yardstick, "measure", lambda: yardstick.REFERENCE / 4)
-    with yardstick.Watch() as watch:
-        pass
-    assert watch.pace() == 1.0
-    monkeypatch.setattr(yardstick, "measure", lambda: yardstick.REFERENCE * 3)
-    with yardstick.Watch() as watch:
-        pass
-    assert watch.pace() == pytest.approx(3.0)
 
 
 SUITE = """

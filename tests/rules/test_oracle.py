@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import leaks
-
 pytestmark = pytest.mark.process  # it runs pytest
 
 SETTINGS = """
@@ -186,34 +184,3 @@ def test_nobody_else_is_blamed(output: str) -> None:
         f"leaves_{name}" for name in EXPECTED
     )
     assert re.findall(r"^FAILED .*::(\w+)", output, re.MULTILINE) == ["test_fails_for_its_own_reason"]
-
-
-CLEAN = {
-    "connections": 0,
-    "upstream_in_use": 0,
-    "upstream_idle": 2,
-    "worker_sockets": 0,
-    "name_look_ups": 0,
-    "tasks": 3,
-    "descriptors": 20,
-    "listening": 1,
-}
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        ({}, []),
-        ({"upstream_idle": 5, "descriptors": 23}, []),
-        ({"listening": 2, "descriptors": 21}, []),
-        ({"worker_sockets": 3, "descriptors": 23}, []),
-        ({"name_look_ups": 4, "descriptors": 24}, []),
-        ({"descriptors": 22}, []),
-        ({"connections": 1, "descriptors": 21}, ["connections: 1"]),
-        ({"upstream_in_use": 1, "descriptors": 21}, ["upstream_in_use: 1"]),
-        ({"tasks": 4}, ["tasks: 4, at the start 3"]),
-        ({"descriptors": 23}, ["descriptors of no known use: 3 more than at the start"]),
-    ],
-)
-def test_what_a_worker_holds(change: dict[str, int], found: list[str]) -> None:
-    assert leaks.of_worker({**CLEAN, **change}, CLEAN) == found

@@ -86,10 +86,6 @@ def test_options_of_a_page_exist(page: Path) -> None:
     assert unknown(page.read_text()) == []
 
 
-def test_an_option_that_was_renamed_is_found() -> None:
-    assert unknown("`--xds-tls`, `--xds-tls-cert FILE`, `kubectl --server-side`, a--b") == ["--xds-tls"]
-
-
 def test_options_of_our_own_scripts_are_theirs() -> None:
     wrong = {
         option: owner

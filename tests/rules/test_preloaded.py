@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import preloaded
 from tests.harness.preloaded import Forked
-from tests.harness.processes import MARK, Program, is_alive
+from tests.harness.processes import Program, is_alive
 from tests.harness.waiting import wait_until
 
 pytestmark = [
@@ -107,20 +106,3 @@ def test_it_ends_with_whoever_started_it(root: Path, tmp_path: Path) -> None:
         assert len(family) > 3
         parent.kill()
         wait_until(lambda: not any(map(is_alive, family)), "the end of all that it started")
-
-
-@pytest.mark.parametrize(
-    ("words", "variables"),
-    [
-        (["-m", "dataplane"], {"POD_NAME": "other"}),
-        (["-m", "dataplane"], {"PYTHONDEVMODE": "1"}),
-        (["-m", "http.server"], {}),
-        (["-c", "pass"], {}),
-    ],
-)
-def test_what_is_not_loaded_or_reads_variables_while_loading_is_a_program_of_its_own(
-    words: list[str], variables: dict[str, str]
-) -> None:
-    given = {**os.environ, MARK: "0" * 32, **variables}
-    assert preloaded.start([sys.executable, *words], given, subprocess.DEVNULL, 1, 2) is None
-    assert preloaded.start(["/usr/bin/env", *words], given, subprocess.DEVNULL, 1, 2) is None

@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pytest
-
 PRODUCT: Final = ("gatewright", "controlplane", "dataplane")
 
 SYSTEM: Final = "what the module has of the system is replaced, or restored: there is no parameter for tests"
@@ -212,22 +210,3 @@ def test_of_packages_that_list_their_names_tests_import_those(root: Path) -> Non
     found = [use for use in not_offered(root, root / "tests") if use.test != PLANTING]
     assert [use for use in found if use.test not in UNLISTED] == [], "import what the package lists, or say why not"
     assert UNLISTED.keys() - {use.test for use in found} == set(), "it imports nothing unlisted any more"
-
-
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("from dataplane.table.router import _private", "imports"),
-        ("from dataplane.table import router\nrouter._private", "looks"),
-        ("from controlplane.xds.delta import Library", "unlisted"),
-        ("from controlplane.xds import XdsServer", ""),
-    ],
-)
-def test_each_of_them_is_found(line: str, kind: str, root: Path, tmp_path: Path) -> None:
-    (tmp_path / "test_one.py").write_text(line)
-    rows = {
-        "imports": any(is_private(use.name) for use in uses(tmp_path)),
-        "looks": any(looked_at(root, tmp_path)),
-        "unlisted": any(not_offered(root, tmp_path)),
-    }
-    assert [name for name, is_found in rows.items() if is_found] == ([kind] if kind else [])

@@ -55,9 +55,3 @@ def test_each_row_says_what_bounds_it_and_names_tests_that_exist(row: Row) -> No
     assert row.bounds
     assert re.search(r"`test_\w+`", row.shown) or ELSEWHERE in row.shown
     assert unknown(row) == []
-
-
-def test_a_name_that_is_none_is_noticed() -> None:
-    assert unknown(Row("client", "reads", "x", "`test_there_is_a_row_for_each_pair`, `test_no_such`")) == [
-        "test_no_such"
-    ]

@@ -97,13 +97,6 @@ def test_what_failed_is_told_with_the_command_that_replays_it(run: Run, tmp_path
     assert "seed of this run and of 10 more failures: 7" in lines
 
 
-@pytest.mark.parametrize(("name", "value"), [(seeds.SEED, "x"), (seeds.EXAMPLES, "0")])
-def test_nonsense_is_refused(name: str, value: str, run: Run) -> None:
-    done = run(**{name: value})
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"ERROR: {name} is a whole number" in done.stderr
-
-
 FOREIGN_BUGS = {"test_the_same_as_cel_cpp", "test_the_same_as_cel_python"}
 """Each new seed finds another bug of a foreign library: random in long runs only (tests/oracles)."""
 

@@ -83,31 +83,3 @@ def test_what_is_longer_than_usual_has_a_reason() -> None:
 @pytest.mark.parametrize("rows", [FILES, FOLDERS, FUNCTIONS])
 def test_a_reason_is_a_sentence(rows: Mapping[str, Row]) -> None:
     assert [name for name, row in rows.items() if len(row.reason.split()) < 3] == []
-
-
-@pytest.mark.parametrize(
-    ("size", "row", "wrong"),
-    [
-        (10, None, ""),
-        (11, None, "thing has 11, more than 10: divide it, or add a row with the reason"),
-        (20, Row(20, "a table"), ""),
-        (22, Row(20, "a table"), ""),
-        (23, Row(20, "a table"), "thing has 23, more than a tenth above 20: divide it, or say why it is larger"),
-        (10, Row(20, "a table"), "thing has 10: delete its row"),
-    ],
-)
-def test_rows_are_needed_and_enough(size: int, row: Row | None, wrong: str) -> None:
-    assert judged({"thing": size}, 10, {} if row is None else {"thing": row}) == ([wrong] if wrong else [])
-
-
-def test_functions_are_found_wherever_they_are() -> None:
-    text = '''
-class One:
-    def method(self):
-        """Words
-        of two lines."""
-        if True:
-            async def inner():
-                return 1
-'''
-    assert dict(lines_of_functions("one.py", text)) == {"one.py:One.method": 4, "one.py:One.method.inner": 2}

@@ -1,6 +1,6 @@
 """The verdict table: what the models say of each row, and that table, models and specification know the same fields.
 
-The rows are in `verdicts`, by area. That no bound of a model can be dropped unnoticed is shown in test_verdict_bounds.
+The rows are in `verdicts`, by area. `scripts/mutate models` shows that no bound of a model can be dropped unnoticed.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ What the columns say:
 - *Verdicts*: how many values are judged, right ones and wrong ones around each bound: by the models
   (`test_verdict_table.py::test_models_agree`), by an API server
   (`test_crds.py::test_models_and_api_server_agree_on_every_row`), and with each bound moved
-  (`test_verdict_bounds.py::test_every_bound_of_a_field_is_noticed`). There are {verdicts:,} in all.
+  (`scripts/mutate models`, by hand). There are {verdicts:,} in all.
 - *Fails without it*: the test that fails when the row's value is not looked at. Each of the 978 fields and values was
   taken away when an object is read (those of a status: when it is written), and the named test was seen to fail. Of
   what happens 60 rows of 241 were drawn (Python's `random.Random(20261129).sample`), the code of each part of them was

@@ -1,6 +1,6 @@
 """Changes of single bounds of a model's fields: each dropped, each moved by one, each value of an enum taken away.
 
-Called by the mutation check. A changed model is a subclass with one field declared anew; nothing else is touched.
+Called by `mutation.models`. A changed model is a subclass with one field declared anew; nothing else is touched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changes of the rules between fields: each rule left out, each name, kind or pattern that it lists taken away, each
 comparison moved by one, each part of a condition dropped; of rules in Python each error left out.
 
-Called by the mutation check. Rules are data: a changed one stands in for the rule while the rows are asked.
+Called by `mutation.models`. Rules are data: a changed one stands in for the rule while the rows are asked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which parts of which rows reach a model class: what decides whether a change of the class would be noticed.
 
-Called by the mutation check. A part of a valid row must be accepted by the class. A part of an invalid row counts only
+Called by `mutation.models`. A part of a valid row must be accepted by the class. A part of an invalid row counts only
 if nothing else of the row is wrong and the class refuses the part: were the part accepted, the row would be valid.
 """
 
