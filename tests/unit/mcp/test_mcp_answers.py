@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dataplane.backends.mcp import calls, relay
-from dataplane.backends.mcp.answers import AnswerRefused, Answers, Deadline, Opened, TargetFailed
+from dataplane.backends.mcp import relay
+from dataplane.backends.mcp.answers import AnswerRefused, Answers, Opened, TargetFailed
 from dataplane.backends.mcp.relay import Rewrite
-from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed, CallRequest
+from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, EventReader
 from dataplane.mcp import asked, names
-from dataplane.mcp.messages import Malformed
-from dataplane.mcp.plans import TargetPlan
-from dataplane.table.plans import at_socket
-from dataplane.upstream.calls import HttpCalls
-from dataplane.upstream.guards import Rules
-from dataplane.upstream.settings import NO_SETTINGS, Settings
+from dataplane.upstream.settings import Settings
 
 
 class Parts:
@@ -47,134 +40,10 @@ class Parts:
 # --- who is called
 
 
-class Plan:
-    """`BackendPlan`: what was made of it."""
-
-    endpoints = ()
-    host = b""
-
-    def __init__(self, *became: Any) -> None:
-        self.became = became
-
-    def topped(self, settings: Any, rules: Any) -> Plan:
-        return Plan(*self.became, ("topped", settings, rules))
-
-    def under(self, settings: Any, version: int) -> Plan:
-        return Plan(*self.became, ("under", settings, version))
-
-    def guarded(self, rules: Any) -> Plan:
-        return Plan(*self.became, ("guarded", rules))
-
-
-def exchange(plan: Any, backend: Settings = NO_SETTINGS, rules: Any = None, leases: Any = None) -> Any:
-    return SimpleNamespace(
-        table=SimpleNamespace(backends={"b": plan}),
-        policies=SimpleNamespace(backend=backend, rules=rules, host_rewrite=None),
-        context=SimpleNamespace(calls=SimpleNamespace(leases=leases)),
-        authority=b"asked",
-        host_set=False,
-    )
-
-
 ROUTE, OWN, ABOVE = (Settings(tcp=name) for name in ("route", "own", "above"))  # type: ignore[arg-type]
 
 
 OWN_HEALTH, OTHER_HEALTH, SOME_LIMITS = (object() for _ in range(3))
-HEALTH = Rules(health=OWN_HEALTH)  # type: ignore[arg-type]
-LIMITS = Rules(OTHER_HEALTH, SOME_LIMITS)  # type: ignore[arg-type]
-BOTH_RULES = Rules(OWN_HEALTH, SOME_LIMITS)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("target", "backend", "rules", "became"),
-    [
-        ({}, NO_SETTINGS, None, []),
-        ({"above": ABOVE}, NO_SETTINGS, None, [("topped", ABOVE, None)]),
-        ({"rules_above": "r"}, NO_SETTINGS, None, [("topped", NO_SETTINGS, "r")]),
-        ({"own": OWN}, NO_SETTINGS, None, [("under", OWN, 0)]),
-        ({}, ROUTE, None, [("under", ROUTE, 0)]),
-        ({"own": OWN}, ROUTE, None, [("under", OWN, 0)]),
-        ({}, NO_SETTINGS, "of the route", [("guarded", "of the route")]),
-        ({"rules": HEALTH}, NO_SETTINGS, None, [("guarded", HEALTH)]),
-        (
-            {"rules": HEALTH},
-            NO_SETTINGS,
-            LIMITS,
-            [("guarded", BOTH_RULES)],
-        ),
-        ({"own": OWN, "above": ABOVE, "is_local": True}, ROUTE, "r", []),
-        (
-            {"own": OWN, "above": ABOVE},
-            NO_SETTINGS,
-            "r",
-            [("topped", ABOVE, None), ("under", OWN, 0), ("guarded", "r")],
-        ),
-    ],
-)
-def test_what_policies_say_of_a_server_counts(target: Any, backend: Any, rules: Any, became: list[Any]) -> None:
-    made: Any = calls.plan_of(exchange(Plan(), backend, rules), TargetPlan("one", "b", path=b"/", **target))
-    assert list(made.became) == became
-
-
-def test_a_server_that_is_not_known_cannot_be_called() -> None:
-    with pytest.raises(CallFailed, match="other is not known") as failed:
-        calls.plan_of(exchange(Plan()), TargetPlan("one", "other", path=b"/"))
-    assert failed.value.cause == "unresolved"
-
-
-@pytest.mark.parametrize("host", [b"", b"tools.test"])
-@pytest.mark.parametrize(
-    ("labels", "pinned", "found"),
-    [
-        ("ab", "b", ["b"]),
-        ("ab", "c", ["a", "b"]),
-        ("a", "a", ["a"]),
-        ("a", "b", ["a"]),
-        ("ab", "", ["a", "b"]),
-    ],
-)
-def test_a_session_stays_at_its_endpoint_while_that_is_there(
-    host: bytes, labels: str, pinned: str, found: list[str]
-) -> None:
-    endpoints: Any = tuple(SimpleNamespace(label=each) for each in labels)
-    asked: list[Any] = []
-
-    def resolve(plan: Any, _ready: Any) -> Any:
-        asked.append((plan.host, plan.port))
-        return endpoints
-
-    leases = SimpleNamespace(resolve=resolve, guard=lambda plan, rules: asked.append((plan, rules)))
-    whole = replace(at_socket("b", "/x"), endpoints=() if host else endpoints, host=host, port=80)
-    made: Any = calls.plan_of(exchange(whole, leases=leases), TargetPlan("one", "b", path=b"/"), pinned)
-    assert asked == ([(b"tools.test", 80)] if host and pinned else [])
-    if found == list(labels):
-        assert made is whole
-    else:
-        assert [each.label for each in made.endpoints] == found and made.host == b""
-    rules: Any = "limits"
-    guarded = replace(whole, rules=rules)
-    asked.clear()
-    calls.plan_of(exchange(guarded, leases=leases), TargetPlan("one", "b", path=b"/"), pinned)
-    assert ((guarded, rules) in asked) is (found != list(labels)), "counts are the whole plan's"
-
-
-def test_a_name_that_is_not_resolved_yet_is_nobodys() -> None:
-    leases = SimpleNamespace(resolve=lambda plan, ready: ready())
-    whole = replace(at_socket("b", "/x"), endpoints=(), host=b"tools.test")
-    assert calls.plan_of(exchange(whole, leases=leases), TargetPlan("one", "b", path=b"/"), "a") is whole
-
-
-@pytest.mark.parametrize(
-    ("rewrite", "host_set", "authority"),
-    [(None, False, b""), (True, False, b""), (False, False, b"asked"), (True, True, b"asked")],
-)
-def test_a_server_is_called_by_its_own_name_unless_another_is_wanted(
-    rewrite: bool | None, host_set: bool, authority: bytes
-) -> None:
-    x = exchange(Plan())
-    x.policies.host_rewrite, x.host_set = rewrite, host_set
-    plan: Any = Plan()
-    assert calls.authority(x, plan) == authority
 
 
 OWN_LINES = (
@@ -189,28 +58,6 @@ def test_lines_of_a_client_that_go_on(name: str) -> None:
     line = f"{name.title()}: 1\r\n".encode()
     head = Head(b"\r\na: 1\r\n" + line)
     assert asked.passing(head) == b"a: 1\r\n" + (b"" if name in OWN_LINES else line)
-
-
-@pytest.mark.parametrize("seconds", [2.5, FOR_EVER])
-async def test_a_call_begins_with_its_whole_content(seconds: float) -> None:
-    begun: list[Any] = []
-    leases = SimpleNamespace(begin=lambda holder, plan: begun.append((holder, plan)))
-    given: Any = (None, leases, lambda at, whom: begun.append((at, whom)), None, lambda: 100.0)
-    services = HttpCalls(*given)
-    x: Any = SimpleNamespace(trace=None, context=SimpleNamespace(calls=services))
-    plan: Any = SimpleNamespace(key="b", authority=b"server", request_timeout=None, steps=None, finishers=None)
-    request = CallRequest(b"POST", b"/mcp", b"server", b"x: 1\r\n", b"body")
-    made = calls.call(x, plan, request, seconds, True)
-    assert (made.is_idempotent, made.length, made.head_by) == (True, 4, 100.0 + seconds)
-    assert begun == [(made, plan), *([(102.5, made)] if seconds == 2.5 else [])]
-    assert calls.call(x, plan, request).is_idempotent is False
-    taken: list[Any] = []
-    up: Any = SimpleNamespace(begin=lambda *each: taken.append(each))
-    made.lease_ready(up)
-    ((consumer, block, body, end),) = taken
-    assert made.plan is plan
-    assert (consumer, body, end) == (made, b"body", True)
-    assert b"content-length: 4\r\n" in block and b"x: 1\r\n" in block
 
 
 # --- an answer that is read
@@ -265,11 +112,6 @@ async def test_what_is_no_answer_is_a_failure(given: Opened, why: str) -> None:
         await reading()[0].read(given, 1, "one")
 
 
-async def test_an_error_without_an_id_is_the_answer() -> None:
-    found = await reading()[0].read(opened(b'{"jsonrpc":"2.0","id":null,"error":{}}'), 1, "one")
-    assert found.request_id == 1
-
-
 async def test_one_answer_is_bounded_and_so_are_all() -> None:
     most = len(ANSWER) + 2
     read, _ = reading(most)
@@ -280,30 +122,6 @@ async def test_one_answer_is_bounded_and_so_are_all() -> None:
     read, _ = reading(most)
     with pytest.raises(AnswerRefused, match=rf"^one: its answer has more than {most} bytes \(mcp.maxAnswerSize\)$"):
         await read.read(opened(ANSWER, b"  ", b" "), 1, "one")
-
-
-async def test_an_answer_that_is_not_there_in_time_is_a_failure() -> None:
-    read, sleepers = reading()
-    given = opened(CallFailed("lost", "given up"), until=17.0)
-    waiting = asyncio.ensure_future(read.read(given, 1, "one"))
-    await asyncio.sleep(0)
-    with pytest.raises(TargetFailed, match=r"^one: given up$"):
-        await waiting
-    ((at, late),) = sleepers
-    assert at == 17 and isinstance(late, Deadline)
-    late.wake(18)
-    parts: Any = given.call
-    assert not parts.is_given_up, "it was over"
-
-    class Slow(Parts):
-        async def receive(self) -> bytes:
-            sleepers[-1][1].wake(18)
-            assert self.is_given_up
-            raise CallFailed("lost", "given up")
-
-    slow = given._replace(call=Slow())
-    with pytest.raises(TargetFailed, match=r"^one: its answer was not whole in time$"):
-        await read.read(slow, 1, "one")
 
 
 # --- an answer that passes
@@ -343,62 +161,6 @@ def visit(takes_json: bool = True) -> Any:
 
 
 PASSED = b"content-type: text/plain\r\n"
-
-
-@pytest.mark.parametrize(
-    ("given", "did"),
-    [
-        (opened(lines=PASSED + b"content-length: 0\r\n"), [(200, PASSED, 0, b"", True)]),
-        (opened(lines=PASSED), [(200, PASSED, 0, b"", True)]),
-        (opened(b"abc", lines=PASSED + b"content-length: 3\r\n"), [(200, PASSED, 3, b"abc", True)]),
-        (
-            opened(b"ab", b"c", lines=PASSED + b"content-length: 3\r\n"),
-            [(200, PASSED, 3, b"ab", False), b"c", "end"],
-        ),
-        (opened(b"ab", b"c", lines=PASSED), [(200, PASSED, -1, b"ab", False), b"c", "end"]),
-        (opened(b"ab", lines=PASSED + b"content-length: x\r\n"), [(200, PASSED, -1, b"ab", False), "end"]),
-        (
-            opened(b"ab", lines=PASSED + b"content-length: 0000000000000002\r\n"),
-            [(200, PASSED, -1, b"ab", False), "end"],
-        ),
-        (
-            opened(b"ab", lines=PASSED + b"content-length: 000000000000002\r\n"),
-            [(200, PASSED, 2, b"ab", True)],
-        ),
-        (
-            opened(b"ab", lines=b"content-type: text/event-stream\r\nmcp-session-id: s\r\n"),
-            [(200, b"content-type: text/event-stream\r\n", -1, b"", False), b"ab", "end"],
-        ),
-        (
-            opened(lines=b"content-type: text/event-stream\r\ncontent-length: 0\r\n"),
-            [(200, b"content-type: text/event-stream\r\n", -1, b"", True)],
-        ),
-        (opened(b"no", lines=JSON + b"connection: x\r\n", status=500), [(500, JSON, -1, b"no", False), "end"]),
-    ],
-)
-async def test_an_answer_passes_as_it_is(given: Opened, did: list[Any]) -> None:
-    passing = visit()
-    await relay.relay(passing, given)
-    assert passing.out.did == did
-
-
-async def test_a_client_that_takes_no_json_gets_an_event_of_a_success() -> None:
-    passing = visit(takes_json=False)
-    await relay.relay(passing, opened(ANSWER, lines=b"content-type: Application/JSON ; x\r\n"), b"x: y\r\n")
-    assert passing.given == [(ANSWER, b"x: y\r\n")] and not passing.out.did
-    passing = visit(takes_json=False)
-    await relay.relay(passing, opened(b"no", lines=JSON, status=400), b"x: y\r\n")
-    assert passing.out.did == [(400, JSON + b"x: y\r\n", -1, b"no", False), "end"]
-
-
-@pytest.mark.parametrize("parts", [(CallFailed("lost", "it broke"),), (b"a", CallFailed("lost", "it broke"))])
-async def test_an_answer_that_breaks_off_is_a_failure(parts: tuple[Any, ...]) -> None:
-    passing = visit()
-    with pytest.raises(TargetFailed, match=r"^one: it broke$"):
-        await relay.relay(passing, opened(*parts, lines=PASSED))
-    assert "end" not in passing.out.did
-    with pytest.raises(TargetFailed, match=r"^one: it broke$"):
-        await relay.whole(passing, opened(*parts, lines=PASSED))
 
 
 async def test_a_whole_answer_is_bounded() -> None:
@@ -488,30 +250,6 @@ def test_on_a_stream_that_goes_on_answers_may_be_of_any_request() -> None:
         assert said(made, answer) == json.loads(answer)
 
 
-def test_notices_of_what_rules_refuse_are_left_out() -> None:
-    asked: list[tuple[str, str, str]] = []
-
-    def hides(kind: str, target: str, name: str) -> bool:
-        asked.append((kind, target, name))
-        return name == "secret"
-
-    for renames in (False, True):
-        judging = rewrite(renames=renames, hides=hides)
-        notice = b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"secret","uri":"u"}}'
-        seen = "t+u" if renames else "u"
-        found = judging.message(notice) or b""
-        assert json.loads(found)["params"] == {"uri": seen}
-        assert b"secret" not in found, "one of each key, as it was judged"
-        for uri in ("secret", 7, None):
-            text = line(method="notifications/resources/updated", params={} if uri is None else {"uri": uri})
-            assert judging.message(text) is None
-        text = line(method="notifications/message", params={"uri": "secret"})
-        assert judging.message(text) == text
-    assert asked == [("resource", "t", "u"), ("resource", "t", "secret")] * 2
-    with pytest.raises(Malformed):
-        rewrite(hides=hides).message(line(method="notifications/resources/updated", params=[1]))
-
-
 @pytest.mark.parametrize(
     ("renames", "given", "seen"),
     [
@@ -526,61 +264,11 @@ def test_ids_of_events_name_their_server(renames: bool, given: Event, seen: tupl
     assert found.data == seen[0] and (found.id or b"") == seen[1]
 
 
-RENAMED = b'{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"t+u"}]}}'
 READ = b'{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"u"}]}}'
-EVENTS = b"content-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no\r\n"
 
 
 def reading_resource(renames: bool = True, hides: Any = None) -> Rewrite:
     return rewrite(renames, renames, hides)
-
-
-def shows(kind: str, target: str, name: str) -> bool:
-    return False
-
-
-@pytest.mark.parametrize(
-    ("made", "given", "gives"),
-    [
-        (reading_resource(), opened(READ), [(RENAMED, b"x: 1\r\n")]),
-        (reading_resource(False, shows), opened(READ), None),
-        (reading_resource(False), opened(READ), None),
-        (reading_resource(), opened(READ, status=201), None),
-        (reading_resource(False, shows), opened(READ, status=201), None),
-        (reading_resource(), opened(event(READ), lines=STREAM, status=201), None),
-        (reading_resource(False, shows), opened(event(READ), lines=STREAM, status=300), None),
-        (reading_resource(False), opened(READ, lines=PASSED), None),
-    ],
-)
-async def test_a_whole_answer_becomes_ours_only_where_it_must(made: Rewrite, given: Opened, gives: Any) -> None:
-    asked = visit()
-    await relay.relay_rewritten(asked, given, made, b"x: 1\r\n")
-    assert asked.given == (gives or [])
-    if gives is None:
-        ((status, lines, *_), *rest) = asked.out.did
-        assert (status, lines[-6:]) == (given.answer.status, b"x: 1\r\n"), "as it is"
-        assert rest[-1] == "end"
-
-
-@pytest.mark.parametrize(
-    ("made", "status"),
-    [(reading_resource(), 200), (reading_resource(False, shows), 200), (reading_resource(False, shows), 299)],
-)
-async def test_a_stream_becomes_ours_event_by_event(made: Rewrite, status: int) -> None:
-    asked = visit()
-    readies: list[int] = []
-
-    async def ready() -> None:
-        readies.append(len(asked.out.did))
-
-    asked.out.ready = ready
-    asked.out.give = asked.out.did.append
-    parts = (b": x\n\n" + event(READ)[:9], event(READ)[9:], event(READ))
-    await relay.relay_rewritten(asked, opened(*parts, lines=STREAM, status=status), made, b"x: 1\r\n")
-    head, *events, end = asked.out.did
-    assert (head, end) == ((200, EVENTS + b"x: 1\r\n", -1, b"", False), "end")
-    seen = RENAMED if made.renames else READ
-    assert [each.data for each in EventReader().feed(b"".join(events))] == [seen] * 2 and len(readies) == 3
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dataplane.backends.mcp.legacy.client_streams import ClientStream
 from dataplane.backends.mcp.legacy.holder import Holder
 from dataplane.backends.mcp.legacy.mail import Busy, Mail
 from dataplane.backends.mcp.legacy.peers import Peers
-from dataplane.backends.mcp.legacy.reached import LAST, Far, Gone, Near
+from dataplane.backends.mcp.legacy.reached import LAST, Far, Gone
 from dataplane.backends.mcp.legacy.server_streams import ServerStream
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
 from dataplane.http.heads import Head
@@ -95,16 +95,6 @@ async def test_what_will_not_be_answered_is_broken_off() -> None:
     world.stream.end("it left")
     await asked
     assert (world.out.events, world.out.how) == ([], "broken off")
-
-
-async def test_what_is_said_beside_answers_goes_to_whoever_listens() -> None:
-    world = World()
-    listening = world.asked(b"GET")
-    await asyncio.sleep(0)
-    world.stream.dialogue.say(NOTE)
-    world.stream.end("it left")
-    await listening
-    assert (world.out.events, world.out.how) == ([(b"message", NOTE)], "broken off")
 
 
 async def test_connections_are_kept_to_a_bounded_number_of_workers(
@@ -283,22 +273,6 @@ async def test_what_goes_wrong_between_workers(
     assert call.is_given_up is isinstance(found, CallAnswer)
 
 
-async def test_who_gives_up_waiting_for_another_worker_leaves_no_call(
-    world: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call = Refusing(None)
-    monkeypatch.setattr(calls, "call", lambda *_: call)
-    for work in (world.far.listen(), world.mail()):
-        call.is_given_up = False
-        waiting = asyncio.ensure_future(work)
-        await asyncio.sleep(0)
-        assert not call.is_given_up
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        assert call.is_given_up
-
-
 async def test_a_request_is_served_by_the_stream_of_another_worker(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is by one of its own."""
     target: Any = SimpleNamespace(name="one")
@@ -318,83 +292,6 @@ async def test_a_request_is_served_by_the_stream_of_another_worker(world: Two, m
     assert await requests.found(visit, target) == UpstreamSession("one", known.session_id)
     await requests.end_session(visit)
     assert world.stream.is_over and len(world.calls) == 1
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [(NOTE, 202), (b"{", 400), (QUESTION, 400), (QUESTION.replace(b"1,", b"2,"), 503)],
-)
-async def test_what_another_worker_is_answered(
-    world: Two, monkeypatch: pytest.MonkeyPatch, body: bytes, status: int
-) -> None:
-    monkeypatch.setattr(dialogue, "MAX_WAITING", 1)
-    world.stream.endpoint = b"/e"
-    heard = await world.far.ask(messages.read(QUESTION))
-    answer = await Asked(world.holder, CallRequest(b"POST", f"/servers/{world.stream.id}".encode(), body=body)).head()
-    assert answer.status == status
-    assert answer.head.get(b"x-endpoint") == (b"/e" if status == 202 else None)
-    heard.leave()
-
-
-async def test_an_answer_comes_from_another_worker_and_no_more(world: Two) -> None:
-    world.stream.endpoint = b"/messages?id=7"
-    heard = await world.far.ask(messages.read(QUESTION))
-    assert heard.endpoint == b"/messages?id=7"
-    world.stream.dialogue.say(ANSWER)
-    assert await heard.next() == (ANSWER, True)
-    heard.leave()
-    await world.ends()
-    assert world.stream.dialogue.is_idle
-
-
-async def test_where_messages_are_posted_is_what_the_server_said_so_far(world: Two) -> None:
-    assert await world.far.note(messages.read(NOTE)) == b""
-    world.stream.endpoint = b"/messages?id=7"
-    assert await world.far.note(messages.read(NOTE)) == b"/messages?id=7"
-    world.stream.endpoint = b""
-    heard = await world.far.listen()
-    assert heard.endpoint == b""
-    heard.leave()
-    await world.ends()
-
-
-async def test_what_is_withdrawn_at_another_worker_is_waited_for_no_longer(world: Two) -> None:
-    heard = await world.far.ask(messages.read(QUESTION))
-    cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
-    await world.far.note(messages.read(cancelled))
-    assert await heard.next() is None
-    heard.leave()
-    await world.ends()
-
-
-async def test_who_leaves_hears_nothing_and_no_failure(world: Two) -> None:
-    heard = await world.far.listen()
-    near = await Near(world.stream).ask(messages.read(QUESTION))
-    for each in (heard, near):
-        each.leave()
-        assert await each.next() is None
-    await world.ends()
-    world.stream.end("it left")
-    assert await near.next() is None
-
-
-async def test_a_stream_of_this_worker_that_is_lost_is_a_failure_for_those_who_listen(world: Two) -> None:
-    near = await Near(world.stream).ask(messages.read(QUESTION))
-    world.stream.end("it left")
-    with pytest.raises(CallFailed, match="it left"):
-        await near.next()
-
-
-@pytest.mark.parametrize("is_near", [True, False], ids=["of this worker", "of another one"])
-async def test_who_takes_what_was_said_lets_the_server_go_on(world: Two, is_near: bool) -> None:
-    heard = await (Near(world.stream) if is_near else world.far).listen()
-    waiting = asyncio.ensure_future(world.stream.room.wait())
-    await asyncio.sleep(0)
-    world.stream.dialogue.say(NOTE)
-    assert await heard.next() == (NOTE, False)
-    await asyncio.sleep(0)
-    assert waiting.done()
-    heard.leave()
 
 
 async def test_a_stream_that_another_worker_loses_is_a_failure(world: Two) -> None:
@@ -453,26 +350,6 @@ async def test_a_message_comes_to_a_client_of_another_worker(world: Two) -> None
 
 
 @pytest.mark.parametrize("is_near", [True, False], ids=["of this worker", "of another one"])
-async def test_whoever_works_for_a_client_knows_when_it_has_left(world: Two, is_near: bool) -> None:
-    if is_near:
-        world.x.context.of_kind(MCP).holder = world.holder
-    one, other = await world.mail(), await world.mail()
-    gone, left = asyncio.ensure_future(one.gone()), asyncio.ensure_future(other.gone())
-    await asyncio.sleep(0)
-    other.leave()
-    assert await left is False
-    assert not gone.done()
-    world.client.end()
-    assert await gone is True
-    with pytest.raises(Gone):
-        await one.give(ANSWER)
-    with pytest.raises(Gone):
-        await world.mail()
-    assert not world.given
-    assert all(each.is_given_up for each in world.calls[0 if is_near else 1 :])
-
-
-@pytest.mark.parametrize("is_near", [True, False], ids=["of this worker", "of another one"])
 async def test_a_client_may_have_so_many_messages_at_work(
     world: Two, is_near: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,42 +370,6 @@ async def test_a_client_may_have_so_many_messages_at_work(
     await world.mail()
     with pytest.raises(Busy):
         await world.mail()
-
-
-async def test_a_worker_that_is_gone_has_no_clients(world: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Lost:
-        async def head(self) -> CallAnswer:
-            raise CallFailed("connect", "no such file")
-
-    monkeypatch.setattr(calls, "call", lambda *_: Lost())
-    with pytest.raises(Gone):
-        await world.mail()
-    for name in ("", "../../etc/passwd", "0" * 15 + "G", "0" * 17):
-        with pytest.raises(Gone):
-            await mail.opened(world.x, name, world.client.id)
-
-
-async def test_where_the_stream_of_a_session_is_held(world: Two) -> None:
-    world.stream.of = b"\x07", "one"
-    world.holder.hold(world.stream)
-    answer = await Asked(world.holder, CallRequest(b"GET", b"/sessions/07/one")).head()
-    assert answer.body == f"{world.stream.id} ".encode(), "no endpoint is pinned"
-    world.stream.call.endpoint = SimpleNamespace(label="10.0.0.1:80")  # type: ignore[assignment]
-    for path, status, body in (
-        (b"/sessions/07/one", 200, f"{world.stream.id} 10.0.0.1:80".encode()),
-        (b"/sessions/07/two", 404, b"no such session"),
-        (b"/sessions/08/one", 404, b"no such session"),
-        (b"/servers/0", 404, b"no such stream"),
-        (b"/clients/0", 404, b"no such stream"),
-        (b"/other", 404, b"not found"),
-    ):
-        answer = await Asked(world.holder, CallRequest(b"GET", path)).head()
-        assert (answer.status, answer.body) == (status, body), path
-    for there in (f"/servers/{world.stream.id}", f"/clients/{world.client.id}", f"/clients/{world.client.id}/session"):
-        assert (await Asked(world.holder, CallRequest(b"PATCH", there.encode())).head()).status == 404
-    for session, is_over in ((b"08", False), (b"07", True)):
-        answer = await Asked(world.holder, CallRequest(b"DELETE", b"/sessions/" + session)).head()
-        assert (answer.status, answer.body, world.stream.is_over) == (200, b"", is_over)
 
 
 async def test_a_session_is_looked_for_at_all_workers_and_ended_at_all(

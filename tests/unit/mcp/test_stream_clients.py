@@ -13,10 +13,9 @@ from dataplane.backends.mcp import following
 from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.legacy import client_streams
 from dataplane.backends.mcp.legacy.client_posts import StreamAnswer
-from dataplane.backends.mcp.legacy.client_streams import ClientStream, Messages
+from dataplane.backends.mcp.legacy.client_streams import ClientStream
 from dataplane.backends.mcp.legacy.mail import NearMail
 from dataplane.backends.mcp.legacy.reached import Gone
-from dataplane.chain.replies import made
 from dataplane.credentials.sealing import Sealer
 from dataplane.http.sse import EventReader
 from dataplane.mcp import messages, sessions
@@ -25,14 +24,7 @@ from dataplane.mcp.sessions import Session, UpstreamSession
 from tests.fakes.own_tasks import OwnTasks
 
 NOTE = b'{"jsonrpc":"2.0","method":"notifications/message"}'
-ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{}}'
-ERROR = b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}'
 REQUEST = messages.read(messages.request("tools/list", 1))
-NOTICE = messages.read(NOTE)
-
-
-def event(data: bytes, kind: bytes = b"message") -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind, data)
 
 
 class Out:
@@ -133,59 +125,6 @@ def error(code: int, text: str) -> Any:
     return {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": text}}
 
 
-@pytest.mark.parametrize(
-    ("message", "status", "body", "said"),
-    [
-        (REQUEST, 200, ANSWER, [json.loads(ANSWER)]),
-        (REQUEST, 200, b"", [error(-32603, "MCP server answered with status 200")]),
-        (REQUEST, 500, b"no", [error(-32603, "MCP server answered with status 500")]),
-        (REQUEST, 400, ERROR, [json.loads(ERROR)]),
-        (REQUEST, 400, ERROR.replace(b"1,", b"2,"), [error(-32603, "MCP server answered with status 400")]),
-        (REQUEST, 400, NOTE, [error(-32603, "MCP server answered with status 400")]),
-        (REQUEST, 202, b"", []),
-        (NOTICE, 500, b"no", []),
-        (NOTICE, 200, ANSWER, [json.loads(ANSWER)]),
-    ],
-)
-async def test_a_whole_answer_is_a_message_on_the_stream(
-    message: messages.Message, status: int, body: bytes, said: list[Any]
-) -> None:
-    made, mail, _ = outlet(message)
-    made.whole(status, JSON, body)
-    assert (made.has_begun, made.status) == (True, status)
-    assert await given(made, mail) == said
-
-
-async def test_an_answer_in_parts_is_one_message() -> None:
-    made, mail, _ = outlet()
-    made.head(200, JSON, -1, ANSWER[:5])
-    made.give(b"")
-    made.give(ANSWER[5:])
-    assert await given(made, mail) == []
-    made.end()
-    assert await given(made, mail) == [json.loads(ANSWER)]
-    made.lost()
-    assert (await given(made, mail))[1:] == [error(-32603, "the answer of the MCP server broke off")]
-
-
-async def test_an_answer_of_events_is_their_messages() -> None:
-    made, mail, _ = outlet()
-    made.head(200, STREAM, -1, event(NOTE))
-    made.give(event(b"/elsewhere", b"endpoint") + event(b"") + b"data: " + ANSWER + b"\n\n")
-    made.end()
-    assert await given(made, mail) == [json.loads(NOTE), json.loads(ANSWER)]
-    made, mail, _ = outlet()
-    made.head(500, STREAM, -1, event(NOTE), True)
-    assert await given(made, mail) == [error(-32603, "MCP server answered with status 500")]
-
-
-async def test_an_answer_that_is_lost_is_an_error_of_a_request_alone() -> None:
-    for message, count in ((REQUEST, 1), (NOTICE, 0)):
-        made, mail, _ = outlet(message)
-        made.lost()
-        assert len(await given(made, mail)) == count
-
-
 @pytest.mark.parametrize(("size", "is_passed"), [(100, True), (101, False)])
 async def test_an_answer_has_a_bounded_size(size: int, is_passed: bool) -> None:
     made, mail, _ = outlet(most=100)
@@ -207,36 +146,6 @@ async def test_what_is_more_than_the_bound_is_not_kept() -> None:
     made.head(200, STREAM)
     with pytest.raises(TargetFailed, match="more than 10 bytes"):
         made.give(b"data: " + b"x" * 11)
-
-
-async def test_a_session_begins_before_what_is_said_in_it() -> None:
-    made, mail, _ = outlet()
-    made.whole(200, JSON + b"mcp-session-id: s7\r\n", ANSWER)
-    await made.ready()
-    await made.flush()
-    assert mail.did == [("session", "s7"), ANSWER], "once"
-
-
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (ERROR, json.loads(ERROR)),
-        (b"no \xff", error(-32600, "no \ufffd")),
-        (ANSWER.replace(b"1,", b"2,"), error(-32600, '{"jsonrpc":"2.0","id":2,"result":{}}')),
-    ],
-)
-async def test_a_request_that_is_refused_is_answered_on_the_stream(body: bytes, said: Any) -> None:
-    made_, mail, out = outlet()
-    reply: Any = SimpleNamespace(reason="McpDenied", detail="why", body=body)
-    assert made_.refuse(reply) and (out.x.reason, out.x.detail) == ("McpDenied", "why")
-    assert await given(made_, mail) == [said]
-
-
-async def test_what_wants_no_answer_is_refused_as_it_was_posted() -> None:
-    for has_begun in (False, True):
-        made_, mail, out = outlet(NOTICE)
-        out.has_begun = has_begun
-        assert made_.refuse(made("McpDenied")) is has_begun and await given(made_, mail) == []
 
 
 # --- the stream
@@ -304,29 +213,6 @@ async def world() -> Any:
     await made.ends()
 
 
-async def test_a_client_that_left_before_its_session_ends_none(world: World) -> None:
-    serving = world.work(client_streams.serve(world.visit))
-    await world.turn()
-    (stream,) = world.clients.values()
-    waiting = world.work(stream.changed.wait())
-    await world.turn()
-    serving.cancel()
-    await world.turn()
-    assert stream.is_over and waiting.done() and not world.ended and len(world.tasks) == 2
-
-
-async def test_a_session_that_is_over_by_itself_is_not_ended(world: World) -> None:
-    world.visit.now = 1001.0 + sessions.LIFETIME
-    serving = world.work(client_streams.serve(world.visit))
-    await world.turn()
-    (stream,) = world.clients.values()
-    stream.begin_session(world.session())
-    await world.turn()
-    serving.cancel()
-    await world.turn()
-    assert not world.ended
-
-
 async def test_messages_at_work_are_bounded_and_counted_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_streams, "MAX_WAITING", 2)
     out: Any = world.out
@@ -375,21 +261,3 @@ async def test_a_server_is_asked_again_after_pauses_that_grow(world: World, monk
         world.now = at
         alarm.wake(at)
     assert pauses == [1.0, 2.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0], "what lasted makes the next one short"
-
-
-async def test_all_servers_are_listened_to_and_nobody_without_sessions(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    heard = []
-
-    async def heed(visit: Any, target: Any) -> None:
-        heard.append((target, type(visit.out)))
-
-    monkeypatch.setattr(client_streams, "_heed", heed)
-    world.plan.targets = ("one", "two")
-    out: Any = world.out
-    for world.plan.stateless, found in ((True, []), (False, [("one", Messages), ("two", Messages)])):
-        await client_streams._listen(world.visit, ClientStream(world.holder, out, ("192.0.2.1",)))
-        await world.turn()
-        assert heard == found
-    assert world.visit.out is world.out
