@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -133,97 +130,7 @@ async def test_a_changed_file_is_served_by_all_and_a_bad_one_changes_nothing(
         assert await proxy.metric('gatewright_config_loads_total{outcome="refused"}') == 1
 
 
-@moved
-async def test_connections_that_wait_for_a_worker_survive_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    port = reserve()
-    async with origin() as upstream, agent(tmp_path, config(port, upstream), workers=1) as proxy:
-        await proxy.ready()
-        waiting = [asyncio.create_task(ask(port)) for _ in range(5)]
-        proxy.launch.born[0].die(-signal.SIGSEGV)  # before it has accepted any of them
-        assert [answer.body for answer in await asyncio.gather(*waiting)] == ["hello"] * 5
-        assert len(proxy.launch.born) == 2 and "worker ended and is replaced: signal 11" in caplog.text
-        assert await proxy.metric('gatewright_workers_restarted_total{cause="signal"}') == 1
-        assert (await proxy.dump("?worker=0"))["state"] == 1
-
-
-@moved
-async def test_a_port_in_use_is_opened_when_it_is_free(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    holder = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
-    port = holder.sockets[0].getsockname()[1]
-    async with origin() as upstream, agent(tmp_path, config(port, upstream)) as proxy:
-        await proxy.ready()
-        (why,) = (await proxy.dump())["failed"].values()
-        assert f"pid {os.getpid()}" in why and caplog.text.count("bind failed") == 1
-        holder.close()
-        await asyncio.sleep(3)
-        assert (await ask(port)).body == "hello"
-        assert caplog.text.count("bind failed") == 1 and (await proxy.dump())["failed"] == {}
-
-
 # The end.
-
-
-@asynccontextmanager
-async def mute() -> AsyncIterator[int]:
-    """An upstream that never answers."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-
-
-@moved
-async def test_sigterm_accepts_for_the_minimum_and_lets_requests_end(tmp_path: Path) -> None:
-    port, loop = reserve(), asyncio.get_running_loop()
-    drain = Drain(10.0, 60.0)
-    async with origin() as upstream, agent(tmp_path, config(port, upstream), drain=drain) as proxy:
-        await proxy.ready()
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
-        began = loop.time()
-        ending = asyncio.create_task(proxy.end())
-        await asyncio.sleep(5)
-        assert (await proxy.page("readiness", "/healthz/ready")).body == "not ready, pending: end of this process\n"
-        answer = await ask(port)
-        assert answer.body == "hello" and "connection: close" in answer.head.lower()
-        await asyncio.sleep(10)
-        with pytest.raises(ConnectionRefusedError):
-            await ask(port)
-        writer.write(b"body")
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200") and b"connection: close" in head.lower()
-        assert await ending == 0 and 15.0 <= loop.time() - began < 17.0
-        writer.close()
-
-
-@moved
-async def test_what_is_open_at_the_maximum_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    port, loop = reserve(), asyncio.get_running_loop()
-    async with mute() as upstream, agent(tmp_path, config(port, upstream), drain=Drain(0.0, 30.0), workers=1) as proxy:
-        await proxy.ready()
-        asking = asyncio.create_task(ask(port))
-        await asyncio.sleep(1)
-        began = loop.time()
-        assert await proxy.end() == 0
-        assert 30.0 <= loop.time() - began < 31.0
-        assert "1 connections were still open at the end of the drain and are cut" in caplog.text
-        (outcome,) = await asyncio.gather(asking, return_exceptions=True)
-        assert isinstance(outcome, ConnectionError) or outcome.status == 0
-    assert b" http.status=499 " in b"".join(proxy.launch.born[0].lines)  # what was cut has its line in the log
-
-
-@moved
-async def test_ctrl_c_waits_for_no_load_balancer(tmp_path: Path) -> None:
-    loop = asyncio.get_running_loop()
-    async with agent(tmp_path, config(reserve(), 1)) as proxy:
-        await proxy.ready()
-        began = loop.time()
-        assert await proxy.end(signal.SIGINT) == 0
-        assert loop.time() - began < 1.0
 
 
 @moved
@@ -240,22 +147,6 @@ async def test_a_second_signal_ends_at_once(tmp_path: Path, caplog: pytest.LogCa
 
 
 @moved
-async def test_the_end_of_the_parent_is_the_proxys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    reading, writing = os.pipe()
-    caplog.set_level(logging.INFO)
-    async with agent(tmp_path, config(reserve(), 1), parent_fd=reading) as proxy:
-        await proxy.ready()
-        assert not os.get_blocking(reading), "nobody waits for a parent that says nothing"
-        os.write(writing, b"still here")
-        await asyncio.sleep(1)
-        assert not proxy.task.done()
-        os.close(writing)
-        assert await proxy.task == 0
-        assert "end of the parent process: draining" in caplog.text
-    os.close(reading)
-
-
-@moved
 async def test_a_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with agent(tmp_path, config(reserve(), 1), drain=Drain(0.0, 5.0)) as proxy:
         await proxy.ready()
@@ -264,18 +155,6 @@ async def test_a_worker_that_does_not_end_in_time_is_killed(tmp_path: Path, capl
         assert await proxy.end() == 0
         assert [await stuck.wait(), await other.wait()] == [-signal.SIGKILL, 0]
         assert caplog.text.count("worker did not end in time and is killed") == 1
-
-
-@moved
-async def test_a_page_whose_port_is_taken_is_an_exit_code(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    holder = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
-    taken = Address("127.0.0.1", holder.sockets[0].getsockname()[1])
-    pages = Pages(Address(path=str(tmp_path / "admin.sock")), None, taken)
-    async with agent(tmp_path, config(reserve(), 1), pages=pages, ahead=2) as proxy:
-        assert await proxy.task == 3
-        assert f"cannot listen on {taken}: it is in use by pid {os.getpid()}" in caplog.text
-        assert [await life.wait() for life in proxy.launch.born] == [-signal.SIGKILL] * 2
-    holder.close()
 
 
 @moved

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -99,39 +98,6 @@ def test_a_bad_file_is_told_with_file_and_line(tmp_path: Path, content: bytes, w
         file_source.read(file, ("xds",), LocalReader())
     told = "\n".join(bad.value.args)
     assert all(word in told for word in words), told
-
-
-def test_a_file_that_is_not_there_is_a_bad_file(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="no such file"):
-        file_source.read(tmp_path / "c.yaml", (), LocalReader())
-
-
-async def test_changes_are_followed_however_they_are_written(tmp_path: Path) -> None:
-    file, draft = tmp_path / "c.yaml", tmp_path / "draft"
-    file.write_text(text(1))
-    async with following(file) as applied:
-        assert applied.states == [bind(1)]
-        file.write_text(text(2))
-        assert await applied.wait_for(2) == bind(2)
-        draft.write_text(text(3))
-        draft.rename(file)
-        assert await applied.wait_for(3) == bind(3)
-        file.unlink()
-        await asyncio.sleep(0.05)
-        file.write_text(text(4))
-        assert await applied.wait_for(4) == bind(4)
-
-
-async def test_a_config_map_that_is_swapped_by_a_link_is_followed(tmp_path: Path) -> None:
-    for number in (1, 2):
-        (tmp_path / f"..{number}").mkdir()
-        (tmp_path / f"..{number}" / "c.yaml").write_text(text(number))
-    (tmp_path / "..data").symlink_to("..1")
-    (tmp_path / "c.yaml").symlink_to("..data/c.yaml")
-    async with following(tmp_path / "c.yaml") as applied:
-        (tmp_path / "..new").symlink_to("..2")
-        os.replace(tmp_path / "..new", tmp_path / "..data")
-        assert await applied.wait_for(2) == bind(2)
 
 
 async def test_a_bad_file_changes_nothing_and_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -239,31 +205,6 @@ binds:
         apiKeyAuthentication: {{secretRef: {{ann: {{file: {path}}}}}}}
       backends: [{{host: '127.0.0.1:1'}}]
 """
-
-
-@pytest.mark.parametrize("where", ["key", "elsewhere/key"])
-async def test_a_secrets_file_is_followed(tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    file, key = tmp_path / "c.yaml", tmp_path / where
-    key.parent.mkdir(exist_ok=True)
-    key.write_text("first-key")
-    file.write_text(GUARDED.format(port=1, path=where))
-    async with following(file) as applied:
-        save(key, "second-key")
-        await applied.wait_for(2)
-        key.unlink()
-        async with asyncio.timeout(PATIENCE):
-            while "last good configuration stays" not in caplog.text:
-                await asyncio.sleep(0.02)
-        save(key, "third-key")
-        await applied.wait_for(3)
-    assert len(applied.states) == 3
-    assert caplog.text.count("cannot be read") == 1
-    told = [record.__dict__["fields"] for record in caplog.records if record.message == "configuration applied"]
-    assert [fields.get("changed") for fields in told[1:]] == [
-        "secret/default/route/a-route-0/api_key_authentication"
-    ] * 2
-    assert not any(word in caplog.text for word in ("first-key", "second-key", "third-key"))
 
 
 async def test_looks_are_counted_and_a_file_that_cannot_be_read_is_told_once_each_time(

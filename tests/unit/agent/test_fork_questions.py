@@ -14,9 +14,9 @@ import pytest
 
 from dataplane.agent import fork_start, forks
 from dataplane.agent.fork_start import Begun
-from dataplane.agent.forks import UNKNOWN, Forks, OneByOne
+from dataplane.agent.forks import UNKNOWN, Forks
 from dataplane.agent.process import Started
-from dataplane.link.forks import QUESTION, REPORT_BYTES, Report
+from dataplane.link.forks import REPORT_BYTES, Report
 from tests.fakes.moved_loop import moved
 
 
@@ -113,10 +113,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         each.close()
 
 
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 async def turns() -> None:
     await asyncio.sleep(0.01)
 
@@ -127,30 +123,6 @@ async def status_of(fork: Started) -> int | None:
         async with asyncio.timeout(0.01):
             return await fork.wait()
     return None
-
-
-@moved
-async def test_workers_begin_in_the_order_of_their_questions_and_end_with_their_status(world: World) -> None:
-    before, server = open_files(), world.server()
-    made = Forks(["run"], server.begun)
-    first, second = await made(world.link), await made(world.link)
-    assert [server.hears(), server.hears()] == [QUESTION] * 2 and (first.pid, second.pid) == (0, 0)
-    server.begins(71)
-    server.begins(72)
-    await turns()
-    assert (first.pid, second.pid) == (71, 72)
-    server.says(True, 72, -9)
-    server.says(True, 71, 3)
-    assert [await status_of(first), await status_of(second)] == [3, -9]
-    assert await status_of(first) == 3, "whoever asks later hears the same"
-    server.process_ends(71)
-    server.process_ends(72)
-    made.end()
-    assert server.is_left() and server.process.said == ["waited for"]
-    made.end()
-    assert server.process.said == ["waited for"] and len(world.servers) == 1
-    server.ends()
-    assert open_files() == before
 
 
 @moved
@@ -208,59 +180,6 @@ async def test_a_worker_is_killed_by_its_descriptor(when: str, world: World) -> 
 
 
 @moved
-async def test_workers_outlive_their_server_and_the_next_one_has_another(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = world.server()
-    made = Forks(["run"], server.begun)
-    known, asked = await made(world.link), await made(world.link)
-    server.begins(71)
-    await turns()
-    server.ends()
-    assert await status_of(asked) == UNKNOWN, "nobody knows whether it has begun"
-    assert caplog.messages == ["the fork server ended; its workers go on, and the next one has a new server"]
-    assert await status_of(known) is None and known.pid == 71
-    known.kill()
-    assert world.signals == [signal.SIGKILL]
-    next_one = await made(world.link)
-    assert len(world.servers) == 2 and server.process.said == ["waited for"]
-    assert world.servers[1].hears() == QUESTION
-    world.servers[1].begins(73)
-    await turns()
-    assert next_one.pid == 73
-    server.process_ends(71)
-    assert await status_of(known) == UNKNOWN
-    known.kill()
-    assert world.signals == [signal.SIGKILL], "its number may be another one's"
-    assert len(caplog.messages) == 1, "said once"
-    await world.end(made)
-
-
-@moved
-async def test_a_server_that_ended_unseen_is_replaced_within_the_question(world: World) -> None:
-    first = world.server()
-    made = Forks(["run"], first.begun)
-    first.ends()
-    fork = await made(world.link)
-    assert len(world.servers) == 2 and world.servers[1].hears() == QUESTION
-    world.servers[1].begins(71)
-    await turns()
-    assert fork.pid == 71
-    await world.end(made)
-
-
-@moved
-async def test_without_a_server_the_first_question_starts_one(world: World) -> None:
-    made = Forks(["run"])
-    made.end()
-    assert world.servers == []
-    await made(world.link)
-    await made(world.link)
-    assert len(world.servers) == 1 and [world.servers[0].hears() for _ in range(2)] == [QUESTION] * 2
-    made.end()
-
-
-@moved
 async def test_a_server_that_does_not_end_is_killed_and_waited_for(world: World) -> None:
     server = world.server(hangs=True)
     made = Forks(["run"], server.begun)
@@ -268,19 +187,3 @@ async def test_a_server_that_does_not_end_is_killed_and_waited_for(world: World)
     made.end()
     assert server.process.said == ["waited for", "killed", "waited for"]
     assert await status_of(fork) == UNKNOWN
-
-
-def test_a_server_that_was_never_asked_is_killed_at_once(world: World) -> None:
-    server = world.server()
-    Forks(["run"], server.begun).end()
-    assert server.process.said == ["killed", "waited for"] and server.is_left()
-
-
-@pytest.mark.parametrize(("can_fork", "kind"), [(True, Forks), (False, OneByOne)])
-def test_where_nothing_can_be_forked_each_worker_is_a_program(
-    can_fork: bool, kind: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(forks, "CAN_FORK", can_fork)
-    made = forks.starter(["run"])
-    assert type(made) is kind
-    made.end()

@@ -98,22 +98,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made.close()
 
 
-def test_each_question_is_a_worker_until_the_agent_is_gone(world: World) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    links = [world.ask(), world.ask()]
-    world.leaves()
-    world.pids = [71, 72]
-    assert fork_server.serve(world.control) is None
-    assert world.hears() == [Report(False, 71, 0), Report(False, 72, 0)]
-    for link in links:
-        assert link.recv(1) == b"", "the server has kept nobody's link"
-        link.close()
-    assert world.control.fileno() == -1
-    for pid in (71, 72):
-        world.ends(pid, 0)
-    assert len(os.listdir("/proc/self/fd")) == before - 1, "nothing of the server's is open but the agent's end"
-
-
 def test_a_worker_returns_with_its_link_and_nothing_of_the_servers(world: World) -> None:
     world.ask()
     ours = world.ask()

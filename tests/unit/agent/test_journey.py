@@ -15,7 +15,6 @@ from dataplane.agent.sockets import Difference, Place, Sockets
 from dataplane.agent.workers import Verdict, Workers
 from dataplane.link.messages import RESOURCE, Record, WantedBind
 from dataplane.telemetry.metrics import Metrics
-from gatewright.wire.v1 import bind_pb2, resource_pb2
 from tests.harness.patience import PATIENCE
 
 WEB = WantedBind("bind/web", 80, ("127.0.0.1",))
@@ -122,23 +121,6 @@ async def test_other_changes_leave_a_bind_refused_that_nobody_else_heals() -> No
     assert await take(way, "route/b") == {}
 
 
-async def test_a_worker_that_is_away_for_a_moment_fails_no_bind_that_listened() -> None:
-    way, crew, _ = proxy(WEB)
-    assert await take(way, "bind/web") == {}
-    crew.deaf = {"bind/web"}
-    assert await take(way, "route/a") == {}
-
-
-async def test_a_port_in_use_is_opened_when_it_is_free() -> None:
-    way, crew, ports = proxy(WEB)
-    ports.busy = {"bind/web"}
-    assert await take(way, "bind/web") == {"bind/web": "it is in use"}
-    assert crew.handed_out == []
-    ports.busy = set()
-    assert await take(way, "route/a") == {}
-    assert crew.handed_out == ["bind/web"]
-
-
 async def test_only_binds_that_change_are_handed_back_and_out() -> None:
     one, two = (WantedBind(f"bind/{name}", port, ("127.0.0.1",)) for name, port in (("one", 1), ("two", 2)))
     way, crew, ports = proxy(one, two)
@@ -156,39 +138,6 @@ async def test_only_binds_that_change_are_handed_back_and_out() -> None:
     assert ports.logged == [("bind/new", "removed"), ("bind/two", "removed"), ("bind/two", "removed")]
 
 
-async def test_readiness_is_told_once() -> None:
-    way, crew, _ = proxy(WEB)
-    told: list[bool] = []
-    way.on_ready = lambda: told.append(True)
-    assert way.pending() == ["configuration"]
-    crew.waited_for = ["worker 1"]
-    await take(way, "route/a")
-    assert way.pending() == ["worker 1"] and told == []
-    crew.waited_for = []
-    await take(way, "route/b")
-    assert way.pending() == [] and told == [True]
-    await take(way, "route/c")
-    assert told == [True]
-
-
-async def test_a_worker_that_serves_at_last_makes_the_proxy_ready_without_another_change(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(journey, "TRY_AGAIN", 0.0)
-    way, crew, _ = proxy(WEB)
-    ready = asyncio.Event()
-    way.on_ready = ready.set
-    crew.waited_for = ["worker 1"]
-    await take(way, "route/a")
-    trying = asyncio.create_task(way.try_again())
-    await asyncio.sleep(0)
-    assert not ready.is_set()
-    crew.waited_for = []
-    async with asyncio.timeout(PATIENCE):
-        await ready.wait()
-    trying.cancel()
-
-
 async def test_a_proxy_that_refuses_everything_is_not_ready() -> None:
     """It is too old for its control plane, say."""
     way, crew, _ = proxy(WEB)
@@ -204,12 +153,6 @@ async def test_a_state_without_anything_is_a_configuration() -> None:
     assert await take(way) == {} and way.pending() == []
 
 
-async def test_every_address_that_cannot_be_opened_is_named() -> None:
-    way, _, ports = proxy(WantedBind("bind/web", 80, ("127.0.0.1", "127.0.0.2")))
-    ports.busy = {"bind/web"}
-    assert await take(way, "bind/web") == {"bind/web": "it is in use; it is in use"}
-
-
 async def test_each_source_hears_what_is_refused_of_its_own() -> None:
     way, crew, _ = proxy(WEB)
     crew.refused = {"route/file": "no"}
@@ -223,39 +166,3 @@ async def test_each_source_hears_what_is_refused_of_its_own() -> None:
     assert await way.take(FILE, [], whole=True) == {}
     crew.refused = {}
     assert await way.take(XDS, [Record(RESOURCE, "route/xds", b"better")]) == {}
-
-
-async def test_a_port_that_the_file_gives_up_heals_the_control_planes_bind() -> None:
-    way, _, _ = proxy()
-    healed: list[bool] = []
-    way.on_healing = lambda: healed.append(True)
-    ours, theirs = (
-        Record(RESOURCE, name, resource_pb2.Resource(bind=bind_pb2.Bind(port=80)).SerializeToString())
-        for name in ("bind/ours", "bind/theirs")
-    )
-    assert await way.take(FILE, [ours], whole=True) == {}
-    assert await way.take(XDS, [theirs]) == {
-        "bind/theirs": "port 80 is claimed by bind/theirs (xds) and by bind/ours (file), which has it; change one of"
-        " them"
-    }
-    assert await way.take(FILE, [ours], whole=True) == {} and healed == []
-    assert await way.take(FILE, [], whole=True) == {} and healed == [True]
-    assert await way.take(XDS, []) == {} and healed == [True]
-
-
-async def test_what_listens_and_what_each_source_gave_is_counted() -> None:
-    way, _, ports = proxy(WEB)
-    ports.busy = {"bind/web"}
-    await take(way, "route/a", "bind/web")
-    await way.take(FILE, [Record(RESOURCE, "route/b", b"")], whole=True)
-    assert counted(way) == {"binds_open": [0], "resources": [1, 0, 2]}
-    ports.busy = set()
-    await take(way, "route/a")
-    assert counted(way) == {"binds_open": [1], "resources": [1, 0, 2]}
-
-
-def counted(way: Journey) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for series, (number, *_) in sorted(way._metrics.series(), key=lambda row: row[0].labels):
-        found.setdefault(series.metric.name, []).append(number)
-    return found

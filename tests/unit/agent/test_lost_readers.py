@@ -12,7 +12,7 @@ import pytest
 
 from dataplane.agent import file_source
 from dataplane.agent.file_reading import Place, ReaderLost, Reading
-from dataplane.agent.file_source import LINGER, PUT_OFF, BadFile, FileSource
+from dataplane.agent.file_source import PUT_OFF, FileSource
 from dataplane.agent.folder_watch import LOOK_AGAIN
 from dataplane.agent.reader import LocalReader
 from dataplane.telemetry.metrics import Metrics
@@ -57,32 +57,6 @@ async def following(file: Path, reader: Unsteady) -> AsyncIterator[Applied]:
     finally:
         task.cancel()
         await asyncio.wait({task})
-
-
-def test_a_first_reading_without_a_reader_is_a_bad_file(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(text(1))
-    reader = Unsteady()
-    reader.is_lost = True
-    with pytest.raises(BadFile, match=r"c\.yaml: cannot be read: the process that reads it ended \(signal 9\)$"):
-        file_source.read(tmp_path / "c.yaml", (), reader)
-
-
-@moved
-async def test_a_reader_rests_when_it_was_not_asked_for_a_while_and_at_the_end(tmp_path: Path) -> None:
-    file, reader = tmp_path / "c.yaml", Unsteady()
-    async with following(file, reader) as applied:
-        await asyncio.sleep(LINGER - 3 * LOOK_AGAIN)
-        assert reader.rested == 0
-        file.write_text(text(2))
-        await asyncio.sleep(LINGER - 3 * LOOK_AGAIN)
-        assert (applied.states, reader.rested, reader.asked) == ([bind(1), bind(2)], 0, 2)
-        await asyncio.sleep(6 * LOOK_AGAIN)
-        assert reader.rested > 0 and reader.asked == 2
-        file.write_text(text(3))
-        await asyncio.sleep(LOOK_AGAIN)
-        assert applied.states == [bind(1), bind(2), bind(3)]
-        before = reader.rested
-    assert reader.rested == before + 1
 
 
 @moved

@@ -12,15 +12,10 @@ import pytest
 from dataplane.agent import stdio_servers
 from dataplane.agent.stdio_servers import StdioServers
 from dataplane.link import commands
-from dataplane.link.commands import Command, read, written
+from dataplane.link.commands import Command, read
 from dataplane.settings import Logging
 
 COMMAND = Command("d1", "own", sys.executable, ("-c", "pass"), {"A": "secret"}, keeps_one=True)
-
-
-def test_commands_are_read_as_they_were_written_and_hide_their_environment() -> None:
-    assert read(written([COMMAND])) == {"d1": COMMAND}
-    assert "secret" not in repr(COMMAND)
 
 
 async def test_beside_a_control_plane_none_is_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -30,15 +25,6 @@ async def test_beside_a_control_plane_none_is_run(tmp_path: Path, caplog: pytest
     await asyncio.sleep(0)
     assert not (tmp_path / "folder").exists()
     assert "stdio targets are not run beside a control plane: own" in caplog.text
-    running.cancel()
-    await asyncio.wait([running])
-
-
-async def test_without_commands_there_is_no_process(tmp_path: Path) -> None:
-    servers = StdioServers(tmp_path / "folder/stdio", Logging(), may_run=True)
-    running = asyncio.create_task(servers.run())
-    await servers.take([])
-    assert not (tmp_path / "folder").exists()
     running.cancel()
     await asyncio.wait([running])
 
@@ -142,17 +128,6 @@ async def test_what_a_process_leaves_is_ended_before_the_next_one(
     assert read(other.tables[0]) == {"d1": COMMAND}
     await runs.end()
     assert runs.killed == [701] and runs.started == 2
-
-
-async def test_a_process_is_given_each_change_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runner = Runner()
-    runs = Runs(monkeypatch, tmp_path / "folder/stdio", runner)
-    await runs.servers.take([COMMAND])
-    await runs.servers.take([COMMAND])
-    await runs.servers.take([])
-    assert [read(each) for each in runner.tables] == [{"d1": COMMAND}, {}]
-    await runs.end()
-    assert runs.started == 1
 
 
 async def test_pauses_grow_until_a_table_is_taken(

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from dataplane.agent.process import start_all
 from dataplane.agent.resources import XDS, Resources
 from dataplane.agent.sockets import Sockets
 from dataplane.agent.workers import Pace, Workers
@@ -166,22 +165,6 @@ async def test_a_worker_that_never_says_anything_has_longer_for_its_first_word()
 
 
 @moved
-async def test_workers_that_die_again_and_again_hold_up_nobody() -> None:
-    def dying(worker: ScriptedWorker, message: Message) -> None:
-        if isinstance(message, messages.Common):
-            worker.end(3)
-
-    async with kept(dying, pace=Pace(restart_first=1.0, restart_most=8.0)) as room:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        verdict = await room.workers.apply([])
-        assert list(verdict.refused) == [""] and verdict.binds is None
-        assert loop.time() - began < 3  # three deaths: at once, and after a pause of a second
-        await asyncio.sleep(60)
-        assert room.restarts("exit") < 2 * (4 + 60 / 8)
-
-
-@moved
 async def test_the_pause_before_the_next_life_doubles_up_to_its_bound() -> None:
     """The first death costs no pause."""
     births: list[float] = []
@@ -216,18 +199,6 @@ async def test_how_a_worker_ended_is_told_and_counted(caplog: pytest.LogCaptureF
             await asyncio.sleep(1)
             assert caplog.messages[-1] == f"worker ended and is replaced: {told}"
         assert (room.restarts("exit"), room.restarts("signal"), room.restarts("start")) == (2, 1, 0)
-
-
-@moved
-async def test_a_worker_that_talks_nonsense_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
-    async with kept() as room:
-        room.born[0].say(messages.Ping(1))
-        room.born[1].channel._sock.send(b"\xff" * 64)
-        await asyncio.sleep(1)
-        assert [life.is_killed for life in room.born] == [True, True, False, False]
-        assert caplog.text.count("worker ended and is replaced: signal 9") == 2
-        troubles = [record.fields["trouble"] for record in caplog.records]  # type: ignore[attr-defined]
-        assert "it sent Ping, which is the agent's to send" in troubles and len(set(troubles)) == 2
 
 
 @moved
@@ -314,23 +285,6 @@ async def test_a_drain_ends_whatever_is_waited_for() -> None:
         assert verdict.refused == {} and all(life.is_killed for life in room.born)
         await asyncio.sleep(60)
         assert len(room.born) == 2  # nobody is born any more
-
-
-@moved
-async def test_a_worker_that_was_started_ahead_and_ended_is_replaced() -> None:
-    launch = ScriptedWorkers()
-    lives = await start_all(2, launch)
-    launch.born[1].end(-signal.SIGKILL)
-    metrics = Metrics.in_memory()
-    workers = Workers(SETTINGS, launch, Resources(), Sockets(2, 0), metrics, PACE, lives)
-    running = asyncio.create_task(workers.run())
-    await workers.apply([])
-    assert workers.pending() == [] and len(launch.born) == 3
-    assert [slot.pid for slot in workers.slots] == [launch.born[0].pid, launch.born[2].pid]
-    await workers.drain(0.0, 1.0)
-    running.cancel()
-    await asyncio.wait({running})
-    workers.close()
 
 
 @moved

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 
@@ -11,7 +10,7 @@ import pytest
 
 from dataplane.agent.process import WorkerProcess
 from dataplane.link import messages
-from dataplane.link.messages import Message, WantedBind
+from dataplane.link.messages import Message
 from tests.fakes.memory_workers import ScriptedWorker, ScriptedWorkers, silent
 from tests.fakes.moved_loop import moved
 
@@ -40,27 +39,6 @@ class Life:
     async def end(self, status: int = 0) -> int:
         self.launch.born[0].end(status)
         return await self.process.ended()
-
-
-@moved
-async def test_what_a_worker_says_is_known(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    life = Life()
-    process, worker = life.process, await life.start()
-    assert (process.index, process.pid, process.prepared, process.opened) == (3, worker.pid, 0, set())
-    binds = (WantedBind("bind/a", 80, ("127.0.0.1",)),)
-    await life.said(messages.Prepared(0, {}, ()))
-    assert process.prepared == 0 and "worker serves" not in caplog.text, "no state was committed yet"
-    await life.said(messages.Prepared(1, {"route/a": "no"}, binds))
-    assert (process.prepared, process.refused, process.binds) == (1, {"route/a": "no"}, {"bind/a": binds[0]})
-    await life.said(messages.Prepared(2, {}, ()))
-    assert (process.prepared, process.refused, process.binds) == (2, {}, {})
-    assert caplog.text.count("worker serves") == 1
-    await life.said(messages.BindOpened("bind/a"), messages.BindOpened("bind/b"), messages.BindClosed("bind/a"))
-    assert process.opened == {"bind/b"}
-    await life.said(messages.BindClosed("bind/never"))
-    assert process.opened == {"bind/b"} and life.heard == 7 and process.trouble == ""
-    assert await life.end() == 0
 
 
 @moved
@@ -100,39 +78,6 @@ async def test_a_question_between_two_pings_answers_none_of_them() -> None:
     await life.said(messages.Pong(ping))
     assert process.has_answered(ping)
     await life.end()
-
-
-@moved
-async def test_the_end_of_its_link_is_heard_and_is_no_trouble() -> None:
-    life = Life()
-    await life.start()
-    assert await life.end(4) == 4
-    await asyncio.sleep(0.01)
-    assert life.process.trouble == "" and not life.process.is_condemned
-    life.process.send(messages.Ping(1))  # nobody is there: nothing happens
-    assert life.heard <= 1
-
-
-@moved
-async def test_a_worker_that_is_hung_up_on_learns_it() -> None:
-    life = Life()
-    worker = await life.start()
-    life.process.hang_up()
-    await asyncio.sleep(0.01)
-    assert worker.is_hung_up
-    worker.end(0)
-    await life.process.ended()
-
-
-@moved
-async def test_whoever_hears_of_a_worker_learns_of_its_end() -> None:
-    life = Life()
-    worker = await life.start()
-    worker.channel.close()
-    await asyncio.sleep(0.01)
-    assert life.heard == 1
-    worker.end(0)
-    assert await life.process.ended() == 0
 
 
 @moved

@@ -11,10 +11,10 @@ from typing import Any, cast
 import grpc.aio
 import pytest
 
-from dataplane.agent import xds_access, xds_client
+from dataplane.agent import xds_client
 from dataplane.agent.xds_client import XdsClient
 from dataplane.agent.xds_stream import Request, Response, XdsStream
-from dataplane.link.messages import RESOURCE, TYPE_URLS, Record
+from dataplane.link.messages import RESOURCE, Record
 from dataplane.settings import Address
 from dataplane.telemetry.metrics import Metrics
 from tests.fakes.moved_loop import moved
@@ -138,42 +138,6 @@ class Call:
         self.requests.append(request)
 
 
-async def test_a_conversation_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "xds")
-    client = Client()
-    client.refused = {"route/a": "no", "": "workers hang"}
-    state = Response(type_url=RESOURCE, nonce="2", system_version_info="v1", removed_resources=["route/b"])
-    for name in ("route/a", "route/c"):
-        resource = state.resources.add(name=name, version="1")
-        resource.resource.type_url, resource.resource.value = RESOURCE, b"\x01"
-    other = Response(type_url="type.googleapis.com/other", nonce="1")
-    call = Call(other, state)
-    assert await client.client._converse(cast(grpc.aio.StreamStreamCall, call))
-    assert client.client.is_connected and client.client.version == "v1"
-    assert [[record.name for record in records] for records in client.taken] == [["route/a", "route/c", "route/b"]]
-    assert [each.type_url for each in call.requests] == [*TYPE_URLS, other.type_url, RESOURCE]
-    assert [each.response_nonce for each in call.requests[-2:]] == ["1", "2"]
-    sent = dict.fromkeys(("Resource", "Endpoint", "other"), 0)
-    for each in call.requests:
-        sent[each.type_url.rpartition(".")[2].rpartition("/")[2]] += each.ByteSize()
-    counted = client.counted()
-    assert counted["xds_connected",] == 1
-    assert (counted["xds_nacks_total",], counted.get(("xds_acks_total",), 0)) == (2, 0)
-    assert {key[1]: number for key, number in counted.items() if key[0] == "xds_messages_total"} == {
-        "com/other": 1,
-        "Resource": 1,
-    }
-    assert counted["xds_message_bytes_total", "Resource"] == state.ByteSize()
-    assert counted["xds_request_bytes_total", "Resource"] == sent["Resource"]
-    lines = [(record.levelname, record.getMessage(), record.__dict__.get("fields")) for record in caplog.records]
-    assert lines == [
-        ("INFO", "connected to the control plane", {"address": ADDRESS}),
-        ("WARNING", "refused route/a: no", None),
-        ("WARNING", "refused state: workers hang", None),
-        ("INFO", "state applied", {"version": "v1", "changed": 2, "removed": 1}),
-    ]
-
-
 async def test_what_is_refused_is_asked_for_again_by_a_stream_that_ends_the_one_before() -> None:
     client = Client()
     call = Call()
@@ -261,11 +225,6 @@ def test_a_control_plane_that_is_gone_without_a_word_is_noticed_within_twenty_se
     assert silence + patience < 20_000 and options["grpc.keepalive_timeout_ms"] == patience
     assert options["grpc.http2.max_pings_without_data"] == 0  # no limit
     assert options["grpc.enable_retries"] == 0  # tries and their pauses are ours
-
-
-def test_where_a_control_plane_is() -> None:
-    assert xds_access._target(ADDRESS) == "dns:///10.0.0.1:18000"
-    assert xds_access._target(Address(path="/run/xds.sock")) == "unix:/run/xds.sock"
 
 
 UNAUTHENTICATED = "UNAUTHENTICATED: the token is not known"
