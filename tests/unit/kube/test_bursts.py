@@ -17,13 +17,11 @@ from controlplane.kube.writing.bursts import (
     LONGEST_OF_COUNTS,
     OVER,
     QUIET,
-    QUIETS,
-    Burst,
     Bursts,
     changes,
     only_counts_differ,
 )
-from controlplane.kube.writing.schedule import LATE, SECOND_LOOK, Schedule
+from controlplane.kube.writing.schedule import Schedule
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 
 KEY: StatusKey = ("Gateway", "shop", "web")
@@ -149,91 +147,6 @@ def test_a_thousand_routes_that_come_unevenly_cost_fifteen_writes_at_most(seed: 
     assert clock.written[-1][1] == body(1000)
 
 
-LONGEST_WAITS = [
-    (1.4, 100, 4, LONGEST),
-    (1.5, 100, 4, 1.1544),  # 10 writes for 900 changes that may take 450 seconds, each wait 1.77 times as long
-    (20.0, 400, 8, LONGEST_OF_COUNTS),
-    (90.0, 500, 8, 15.0),  # 6 writes for 90 seconds more
-    (60.0, 100, 8, 25.715),  # 6 writes for 450 seconds, each wait 1.43 times as long
-    (2.0, 990, 3, LONGEST),
-    (2.0, 990, 14, 10 * ENDS),  # the last write, after all that can come
-    (90.0, 1500, 23, LONGEST_OF_COUNTS),  # the second thousand is as the first
-]
-
-
-@pytest.mark.parametrize(("lasted", "changes", "writes", "expected"), LONGEST_WAITS)
-def test_how_long_a_count_waits_at_most(lasted: float, changes: int, writes: int, expected: float) -> None:
-    burst = Burst(100.0, 100.0 + lasted, body(1), changes, writes=writes)
-    assert burst.longest(100.0 + lasted) == pytest.approx(expected, rel=1e-3)
-
-
-MOMENTS = [
-    # 11 writes are left, and of these one is for a second half that lasts as long as the first: a hundred tenths
-    (10.0, 500, 3, 10, QUIETS[0]),
-    (10.0, 500, 3, 11, QUIETS[1]),
-    # three are for nine times as long: 64 tenths
-    (10.0, 100, 3, 6, QUIETS[0]),
-    (10.0, 100, 3, 7, QUIETS[1]),
-    # none is for a fifth that is left, with a fourth of the pauses: four times 121 tenths
-    (10.0, 800, 3, 48, QUIETS[0]),
-    (10.0, 800, 3, 49, QUIETS[1]),
-    # of ten two are for the first 1.5 seconds and two for the rest: 36 tenths
-    (0.6, 100, 4, 3, QUIETS[0]),
-    (0.6, 100, 4, 4, QUIETS[1]),
-    # one to spare, none to spare, and the last but one
-    (10.0, 500, 12, 0, QUIETS[0]),
-    (10.0, 250, 12, 0, QUIETS[-1]),
-    (10.0, 500, 13, 0, ENDS),
-]
-
-
-@pytest.mark.parametrize(("lasted", "changes", "writes", "pauses", "expected"), MOMENTS)
-def test_how_long_a_moment_of_quiet_is(lasted: float, changes: int, writes: int, pauses: int, expected: float) -> None:
-    """By the pauses that were longer than the shortest."""
-    burst = Burst(100.0, 100.0 + lasted, body(1), changes, [pauses] + [0] * (len(QUIETS) - 1), writes)
-    assert burst.quiet(100.0 + lasted) == expected
-
-
-@pytest.mark.parametrize(
-    ("pause", "longer_than"),
-    [(0.02, 0), (0.03, 1), (0.04, 2), (0.05, 3), (0.1, 4), (0.2, 5), (0.3, 6), *zip(QUIETS, itertools.count(1))],
-)
-def test_how_many_moments_a_pause_was_as_long_as(pause: float, longer_than: int) -> None:
-    burst = Burst(-1.0, 0.0, body(1))
-    burst.note(pause)
-    assert burst.pauses == [1] * longer_than + [0] * (len(QUIETS) - longer_than)
-
-
-def test_the_writes_that_are_left_of_a_thousand_are_for_its_end() -> None:
-    """With a hundred pauses there is no telling the end before that."""
-
-    def quiet(changes: int) -> float:
-        return Burst(0.0, 20.0, body(1), changes, [100] * len(QUIETS), writes=9).quiet(20.0)
-
-    assert [quiet(changes) for changes in (500, 900, 999, 1000)] == [ENDS, ENDS, QUIET, QUIET]
-    assert Burst(0.0, 20.0, body(1), 1000, writes=14).longest(20.0) == 0.0, "the last one, whatever follows"
-
-
-def test_a_creator_that_pauses_for_a_second_goes_on_with_what_is_left() -> None:
-    draw = random.Random(1)
-    gaps = [0.8 if number in (300, 600, 900) else draw.expovariate(1 / 0.018) for number in range(1000)]
-    times = [*itertools.accumulate(gaps)]
-    clock = Clock(lambda: draw.uniform(0.01, 0.2), lambda: draw.uniform(0.01, 0.2))
-    clock.run(counted(times))
-    assert len(clock.written) <= MOST
-    assert clock.written[-1][1] == body(1000)
-
-
-@pytest.mark.parametrize("report", [0.001, 0.003, 0.010, 0.050, 0.3])
-def test_it_makes_no_difference_when_a_write_is_reported_back(report: float) -> None:
-    """A real API server reports a version before it answers the write that made it, or after."""
-    clock = Clock(report=lambda: report)
-    clock.run(counted(spaced(0.01, 1000)))
-    assert len(clock.written) <= 10
-    assert clock.refused == 0
-    assert clock.written[-1][0] <= 9.99 + QUIET + 2 * ANSWER
-
-
 def test_a_burst_of_some_seconds_may_pause_a_few_times_and_its_end_is_written_soon() -> None:
     """Pauses of 60 ms: with each of them the next one has to be longer to be the end."""
     times = [start + each for start in range(5) for each in spaced(0.01, 95)]
@@ -251,59 +164,6 @@ def test_conditions_that_changed_just_before_do_not_delay_counts() -> None:
     clock.run([*first, *then])
     assert clock.written[-1][1] == body(29, "7")
     assert clock.written[-1][0] <= then[-1][0] + QUIET + 2 * ANSWER
-
-
-def test_changes_that_were_not_read_yet_are_waited_for() -> None:
-    """The loop did something else when a moment of quiet was over: whatever came meanwhile is read behind that."""
-    schedule = Schedule(lambda: 0.0)
-    schedule.want(KEY, StatusWrite(body(1), "1"), 0.0)
-    late = QUIET + 0.2
-    assert schedule.take(late) is None
-    schedule.want(KEY, StatusWrite(body(9), "1"), late + 0.001)
-    due = schedule.next_due()
-    assert due == pytest.approx(late + 0.001 + QUIET)
-    assert schedule.take(due) == (KEY, StatusWrite(body(9), "1"))
-
-
-def test_a_moment_that_is_hardly_late_is_believed() -> None:
-    schedule = Schedule(lambda: 0.0)
-    schedule.want(KEY, StatusWrite(body(1), "1"), 0.0)
-    assert schedule.take(QUIET + LATE) == (KEY, StatusWrite(body(1), "1"))
-
-
-def test_quiet_is_believed_the_second_time() -> None:
-    schedule = Schedule(lambda: 0.0)
-    schedule.want(KEY, StatusWrite(body(1), "1"), 0.0)
-    assert schedule.take(QUIET + 0.2) is None
-    assert schedule.take(QUIET + 0.2 + SECOND_LOOK + 0.1) == (KEY, StatusWrite(body(1), "1"))
-
-
-def test_what_has_waited_as_long_as_it_may_is_not_looked_at_twice() -> None:
-    schedule = Schedule(lambda: 0.0)
-    schedule.want(KEY, StatusWrite(body(1), "1"), 0.0)
-    assert schedule.take(LONGEST + 0.1) == (KEY, StatusWrite(body(1), "1"))
-
-
-def test_what_somebody_takes_away_while_it_is_written_is_written_again() -> None:
-    """The report of that comes before the answer to the write."""
-    clock = Clock(answer=lambda: 0.2, report=lambda: 0.001)
-    clock.run([(0.0, body(1))], until=QUIET + 0.05)
-    clock.undo(QUIET + 0.05)
-    clock.run([])
-    assert [each for _, each in clock.written] == [body(1), body(1)]
-    assert clock.refused == 0
-
-
-def test_pauses_that_are_just_too_long_each_time_do_not_get_past_it() -> None:
-    """Whoever knows how long is waited pauses a bit longer after each change."""
-    clock, times, now = Clock(), [], 0.0
-    for pause in itertools.chain((each + 0.01 for each in (*[QUIET] * 5, *QUIETS)), itertools.repeat(0.3)):
-        if now > 17.0:
-            break
-        times.append(now)
-        now += pause
-    clock.run(counted(times))
-    assert len(clock.written) <= MOST
 
 
 def as_made(count: int, seed: int) -> tuple[Clock, float]:
@@ -343,44 +203,12 @@ def test_a_count_is_written_as_soon_as_a_steady_burst_is_over(gap: float, count:
     assert at <= times[-1] + QUIET + 2 * ANSWER
 
 
-def test_two_pauses_in_a_burst_do_not_delay_its_end() -> None:
-    times = [
-        *spaced(0.004, 50),
-        *(0.3 + each for each in spaced(0.004, 50)),
-        *(0.6 + each for each in spaced(0.004, 9)),
-    ]
-    clock = Clock()
-    clock.run(counted(times))
-    assert clock.written[-1][0] <= times[-1] + QUIET + 2 * ANSWER
-
-
-def test_what_is_wanted_is_written_half_a_second_later_at_first() -> None:
-    clock = Clock()
-    clock.run(counted(spaced(0.005, 300)))
-    assert [round(at, 1) for at, _ in clock.written[:3]] == [0.5, 1.0, 1.5]
-
-
 def test_a_burst_without_end_is_written_again_and_again() -> None:
     clock = Clock()
     clock.run(counted(spaced(0.02, 6000)))
     times = [at for at, _ in clock.written]
     assert max(later - sooner for sooner, later in itertools.pairwise(times)) <= LONGEST_OF_COUNTS + 2 * ANSWER + 0.02
     assert len(times) <= 6 * MOST
-
-
-def test_a_burst_that_was_slow_and_goes_on_without_end_is_written_again_when_a_thousand_are_over() -> None:
-    """A wait that was right for half a thousand in four minutes is too long for what comes then."""
-    slow = spaced(0.48, 480)
-    times = [*slow, *(slow[-1] + 0.02 + each for each in spaced(0.02, 6000))]
-    clock = Clock()
-    clock.run(counted(times))
-    written = [at for at, _ in clock.written]
-    thousandth = times[1000]
-    later = [at for at in written if at > thousandth]
-    assert sum(at <= thousandth for at in written) <= MOST
-    assert later[0] <= thousandth + LONGEST_OF_COUNTS + 1.0
-    assert max(after - before for before, after in itertools.pairwise(later)) <= 2 * LONGEST_OF_COUNTS
-    assert len(written) <= 6 * MOST + MOST
 
 
 def in_an_uneven_burst() -> tuple[Schedule, float]:
@@ -397,14 +225,6 @@ def in_an_uneven_burst() -> tuple[Schedule, float]:
     return schedule, now
 
 
-def test_a_condition_that_changes_in_an_uneven_burst_waits_for_a_short_quiet() -> None:
-    schedule, now = in_an_uneven_burst()
-    schedule.want(KEY, StatusWrite(body(40, "False"), "9"), now + 0.01)
-    assert schedule.next_due() == pytest.approx(now + 0.01 + QUIET)
-    schedule.want(KEY, StatusWrite(body(41, "False"), "9"), now + 0.02)  # nor do counts delay it from then on
-    assert schedule.next_due() == pytest.approx(now + 0.02 + QUIET)
-
-
 def test_a_condition_that_changes_again_and_again_in_an_uneven_burst_is_written_after_half_a_second() -> None:
     schedule, now = in_an_uneven_burst()
     dues = []
@@ -412,35 +232,6 @@ def test_a_condition_that_changes_again_and_again_in_an_uneven_burst_is_written_
         schedule.want(KEY, StatusWrite(body(40, str(number)), "9"), now + 0.01 * number)
         dues.append(schedule.next_due())
     assert max(due for due in dues if due is not None) == pytest.approx(now + LONGEST)
-
-
-@pytest.mark.parametrize(("wanted", "quiet"), [(body(41), 0.225), (body(39, "False"), QUIET)])
-def test_what_changes_after_a_write_in_an_uneven_burst(wanted: dict[str, Any], quiet: float) -> None:
-    """Counts wait longer, as the moment before was not the end; a condition does not."""
-    schedule, now = in_an_uneven_burst()
-    taken = schedule.take(now + 0.12)
-    assert taken is not None
-    schedule.written(KEY, taken[1], "99", now + 0.13)
-    schedule.want(KEY, StatusWrite(wanted, "99"), now + 0.2)
-    assert schedule.next_due() == pytest.approx(now + 0.2 + quiet)
-
-
-@pytest.mark.parametrize("wanted", [body(39), body(50)])
-def test_a_count_that_somebody_kept_from_being_written_waits_for_a_short_quiet(wanted: dict[str, Any]) -> None:
-    """Whatever else the object has now, it is no change of counts alone."""
-    schedule, now = in_an_uneven_burst()
-    assert schedule.take(now + 0.12) is not None
-    schedule.conflicted(KEY, now + 0.13)
-    schedule.want(KEY, StatusWrite(wanted, "somebody's"), now + 0.2)
-    assert schedule.next_due() == pytest.approx(now + 0.2 + QUIET)
-
-
-def test_a_count_that_changed_while_somebody_else_wrote_waits_for_a_short_quiet() -> None:
-    schedule, now = in_an_uneven_burst()
-    assert schedule.take(now + 0.12) is not None
-    schedule.want(KEY, StatusWrite(body(41), "somebody's"), now + 0.13)
-    schedule.conflicted(KEY, now + 0.2)
-    assert schedule.next_due() == pytest.approx(now + 0.2 + QUIET)
 
 
 def test_conditions_that_are_written_do_not_make_a_burst_longer() -> None:
@@ -465,23 +256,6 @@ def test_a_condition_does_not_wait_for_the_end_of_a_burst_of_counts() -> None:
     clock.run(changes)
     shown = next(at for at, each in clock.written if each["conditions"][0]["status"] == "False")
     assert shown <= 20.0 + LONGEST + ANSWER + 0.02
-
-
-def test_a_condition_that_changes_while_counts_are_written_does_not_wait_either() -> None:
-    answer = 0.3
-    clock = Clock(lambda: answer)
-    clock.run([(at, body(number, str(int(at / 2)))) for number, at in enumerate(spaced(0.02, 1000))])
-    for number in range(1, 10):
-        shown = next(at for at, each in clock.written if each["conditions"][0]["status"] == str(number))
-        assert shown <= 2 * number + LONGEST + 2 * answer + 0.04
-
-
-def test_a_write_during_which_counts_changed_was_early() -> None:
-    """A slow API server: two such, and the moment of quiet becomes longer."""
-    clock = Clock(lambda: 0.05)
-    clock.run(counted([0.0, 0.05, 0.125, 0.2]))
-    assert [at for at, _ in clock.written] == pytest.approx([0.025, 0.1, 0.275])
-    assert clock.written[-1][1] == body(4)
 
 
 def test_after_a_rest_everything_begins_anew() -> None:
@@ -547,14 +321,6 @@ def several(*attached: int) -> dict[str, Any]:
 )
 def test_how_many_routes_came_and_went_at_least(one: dict[str, Any], other: dict[str, Any], expected: int) -> None:
     assert changes(one, other) == expected
-
-
-def test_a_thousand_routes_are_a_thousand_however_many_come_at_a_time() -> None:
-    """A busy controller reads several at once; then there is as little left of a thousand."""
-    burst = Burst(0.0, 0.0, body(1))
-    for number in range(1, 100):
-        burst.note(number * 0.1, 10)
-    assert (burst.changes, burst.longest(10.0)) == (991, Burst(0.0, 0.0, body(1), changes=991).longest(10.0))
 
 
 @pytest.mark.parametrize(

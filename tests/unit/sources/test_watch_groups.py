@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import struct
 import threading
 from collections.abc import Iterator
@@ -98,14 +97,6 @@ def test_a_group_is_told_in_parts_and_ends(
     assert reads.answers == []
 
 
-def test_a_group_ends_at_once_when_it_is_time_to_stop(clock: Clock) -> None:
-    stopping = threading.Event()
-    stopping.set()
-    reads = Reads(clock, (0, [A]))
-    assert list(watch._Reported(reads).group(stopping)) == []  # type: ignore[arg-type]
-    assert reads.asked == [None]
-
-
 class Scripted:
     """Events for a watch: groups one after the other, then it blocks until it is woken."""
 
@@ -150,13 +141,6 @@ def test_groups_are_told_but_what_comes_after_the_stop(monkeypatch: pytest.Monke
     assert scripted.calls == ["wake", "close"]
 
 
-def test_a_watch_that_was_never_started_gives_everything_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted = Scripted()
-    monkeypatch.setattr(watch, "_events", lambda root: scripted)
-    watch.Watch("/gw", lambda _paths, _is_whole: None).stop()
-    assert scripted.calls[-1] == "close"
-
-
 # inotify itself.
 
 
@@ -170,120 +154,6 @@ def packed(watch_number: int, mask: int, name: str = "") -> bytes:
 def watched(tmp_path: Path) -> inotify.Inotify:
     made = inotify.Inotify(str(tmp_path))
     yield made  # type: ignore[misc]
-    made.close()
-
-
-@pytest.mark.parametrize(
-    ("mask", "is_writing"),
-    [
-        (IN_CREATE, True),
-        (IN_MODIFY, True),
-        (IN_CLOSE_WRITE, False),
-        (IN_ATTRIB, False),
-        (IN_DELETE, False),
-        (IN_MOVED_FROM, False),
-        (IN_MOVED_TO, False),
-        (IN_CREATE | IN_ISDIR, False),
-        (IN_DELETE | IN_ISDIR, False),
-    ],
-)
-def test_what_an_event_says(mask: int, is_writing: bool, watched: inotify.Inotify, tmp_path: Path) -> None:
-    (number,) = watched._paths
-    data = packed(number, mask, "a.yaml") + packed(number, IN_DELETE, "a-name-that-is-longer-than-the-others.yaml")
-    assert list(watched._events(data)) == [
-        Event(str(tmp_path / "a.yaml"), is_writing),
-        Event(str(tmp_path / "a-name-that-is-longer-than-the-others.yaml"), False),
-    ]
-
-
-@pytest.mark.parametrize("mask", [IN_DELETE_SELF, IN_MOVE_SELF, IN_ATTRIB | IN_ISDIR])
-def test_what_happens_to_the_folder_itself_has_no_name(mask: int, watched: inotify.Inotify, tmp_path: Path) -> None:
-    (number,) = watched._paths
-    assert list(watched._events(packed(number, mask))) == [Event(str(tmp_path), False)]
-
-
-def test_a_watch_that_ended_is_forgotten_and_an_unknown_one_says_nothing(watched: inotify.Inotify) -> None:
-    (number,) = watched._paths
-    assert list(watched._events(packed(number + 7, IN_CREATE, "a"))) == []
-    assert list(watched._events(packed(number + 7, IN_IGNORED))) == []
-    assert list(watched._events(packed(number, IN_IGNORED) + packed(number, IN_CREATE, "a"))) == []
-    assert watched._paths == {}
-
-
-def events_of(made: inotify.Inotify, *wanted: str) -> set[str]:
-    """All that is read until these were told."""
-    told: set[str] = set()
-    while not told >= set(wanted):
-        events = made.read(PATIENCE)
-        assert events, f"only {told}"
-        told |= {os.path.basename(event.path) for event in events}
-    return told
-
-
-def test_the_kernel_tells_of_each_of_them(tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "a.yaml").write_text("a")
-    made = inotify.Inotify(str(tmp_path))
-    assert made.read(0) == []
-    (tmp_path / "below" / "a.yaml").chmod(stat.S_IRUSR)
-    events_of(made, "a.yaml")
-    (tmp_path / "below" / "a.yaml").unlink()
-    events_of(made, "a.yaml")
-    (tmp_path / "below").rename(tmp_path / "new")
-    events_of(made, "below", "new")
-    (tmp_path / "new" / "b.yaml").write_text("b")
-    events_of(made, "b.yaml")
-    (tmp_path / "new" / "b.yaml").unlink()
-    (tmp_path / "new").rmdir()
-    events_of(made, "new")
-    made.close()
-
-
-def test_nobody_is_woken_to_begin_with(tmp_path: Path) -> None:
-    made = inotify.Inotify(str(tmp_path))
-    assert made._poll.poll(0) == []
-    made.wake()
-    assert [number for number, _ in made._poll.poll(0)] == [made._waker]
-    made.close()
-
-
-def test_who_is_woken_reads_nothing_then_and_later(tmp_path: Path) -> None:
-    made = inotify.Inotify(str(tmp_path))
-    made.wake()
-    assert made.read(None) == []
-    assert made.read(None) == []
-    made.close()
-
-
-def test_a_read_waits_for_so_many_seconds(tmp_path: Path) -> None:
-    made = inotify.Inotify(str(tmp_path))
-    asked: list[float | None] = []
-
-    class Poll:
-        def poll(self, milliseconds: float | None) -> list[tuple[int, int]]:
-            asked.append(milliseconds)
-            return []
-
-    made._poll = Poll()  # type: ignore[assignment]
-    assert made.read(0.02) == []
-    assert made.read(None) == []
-    assert asked == [20.0, None]
-    made.close()
-
-
-def test_a_moment_that_is_too_short_for_poll_is_slept_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = inotify.Inotify(str(tmp_path))
-    slept: list[float] = []
-
-    class Time:
-        def sleep(self, seconds: float) -> None:
-            slept.append(seconds)
-            (tmp_path / "a").touch()
-
-    monkeypatch.setattr(inotify, "time", Time())
-    assert {os.path.basename(event.path) for event in made.read(0.0005)} == {"a"}
-    assert made.read(-0.001) != []
-    assert slept == [0.0005, 0.0]
     made.close()
 
 
@@ -318,16 +188,6 @@ def test_closing_gives_both_descriptors_back(tmp_path: Path) -> None:
             os.fstat(number)
 
 
-def test_a_root_that_cannot_be_watched_leaves_nothing_open(tmp_path: Path) -> None:
-    before = set(os.listdir("/proc/self/fd"))
-    with pytest.raises(FileNotFoundError):
-        inotify.Inotify(str(tmp_path / "absent"))
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NotADirectoryError):
-        inotify.Inotify(str(tmp_path / "file"))
-    assert set(os.listdir("/proc/self/fd")) == before
-
-
 def test_a_folder_that_comes_and_cannot_be_watched_stops_nobody(
     watched: inotify.Inotify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,12 +212,3 @@ def test_a_system_without_inotify_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 def test_folders_come_in_the_order_of_a_scan_hidden_ones_last() -> None:
     names = ["/r/.b/x", "/r/a/b", "/r/a", "/r/.a", "/r/b"]
     assert sorted(names, key=inotify._turn) == ["/r/a", "/r/a/b", "/r/b", "/r/.a", "/r/.b/x"]
-
-
-def test_a_path_leads_to_a_folder_as_long_as_it_is_that_folder(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").symlink_to("a")
-    status = os.stat(tmp_path / "a")
-    assert inotify._leads_to(str(tmp_path / "b"), status)
-    assert not inotify._leads_to(str(tmp_path), status)
-    assert not inotify._leads_to(str(tmp_path / "absent"), status)
