@@ -80,50 +80,12 @@ def test_match(fields: dict[str, Any], expected: dict[str, Any]) -> None:
     assert match(**fields) == expected
 
 
-def test_request_and_response_modifiers_are_one_policy() -> None:
-    header_filter = {"set": [{"name": "X-A", "value": "1"}], "add": [{"name": "b", "value": "2"}], "remove": ["c"]}
-    assert policies(
-        filters=[
-            {"type": "RequestHeaderModifier", "requestHeaderModifier": header_filter},
-            {"type": "ResponseHeaderModifier", "responseHeaderModifier": {"remove": ["server"]}},
-        ]
-    ) == [{"header_modifiers": {"request": header_filter, "response": {"remove": ["server"]}}}]
-
-
 def test_an_empty_modifier_is_still_one() -> None:
     response = {"type": "ResponseHeaderModifier", "responseHeaderModifier": {}}
     assert policies(filters=[response]) == [{"header_modifiers": {"response": {}}}]
     request = {"type": "RequestHeaderModifier", "requestHeaderModifier": {}}
     assert policies(filters=[request]) == [{"header_modifiers": {"request": {}}}]
     assert policies(filters=[request, response]) == [{"header_modifiers": {"request": {}, "response": {}}}]
-
-
-@pytest.mark.parametrize(
-    ("rewrite", "expected"),
-    [
-        ({"hostname": "a.com"}, {"hostname": "a.com"}),
-        ({"path": {"type": "ReplaceFullPath", "replaceFullPath": "/x"}}, {"path": {"replace_full_path": "/x"}}),
-        ({"path": {"type": "ReplacePrefixMatch", "replacePrefixMatch": ""}}, {"path": {"replace_prefix_match": ""}}),
-    ],
-)
-def test_rewrite(rewrite: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert policies(filters=[{"type": "URLRewrite", "urlRewrite": rewrite}]) == [{"url_rewrite": expected}]
-
-
-@pytest.mark.parametrize(
-    ("redirect", "expected"),
-    [
-        ({}, {"status": 302}),
-        ({"scheme": "https", "statusCode": 301}, {"scheme": "https", "status": 301}),
-        (
-            {"hostname": "a", "port": 8443, "path": {"type": "ReplaceFullPath", "replaceFullPath": "/"}},
-            {"hostname": "a", "port": 8443, "path": {"replace_full_path": "/"}, "status": 302},
-        ),
-    ],
-)
-def test_redirect(redirect: dict[str, Any], expected: dict[str, Any]) -> None:
-    filters = [{"type": "RequestRedirect", "requestRedirect": redirect}]
-    assert policies(filters=filters) == [{"request_redirect": expected}]
 
 
 @pytest.mark.parametrize(
@@ -146,43 +108,6 @@ def test_mirror(share: dict[str, Any], numerator: int, denominator: int) -> None
     assert one.request_mirror == traffic_pb2.RequestMirror(
         backend="backend/service/default/m/80", numerator=numerator, denominator=denominator
     )
-
-
-def test_a_mirror_to_nowhere_is_left_out() -> None:
-    mirror = {"backendRef": {"name": "nowhere", "port": 80}}
-    assert policies(filters=[{"type": "RequestMirror", "requestMirror": mirror}]) == []
-
-
-@pytest.mark.parametrize(
-    ("timeouts", "expected"),
-    [
-        ({}, {}),
-        ({"request": "1s"}, {"request_ms": "1000"}),
-        ({"request": "0s", "backendRequest": "10ms"}, {"backend_request_ms": "10"}),
-        ({"request": "10ms", "backendRequest": "0s"}, {"request_ms": "10"}),
-    ],
-)
-def test_timeouts(timeouts: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert policies(timeouts=timeouts) == [{"timeouts": expected}]
-
-
-@pytest.mark.parametrize(
-    ("retry", "expected"),
-    [
-        ({}, {"attempts": 1}),
-        ({"attempts": 0}, {"attempts": 0}),
-        ({"attempts": 2**70}, {"attempts": 2**32 - 1}),  # Gateway API has no upper bound
-        ({"codes": [502, 503], "backoff": "25ms"}, {"codes": [502, 503], "attempts": 1, "backoff_ms": "25"}),
-    ],
-)
-def test_retry(retry: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert policies(retry=retry) == [{"retry": expected}]
-
-
-def test_a_cors_filter_is_the_policy() -> None:
-    cors = {"allowOrigins": ["https://a.example"], "allowCredentials": True}
-    expected = {"allow_origins": ["https://a.example"], "allow_credentials": True, "max_age": 5}
-    assert policies(filters=[{"type": "CORS", "cors": cors}]) == [{"cors": expected}]
 
 
 REFERENCES = to_wire.References(
@@ -454,23 +379,6 @@ def test_how_long_keys_are_kept() -> None:
     keys = {"remote": {**JWKS["remote"], "cacheDuration": "1m"}}
     (policy,) = traffic(jwtAuthentication={"providers": [{"issuer": "i", "jwks": keys}]})
     assert policy["jwt_authentication"]["providers"][0]["jwks"]["remote"]["cache_duration_ms"] == "60000"
-
-
-def test_frontend_policies() -> None:
-    log = {"filter": "true", "attributes": {"remove": ["x"], "add": [{"name": "a", "expression": "1"}]}}
-    limits = {"maxConnections": 10, "maxHeldBytes": "1Ki", "streamIdleTimeout": "1m", "maxPasswordChecks": 5}
-    model = Frontend.model_validate({"accessLog": log, "limits": limits})
-    assert list(map(as_dict, to_wire.frontend_policies(model, to_wire.NOTHING_RESOLVES))) == [
-        {"access_log": log},
-        {
-            "limits": {
-                "max_connections": 10,
-                "max_held_bytes": "1024",
-                "stream_idle_timeout_ms": "60000",
-                "max_password_checks": 5,
-            }
-        },
-    ]
 
 
 def test_names_of_a_list_are_constants_in_the_order_written() -> None:
