@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dataplane.backends.terminating.pump import LINES, SLICE, EventPump
-from dataplane.backends.terminating.terminator import Terminator, give_all
+from dataplane.backends.terminating.terminator import Terminator
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.messages import ResponseHead
 from dataplane.link.pools import Room
@@ -97,26 +97,6 @@ async def desk() -> Any:
 # --- the request
 
 
-async def test_a_request_is_served_once_when_it_is_whole(desk: Desk) -> None:
-    desk.begin(b"ab").out.content(b"", False)
-    desk.out.content(b"cd", False)
-    await desk.turn()
-    assert (desk.out.block, desk.served, desk.room.used) == (b"\r\nx: 1\r\n", [], 4)
-    desk.out.trailers(b"x: y\r\n")
-    desk.out.content(b"ef", True)
-    await desk.turn()
-    assert (desk.served, desk.room.used, len(desk.tasks)) == ([b"abcd"], 4, 1)
-    desk.go_on()
-    await desk.turn()
-    assert desk.room.used == 0 and not desk.replies
-
-
-async def test_a_request_without_content_is_whole_at_once(desk: Desk) -> None:
-    desk.begin(b"", True)
-    await desk.turn()
-    assert desk.served == [b""]
-
-
 async def test_a_message_is_bounded_by_what_may_be_held(desk: Desk) -> None:
     desk.begin(b"a" * 6).out.content(b"b" * 4, False)
     assert not desk.replies and desk.room.used == 10
@@ -124,19 +104,6 @@ async def test_a_message_is_bounded_by_what_may_be_held(desk: Desk) -> None:
     assert [each.reason for each in desk.replies] == ["BodyTooLarge"] and not desk.tasks
     desk.out.reset()
     assert desk.room.used == 0 and not desk.out._parts
-
-
-async def test_a_request_that_comes_in_a_full_turn_is_served_in_the_next(
-    desk: Desk,
-) -> None:
-    desk.turns._clock = iter((0.0, SHARE)).__next__
-    desk.turns.begin()
-    desk.begin(b"ab", end=True)
-    assert not desk.served and desk.room.used == 2, "who waits takes room"
-    desk.turns._clock = lambda: 0.0
-    while len(desk.turns):
-        await asyncio.sleep(0)
-    assert desk.served == [b"ab"]
 
 
 async def test_a_request_whose_turn_has_come_is_served_however_little_time_that_has(
@@ -162,22 +129,6 @@ async def test_a_request_that_is_given_up_while_it_waits_for_its_turn_is_not_ser
     assert not desk.served and desk.room.used == 0
 
 
-async def test_a_message_that_is_handed_on_keeps_its_room(desk: Desk) -> None:
-    serve = desk._serve
-
-    def hands_on(out: Terminator) -> asyncio.Future[None]:
-        assert out.carry(SimpleNamespace()) == (b"abcd", True)  # nothing of it is asked
-        return serve(out)
-
-    desk.out._serve = hands_on  # as a kind that passes a message as it is
-    desk.begin(b"ab").out.content(b"cd", True)
-    await desk.turn()
-    assert desk.room.used == 4, "its call holds it to send it again"
-    desk.go_on()
-    desk.out.finish()
-    assert desk.room.used == 0
-
-
 async def test_who_serves_takes_room_until_the_request_is_served(desk: Desk) -> None:
     desk.begin(b"ab", end=True)
     await desk.turn()
@@ -198,102 +149,7 @@ async def test_a_message_takes_room_beside_those_of_others() -> None:
     assert desk.room.used == 7
 
 
-async def test_a_request_that_is_given_up_is_served_no_longer(desk: Desk) -> None:
-    desk.begin(b"ab", True)
-    await desk.turn()
-    desk.out.reset()
-    await desk.turn()
-    assert (sum(each.cancelled() for each in desk.waits), desk.room.used) == (1, 0)
-    desk.out.head(200, b"")
-    desk.out.give(b"x")
-    desk.out.end()
-    desk.out.lost()
-    assert not (desk.client.heads or desk.client.got or desk.client.lost)
-
-
-async def test_what_is_given_up_before_its_first_turn_frees_its_room(desk: Desk) -> None:
-    desk.begin(b"ab", True).out.reset()
-    desk.out.content(b"cd", True)
-    await desk.turn()
-    assert (desk.served, desk.room.used, len(desk.tasks)) == ([b"ab"], 0, 1)
-
-
-async def test_nobody_wants_the_answer_any_more(desk: Desk) -> None:
-    desk.out.give_up()
-    desk.begin(b"ab", True)
-    await desk.turn()
-    desk.out.give_up()
-    await desk.turn()
-    assert sum(each.cancelled() for each in desk.waits) == 1
-    desk.out.head(200, b"", 0, b"", True)
-    assert len(desk.client.heads) == 1, "the exchange is as it was"
-
-
 # --- the answer
-
-
-@pytest.mark.parametrize(
-    ("status", "length", "line", "block"),
-    [
-        (200, -1, b"HTTP/1.1 200 OK", b"\r\nx: y\r\n"),
-        (200, 0, b"HTTP/1.1 200 OK", b"\r\ncontent-length: 0\r\nx: y\r\n"),
-        (202, 3, b"HTTP/1.1 202 Accepted", b"\r\ncontent-length: 3\r\nx: y\r\n"),
-        (204, 0, b"HTTP/1.1 204 No Content", b"\r\nx: y\r\n"),
-        (404, 0, b"HTTP/1.1 404 ", b"\r\ncontent-length: 0\r\nx: y\r\n"),
-    ],
-)
-async def test_the_head_of_an_answer(desk: Desk, status: int, length: int, line: bytes, block: bytes) -> None:
-    desk.begin()
-    assert not desk.out.has_begun
-    desk.out.head(status, b"x: y\r\n", length, b"abc")
-    (head,) = desk.client.heads
-    assert (head.status, head.line, head.block, head.length) == (status, line, block, length)
-    assert desk.out.has_begun and desk.client.got == [(b"abc", False)]
-
-
-async def test_an_answer_is_given_in_parts_and_ends_once(desk: Desk) -> None:
-    desk.begin().out.head(200, b"")
-    for each in (b"a", b"", b"b"):
-        desk.out.give(each)
-    desk.out.end()
-    desk.out.end()
-    desk.out.lost()
-    desk.out.give(b"c")
-    assert desk.client.got == [(b"", False), (b"a", False), (b"b", False), (b"", True)] and not desk.client.lost
-
-
-async def test_an_answer_that_is_lost_is_broken_off_once(desk: Desk) -> None:
-    desk.begin().out.head(200, b"")
-    desk.out.lost()
-    desk.out.lost()
-    desk.out.end()
-    assert (desk.client.got, desk.client.lost) == ([(b"", False)], [("reset", False)])
-
-
-async def test_a_whole_answer_says_its_length(desk: Desk) -> None:
-    desk.begin().out.whole(200, b"", b"abc")
-    assert (desk.client.heads[0].length, desk.client.got) == (3, [(b"abc", True)])
-
-
-async def test_whoever_gives_waits_while_the_client_takes_no_more(desk: Desk) -> None:
-    desk.begin()
-    await desk.out.ready()
-    desk.out.pause()
-    waiting = [asyncio.ensure_future(desk.out.ready()) for _ in range(3)]
-    await desk.turn()
-    waiting[1].cancel()
-    await desk.turn()
-    assert [each.done() for each in waiting] == [False, True, False] and len(desk.out._wait_for_client or ()) == 2
-    desk.out.resume()
-    desk.out.pause()
-    await desk.turn()
-    assert not waiting[0].done(), "it was stopped again meanwhile"
-    desk.out.resume()
-    await desk.turn()
-    assert waiting[0].done() and waiting[2].done() and not desk.out._wait_for_client
-    desk.out.pause()
-    desk.out.reset()
-    await desk.out.ready()
 
 
 class Up:
@@ -324,26 +180,6 @@ def call() -> tuple[Call, Up]:
     return made, up
 
 
-async def test_an_answer_is_poured_as_it_comes(desk: Desk) -> None:
-    made, up = call()
-    desk.begin().out.head(200, b"")
-    made.upstream_content(b"before", False)
-    pouring = asyncio.ensure_future(desk.out.pour(made))
-    await desk.turn()
-    made.upstream_content(b"now", False)
-    made.upstream_content(b"", False)
-    assert [data for data, _ in desk.client.got] == [b"", b"before", b"now"], "in the callback that brought it"
-    desk.out.pause()
-    desk.out.resume()
-    assert up.did == ["pause", "resume"]
-    last = b"x" * (BUFFER - 1)
-    made.upstream_content(last, True)
-    await pouring
-    assert [data for data, _ in desk.client.got[3:]] == [last]
-    desk.out.pause()
-    assert up.did == ["pause", "resume"], "it is over"
-
-
 async def test_what_was_stopped_for_its_size_goes_on_when_it_is_poured(desk: Desk) -> None:
     made, up = call()
     made.upstream_content(b"x" * (BUFFER - 1), False)
@@ -360,18 +196,6 @@ async def test_what_was_stopped_for_its_size_goes_on_when_it_is_poured(desk: Des
     with pytest.raises(CallFailed, match="it broke"):
         await pouring
     made.hold(True)
-
-
-async def test_an_answer_is_poured_only_to_a_client_that_takes_it(desk: Desk) -> None:
-    made, _ = call()
-    made.upstream_content(b"a", True)
-    desk.begin().out.pause()
-    pouring = asyncio.ensure_future(desk.out.pour(made))
-    await desk.turn()
-    assert not desk.client.got
-    desk.out.resume()
-    await pouring
-    assert desk.client.got == [(b"a", False)]
 
 
 class Parts:
@@ -391,17 +215,6 @@ class Parts:
 
     def cancel(self) -> None:
         self.is_given_up = True
-
-
-async def test_what_is_made_here_is_given_in_turns(desk: Desk) -> None:
-    desk.begin().out.head(200, b"")
-    desk.out.pause()
-    pouring = asyncio.ensure_future(give_all(desk.out, Parts(b"a", b"b")))
-    await desk.turn()
-    assert desk.client.got[1:] == [(b"a", False)]
-    desk.out.resume()
-    await pouring
-    assert desk.client.got[1:] == [(b"a", False), (b"b", False)]
 
 
 # --- events

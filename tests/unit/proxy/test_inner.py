@@ -91,27 +91,6 @@ def test_what_comes_before_the_protocol_is_kept_for_it() -> None:
     assert inner.protocol.got[2:] == ["lost"] and inner.consumer.got == ["drained", ("closed", False)]
 
 
-def test_without_anything_before_it_nothing_is_owed() -> None:
-    inner = Inner()
-    assert inner.soon == []
-    inner.connection.content(b"a", False)
-    assert inner.protocol.got == [b"a"]  # at once
-    inner.connection.content(b"", False)
-    assert inner.protocol.got == [b"a"]
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_an_end_passes_once_and_alone_where_nothing_came_with_it(whole: bool) -> None:
-    inner = Inner(keeps=True)
-    if whole:
-        inner.connection.content(b"a", True)
-    else:
-        inner.connection.content(b"a", False)
-        inner.connection.trailers(b"x-a: 1\r\n")
-    assert inner.protocol.got == [b"a", "end"] and not inner.connection.is_closing()
-    assert inner.soon == [] and inner.consumer.got == []
-
-
 def test_what_comes_while_it_does_not_read_waits_in_order() -> None:
     inner = Inner(keeps=True)
     inner.connection.pause_reading()
@@ -127,50 +106,6 @@ def test_what_comes_while_it_does_not_read_waits_in_order() -> None:
     inner.connection.resume_reading()
     inner.turn()
     assert inner.protocol.got == [b"ab", "end"]  # the end is not said again
-
-
-def test_it_may_stop_again_before_it_has_what_was_kept() -> None:
-    inner = Inner(keeps=True)
-    inner.connection.pause_reading()
-    inner.connection.content(b"a", True)
-    inner.connection.resume_reading()
-    inner.connection.pause_reading()
-    inner.turn()
-    assert inner.protocol.got == []
-    inner.protocol.on_data = inner.connection.pause_reading
-    inner.connection.resume_reading()
-    inner.turn()
-    assert inner.protocol.got == [b"a"]  # it stopped with that: the end waits
-    inner.connection.resume_reading()
-    inner.turn()
-    assert inner.protocol.got == [b"a", "end"]
-
-
-def test_an_end_alone_waits_too() -> None:
-    inner = Inner(keeps=True)
-    inner.connection.pause_reading()
-    inner.connection.content(b"", True)
-    inner.connection.resume_reading()
-    inner.turn()
-    assert inner.protocol.got == ["end"]
-
-
-def test_a_slow_client_stops_the_protocol_once() -> None:
-    inner = Inner()
-    inner.connection.resume()
-    inner.connection.pause()
-    inner.connection.pause()
-    inner.connection.resume()
-    inner.connection.resume()
-    assert inner.protocol.got == ["pause", "resume"]
-
-
-def test_nothing_is_paused_that_is_not_there() -> None:
-    inner = Inner(is_open=False)
-    inner.connection.pause()
-    inner.open()
-    inner.connection.resume()
-    assert inner.protocol.got == []
 
 
 @pytest.mark.parametrize(
@@ -199,50 +134,3 @@ def test_the_end_of_one_side_is_that_of_the_other(deed: Callable[[InnerConnectio
     inner.turn()
     assert inner.protocol.got == ["lost" if lost else ConnectionResetError]
     assert inner.consumer.got == lost and connection.get_protocol() is None
-
-
-def test_what_was_kept_is_for_nobody_after_the_end() -> None:
-    inner = Inner()
-    inner.connection.pause_reading()
-    inner.connection.content(b"a", True)
-    inner.connection.resume_reading()
-    inner.connection.reset()
-    inner.turn()
-    assert inner.protocol.got == [ConnectionResetError]
-
-
-def test_a_client_that_leaves_a_stopped_connection() -> None:
-    """Its protocol is not asked to go on writing first."""
-    inner = Inner()
-    inner.connection.pause()
-    inner.connection.reset()
-    inner.connection.resume()
-    inner.turn()
-    assert inner.protocol.got == ["pause", ConnectionResetError]
-
-
-def test_what_the_protocol_writes_leaves_until_its_end() -> None:
-    inner = Inner(keeps=True)
-    inner.connection.write(b"")
-    inner.connection.writelines([b"a", b"b"])
-    kept = bytearray(b"c")
-    transport: Any = inner.connection  # asyncio may hand over what it goes on using
-    transport.write(kept)
-    kept.clear()
-    assert inner.connection.can_write_eof()
-    inner.connection.write_eof()
-    inner.connection.write_eof()
-    inner.connection.write(b"late")
-    assert inner.consumer.got == [(b"ab", False), (b"c", False), (b"", True)]
-    inner.connection.close()
-    assert inner.consumer.got[3:] == [("closed", False)]
-
-
-def test_it_is_no_socket() -> None:
-    inner = Inner()
-    connection: Any = inner.connection
-    assert connection.get_extra_info("peername") is None
-    assert connection.get_extra_info("socket", "none") == "none"
-    assert connection.get_write_buffer_size() == 0 and connection.is_shared is False
-    with pytest.raises(RuntimeError, match="carries no request"):
-        connection.begin(inner.consumer, b"\r\n", b"", True)

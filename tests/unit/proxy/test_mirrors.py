@@ -10,7 +10,7 @@ import pytest
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, ResponseHead
 from dataplane.proxy.attempt import mirrors
-from dataplane.proxy.attempt.mirrors import MAX_ANSWER, SECONDS
+from dataplane.proxy.attempt.mirrors import MAX_ANSWER
 from dataplane.proxy.in_flight import MAX_BYTES, MAX_IN_FLIGHT, InFlight
 from dataplane.table.plans import Mirror
 from dataplane.upstream.endpoint import Endpoint
@@ -130,23 +130,6 @@ def test_a_share_is_drawn(numerator: int, denominator: int, draw: float, is_draw
     assert (world.drawn(Mirror("b", numerator, denominator)) is not None) == is_drawn and world.draws == draws
 
 
-def test_an_upgrade_is_not_mirrored() -> None:
-    world = World()
-    x = world.exchange()
-    x.upgrade = b"websocket"
-    assert mirrors.drawn(x, world) is None  # type: ignore[arg-type]
-
-
-def test_each_mirror_that_is_not_there_is_counted() -> None:
-    world = World()
-    drawn = world.drawn(Mirror("gone"), Mirror("b"), Mirror("gone"))
-    drawn.send(b"body")
-    assert world.outcomes == ["unresolved", "unresolved"] and len(world.begun) == 1
-    drawn.skip("too_large")
-    assert world.outcomes[2:] == ["too_large"] * 3
-    world.begun[0].wake(60.0)
-
-
 @pytest.mark.parametrize(
     ("count", "size", "is_sent"),
     [
@@ -164,39 +147,6 @@ def test_no_more_are_under_way_than_may_be(count: int, size: int, is_sent: bool)
     assert len(world.begun) == is_sent and world.outcomes == ([] if is_sent else ["busy"])
     for copy in world.begun:
         copy.wake(60.0)
-
-
-@pytest.mark.parametrize(
-    ("announced", "length", "block"),
-    [
-        (4, 4, LINES),
-        (3, 4, LINES),  # a step of the backend made another one
-        (0, 4, LINES),
-        (UNKNOWN, UNKNOWN, HOST),
-    ],
-)
-def test_a_copy_has_the_length_of_its_body(announced: int, length: int, block: bytes) -> None:
-    copy = World().copy(length=announced)
-    assert (copy.length, copy.method, copy.target, copy.version, copy.scheme) == (
-        length, b"PUT", b"/a", b"HTTP/1.1", b"http"
-    )  # fmt: skip
-    assert sorted(copy.block.split(b"\r\n")) == sorted(block.split(b"\r\n"))
-    assert copy.is_grpc == (announced != 0)
-    assert (copy.attempt, copy.leased, copy.counted, copy.takes_trailers, copy.upgrade, copy.retries) == (
-        0, False, None, False, b"", copy
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(("limit", "due"), [(None, 50.0 + SECONDS), (1.5, 51.5)])
-def test_a_copy_has_a_time(limit: float | None, due: float) -> None:
-    world = World()
-    copy = world.copy(backends={"b": Backend(limit)})
-    assert world.sleepers == [(due, copy)]
-    assert (world.mirrors.count, world.mirrors.bytes) == (1, len(LINES) + 4)
-    carrier = Carrier()
-    copy.lease_ready(carrier)
-    copy.lease_again(carrier)
-    assert carrier.told == [(LINES, b"body", True)] * 2
 
 
 def reached(copy: Any) -> Carrier:
@@ -252,52 +202,4 @@ def test_so_much_of_an_answer_is_read(size: int, is_over: bool) -> None:
     carrier = copy.up
     copy.upstream_content(b"a" * size, False)
     assert copy.is_over == is_over and carrier.told == (["reset"] if is_over else [])
-    copy.wake(60.0)
-
-
-def test_a_carrier_that_has_given_the_end_is_left_alone() -> None:
-    world = World()
-    copy = world.copy()
-    answered(copy)
-    carrier = copy.up
-    copy.upstream_content(b"", True)
-    assert carrier.told == [] and copy.up is None
-
-
-def test_a_copy_that_is_sent_again_goes_on() -> None:
-    world = World()
-    world.again = True
-    copy = world.copy()
-    reached(copy)
-    copy.upstream_lost("closed", True)
-    assert world.lost_as == [("closed", True, True)] and world.outcomes == [] and not copy.is_over
-    assert world.failures == []
-    copy.wake(60.0)
-
-
-def test_what_is_counted_for_a_copy_is_given_back() -> None:
-    world = World()
-    copy = world.copy()
-    over: list[bool] = []
-    copy.counted = SimpleNamespace(ended=over.append)
-    copy.wake(60.0)
-    assert over == [False] and copy.counted is None
-
-
-def test_what_a_mirror_answers_counts_for_its_health() -> None:
-    seen: list[Any] = []
-    guard = SimpleNamespace(answered=lambda *given: seen.append(given))
-    copy = World().copy(backends={"b": Backend(guard=guard)})
-    answered(copy)
-    assert seen == [(copy.endpoint, OK, None, None)]
-    copy.upstream_content(b"", True)
-
-
-def test_a_copy_asks_for_a_carrier_as_any_request() -> None:
-    copy = World().copy()
-    for name in ("upstream_blocked", "upstream_drained"):
-        assert getattr(copy, name)() is None
-    copy.upstream_interim(OK)
-    copy.upstream_never_indexed(frozenset((b"x-a",)))
-    assert copy.never_indexed == NO_NAMES and copy.head_of_answer is None
     copy.wake(60.0)

@@ -14,7 +14,7 @@ from dataplane.chain.reply import Reply
 from dataplane.http.heads import Head
 from dataplane.http.rules import MAX_BUFFER, HttpRules
 from dataplane.proxy.steps import response_steps
-from dataplane.proxy.steps.response_steps import GATEWAY, ROUTE, TARGET, UPSTREAM
+from dataplane.proxy.steps.response_steps import GATEWAY, ROUTE, UPSTREAM
 from tests.fakes.memory_proxy import Pending
 
 STOP = Reply(502, "ResponseTooLarge")
@@ -66,62 +66,6 @@ class Steps:
             except StopIteration as end:
                 return end.value
             self.pending.set_result(None)
-
-
-@pytest.mark.parametrize(
-    ("stage", "ran"),
-    [
-        (GATEWAY, ["g2", "g1"]),
-        (ROUTE, ["r2", "r1", "g2", "g1"]),
-        (TARGET, ["t2", "t1", "r2", "r1", "g2", "g1"]),
-        (UPSTREAM, ["t2", "t1", "r2", "r1", "g2", "g1"]),
-    ],
-)
-def test_steps_that_were_entered_run_from_the_innermost(stage: int, ran: list[str]) -> None:
-    steps = Steps(stage, target="t1 t2", route="r1 r2", gateway="g1 g2")
-    assert steps.outcome() is None and steps.ran == ran
-
-
-def test_where_nothing_is_known_nothing_runs() -> None:
-    steps = Steps(target="t1", route="r1", gateway="g1")
-    steps.x.target_plan = steps.x.policies = steps.x.listener = None
-    assert response_steps.chains_of(steps.x) == [] and steps.outcome() is None and steps.ran == []
-
-
-@pytest.mark.parametrize(
-    ("stopped", "ran"),
-    [(0, ["g1"]), (1, ["r1", "g1"]), (2, ["r2", "r1", "g1"]), (-1, ["r3", "r2", "r1", "g1"])],
-)
-def test_the_step_that_answered_does_not_see_its_answer(stopped: int, ran: list[str]) -> None:
-    steps = Steps(ROUTE, stopped, route="r1 r2 r3", gateway="g1")
-    assert steps.outcome() is None and steps.ran == ran
-
-
-PLACES = [
-    ({"target": "t1!", "route": "r1", "gateway": "g1"}, ["t1!"], (TARGET, 0)),
-    ({"target": "t1", "route": "r1 r2! r3", "gateway": "g1"}, ["t1", "r3", "r2!"], (ROUTE, 1)),
-    ({"target": "t1", "route": "r1", "gateway": "g1! g2"}, ["t1", "r1", "g2", "g1!"], (GATEWAY, 0)),
-    # behind one that waits
-    ({"target": "t1~!", "route": "r1", "gateway": "g1"}, ["t1~!"], (TARGET, 0)),
-    ({"target": "t1! t2~", "route": "r1"}, ["t2~", "t1!"], (TARGET, 0)),
-    ({"target": "t1 - - t2~", "route": "r1! - r2", "gateway": "g1"}, ["t2~", "t1", "r2", "r1!"], (ROUTE, 0)),
-    ({"target": "t2~", "route": "r1 r2~! r3", "gateway": "g1"}, ["t2~", "r3", "r2~!"], (ROUTE, 1)),
-    ({"route": "r1~ -", "gateway": "- g1 g2!"}, ["r1~", "g2!"], (GATEWAY, 2)),
-]
-
-
-@pytest.mark.parametrize(("chains", "ran", "place"), PLACES)
-def test_a_reply_takes_the_place_of_the_answer(chains: dict[str, str], ran: list[str], place: tuple[int, int]) -> None:
-    """And is seen by the steps outside the one that made it."""
-    steps = Steps(**chains)  # type: ignore[arg-type]
-    assert steps.outcome() is STOP
-    assert steps.ran == ran and (steps.x.stage, steps.x.stopped) == place
-
-
-def test_all_steps_outside_one_that_waits_run() -> None:
-    steps = Steps(target="t1 - t2~", route="- r1~ - r2", gateway="g1 -")
-    assert steps.outcome() is None and steps.ran == ["t2~", "t1", "r2", "r1~", "g1"]
-    assert (steps.x.stage, steps.x.stopped) == (UPSTREAM, -1)
 
 
 @pytest.mark.parametrize("run", [response_steps.run_fast, response_steps.run_later])
@@ -241,15 +185,3 @@ def test_another_answer_says_its_own_length(
     x.response_body, x.response_body_changed = body, body is not None
     assert response_steps.other(x, was) == (b"\r\nx-a: 1\r\n" + block, sent)
     assert x.response.block == OLD  # for expressions and the log
-
-
-def test_another_status_alone_leaves_the_body_as_it_is() -> None:
-    x: Any = SimpleNamespace(method=b"GET", status=201, response=Head(OLD))
-    x.response_body, x.response_body_changed = b"old", False
-    assert response_steps.other(x, 200) is None
-
-
-def test_a_step_may_take_the_body_away() -> None:
-    x: Any = SimpleNamespace(method=b"GET", status=200, response=Head(OLD))
-    x.response_body, x.response_body_changed = None, True
-    assert response_steps.other(x, 200) == (b"\r\nx-a: 1\r\n" + length(0), b"")

@@ -12,12 +12,11 @@ from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.messages import UNKNOWN, ResponseHead
 from dataplane.proxy.attempt import retries
-from dataplane.proxy.attempt.retries import DRAIN_TIME, Retries
+from dataplane.proxy.attempt.retries import Retries
 from dataplane.proxy.deadlines import NEVER
 from dataplane.table.plans import Retry
 
 FAILED = made("UpstreamFailed", "the endpoint")
-OK = ResponseHead(200, b"", b"\r\n", b"\r\n", UNKNOWN, True)
 
 
 def response(status: int) -> ResponseHead:
@@ -130,23 +129,6 @@ def test_which_failures_are_tried_again(
     assert tried.counted == ([("retry", cause)] if is_tried else [])
 
 
-def test_once_a_response_is_accepted_no_failure_is_tried_again() -> None:
-    tried = Tried(Retry(frozenset((502,))))
-    tried.x.retries.decided = True
-    assert not tried.failure("reset") and tried.answers == ["UpstreamFailed"]
-
-
-@pytest.mark.parametrize(("cause", "reason"), [("reset", "RetriesExhausted"), ("timeout", "UpstreamFailed")])
-def test_connections_that_broke_on_every_try_have_an_answer_of_their_own(cause: str, reason: str) -> None:
-    tried = Tried(Retry(attempts=0))
-    assert not tried.failure(cause) and tried.answers == [reason] and tried.x.retries.given_up == "exhausted"
-
-
-def test_another_obstacle_leaves_the_answer_as_it_is() -> None:
-    tried = Tried(Retry(), deadline=100.0)
-    assert not tried.failure("reset") and tried.answers == ["UpstreamFailed"]
-
-
 # --- what is in the way
 
 
@@ -177,24 +159,6 @@ def test_what_is_in_the_way_of_another_try(more: dict[str, Any], obstacle: str) 
     assert tried.limited == ([("backend/b", "retryBudget")] if obstacle == "budget" else [])
 
 
-@pytest.mark.parametrize("attempts", [1, 2, 3])
-def test_there_are_as_many_tries_as_the_policy_says(attempts: int) -> None:
-    tried = Tried(Retry(attempts=attempts, backoff=0.0))
-    for count in range(1, attempts + 1):
-        assert tried.failure("reset") and tried.x.retries.tries == tried.x.attempt == count
-        assert tried.x.retries.given_up == ""
-        tried.calls.clear()
-    assert not tried.failure("reset") and tried.x.retries.given_up == "exhausted"
-
-
-def test_a_request_asks_its_backend_once_whether_it_may_be_tried_again() -> None:
-    counts = Counts(True)
-    tried = Tried(Retry(attempts=3), counted=counts)
-    for _ in range(3):
-        assert tried.failure("reset")
-    assert counts.asked == 1 and tried.x.retries.is_counted
-
-
 # --- how long it is waited
 
 
@@ -219,35 +183,6 @@ def test_the_backoff(backoff: float, tries: int, draw: float, seconds: float) ->
     kept = Retries(Retry(backoff=backoff))
     kept.tries = tries
     assert kept.wait(lambda: draw) == pytest.approx(seconds)
-
-
-def test_a_try_begins_after_its_backoff_with_nothing_of_the_last() -> None:
-    tried = Tried(Retry(backoff=0.5))
-    assert tried.failure("connect", sent=False)
-    ((moment, begin),) = tried.calls
-    x = tried.x
-    assert moment == 100.5 and tried.attempts == 0
-    assert (x.up, x.resendable, x.status, x.response) == (None, None, 0, None)
-    assert (x.response_body, x.response_body_too_large) == (None, False)
-    begin()
-    assert tried.attempts == 1
-
-
-@pytest.mark.parametrize("over", ["ended", "replied"])
-def test_a_try_of_an_exchange_that_is_over_is_none(over: str) -> None:
-    tried = Tried(Retry())
-    assert tried.failure("reset")
-    setattr(tried.x, over, True)
-    tried.calls[0][1]()
-    assert tried.attempts == 0
-
-
-def test_a_bug_in_a_try_ends_in_an_answer() -> None:
-    tried = Tried(Retry())
-    tried.fails = ZeroDivisionError()
-    assert tried.failure("reset")
-    tried.calls[0][1]()
-    assert tried.answers == ["ZeroDivisionError"]
 
 
 # --- responses
@@ -289,31 +224,6 @@ def test_which_responses_are_let_go(policy: Retry, status: int, is_refused: bool
     assert tried.counted == ([("retry", "status")] if is_refused else [])
 
 
-def test_a_condition_sees_the_response_and_nothing_of_it_stays() -> None:
-    seen: list[Any] = []
-
-    def condition(x: Any) -> bool:
-        seen.append((x.status, x.response.get(b"x-a")))
-        return False
-
-    tried = Tried(Retry(condition=condition))
-    tried.x.status, tried.x.response = 0, None
-    assert not tried.refuses(response(502))
-    assert seen == [(502, b"1")] and (tried.x.status, tried.x.response) == (0, None)
-
-
-@pytest.mark.parametrize("sleeper", [None, "the connection"])
-def test_the_rest_of_a_response_that_is_let_go_is_read_for_a_second(sleeper: str | None) -> None:
-    tried = Tried(Retry(frozenset((503,))), up=Up(sleeper))
-    assert tried.refuses(response(503))
-    assert tried.woken == ([] if sleeper is None else [(100.0 + DRAIN_TIME, sleeper)]) and DRAIN_TIME == 1.0
-
-
-def test_a_response_that_was_whole_leaves_nothing_to_read() -> None:
-    tried = Tried(Retry(frozenset((503,))), up=None)
-    assert tried.refuses(response(503)) and tried.woken == []
-
-
 @pytest.mark.parametrize(
     ("condition", "attempts", "is_over", "is_refused"),
     [
@@ -336,28 +246,6 @@ def test_a_response_is_let_go_for_its_body(condition: Any, attempts: int, is_ove
 
 
 # --- what it came to
-
-
-@pytest.mark.parametrize(
-    ("tries", "given_up", "status", "reason", "outcome"),
-    [
-        (0, "", 200, "", None),
-        (1, "", 200, "", "success"),
-        (2, "", 504, "RequestDeadline", "deadline"),
-        (1, "", 403, "RouteDenied", "abandoned"),
-        (1, "", 0, "", "abandoned"),
-        (1, "exhausted", 503, "", "exhausted"),
-        (0, "too_large", 503, "", "too_large"),
-        (1, "budget", 200, "", "budget"),
-    ],
-)
-def test_how_a_request_counts_that_needed_another_try(
-    tries: int, given_up: str, status: int, reason: str, outcome: str | None
-) -> None:
-    tried = Tried(Retry(), status=status, reason=reason)
-    tried.x.retries.tries, tried.x.retries.given_up = tries, given_up
-    retries.ended(tried.x, tried.context)
-    assert tried.counted == ([] if outcome is None else [("ended", outcome)])
 
 
 @pytest.mark.parametrize(

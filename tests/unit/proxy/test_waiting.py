@@ -14,8 +14,7 @@ import pytest
 from dataplane.chain.chain import Chain, Waiting
 from dataplane.chain.filter import Filter
 from dataplane.chain.reply import Reply
-from dataplane.net import turns
-from dataplane.net.turns import SHARE, Turns
+from dataplane.net.turns import Turns
 from dataplane.proxy.steps import waiting
 from tests.fakes.memory_proxy import Pending
 
@@ -98,25 +97,6 @@ def test_what_is_waited_for_runs_the_steps_on(step: Callable[[Pending], Any], ev
     assert run.x.events == [event] and run.steps.is_over and run.x.waiting is None
 
 
-def test_a_bug_behind_the_steps_ends_in_an_answer() -> None:
-    def breaks_too(x: Any, context: Any) -> None:
-        raise ZeroDivisionError
-
-    run = Run(passes, breaks_too)
-    run.turn()
-    run.pending.set_result(None)
-    assert run.x.events == [ZeroDivisionError]
-
-
-@pytest.mark.parametrize("state", ["ended", "replied"])
-def test_an_exchange_that_was_answered_meanwhile_goes_nowhere(state: str) -> None:
-    run = Run(passes)
-    run.turn()
-    setattr(run.x, state, True)
-    run.pending.set_result(None)
-    assert run.x.events == [] and run.steps.is_over
-
-
 def test_cancelled_steps_let_go_of_what_they_hold_and_are_not_run_on() -> None:
     let_go = []
 
@@ -133,13 +113,6 @@ def test_cancelled_steps_let_go_of_what_they_hold_and_are_not_run_on() -> None:
     run.pending.set_result(None)
     run.steps.cancel()
     assert run.x.events == []
-
-
-def test_steps_that_end_their_own_exchange_go_no_further() -> None:
-    run = Run(lambda pending: cancels(pending, lambda: run.steps.cancel()))
-    run.turn()
-    run.pending.set_result(None)
-    assert run.x.events == [] and run.steps.is_over
 
 
 def test_steps_that_end_their_own_exchange_are_cancelled_where_they_wait_next() -> None:
@@ -180,23 +153,6 @@ def test_the_cleanup_of_cancelled_steps_may_wait() -> None:
     ((moment, too_late),) = run.timers
     too_late()
     assert moment == 6.0 and seen == ["cleaned up", "end"], "the end comes once"
-
-
-def test_the_end_does_not_wait_for_ever() -> None:
-    seen: list[str] = []
-
-    async def step(pending: Pending) -> None:
-        try:
-            await pending
-        finally:
-            await Pending()
-
-    run = Run(step)
-    run.turn()
-    run.steps.cancel()
-    run.steps.end_with(lambda x: seen.append("end"), 1.0)
-    run.timers[0][1]()
-    assert seen == ["end"]
 
 
 class Odd:
@@ -322,11 +278,6 @@ def test_several_end_with_the_last_of_them(order: tuple[int, int]) -> None:
     assert seen == ["end"]
 
 
-async def cancels(pending: Pending, cancel: Callable[[], None]) -> None:
-    await pending
-    cancel()
-
-
 class Turn:
     """As `asyncio.sleep(0)`."""
 
@@ -356,108 +307,3 @@ def test_nothing_is_left_for_the_garbage_collector() -> None:
         assert x() is None
     finally:
         gc.enable()
-
-
-@pytest.mark.parametrize("source", ["192.0.2.1", "192.0.2.2"])
-def test_steps_go_on_in_the_turn_after_one_that_anybody_filled(source: str) -> None:
-    run = Run(passes)
-    run.turn()
-    run.turns.compute(source)
-    run.now[0] += SHARE
-    run.pending.set_result(None)
-    assert run.x.events == []
-    run.turn()
-    run.turn()
-    assert run.x.events == ["then"] and run.steps.is_over
-
-
-def test_steps_whose_turn_has_come_go_on_however_little_time_that_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "SHARE", 0.0)
-    run = Run(passes)
-    run.turn()
-    run.turns.begin()
-    run.pending.set_result(None)
-    assert run.x.events == [] and len(run.turns) == 1
-    run.turn()
-    run.turn()
-    assert run.x.events == ["then"] and not run.turns
-
-
-def test_steps_that_take_long_fill_the_turn_for_others() -> None:
-    run = Run(passes)
-
-    def long(_x: Any, _context: Any) -> None:
-        run.now[0] += SHARE
-
-    first, second = (waiting.Steps(run.x, _takes(long), _nothing) for _ in range(2))
-    for steps in (first, second):
-        steps.begin()
-    run.turn()
-    assert first.is_over and not second.is_over and run.turns.is_full("192.0.2.1")
-    run.turn()
-    run.turn()
-    assert second.is_over
-
-
-async def _takes(work: Callable[[Any, Any], None]) -> None:
-    work(None, None)
-
-
-def _nothing(_x: Any, _context: Any) -> None:
-    """Goes nowhere."""
-
-
-def test_a_step_that_only_lets_others_go_first_is_run_on_in_the_next_turn() -> None:
-    async def step(_pending: Pending) -> None:
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-
-    run = Run(step)
-    for _ in range(2):
-        run.turn()
-        assert run.x.events == [] and run.steps.go_on in run.soon
-    run.turn()
-    run.turn()
-    assert run.x.events == ["then"] and run.soon == []
-
-
-class Part:
-    """One of several that wait: it is over when the test says so."""
-
-    def __init__(self, is_over: bool = False) -> None:
-        self.is_over = is_over
-        self.calls: list[Any] = []
-
-    def cancel(self) -> None:
-        self.calls.append("cancel")
-
-    def end_with(self, end: Any, seconds: float) -> None:
-        self.calls.append((end, seconds))
-
-
-@pytest.mark.parametrize(("over", "all_over"), [((False, False), False), ((True, False), False), ((True, True), True)])
-def test_several_are_over_when_all_are(over: tuple[bool, ...], all_over: bool) -> None:
-    several = waiting.Several(*map(Part, over))
-    assert several.is_over == all_over
-
-
-def test_of_several_what_is_left_waits_on() -> None:
-    one, two, three = Part(), Part(), Part()
-    several = waiting.Several(one, two, three)
-    left = several.without(two)
-    assert isinstance(left, waiting.Several)
-    left.cancel()
-    assert (one.calls, two.calls, three.calls) == (["cancel"], [], ["cancel"])
-    assert left.without(one) is three and waiting.Several(one).without(one) is None
-
-
-def test_several_end_when_the_last_of_them_does() -> None:
-    ended: list[Any] = []
-    one, two, over = Part(), Part(), Part(is_over=True)
-    waiting.Several(one, over, two).end_with(ended.append, 2.0)
-    (first,), (second,) = one.calls, two.calls
-    assert over.calls == [] and (first[1], second[1]) == (2.0, 2.0)
-    first[0]("x")
-    assert ended == []
-    second[0]("x")
-    assert ended == ["x"]

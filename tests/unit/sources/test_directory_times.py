@@ -222,20 +222,6 @@ async def test_what_is_told_of_several_files_at_once_is_published_once(tmp_path:
         assert idle == [{"a": "1", "b": "1"}]
 
 
-def test_what_comes_after_the_end_concerns_nobody(tmp_path: Path, watches: Watches) -> None:
-    """The watch has a thread of its own, which may still tell of something when the loop has ended."""
-    loop = asyncio.new_event_loop()
-
-    async def live() -> None:
-        async with running(tmp_path):
-            pass
-
-    loop.run_until_complete(live())
-    loop.run_until_complete(loop.shutdown_default_executor())
-    loop.close()
-    watches.tell(tmp_path / "a.yaml")
-
-
 @moved
 async def test_a_part_of_a_group_is_read_at_once_and_published_with_the_whole(tmp_path: Path, watches: Watches) -> None:
     async with running(tmp_path) as (_, seen):
@@ -253,116 +239,6 @@ async def test_a_part_of_a_group_is_read_at_once_and_published_with_the_whole(tm
         watches.tell()  # of files that are not ours
         await asyncio.sleep(1)
         assert len(idle) == 1
-
-
-@moved
-async def test_a_group_that_ends_while_its_part_is_being_read_is_published(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (_, seen):
-        idle = idles(seen)
-        (tmp_path / "a.yaml").write_text("a 1\n")
-        watches.tell(tmp_path / "a.yaml", whole=False)
-        while not seen.objects:
-            await asyncio.sleep(0)
-        watches.tell()
-        await asyncio.sleep(0.001)
-        assert idle == [{"a": "1"}]
-
-
-@moved
-async def test_a_part_of_the_next_group_is_not_published_with_the_one_before(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (_, seen):
-        idle = idles(seen)
-        (tmp_path / "a.yaml").write_text("a 1\n")
-        watches.tell(tmp_path / "a.yaml")
-        (tmp_path / "b.yaml").write_text("b 1\n")
-        watches.tell(tmp_path / "b.yaml", whole=False)
-        await asyncio.sleep(0.001)
-        assert (idle, seen.objects) == ([{"a": "1"}], {"a": "1", "b": "1"})
-        (tmp_path / "c.yaml").write_text("c 1\n")
-        watches.tell(tmp_path / "c.yaml")
-        await asyncio.sleep(0.001)
-        assert idle == [{"a": "1"}, {"a": "1", "b": "1", "c": "1"}]
-
-
-@moved
-async def test_a_group_that_ends_while_the_one_before_is_published_is_published_next(
-    tmp_path: Path, watches: Watches
-) -> None:
-    async with running(tmp_path) as (_, seen):
-        idle: list[dict[str, str]] = []
-
-        async def publish() -> None:
-            idle.append(dict(seen.objects))
-            watches.tell()  # the end of the next group
-            await asyncio.sleep(0.001)
-
-        seen.on_idle = publish
-        (tmp_path / "a.yaml").write_text("a 1\n")
-        watches.tell(tmp_path / "a.yaml")
-        (tmp_path / "b.yaml").write_text("b 1\n")
-        watches.tell(tmp_path / "b.yaml", whole=False)
-        await asyncio.sleep(0.01)
-        assert idle == [{"a": "1"}, {"a": "1", "b": "1"}]
-
-
-@moved
-async def test_a_group_that_comes_as_a_whole_after_the_last_look_is_published(tmp_path: Path, watches: Watches) -> None:
-    async with running(tmp_path) as (_, seen):
-        idle = idles(seen)
-        (tmp_path / "a.yaml").write_text("a 1\n")
-        (tmp_path / "b.yaml").write_text("b 1\n")
-        watches.tell(tmp_path / "a.yaml", whole=False)
-        while not seen.objects:
-            await asyncio.sleep(0)
-        watches.tell()
-        watches.tell(tmp_path / "b.yaml", whole=False)
-        watches.tell()
-        await asyncio.sleep(0.01)
-        assert idle == [{"a": "1", "b": "1"}]
-
-
-@moved
-async def test_a_group_that_is_written_while_a_loss_has_to_stand_comes_after_it(
-    tmp_path: Path, watches: Watches
-) -> None:
-    (tmp_path / "old.yaml").write_text("old 1\n")
-    async with running(tmp_path) as (_, seen):
-        idle = idles(seen)
-        (tmp_path / "old.yaml").write_text("")
-        watches.tell(tmp_path / "old.yaml")
-        await asyncio.sleep(directory.LOSS_DELAY + directory.TOGETHER - 0.001)
-        (tmp_path / "a.yaml").write_text("a 1\n")
-        watches.tell(tmp_path / "a.yaml", whole=False)
-        assert (idle, seen.objects) == ([], {"old": "1"})
-        await asyncio.sleep(0.002)
-        assert (idle, seen.objects) == ([{}], {"a": "1"})
-        watches.tell()
-        await asyncio.sleep(0.001)
-        assert idle == [{}, {"a": "1"}]
-
-
-@moved
-async def test_a_loss_that_held_others_for_too_long_waits_for_the_group_that_is_being_read(
-    tmp_path: Path, watches: Watches
-) -> None:
-    for number in range(5):
-        (tmp_path / f"{number}.yaml").write_text(f"old{number} 1\n")
-    async with running(tmp_path) as (source, seen):
-        idle = idles(seen)
-        for number in range(5):  # losses follow each other for longer than others wait for them
-            await asyncio.sleep(0.04)
-            (tmp_path / f"{number}.yaml").write_text("")
-            watches.tell(tmp_path / f"{number}.yaml")
-        await asyncio.sleep(0.001)
-        assert len(idle) == 1 and source._pending_losses
-        assert not source._is_due
-        (tmp_path / "a.yaml").write_text("a 1\n")
-        watches.tell(tmp_path / "a.yaml", whole=False)
-        await asyncio.sleep(directory.LOSS_DELAY + 2 * directory.TOGETHER)
-        assert len(idle) == 1 and seen.objects == {"a": "1"}
-        watches.tell()
-        await asyncio.sleep(0.001)
-        assert idle[1:] == [{"a": "1"}]
 
 
 @pytest.mark.parametrize("slow", ["a piece of a file", "a file", "the sink"])
@@ -399,24 +275,6 @@ async def test_others_get_their_turns_when_a_slice_is_over(
     async with running(tmp_path, decoding, Slow()) as (_, seen):
         assert set(seen.objects) == {"a", "b", "c"}
     assert rests == [turns.SLICE, turns.SLICE + turns.SLICE, turns.SLICE + turns.SLICE + turns.SLICE]
-
-
-@moved
-async def test_a_group_whose_watch_is_replaced_is_published(tmp_path: Path, watches: Watches) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    async with running(folder) as (_, seen):
-        idle = idles(seen)
-        (folder / "a.yaml").write_text("a 1\n")
-        watches.tell(folder / "a.yaml", whole=False)
-        await asyncio.sleep(directory.RESCAN - 1)
-        assert idle == []
-        folder.rename(tmp_path / "elsewhere")
-        (tmp_path / "elsewhere").rename(tmp_path / "other")
-        folder.mkdir()
-        (folder / "a.yaml").write_text("a 1\n")
-        await asyncio.sleep(2)
-        assert idle == [{"a": "1"}] and watches.made[0].calls[-1] == "stop"
 
 
 def idles(seen: Any) -> list[dict[str, str]]:
@@ -468,30 +326,3 @@ async def test_groups_are_published_whole_all_of_them_and_in_order(tmp_path: Pat
             assert idle == [] or idle[-1] == wholes[-1]
             assert all(published in wholes for published in idle), (round_, idle)
             assert len(idle) >= (len(wholes[-1]) > 0)
-
-
-@pytest.mark.parametrize(
-    ("jumps", "fewest", "most"),
-    [(range(0), 0, 0), (range(3, 4), 1, 1), (range(100), 5, 50)],
-    ids=["no time", "one long step", "a second each"],
-)
-async def test_reading_many_files_gives_others_a_turn_when_a_slice_is_over(
-    jumps: range, fewest: int, most: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """`jumps`: the looks at the clock before which a second passes."""
-    for number in range(5):
-        (tmp_path / f"{number}.yaml").write_text(f"a{number} 1\n")
-    looks, rests = [0], [0]
-
-    async def rest() -> None:
-        rests[0] += 1
-        await asyncio.sleep(0)
-
-    def monotonic() -> float:
-        looks[0] += 1
-        return float(sum(jump <= looks[0] for jump in jumps))
-
-    monkeypatch.setattr(directory.turns, "rest", rest)
-    monkeypatch.setattr(directory, "time", SimpleNamespace(monotonic=monotonic))
-    async with running(tmp_path):
-        assert fewest <= rests[0] <= most
