@@ -111,7 +111,7 @@ class Serving:
         self._commits = Commits(common)
         self._current = Current(self._commits.read)
         self._heard_of_commit = asyncio.Event()
-        self._tasks = _Tasks(loop)
+        self._tasks = Tasks(loop)
         writes = Writes(loop.call_soon, LastServed.of(region))
         self._access_log = AccessLog(
             host.stdout(), loop.call_later, settings.log_format == "json", self._dropped, host.clock, writes.turns
@@ -221,13 +221,13 @@ class Serving:
 
         Answers the longest hold of the loop in seconds; what other processes take away is the lag's to tell.
         """
-        longest, hold = 0.0, _Stall()
+        longest, hold = 0.0, Stall()
         for _ in work:
             longest = max(longest, hold.seconds())
             if self._current.prepared is not None:
                 return longest
             await asyncio.sleep(0)
-            hold = _Stall()
+            hold = Stall()
         return max(longest, hold.seconds())
 
     async def _committed(self) -> None:
@@ -445,7 +445,7 @@ def _taken(records: deque[Record]) -> Iterator[Change]:
         yield Change(*records.popleft())
 
 
-class _Stall:
+class Stall:
     """How long this thread has been at work since it was made: CPU time, and never more than went by.
 
     The CPU clock of a thread leaps ahead by up to some 25 ms, between two readings in a row, where processes compete
@@ -461,10 +461,10 @@ class _Stall:
         return min(time.thread_time() - self._cpu, time.monotonic() - self._clock)
 
     def __repr__(self) -> str:
-        return f"_Stall({self.seconds():.6f} s)"
+        return f"Stall({self.seconds():.6f} s)"
 
 
-class _Tasks:
+class Tasks:
     """Tasks of exchanges: each ends by itself or with the worker; a failure is logged, never lost."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -160,7 +160,7 @@ class Facts(Protocol):
         """The object as decoded, None when there is no such object; kinds that hold secrets without their values."""
 
 
-def _proxy(row: ProxyRow) -> Json:
+def shown_proxy(row: ProxyRow) -> Json:
     """A row in JSON: its state is judged by whole versions, of which only a part is shown."""
     return asdict(row) | {"state": row.state, "wanted": shown(row.wanted), "acknowledged": shown(row.acknowledged)}
 
@@ -181,7 +181,7 @@ def status(facts: Facts, selectors: Sequence[Selector]) -> Json:
     return {
         "controller": facts.about(),
         "notes": list(facts.notes()),
-        "proxies": [_proxy(row) for row in facts.proxies()],
+        "proxies": [shown_proxy(row) for row in facts.proxies()],
         "objects": [asdict(row) for row in selected(facts, selectors)],
         "problems": [problem.as_json() for problem in facts.problems()],
     }

@@ -101,7 +101,7 @@ class _Link:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while True:
-                answer = await _answer(reader)
+                answer = await read_answer(reader)
                 future = self._waiting.popleft()
                 if future.done():
                     continue
@@ -179,7 +179,7 @@ class Connection:
             await self._link.close()
 
 
-async def _answer(reader: asyncio.StreamReader, levels: int = 4) -> Answer:
+async def read_answer(reader: asyncio.StreamReader, levels: int = 4) -> Answer:
     """Raises ValueError for what is no answer."""
     line = (await reader.readuntil(b"\r\n"))[:-2]
     kind, rest = line[:1], line[1:]
@@ -193,7 +193,7 @@ async def _answer(reader: asyncio.StreamReader, levels: int = 4) -> Answer:
         size = _size(rest, MOST_ANSWER)
         return None if size < 0 else (await reader.readexactly(size + 2))[:-2]
     if kind == b"*" and levels:
-        return [await _answer(reader, levels - 1) for _ in range(_size(rest, MOST_PARTS))]
+        return [await read_answer(reader, levels - 1) for _ in range(_size(rest, MOST_PARTS))]
     raise ValueError(f"no answer of RESP: {line[:40]!r}")
 
 

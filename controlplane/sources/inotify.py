@@ -129,7 +129,7 @@ class Inotify:
         """A folder that is reached by several links has one watch, and goes by the path that `scan` gives it: the
         first, as long as it leads there."""
         known = self._paths.get(watch)
-        if known is None or _turn(folder) < _turn(known) or not _leads_to(known, status):
+        if known is None or _turn(folder) < _turn(known) or not is_of(known, status):
             self._paths[watch] = folder
 
 
@@ -146,7 +146,8 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False  # a link that leads to itself
 
 
-def _leads_to(path: str, status: os.stat_result) -> bool:
+def is_of(path: str, status: os.stat_result) -> bool:
+    """Whether a path leads to the folder of this status."""
     try:
         return os.path.samestat(os.stat(path), status)
     except OSError:

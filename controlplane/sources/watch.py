@@ -82,7 +82,7 @@ class Events(Protocol):
 
 def _events(root: str) -> Events:
     try:
-        return _Reported(Inotify(root))
+        return Reported(Inotify(root))
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -90,7 +90,7 @@ def _events(root: str) -> Events:
     return _Looked(root)
 
 
-class _Reported:
+class Reported:
     """Groups of the system's events."""
 
     def __init__(self, inotify: Inotify) -> None:

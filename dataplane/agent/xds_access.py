@@ -32,21 +32,21 @@ class Unusable(Exception):
 def channel(address: Address, access: XdsAccess, options: Sequence[Option]) -> grpc.aio.Channel:
     """A channel of its own. Raises Unusable."""
     if not access.tls:
-        return grpc.aio.insecure_channel(_target(address), options)
+        return grpc.aio.insecure_channel(target_of(address), options)
     credentials = grpc.ssl_channel_credentials(_read(access.ca_file), _read(access.key_file), _read(access.cert_file))
     if access.server_name:
         options = (*options, ("grpc.ssl_target_name_override", access.server_name))
-    return grpc.aio.secure_channel(_target(address), credentials, options)
+    return grpc.aio.secure_channel(target_of(address), credentials, options)
 
 
 def metadata(access: XdsAccess) -> dict[str, Any]:
     """Arguments of a call: the token, if there is one. Raises Unusable."""
     if access.token_file is None:
         return {}
-    return {"metadata": (("authorization", f"Bearer {_token(access.token_file)}"),)}
+    return {"metadata": (("authorization", f"Bearer {token_in(access.token_file)}"),)}
 
 
-def _token(file: Path) -> str:
+def token_in(file: Path) -> str:
     """The first word of the first line that has one: a line of the controller's file will do, too."""
     text = invisible.without_mark(_read(file) or b"").decode("utf-8", "replace")
     words = (line.partition("#")[0].split() for line in text.splitlines())
@@ -65,5 +65,6 @@ def _read(file: Path | None) -> bytes | None:
         raise Unusable(f"{file} cannot be read: {error.strerror or 'error'}") from None
 
 
-def _target(address: Address) -> str:
+def target_of(address: Address) -> str:
+    """An address as gRPC writes it."""
     return f"unix:{address.path}" if address.path else f"dns:///{address}"

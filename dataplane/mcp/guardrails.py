@@ -136,7 +136,7 @@ def _told(processor: Processor, phase: int, message: Message, content: bytes | N
 def _put(struct: Struct, name: str, value: Any) -> None:
     """One value; one that no `Struct` can have, or that not every processor could read, is absent."""
     made = Value()
-    if not _has_levels(value, MAX_LEVELS):
+    if not has_levels(value, MAX_LEVELS):
         return
     try:
         json_format.ParseDict(value, made)
@@ -145,8 +145,8 @@ def _put(struct: Struct, name: str, value: Any) -> None:
     struct.fields[name].CopyFrom(made)
 
 
-def _has_levels(value: Any, most: int) -> bool:
+def has_levels(value: Any, most: int) -> bool:
     """Whether it has `most` levels at most."""
     if isinstance(value, dict):
         value = list(value.values())
-    return not isinstance(value, list) or (most > 0 and all(_has_levels(each, most - 1) for each in value))
+    return not isinstance(value, list) or (most > 0 and all(has_levels(each, most - 1) for each in value))

@@ -108,7 +108,7 @@ class McpPolicies:
     def _decided(self) -> list[Decide]:
         if not self._decisions:
             self._decisions.append(decision(self.rules, str))
-            self._decisions.append(decision(tuple(_listing(self.rules)), str))
+            self._decisions.append(decision(tuple(for_lists(self.rules)), str))
             self._decisions.append(decision([rule for rule in self.rules if rule.action != ALLOW], str))
         return self._decisions
 
@@ -117,7 +117,7 @@ NO_POLICIES: Final = McpPolicies()
 _MANY: Final = 64
 
 
-def _listing(rules: Sequence[Rule]) -> list[Rule]:
+def for_lists(rules: Sequence[Rule]) -> list[Rule]:
     """The rules for lists: what reads arguments counts as true where that shows an item, and not where it hides one."""
     found = []
     for rule in rules:

@@ -68,9 +68,9 @@ class AccessLog:
         self._groups = groups
         self.records: list[tuple[Exchange, float]] = []
         self._call_later = call_later
-        self._line = _json_line if as_json else _text_line
+        self._line = json_line if as_json else text_line
         self._connection_line = connections.json_line if as_json else connections.text_line
-        self._planned = _planned_json if as_json else _planned_text
+        self._planned = planned_json if as_json else planned_text
         self._clock = clock
         self._turns = turns
         self._timer: Any = None
@@ -250,23 +250,27 @@ def _tell(why: str, missed: int) -> None:
         log.info("access log is written again; %d lines were dropped", missed)
 
 
-def _text_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+def text_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+    """A line without fields of the user."""
     return f"{stamp}\tinfo\trequest\t{log_writer.text(x, took, groups)[1:]}\n"
 
 
-def _planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+def planned_text(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+    """A line with the fields of a plan."""
     if plan.fields is not None:
         fields = f"{plan.fields[0](x, took)}{plan.text_added(x)}"
         return f"{stamp}\tinfo\trequest\t{fields.lstrip(' ')}\n"
-    return f"{_text_line(stamp, x, took, groups)[:-1]}{plan.text_added(x)}\n"
+    return f"{text_line(stamp, x, took, groups)[:-1]}{plan.text_added(x)}\n"
 
 
-def _json_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+def json_line(stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+    """As `text_line`, one JSON object."""
     return f'{{"level":"info","time":"{stamp}","scope":"request"{log_writer.json(x, took, groups)}}}\n'
 
 
-def _planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+def planned_json(plan: LogPlan, stamp: str, x: Exchange, took: float, groups: Groups) -> str:
+    """As `planned_text`, one JSON object."""
     if plan.fields is not None:
         fields = f'{{"level":"info","time":"{stamp}","scope":"request"{plan.fields[1](x, took)}'
         return f"{fields}{plan.json_added(x)}}}\n"
-    return f"{_json_line(stamp, x, took, groups)[:-2]}{plan.json_added(x)}}}\n"
+    return f"{json_line(stamp, x, took, groups)[:-2]}{plan.json_added(x)}}}\n"

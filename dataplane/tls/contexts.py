@@ -152,7 +152,7 @@ def server_context(
     elif clients.asks is Asks.PERHAPS:
         # A resumed session would not say whether its certificate was valid, so there is none.
         context.set_options(SSL.OP_NO_TICKET)
-        context.set_verify(SSL.VERIFY_PEER, _anybody)
+        context.set_verify(SSL.VERIFY_PEER, any_certificate)
     return context
 
 
@@ -278,7 +278,7 @@ def _authorities(text: str) -> list[x509.Certificate]:
         raise BadSettings("a certificate of an authority is not in PEM form") from None
 
 
-def _anybody(connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
+def any_certificate(connection: SSL.Connection, certificate: crypto.X509, error: int, depth: int, ok: int) -> bool:
     """Goes on with a certificate that is not valid, and notes that it is not. OpenSSL checks the signatures of such a
     chain all the same, each after this was called for the key that it is checked with."""
     if not ok:

@@ -92,19 +92,19 @@ class _Log:
 
     def record(self, x: Any, seconds: float) -> None:
         self.count += 1
-        text = access_log._text_line("now", x, seconds, GROUPS)
+        text = access_log.text_line("now", x, seconds, GROUPS)
         require(text.count("\n") == 1 and text.endswith("\n") and text[:-1].replace("\t", " ").isprintable(), text)
-        row = access_log._json_line("now", x, seconds, GROUPS)
+        row = access_log.json_line("now", x, seconds, GROUPS)
         require(row.count("\n") == 1 and json.loads(row)["http.version"], row)
         if x.listener is not None:
             self._planned(x, seconds)
 
     def _planned(self, x: Any, seconds: float) -> None:
         """What a client wrote stays within its field, and no field is there twice."""
-        text = access_log._planned_text(PLAN, "now", x, seconds, GROUPS)
+        text = access_log.planned_text(PLAN, "now", x, seconds, GROUPS)
         require(text.count("\n") == 1 and text[:-1].replace("\t", " ").isprintable() and text.isascii(), text)
         require(not _FIELD.sub("", text.rpartition("\t")[2]).strip(), text)
-        pairs = json.loads(access_log._planned_json(PLAN, "now", x, seconds, GROUPS), object_pairs_hook=list)
+        pairs = json.loads(access_log.planned_json(PLAN, "now", x, seconds, GROUPS), object_pairs_hook=list)
         names = [name for name, _ in pairs]
         require(len(set(names)) == len(names), str(names))
 

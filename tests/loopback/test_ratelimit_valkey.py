@@ -177,7 +177,7 @@ async def test_sizes_beyond_all_answers_are_not_waited_for(said: bytes) -> None:
     reader.feed_data(said)
     async with asyncio.timeout(5):
         with pytest.raises(ValueError, match="more than"):
-            await resp._answer(reader)
+            await resp.read_answer(reader)
 
 
 @pytest.mark.parametrize("page", [b"*2\r\n$1\r\n1\r\n*0\r\n", b"*2\r\n$1\r\n0\r\n*1\r\n:1\r\n", b":1\r\n"])

@@ -85,7 +85,7 @@ def test_a_session_of_a_user_is_that_users(carrier: Carrier) -> None:
 def caller(certificate: bytes, is_proven: bool = True) -> bytes:
     tls = TlsInfo(alpn=b"", sni=b"", certificate=certificate, is_proven=is_proven)
     fake: Any = SimpleNamespace(x=SimpleNamespace(attributes=None, client=SimpleNamespace(tls=tls, workload=None)))
-    return visit._caller(fake)
+    return visit.caller_of(fake)
 
 
 def test_a_certificate_is_a_caller_when_it_was_verified() -> None:

@@ -170,7 +170,7 @@ async def test_it_serves_a_state_from_its_commit_on() -> None:
 async def test_the_longest_hold_of_the_loop_by_any_swap_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the next table is prepared meanwhile or the last one is dropped."""
     holds = 0.0
-    monkeypatch.setattr(serving._Stall, "seconds", lambda _hold: holds)
+    monkeypatch.setattr(serving.Stall, "seconds", lambda _hold: holds)
     async with linked() as (agent, _):
         agent.greet()
         for number, preparing, dropping, longest in (
@@ -368,7 +368,7 @@ async def test_a_failed_task_of_an_exchange_is_logged_and_nothing_else(caplog: p
     async def lasts() -> None:
         await asyncio.sleep(3600)
 
-    tasks = serving._Tasks(asyncio.get_running_loop())
+    tasks = serving.Tasks(asyncio.get_running_loop())
     tasks.spawn(fails())
     lasting = tasks.spawn(lasts())
     await asyncio.sleep(1)

@@ -61,7 +61,8 @@ def parse(text: str) -> Mapping[bytes, Gateways]:
     return found
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
+    """A file as text, without a byte order mark; other bytes than UTF-8 stay, so that they make a bad token."""
     return invisible.without_mark(data).decode("utf-8", "surrogateescape")
 
 
@@ -99,7 +100,7 @@ class Tokens:
             return
         self._seen, before = seen, (self._known, self._error)
         try:
-            self._known, self._error = parse(_text(files.read(self._file))), ""
+            self._known, self._error = parse(text_of(files.read(self._file))), ""
         except OSError as error:
             self._known, self._error = {}, f"{self._file} cannot be read: {error.strerror or 'error'}"
         except ValueError as error:

@@ -40,7 +40,7 @@ async def listen(visit: Visit, upstreams: Upstreams, message: Message, body: byt
         return None
     params = messages.object_of(message.params)
     messages.exact(params, "notifications")
-    shares = await _shares(visit, subscriptions.read(params))
+    shares = await shares_of(visit, subscriptions.read(params))
     found = await together(visit, [_begun(visit, upstreams, message, params, share) for share in shares])
     hearings = [each for each in found if isinstance(each, Hearing)]
     try:
@@ -65,7 +65,7 @@ SHORT: Final = 256
 """A URI counts for so many at least: rules are asked, however short it is."""
 
 
-async def _shares(visit: Visit, wanted: Filter) -> list[Share]:
+async def shares_of(visit: Visit, wanted: Filter) -> list[Share]:
     """Who is asked for what. A client that wants nothing that it may have still gets a stream, of the first server."""
     shares = {target.name: Share(target, wanted.flags) for target in visit.plan.targets}
     size = 0

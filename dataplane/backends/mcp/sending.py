@@ -37,7 +37,7 @@ class Sent(NamedTuple):
     rewrite: Rewrite | None
 
 
-class _Tags:
+class Tags:
     """Ids of requests for a client that has no session: who waits for the answer is sealed in them, so that any worker
     can carry it. An id that is asked for again is the same: the server may withdraw its request."""
 
@@ -68,7 +68,7 @@ class _Tags:
 def rewriting(visit: Visit, upstreams: Upstreams, message: Message, target: TargetPlan) -> Rewrite | None:
     """What has to change in the answer: with several targets names and ids, with rules notices of what they refuse,
     without sessions ids of the server's requests."""
-    tag = _Tags(visit, upstreams) if visit.plan.stateless and not visit.is_modern else None
+    tag = Tags(visit, upstreams) if visit.plan.stateless and not visit.is_modern else None
     if tag is None and not visit.plan.several and not visit.policies.rules:
         return None
     return rewrite_of(visit, target.name, message.request_id, tag)

@@ -77,14 +77,14 @@ class Visit:
     @property
     def keys(self) -> tuple[str | bytes, ...]:
         """Whose shares the client draws on (`link/pools`): its address, and who it has proven to be."""
-        caller, address = _caller(self), source_of(self.x.peer)
+        caller, address = caller_of(self), source_of(self.x.peer)
         return (address, caller) if caller else (address,)
 
     @property
     def owner(self) -> bytes:
         """Backend and caller: what a session belongs to."""
         if self._owner is None:
-            self._owner = self.x.backend_plan.key.encode() + b"\0" + _caller(self)
+            self._owner = self.x.backend_plan.key.encode() + b"\0" + caller_of(self)
         return self._owner
 
     @property
@@ -239,7 +239,7 @@ def policies_of(x: McpExchange, plan: McpPlan) -> McpPolicies:
     return (plan.policies or NO_POLICIES).over(of_route)
 
 
-def _caller(visit: Visit) -> bytes:
+def caller_of(visit: Visit) -> bytes:
     """Stands for who the client has proven to be; b"" for anybody."""
     attributes = visit.x.attributes
     tls, workload = visit.x.client.tls, visit.x.client.workload

@@ -50,7 +50,7 @@ def test_what_has_a_good_state_warns_only_or_has_no_conditions_gets_none() -> No
 def test_proxies_are_judged_by_whole_versions_and_shown_without_the_part_of_secrets() -> None:
     seen, old, new = "a" * 32, "1" * 32, "2" * 32
     row = facts.ProxyRow("default/web", "proxy-1", seen + new, seen + old, 0.5)
-    told = facts._proxy(row)
+    told = facts.shown_proxy(row)
     assert (told["state"], told["wanted"], told["acknowledged"]) == (facts.STALE, seen, seen)
 
 

@@ -95,7 +95,7 @@ def unpadded(text: str) -> bytes:
 
 
 def test_the_token_of_a_template_is_good_for_a_year_by_its_key() -> None:
-    values, command = init._issuer(Path("f"))
+    values, command = init.TEMPLATES["jwt"].fill(Path("f"))
     (jwk,) = json.loads(values[init.JWKS])["keys"]
     head, claims, signature = command.rpartition(" ")[2].rstrip("'").split(".")
     assert json.loads(unpadded(head)) == {"alg": "ES256", "kid": "start"}
@@ -115,7 +115,7 @@ def test_the_token_of_a_template_is_good_for_a_year_by_its_key() -> None:
 
 
 def test_the_certificate_of_a_template_is_for_this_machine_and_a_year() -> None:
-    values, _ = init._certificate(Path("f"))
+    values, _ = init.TEMPLATES["https"].fill(Path("f"))
     made = x509.load_pem_x509_certificate(base64.b64decode(values[init.CERTIFICATE]))
     key: Any = serialization.load_pem_private_key(base64.b64decode(values[init.KEY]), None)
     assert made.public_key() == key.public_key()
@@ -138,7 +138,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_each_folder_has_keys_of_its_own() -> None:
-    for make in (init._issuer, init._certificate):
+    for make in (init.TEMPLATES[name].fill for name in ("jwt", "https")):
         (one, _), (two, _) = make(Path("f")), make(Path("f"))
         assert one.values() != two.values()
 

@@ -25,13 +25,13 @@ def test_a_mark_before_a_text_is_no_part_of_it(tmp_path: Path) -> None:
     assert api_keys.entry(MARK + b"key\n") == (b"key", {})
     assert api_keys.entry(MARK + b'{"key": "key"}') == (b"key", {})
     assert list(htpasswd.read(MARK + b"ann:" + HASH, "users")) == [b"ann"]
-    assert list(tokens.parse(tokens._text(MARK + b"t" * 32))) == list(tokens.parse("t" * 32))
+    assert list(tokens.parse(tokens.text_of(MARK + b"t" * 32))) == list(tokens.parse("t" * 32))
     shared_secret.read(MARK + SECRET)
     assert weakness(MARK + SECRET) == ""
     (tmp_path / "key").write_bytes(MARK + b"key\r\n")
     assert Contents(tmp_path).read(Content(file="key")) == b"key"
     (tmp_path / "token").write_bytes(MARK + b"t" * 32)
-    assert xds_access._token(tmp_path / "token") == "t" * 32
+    assert xds_access.token_in(tmp_path / "token") == "t" * 32
     loaded = standalone.load("\ufeffbinds: [{port: 1, listeners: [{name: a}]}]", "config.yaml")
     assert loaded.resources and not loaded.problems
 

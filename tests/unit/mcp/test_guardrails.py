@@ -325,7 +325,7 @@ async def test_a_result_that_is_nothing_is_told_as_null() -> None:
     ],
 )
 def test_levels_of_a_value(value: Any, levels: int, fits: bool) -> None:
-    assert guardrails._has_levels(value, levels) is fits
+    assert guardrails.has_levels(value, levels) is fits
 
 
 def test_who_is_concerned() -> None:

@@ -304,7 +304,7 @@ def test_only_what_reads_arguments_waits_for_them() -> None:
 
 def test_rules_for_lists_hide_nothing_that_only_arguments_would() -> None:
     by_name, by_arguments = "mcp.tool.name == 'a'", "mcp.tool.arguments.x == 1"
-    listed = policies._listing(
+    listed = policies.for_lists(
         [
             rule(DENY, by_name),
             rule(DENY, by_name, by_arguments),

@@ -527,7 +527,7 @@ async def test_ids_of_requests_of_servers_are_remembered_within_a_bound(
     monkeypatch.setattr(sending, "MAX_ASKED", 2)
     endpoint = made(taking, stateless=True)
     visit = endpoint.visit()
-    tags = sending._Tags(visit, Upstreams(visit))
+    tags = sending.Tags(visit, Upstreams(visit))
     known = [tags("one", number) for number in range(2)]
     assert [tags("one", number) for number in range(2)] == known
     tags("one", 2)

@@ -90,7 +90,7 @@ def test_a_group_is_told_in_parts_and_ends(
     reads = Reads(clock, *answers)
     found = [
         " ".join([*sorted(paths), *["whole"] * is_whole])
-        for paths, is_whole in watch._Reported(reads).group(threading.Event())  # type: ignore[arg-type]
+        for paths, is_whole in watch.Reported(reads).group(threading.Event())  # type: ignore[arg-type]
     ]
     assert found == parts
     assert reads.asked == asked

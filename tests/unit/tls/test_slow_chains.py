@@ -114,8 +114,8 @@ def test_one_with_a_key_that_nobody_can_read_is_refused() -> None:
     curve = bytes.fromhex("2a8648ce3d030107")
     der = issued.certificate.public_bytes(Encoding.DER)
     unknown = crypto.load_certificate(crypto.FILETYPE_ASN1, der.replace(curve, curve[:-1] + b"\x7f"))
-    assert contexts._anybody(accepting(SERVER), crypto.X509.from_cryptography(issued.certificate), 0, 1, 1)
-    assert not contexts._anybody(accepting(SERVER), unknown, 0, 1, 1)
+    assert contexts.any_certificate(accepting(SERVER), crypto.X509.from_cryptography(issued.certificate), 0, 1, 1)
+    assert not contexts.any_certificate(accepting(SERVER), unknown, 0, 1, 1)
 
 
 @pytest.mark.parametrize(("between", "is_valid"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, False)])
