@@ -1,7 +1,7 @@
 """The composition root of the controller: the only file that knows every package.
 
 `running` starts source, pipeline, xDS server and admin API, and ends all of them; the commands call it. What people may
-see of a running controller is `KnownFacts`.
+see of a running controller is `known_facts`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,20 @@ import gc
 import logging
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
 
-from controlplane import collector, readings, spans, tracing
-from controlplane.admin import content, facts, ignored, metrics, pages
+from controlplane import collector, spans
+from controlplane.admin import pages
 from controlplane.admin.pages import Listening
 from controlplane.admin.server import Server as AdminServer
-from controlplane.answers.proxies import Proxy, ProxyStatus
 from controlplane.deploy.request import Defaults
 from controlplane.facts import Fact
+from controlplane.known_facts import KnownFacts
 from controlplane.kube import cluster as kube
-from controlplane.kube import presence
 from controlplane.pipeline import Listener, Pipeline
 from controlplane.settings import Cluster, Proxies, Settings, shown
-from controlplane.snapshot import RESOURCE_TYPE
 from controlplane.sources import decode, tree
 from controlplane.sources.aside import Decoder, Pieces
 from controlplane.sources.directory import Directory
@@ -37,7 +33,6 @@ from controlplane.sources.source import Source
 from controlplane.translate.keys import ObjectKey as Place
 from controlplane.xds import XdsServer, xds_settings
 from controlplane.xds.node import Identity, Peer
-from controlplane.xds.protocol import reports
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.objects.gateway_class import GatewayClass
 from gatewright.api.schema.metadata import ObjectKey
@@ -288,94 +283,3 @@ def _reading_ended(app: App, reading: asyncio.Task[None]) -> None:
     if not reading.cancelled() and (error := reading.exception()) is not None:
         app.is_broken = True
         log.critical("%s is not read any more; restart the controller: %r", app.settings.source, error, exc_info=error)
-
-
-class KnownFacts:
-    """Answers the admin API from the packages that know."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._started = time.monotonic()
-        self._started_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    def about(self) -> facts.Json:
-        return {
-            "version": VERSION,
-            "pid": os.getpid(),
-            "source": str(self._app.settings.source),
-            "synced": self._app.pipeline.ready.is_set(),
-            "startedAt": self._started_at,
-            "ready": not self._app.pending(),
-            "uptimeSeconds": round(time.monotonic() - self._started, 3),
-        }
-
-    def proxies(self) -> Sequence[facts.ProxyRow]:
-        newest = self._app.pipeline.snapshots.newest
-        fleet = self._app.pipeline.fleet
-        here = [self._proxy(row) for row in fleet.proxies(lambda gateway: newest(gateway).sequence)]
-        return [*here, *(self._proxy_elsewhere(controller, proxy) for controller, proxy in fleet.elsewhere())]
-
-    def _proxy_elsewhere(self, controller: str, proxy: Proxy) -> facts.ProxyRow:
-        """A proxy of another controller, which has reported what it answered."""
-        return facts.ProxyRow(
-            proxy.gateway,
-            proxy.node_id.rpartition("/")[2],
-            self._app.pipeline.snapshots.newest(proxy.gateway).version,
-            proxy.answered_version,
-            0.0,
-            tuple(facts.Refusal(name, refusal.error) for name, refusal in proxy.refusals.items()),
-            controller=presence.pod_of(controller),
-        )
-
-    def _proxy(self, row: ProxyStatus) -> facts.ProxyRow:
-        newest = self._app.pipeline.snapshots.newest(row.gateway)
-        backends, wanted = newest.resources(RESOURCE_TYPE), newest.version
-        return facts.ProxyRow(
-            row.gateway,
-            row.node_id.rpartition("/")[2],
-            wanted,
-            row.acknowledged_version,
-            round(readings.lag(self._app.pipeline, row), 3),
-            tuple(facts.Refusal(refusal.key, refusal.error) for refusal in row.refusals),
-            tuple(asdict(each) for each in reports.read(row.report, row.reported_at, backends.__contains__)),
-        )
-
-    def objects(self) -> Iterator[facts.ObjectRow]:
-        status = self._app.pipeline.program.status
-        for key, item in self._app.pipeline.objects.items():
-            fact = self._app.pipeline.facts[key]
-            # Of an object with a mistake its last valid version acts, and its conditions are about the newest content.
-            generation = fact.invalid.generation if fact.invalid else item.metadata.generation
-            body = dict(status(*key) or {})
-            is_reported = body.get("conditions") or body.get("parents") or body.get("ancestors")
-            why = "" if is_reported else ignored.reason(item, self._app.pipeline.objects)
-            yield facts.ObjectRow(*key, generation, fact.origin.place, body, why, ignored.is_foreign(item))
-        yield from facts.unreadable(self.problems(), self._app.pipeline.objects)
-
-    def problems(self) -> Sequence[Problem]:
-        return self._app.source.problems()
-
-    def notes(self) -> Sequence[str]:
-        cluster = self._app.cluster
-        return [*self._app.notes(), *([] if cluster is None else cluster.notes())]
-
-    def pending(self) -> Sequence[str]:
-        return self._app.pending()
-
-    def is_broken(self) -> bool:
-        return self._app.is_broken
-
-    def numbers(self) -> metrics.Values:
-        app = self._app
-        found = readings.values(app.pipeline, app.xds.numbers, self.problems(), is_ready=not app.pending())
-        return found if app.cluster is None else {**found, **app.cluster.numbers()}
-
-    def trace(self, row: facts.ObjectRow) -> facts.Json:
-        return tracing.trace(self._app.pipeline, row).as_json()
-
-    def content(self, kind: str, namespace: str, name: str) -> facts.Json | None:
-        by_kind = {known.lower(): known for known in {key.kind for key in self._app.pipeline.objects}}
-        item = self._app.pipeline.objects.get(ObjectKey(by_kind.get(kind.lower(), kind), namespace, name))
-        if item is None:
-            return None
-        return content.shown(item) | {"status": dict(self._app.pipeline.program.status(*item.key) or {})}

@@ -102,12 +102,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "controlplane/lint/elsewhere.py",
         "FIRST_PORT: Final = 20000",
         "FIRST_PORT: Final = 40000",
-    ): "ports of listeners that are in no file: any that nobody names, and nothing shows them",
+    ): "ports of listeners that are in no file: any that no object names, and nothing shows them",
     (
         "dataplane/bootstrap/words.py",
         "value = float(match[1]) * _UNIT[match[2]] if match else -1.0",
         "value = float(match[1]) * _UNIT[match[2]] if match else -2.0",
-    ): "any negative number is refused, and no text of the error tells which",
+    ): "any negative number is refused, and no text of the error shows which",
     (
         "controlplane/sources/tree.py",
         "if len(claims.files.get(file, ())) > 1:",
@@ -379,7 +379,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "self._slice_end = 1.0",
     ): "set when the work begins, before anybody looks",
     (
-        "controlplane/sources/tree.py",
+        "controlplane/sources/file_state.py",
         "with_problems: int = 0",
         "with_problems: int = 1",
     ): "it spares a look at the pieces of a file; one that is looked at in vain has no problems to show",

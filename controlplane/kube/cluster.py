@@ -36,7 +36,8 @@ from controlplane.translate.gateway.class_finalizers import FinalizerWrite
 from controlplane.translate.gateway.wanted import Provisioner, Wanted
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
-from controlplane.xds.peers import Hub, Teller
+from controlplane.xds.hub import Hub
+from controlplane.xds.reporter import Reporter
 from controlplane.xds.trust.authority import UnusableAuthority
 from controlplane.xds.trust.issuer import Issuer
 from controlplane.xds.trust.service_accounts import ServiceAccounts, account
@@ -120,7 +121,7 @@ class ClusterSide:
         self._fleet = fleet
         self.hub: Hub | None = None
         """Where other controllers report what their proxies answer, while this one leads."""
-        self._teller: Teller | None = None
+        self._reporter: Reporter | None = None
         self._where = ""
         self.issuer: Issuer | None = None
         self.accounts: ServiceAccounts | None = None
@@ -180,7 +181,7 @@ class ClusterSide:
         """Raises SocketError."""
         host, port = self._cluster.peers
         self.hub = Hub(self._fleet, self._name)
-        self._teller = Teller(self._fleet, self._name, issuer, lambda: leadership.address)
+        self._reporter = Reporter(self._fleet, self._name, issuer, lambda: leadership.address)
         self._where = shown((_reachable(host), await self.hub.start(host, port, issuer)))
         leadership.place = self._place
         leadership.seen = self._seen
@@ -190,11 +191,11 @@ class ClusterSide:
 
     def _seen(self) -> None:
         """The Lease was looked at: who else is there, who leads."""
-        assert self.hub is not None and self._teller is not None and self.leadership is not None
+        assert self.hub is not None and self._reporter is not None and self.leadership is not None
         if self.leadership.is_leader:
             for origin in self.leadership.watched.others:
                 self.hub.expect(origin)
-        self._teller.look()
+        self._reporter.look()
 
     async def _open_deployer(self, access: Access, issuer: Issuer) -> None:
         wanted = self._provisioning
@@ -224,8 +225,8 @@ class ClusterSide:
             group.create_task(self.leadership.lead(self._write))
             if self._authority is not None:
                 group.create_task(self._authority.follow(lambda: self._leads))
-            if self._teller is not None:
-                group.create_task(self._teller.run())
+            if self._reporter is not None:
+                group.create_task(self._reporter.run())
             if self.deployer is not None and self._provisioning is not None and self.issuer is not None:
                 group.create_task(self.deployer.follow())
                 group.create_task(self._follow_authority(self._provisioning, self.issuer))
@@ -266,7 +267,7 @@ class ClusterSide:
     def problems(self) -> Sequence[Problem]:
         """As `Source` has it."""
         found = list(self.source.problems()) if self.source is not None else []
-        parts = (self.leadership, self._authority, self._teller, self._finalizer_writer)
+        parts = (self.leadership, self._authority, self._reporter, self._finalizer_writer)
         troubled = [each.trouble for each in parts if each is not None and each.trouble]
         if self.deployer is not None:
             troubled += [f"made for Gateways: {each}" for each in self.deployer.problems()]
@@ -308,13 +309,13 @@ class ClusterSide:
 
     def _numbers_of_proxies(self) -> dict[str, dict[tuple[str, ...], float]]:
         """Of what is asked about them, and what controllers report of them to each other."""
-        reviews, accounts, hub, teller = self._reviews, self.accounts, self.hub, self._teller
-        if reviews is None or accounts is None or hub is None or teller is None:
+        reviews, accounts, hub, reporter = self._reviews, self.accounts, self.hub, self._reporter
+        if reviews is None or accounts is None or hub is None or reporter is None:
             return {}
         return {
             "peers": {("reporting",): hub.reporting, ("awaited",): hub.awaited},
-            "peer_messages_total": {("received",): hub.messages, ("sent",): teller.messages},
-            "peer_failures_total": {(): teller.failures},
+            "peer_messages_total": {("received",): hub.messages, ("sent",): reporter.messages},
+            "peer_failures_total": {(): reporter.failures},
             "token_reviews_total": {
                 ("accepted",): reviews.accepted,
                 ("refused",): reviews.refused,

@@ -1,6 +1,6 @@
 """Which proxies a controller does not know, for `gatewright status`: partial knowledge is never shown as whole. Pure.
 
-Called by `cluster`. Controllers report their proxies to the one that leads (`xds/peers`), and to that one alone.
+Called by `cluster`. Controllers report their proxies to the one that leads (`xds/hub`), and to that one alone.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from controlplane.helper import Helper, Unanswered, command, serve
-from controlplane.sources.tree import Decoded
+from controlplane.sources.file_state import Decoded
 from gatewright.api.text.problem import Problem
 
 LONG: Final = 8 * 1024

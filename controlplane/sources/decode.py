@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controlplane.sources.tree import Decoded, Object
+from controlplane.sources.file_state import Decoded, Object
 from gatewright.api.decode import documents
 from gatewright.api.schema.metadata import KubeObject, ObjectKey
 from gatewright.api.text.problem import Problem
 
 
 def decode(piece: str) -> Decoded:
-    """Decodes one piece that `tree.cut` made; lines count within it."""
+    """Decodes one piece that `file_state.cut` made; lines count within it."""
     return _gathered(
         item
         for line, document in documents.split_documents(piece)

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from controlplane import turns
 from controlplane.facts import Fact
-from controlplane.sources import apart, aside, scan, tree, watch
+from controlplane.sources import apart, aside, file_state, scan, tree, watch
 from controlplane.sources.source import Sink
 from gatewright import files
 from gatewright.api.text.problem import Problem
@@ -58,7 +58,7 @@ class Directory:
         """`pieces` is what the tree decodes with, if long ones are to be decoded apart, by `decoder`."""
         self._root = str(root.absolute())
         self._tree = state
-        self._pieces = pieces or aside.Pieces(lambda _: tree.Decoded())  # then it is asked nothing
+        self._pieces = pieces or aside.Pieces(lambda _: file_state.Decoded())  # then it is asked nothing
         self._apart = apart.Apart(self._pieces, decoder or aside.Decoder(), self._read_again)
         self._signatures: dict[str, scan.Signature] = {}
         self._dirty: set[str] = set()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gatewright.api.checks.unsupported import REFUSED, reason, unsupported
+from gatewright.api.checks.honoured import REFUSED, reason
+from gatewright.api.checks.unsupported import unsupported
 from gatewright.api.schema.metadata import KubeObject
 from gatewright.api.text.problem import UNSUPPORTED, path_text
 

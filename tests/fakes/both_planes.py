@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from controlplane.sources import decode
-from controlplane.sources.tree import Staged, Tree
+from controlplane.sources.file_state import Staged
+from controlplane.sources.tree import Tree
 from dataplane.server.protocols import plan_of
 from dataplane.table.store import Change
 from tests.fakes.memory_proxy import FakeTransport, MemoryProxy

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.facts import Fact, Invalid
-from controlplane.sources import tree
+from controlplane.sources import file_state, tree
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
 from tests.fuzz.dice import Dice
@@ -64,14 +64,14 @@ def _meaning(line: str) -> tuple[str, str, str]:
     return kind, rest[0] if rest else "", rest[1] if len(rest) > 1 else ""
 
 
-def decode(text: str) -> tree.Decoded:
+def decode(text: str) -> file_state.Decoded:
     """The toy language, piece by piece."""
     found = [(number, *_meaning(line)) for number, line in enumerate(text.split("\n"), 1)]
-    objects = [tree.Object(key(name), f"{name} {value}", value) for _, kind, name, value in found if not kind]
+    objects = [file_state.Object(key(name), f"{name} {value}", value) for _, kind, name, value in found if not kind]
     problems = [Problem("", n, name, "", "is bad") for n, kind, name, _ in found if kind in BAD]
     named = tuple(key(name) for _, kind, name, _ in found if kind in ("bad", "part"))
-    remains = tuple(tree.Object(key(name), f"{name} {v}", v) for _, kind, name, v in found if kind == "part")
-    return tree.Decoded(tuple(objects), tuple(problems), named, any(row[1] == "!" for row in found), remains)
+    remains = tuple(file_state.Object(key(name), f"{name} {v}", v) for _, kind, name, v in found if kind == "part")
+    return file_state.Decoded(tuple(objects), tuple(problems), named, any(row[1] == "!" for row in found), remains)
 
 
 @dataclass(slots=True)

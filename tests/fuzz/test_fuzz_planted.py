@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.sources import tree
+from controlplane.sources import file_state, tree
 from controlplane.xds.protocol.subscription import Subscription
 from dataplane.credentials import locations
 from dataplane.http import uri
@@ -164,7 +164,7 @@ def one_token_more(patch: pytest.MonkeyPatch) -> None:
 
 
 def errors_take_away(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tree, "_kept", lambda old, staged: ((), frozenset()))
+    patch.setattr(file_state, "_kept", lambda old, staged: ((), frozenset()))
 
 
 def bare_values(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from controlplane.answers.fleet import Fleet
 from controlplane.snapshot import Coalescer
-from controlplane.sources import tree
+from controlplane.sources import file_state
 from controlplane.sources.directory import Directory
 from controlplane.xds.protocol.claim import CLAIMED_TYPES, Claim
 from controlplane.xds.protocol.delta import Library
@@ -100,7 +100,7 @@ FAULTS = [
     Fault("a worker swaps before the commit", Current, "offer", at_once, [("edit", "route a/r", 1)], "otherwise"),
     Fault("a refusal is not noted", Fleet, "refuse", nothing, REFUSED, "conditions"),
     Fault("answers are lost", XdsStream, "answer", lambda *_: [], [("edit", "route a/r", 1)], "newest state"),
-    Fault("an error takes objects away", tree, "_kept", none, [("edit", "route a/r", WRONG)], "no state of"),
+    Fault("an error takes objects away", file_state, "_kept", none, [("edit", "route a/r", WRONG)], "no state of"),
     Fault("a removal is not published", Coalescer, "add", only_what_is_there, MISSED, "newest state"),
     Fault("what follows a loss overtakes it", Directory, "_must_hold", never, OPENED, "no state of"),
 ]

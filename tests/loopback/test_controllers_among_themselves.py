@@ -11,9 +11,10 @@ import grpc
 import pytest
 
 from controlplane.answers.fleet import Fleet
-from controlplane.xds import peers
+from controlplane.xds import hub
 from controlplane.xds.answer_messages import METHOD, ORIGIN
-from controlplane.xds.peers import Hub, Teller
+from controlplane.xds.hub import Hub
+from controlplane.xds.reporter import Reporter
 from controlplane.xds.trust import authority as authorities
 from controlplane.xds.trust.authority import Authority
 from controlplane.xds.trust.issuer import Issuer
@@ -51,12 +52,12 @@ class Controller:
         self.hub = Hub(self.fleet, name)
         self.leader = ""
         self.issuer = issuer(authority)
-        self.teller = Teller(self.fleet, name, self.issuer, lambda: self.leader)
+        self.reporter = Reporter(self.fleet, name, self.issuer, lambda: self.leader)
         self.address = ""
 
     async def start(self) -> asyncio.Task[None]:
         self.address = f"127.0.0.1:{await self.hub.start('127.0.0.1', 0, self.issuer)}"
-        return asyncio.create_task(self.teller.run())
+        return asyncio.create_task(self.reporter.run())
 
     def proxy(self, name: str, state: int) -> object:
         proxy = self.fleet.connect(f"{WEB}/{name}", WEB, "")
@@ -65,7 +66,7 @@ class Controller:
 
     def tells(self, address: str) -> None:
         self.leader = address
-        self.teller.look()
+        self.reporter.look()
 
 
 @asynccontextmanager
@@ -99,14 +100,14 @@ async def test_the_leader_knows_the_proxies_of_all(authority: Authority) -> None
         two.fleet.disconnect(late)
         await until(lambda: answered(one, 3) == (2, 2, True))
         assert answered(two, 3) == (1, 1, True)
-        assert one.hub.messages == two.teller.messages >= 3
-        assert (one.hub.reporting, one.hub.awaited, two.teller.failures) == (1, 0, 0)
+        assert one.hub.messages == two.reporter.messages >= 3
+        assert (one.hub.reporting, one.hub.awaited, two.reporter.failures) == (1, 0, 0)
 
 
 async def test_who_is_expected_is_waited_for_and_given_up_in_the_end(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "LOST", 0.2)
+    monkeypatch.setattr(hub, "LOST", 0.2)
     async with controllers(authority, "one") as (one,):
         one.proxy("a", 3)
         one.hub.lead(["two"])
@@ -128,7 +129,7 @@ async def test_one_that_is_lost_leaves_its_answers_until_it_is_given_up(
         await until(lambda: answered(one, 3) == (1, 1, True))
         two.tells("")
         await until(lambda: answered(one, 3) == (1, 1, False))
-        monkeypatch.setattr(peers, "LOST", 0.0)
+        monkeypatch.setattr(hub, "LOST", 0.0)
         two.fleet.connect(f"{WEB}/x", WEB, "")
         two.tells(one.address)
         await until(lambda: answered(one, 3) == (2, 1, True))
@@ -157,10 +158,10 @@ async def test_who_does_not_lead_refuses_and_is_asked_again(authority: Authority
     async with controllers(authority, "one", "two") as (one, two):
         two.proxy("b", 3)
         two.tells(one.address)
-        await until(lambda: "FAILED_PRECONDITION" in two.teller.trouble)
+        await until(lambda: "FAILED_PRECONDITION" in two.reporter.trouble)
         one.hub.lead([])
         await until(lambda: answered(one, 3) == (1, 1, True))
-        await until(lambda: two.teller.trouble == "")
+        await until(lambda: two.reporter.trouble == "")
 
 
 async def refused(address: str, credentials: object, *metadata: tuple[str, str]) -> grpc.StatusCode:
@@ -192,7 +193,7 @@ async def test_strangers_are_refused(authority: Authority) -> None:
 async def test_there_is_an_end_to_how_many_are_listened_to(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "MOST_ORIGINS", 1)
+    monkeypatch.setattr(hub, "MOST_ORIGINS", 1)
     async with controllers(authority, "one") as (one,):
         one.hub.lead(["two", "three"])
         assert one.hub.origins == {"two"}

@@ -161,14 +161,14 @@ ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
     ),
     "gatewright/api/backend/auth.py": (["aws"], "credentials of AWS, for backends of any kind"),
     "gatewright/api/backend/backend.py": (["ai", "mcp"], "the fields of policies for one kind alone"),
-    "gatewright/api/checks/unsupported.py": (
+    "gatewright/api/checks/honoured.py": (
         ["dynamic_forward_proxy", "static"],
         "which kinds serve what is no request",
     ),
     "gatewright/api/lint/links.py": (["dynamic_forward_proxy"], "advice about who may reach anything"),
     "gatewright/api/lint/metadata.py": (["mcp"], "`jwtAuthentication.mcp`"),
     "gatewright/api/lower/guard_servers.py": (["ai"], "servers of the guards of `backend.ai`"),
-    "gatewright/api/lower/to_wire.py": (["aws"], "credentials of AWS"),
+    "gatewright/api/lower/references.py": (["aws"], "credentials of AWS"),
     "gatewright/api/schema/names.py": (["ai", "aws", "mcp"], "other spellings of fields"),
     "gatewright/api/standalone/contents.py": (["aws"], "credentials of AWS"),
     "gatewright/api/standalone/imported/litellm.py": (["ai"], "what LiteLLM routes is models"),

@@ -14,7 +14,8 @@ from dataplane.filters.registry import ROWS
 from gatewright.api.backend.backend import BackendFull, BackendWithAI
 from gatewright.api.backend.simple import BackendSimple
 from gatewright.api.checks.backend_kinds import OWNED
-from gatewright.api.checks.unsupported import VALUES, policy_of
+from gatewright.api.checks.honoured import VALUES
+from gatewright.api.checks.unsupported import policy_of
 from gatewright.api.frontend.frontend import Frontend
 from gatewright.api.generate.waiting import is_list
 from gatewright.api.objects.gateway import GatewayBackendTLS

@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.checks.unsupported import (
-    DECIDED,
-    HONOURED,
-    LISTENER_PROTOCOLS,
-    STANDALONE,
-    VALUES,
-    Step,
-    decided,
-    tree,
-    unsupported_fields,
-)
+from gatewright.api.checks.honoured import DECIDED, HONOURED, LISTENER_PROTOCOLS, STANDALONE, VALUES, decided
+from gatewright.api.checks.unsupported import Step, tree, unsupported_fields
 from gatewright.api.decode.documents import decode_object
 from gatewright.api.generate.waiting import by_decision, is_list, model_of, page, refused, unserved, waiting
 from gatewright.api.objects.kinds import KINDS

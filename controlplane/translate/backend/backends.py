@@ -19,7 +19,7 @@ from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import POOL, BackendKey, ObjectKey
 from controlplane.translate.references import permitted
 from gatewright.api.checks.backend_kinds import KINDS, BackendKind
-from gatewright.api.checks.unsupported import is_awaited
+from gatewright.api.checks.honoured import is_awaited
 from gatewright.api.lower.kinds.kind import Address
 from gatewright.api.objects import grants
 from gatewright.api.objects.grants import Permission

@@ -7,8 +7,8 @@ from controlplane.translate.collections.policies import Policies
 from controlplane.translate.collections.routes import Classes
 from controlplane.translate.gateway.attachment import ClassListeners
 from controlplane.translate.keys import ObjectKey, RouteClass
-from controlplane.translate.policy import policies, positions
-from controlplane.translate.policy.policies import ClaimKey
+from controlplane.translate.policy import placed_policies, positions
+from controlplane.translate.policy.placed_policies import ClaimKey
 from controlplane.translate.policy.positions import Ways
 from gatewright.attach.outcome import Claim, Outcome, Winners, outcome, winners
 from gatewright.attach.places import PlaceKey
@@ -19,7 +19,7 @@ class Outcomes:
 
     def __init__(self, graph: Graph, placed: Policies, classes: Classes) -> None:
         self._targets = placed.targets
-        self.claims = graph.derive("claims", placed.placed, lambda _, key, policy: policies.claims(key, policy))
+        self.claims = graph.derive("claims", placed.placed, lambda _, key, policy: placed_policies.claims(key, policy))
         self.claims_at = self.claims.index("place", lambda key, _: [key.place])
         self.winners = graph.map("winners", graph.groups("claimed places", self.claims_at), self._winners)
         self.locks = graph.map("locks", self.winners, lambda _, __, found: _locks(found))

@@ -13,8 +13,10 @@ from controlplane.translate.collections.inputs import Inputs
 from controlplane.translate.collections.routes import Routes
 from controlplane.translate.collections.views import Views
 from controlplane.translate.keys import RESOURCE_TYPE, BackendUse, ObjectKey, Referral, ResourceKey, policy_resource
-from controlplane.translate.policy import policies, policy_targets
-from controlplane.translate.policy.policies import PlacedPolicy, PolicyTranslation
+from controlplane.translate.policy import placed_policies, policies, policy_targets
+from controlplane.translate.policy.placed_policies import PlacedPolicy
+from controlplane.translate.policy.policies import PolicyTranslation
+from controlplane.translate.policy.policy_references import KIND
 from controlplane.translate.policy.policy_targets import Attachment, Targets
 from controlplane.translate.route.placed_routes import PlacedRoute
 from gatewright.api.objects.gateway_policy import GatewayPolicy
@@ -68,7 +70,7 @@ class Policies:
         kind = PLACES[backend.kind]
         for place in (PlaceKey(kind, *backend.object, section) for section in dict.fromkeys(sections)):
             for _, policy in context.fetch_index(self._closed, (use.gateway, place)):
-                yield from policies.whys(policy.closed[use.gateway])
+                yield from placed_policies.whys(policy.closed[use.gateway])
 
     def _targets(self, inputs: Inputs, gateways: Gateways, routes: Routes) -> Targets:
         labelled: tuple[Source[ObjectKey, Any], ...] = (
@@ -107,11 +109,11 @@ class Policies:
         translation = context.fetch(self.translations, key)
         if translation is None:
             return None
-        return policies.placed(key, translation, where, lambda use: self.consents.withheld(context, use))
+        return placed_policies.placed(key, translation, where, lambda use: self.consents.withheld(context, use))
 
 
 def _referrals(key: ObjectKey, uses: tuple[BackendUse, ...]) -> Iterator[Referral]:
-    return (Referral(use, policies.KIND, key.namespace) for use in uses)
+    return (Referral(use, KIND, key.namespace) for use in uses)
 
 
 def _object(referral: Referral, _: object) -> list[tuple[str, ObjectKey]]:

@@ -1,67 +1,39 @@
 """GatewayPolicies to wire: one Policy per top-level field, and what is wrong with which (GatewayPolicy).
 
-Two steps, as for routes. `translate` makes of a policy what it says wherever it attaches; it runs once per edit of the
-policy, and when what one of its references leads to changes. `placed` joins that with the policy's attachment (module
-`policy_targets`), and runs again when a target comes, goes or moves.
+The first of two steps, as for routes. `translate` makes of a policy what it says wherever it attaches; it runs once per
+edit of the policy, and when what one of its references leads to changes. `placed_policies` has the second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from controlplane.derive import Context
-from controlplane.translate import support, wire
-from controlplane.translate.backend import backend_auth, secrets, tls_references
-from controlplane.translate.backend.backend_auth import AuthSecret
-from controlplane.translate.backend.backends import BACKEND_NOT_FOUND, Backends, Referrer, parts, resolve
+from controlplane.translate import support
+from controlplane.translate.backend import secrets
+from controlplane.translate.backend.backends import BACKEND_NOT_FOUND, Backends
 from controlplane.translate.backend.tls_references import AUTHORITIES_NOT_FOUND, Known
 from controlplane.translate.conditions import UNTRANSLATED, Condition, joined
-from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.keys import (
     BackendKey,
     ObjectKey,
-    SecretUse,
-    policy_resource,
-    secret_resource,
-    written_field,
-    written_secret,
-    written_secret_resource,
 )
-from controlplane.translate.policy.policy_targets import Attachment
+from controlplane.translate.policy.policy_references import KIND, PolicyReferences
 from gatewright.api.advice.effects import unjudged
-from gatewright.api.backend.auth import CREDENTIAL_ENTRY, BackendAuth
-from gatewright.api.backend.tls import BackendTLS
 from gatewright.api.lower import to_wire
 from gatewright.api.objects.gateway_policy import GatewayPolicy
 from gatewright.api.schema.camel import to_camel
-from gatewright.api.schema.names import GROUP
-from gatewright.api.schema.references import PolicyBackendReference
-from gatewright.api.text.places import Path
-from gatewright.api.traffic.api_key_authentication import APIKeyAuthentication
-from gatewright.api.traffic.basic_authentication import USERS_ENTRY, BasicAuthentication
-from gatewright.api.traffic.jwt_authentication import SHARED_SECRET_ENTRY, JWTProvider
-from gatewright.attach.outcome import Claim, Setting, order
-from gatewright.attach.places import Phase, PlaceKey
+from gatewright.attach.outcome import Setting, order
+from gatewright.attach.places import Phase
 from gatewright.attach.policies import BACKEND, BY_NAME, FRONTEND, POLICIES, Policy, named
 from gatewright.wire.v1 import policy_pb2
 
 _NOT_THERE = frozenset({BACKEND_NOT_FOUND, secrets.NOT_FOUND, AUTHORITIES_NOT_FOUND})
 
-Credentials = BasicAuthentication | APIKeyAuthentication | JWTProvider | BackendTLS | AuthSecret
-
-KIND = "GatewayPolicy"
-
 _NOTHING: Final[Mapping[str, policy_pb2.Policy]] = MappingProxyType({})
-
-_ENTRIES: Final[dict[type[Credentials], tuple[str, ...]]] = {
-    BasicAuthentication: (USERS_ENTRY,),
-    JWTProvider: (SHARED_SECRET_ENTRY,),
-}
-"""The entries that a Secret must have; API keys are all entries of theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,36 +62,6 @@ class PolicyTranslation:
     unresolved: Condition | None = None
     unfinished: bool = False
     """Whether a backend or Secret is not there: perhaps it is still being written."""
-
-
-Closed = Mapping[str, str]
-"""Fields that refuse what they cover at a Gateway, as it does not get a Secret that they need, and why."""
-_NOWHERE: Final[Mapping[ObjectKey, Closed]] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedPolicy:
-    """A policy on the Gateways that have one of its places."""
-
-    translation: PolicyTranslation
-    gateways: tuple[ObjectKey, ...]
-    places: tuple[PlaceKey, ...]
-    resources: tuple[tuple[ObjectKey, str, bytes], ...] = field(repr=False)
-    """Gateway, resource name, bytes."""
-    closed: Mapping[ObjectKey, Closed]
-    """Of Gateways from which Secrets stay."""
-
-    def secrets(self) -> Iterator[SecretUse]:
-        """Those that its Gateways get for it."""
-        for gateway in self.gateways:
-            closed = self.closed.get(gateway, ())
-            for name, secret in self.translation.secrets:
-                if name not in closed:
-                    yield SecretUse(gateway, secret)
-
-    def closed_places(self) -> Iterator[tuple[ObjectKey, PlaceKey]]:
-        """Where fields refuse for want of a Secret: places of Gateways."""
-        return ((gateway, place) for gateway in self.closed for place in self.places)
 
 
 def translate(
@@ -212,91 +154,7 @@ def _in_frontend(field: str) -> str:
     return f"frontend.{to_wire.frontend_name(field)}"
 
 
-def placed(
-    key: ObjectKey, translation: PolicyTranslation, attachment: Attachment, withheld: Callable[[SecretUse], str | None]
-) -> PlacedPolicy | None:
-    """The resources of a policy for every Gateway that has one of its places; None where there is nothing to send.
-    `withheld`: why a Secret is kept from a Gateway."""
-    if not translation.fields or not attachment.places:
-        return None
-    closed = _closed(translation, attachment, withheld) if translation.secrets else _NOWHERE
-    return PlacedPolicy(
-        translation,
-        tuple(gateway for gateway, _ in attachment.places),
-        tuple(sorted({place for _, places in attachment.places for place in places})),
-        tuple(
-            resource
-            for gateway, places in attachment.places
-            for resource in _resources(key, translation, gateway, places, closed.get(gateway, {}))
-        ),
-        closed,
-    )
-
-
-def whys(closed: Closed) -> list[str]:
-    """Why Secrets stay, each once, without the reason that is in front of it for proxies."""
-    return [*dict.fromkeys(text.removeprefix(f"{NOT_PERMITTED}: ") for text in closed.values())]
-
-
-def _closed(
-    translation: PolicyTranslation, attachment: Attachment, withheld: Callable[[SecretUse], str | None]
-) -> Mapping[ObjectKey, Closed]:
-    found: dict[ObjectKey, dict[str, str]] = {}
-    for gateway, _ in attachment.places:
-        for name, secret in translation.secrets:
-            why = withheld(SecretUse(gateway, secret))
-            if why is not None:
-                found.setdefault(gateway, {}).setdefault(name, f"{NOT_PERMITTED}: {why}")
-    return found
-
-
-def _resources(
-    key: ObjectKey,
-    translation: PolicyTranslation,
-    gateway: ObjectKey,
-    places: tuple[PlaceKey, ...],
-    closed: Closed,
-) -> Iterator[tuple[ObjectKey, str, bytes]]:
-    where = [_place(place) for place in places]
-    for setting, content in translation.fields:
-        name = policy_resource(key, setting.field)
-        message = policy_pb2.Policy(places=where)
-        message.MergeFromString(content)
-        if setting.field in closed:
-            message.ClearField(setting.field)
-            getattr(message, setting.field).SetInParent()
-            message.invalid = closed[setting.field]
-        yield gateway, name, wire.resource(name, policy=message)
-    for name, content in translation.written:
-        if written_field(name) not in closed:
-            yield gateway, name, content
-
-
-def _place(place: PlaceKey) -> policy_pb2.Place:
-    thing = policy_pb2.ObjectRef(kind=place.kind, namespace=place.namespace, name=place.name)
-    return policy_pb2.Place(object=thing, section=place.section)
-
-
-class ClaimKey(NamedTuple):
-    """A policy at one of its places."""
-
-    place: PlaceKey
-    policy: ObjectKey
-
-
-def claims(key: ObjectKey, policy: PlacedPolicy) -> dict[ClaimKey, tuple[Claim[ObjectKey], ...]]:
-    """What the policy sets where: nothing that changes with the values that it sets."""
-    made = policy.translation
-    return {
-        ClaimKey(place, key): tuple(
-            Claim(key, place, setting, made.order, made.override and _inherits(setting.phase))
-            for setting, _ in made.fields
-        )
-        for place in policy.places
-    }
-
-
-def _inherits(phase: Phase) -> bool:
+def inherits(phase: Phase) -> bool:
     """`strategy.inheritance` is about traffic alone."""
     return phase.section == "traffic"
 
@@ -314,7 +172,7 @@ class _Envelope:
         message.source.CopyFrom(policy_pb2.ObjectRef(kind=KIND, namespace=self._key.namespace, name=self._key.name))
         message.order = self.order
         message.phase = to_wire.PHASES.get(phase.written, policy_pb2.PHASE_UNSPECIFIED)
-        if self.override and _inherits(phase):
+        if self.override and inherits(phase):
             message.inheritance = policy_pb2.INHERITANCE_OVERRIDE
 
 
@@ -326,7 +184,7 @@ class _Translator:
     ) -> None:
         self._policy = policy
         self._envelope = _Envelope(key, policy)
-        self._references = _References(context, backends, known, key)
+        self._references = PolicyReferences(context, backends, known, key)
 
     def translation(self) -> PolicyTranslation:
         found = self._references
@@ -382,80 +240,3 @@ def _summary(unresolved: Sequence[Condition]) -> Condition | None:
         return None
     messages = dict.fromkeys(condition.message for condition in unresolved)
     return Condition("ResolvedRefs", False, unresolved[0].reason, "; ".join(messages))
-
-
-class _References:
-    """The references of one policy: what they lead to, and what is wrong with them."""
-
-    def __init__(self, context: Context, backends: Backends, known: Known, key: ObjectKey) -> None:
-        self._context = context
-        self._backends = backends
-        self._known = known
-        self._key = key
-        self.called: set[BackendKey] = set()
-        self.read: set[tuple[str, ObjectKey]] = set()
-        self.written: dict[str, bytes] = {}
-        self.unresolved: list[Condition] = []
-
-    def backend(self, reference: PolicyBackendReference) -> str | to_wire.Unresolved:
-        found = resolve(self._context, self._backends, Referrer(GROUP, KIND, self._key.namespace), reference)
-        if isinstance(found, Condition):
-            return self._refuse(found)
-        self.called.update((found, *parts(self._context, self._backends, found)))
-        return found.resource
-
-    def secrets(self, field: str, model: Credentials) -> tuple[str, ...] | to_wire.Unresolved:
-        if isinstance(model, BasicAuthentication) and model.users is not None:
-            users = "".join(f"{user}\n" for user in model.users).encode()
-            return (self._write(field, USERS_ENTRY, users),)
-        if isinstance(model, BackendAuth) and model.key is not None:
-            self.read.add((field.partition("/")[0], written_secret(KIND, self._key)))
-            return (self._write(field, CREDENTIAL_ENTRY, model.key.encode()),)
-        found = self._secrets(model)
-        if isinstance(found, Condition):
-            return self._refuse(found)
-        name = field.partition("/")[0]  # without what comes below it
-        self.read.update((name, secret) for secret in found)
-        return tuple(map(secret_resource, found))
-
-    def authorities(self, tls: BackendTLS) -> tuple[str, ...] | to_wire.Unresolved:
-        found = tls_references.authorities(self._context, self._known, self._key.namespace, tls)
-        return self._refuse(found) if isinstance(found, Condition) else found
-
-    def all(self) -> to_wire.References:
-        return to_wire.References(self.backend, self.secrets, self.authorities, self.server)
-
-    def server(self, where: Path, make: to_wire.ServerMade) -> str:
-        """A backend that the policy brings: it travels with it."""
-        below = "-".join(map(str, where))
-        secrets = partial(self._secrets_below, below)
-        name = f"backend/gatewaypolicy/{self._key}/{below}"
-        message = make(to_wire.References(self.backend, secrets, self.authorities, self.server))
-        self.written[name] = wire.resource(name, backend=message)
-        return name
-
-    def _secrets_below(self, below: str, _: str, model: Credentials) -> tuple[str, ...] | to_wire.Unresolved:
-        return self.secrets(f"backend_ai/{below}", model)
-
-    def _secrets(self, model: Credentials) -> tuple[ObjectKey, ...] | Condition:
-        namespace = self._key.namespace
-        if isinstance(model, BackendTLS):
-            found = tls_references.certificate(self._context, self._known, namespace, model)
-            return found if isinstance(found, Condition) else (found,)
-        if isinstance(model, AuthSecret):
-            return backend_auth.named(self._context, self._known.secrets, namespace, model)
-        if isinstance(model, APIKeyAuthentication) and model.secret_selector is not None:
-            return secrets.selected(self._context, self._known.secrets, namespace, model.secret_selector.match_labels)
-        reference = model.shared_secret_ref if isinstance(model, JWTProvider) else model.secret_ref
-        assert reference is not None  # a rule of the model: one of them is set
-        return secrets.named(self._context, self._known.secrets, namespace, reference, *_ENTRIES.get(type(model), ()))
-
-    def _write(self, field: str, entry: str, content: bytes) -> str:
-        """What the policy holds itself travels as a Secret as well, the only message that is redacted."""
-        name = written_secret_resource(self._key, field)
-        self.written[name] = secrets.resource(self._key, {entry: content}, name)
-        return name
-
-    def _refuse(self, condition: Condition) -> to_wire.Unresolved:
-        self.unresolved.append(condition)
-        return to_wire.Unresolved(f"{condition.reason}: {condition.message}")

@@ -14,7 +14,8 @@ from controlplane.translate.conditions import Condition, StatusBody, joined, ren
 from controlplane.translate.consent import NOT_PERMITTED
 from controlplane.translate.fleet import rejected
 from controlplane.translate.keys import ObjectKey, policy_resource, secret_resource
-from controlplane.translate.policy.policies import Closed, PlacedPolicy, PolicyTranslation, partially_valid, whys
+from controlplane.translate.policy.placed_policies import Closed, PlacedPolicy, whys
+from controlplane.translate.policy.policies import PolicyTranslation, partially_valid
 from controlplane.translate.policy.policy_targets import Attachment
 from gatewright.api.schema.names import CONTROLLER_NAME, GATEWAY_API_GROUP
 from gatewright.attach.outcome import Outcome, Setting

@@ -18,7 +18,8 @@ from gatewright.api.advice.foreign import in_place_of
 from gatewright.api.checks.errors import MOST_SHOWN, Finding, findings
 from gatewright.api.checks.expressions import broken_expressions
 from gatewright.api.checks.field_paths import Path
-from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, unsupported, without_what_lacks
+from gatewright.api.checks.honoured import LISTENER_PROTOCOLS
+from gatewright.api.checks.unsupported import unsupported, without_what_lacks
 from gatewright.api.decode import partly
 from gatewright.api.decode.newer import LENIENT, read
 from gatewright.api.decode.rests import rest

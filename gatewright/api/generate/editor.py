@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel
 
 from gatewright.api.generate import descriptions, sizes, spellings
-from gatewright.api.generate.crds import MOMENTS
 from gatewright.api.generate.form_rules import known_rules
+from gatewright.api.generate.schema_nodes import MOMENTS
 from gatewright.api.generate.shapes import (
     MAX_SIZE,
     Choice,

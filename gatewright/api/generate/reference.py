@@ -14,8 +14,8 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from gatewright.api.checks.unsupported import STANDALONE, decided
-from gatewright.api.generate import crds, descriptions, editor, spellings, waiting
+from gatewright.api.checks.honoured import STANDALONE, decided
+from gatewright.api.generate import crds, descriptions, editor, schema_nodes, spellings, waiting
 from gatewright.api.generate.form_rules import known_rules
 from gatewright.api.generate.shapes import (
     Choice,
@@ -160,7 +160,7 @@ def _row(kind: str, path: str, within: str, field: Field) -> str:
     other = spellings.other_name(within, field.name)
     meaning = [field.description, f"Also spelled `{other}`." if other else ""]
     meaning += ["Required." if field.required else "", _NOT_YET if place in _waiting(kind) else ""]
-    default = f"`{crds.default_text(field.default)}`" if field.default is not None else ""
+    default = f"`{schema_nodes.default_text(field.default)}`" if field.default is not None else ""
     cells = (f"`{place}`", _type(field.shape, within, field.name), default, _bounds(field.shape), _words(meaning))
     return f"| {' | '.join(_cell(cell) for cell in cells)} |"
 
@@ -193,7 +193,7 @@ def _type(shape: Shape, within: str, name: str) -> str:
         case Choice(values):
             return _either(spellings.all_values(within, name, values))
         case Text(moment=moment) if moment is not None:
-            return f"expression, {crds.MOMENTS[moment]}"
+            return f"expression, {schema_nodes.MOMENTS[moment]}"
     return "duration" if is_duration(shape) else _SCALARS[type(shape)]
 
 

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from gatewright.api.checks import certificates
 from gatewright.api.checks.errors import findings
 from gatewright.api.checks.expressions import broken_expressions
-from gatewright.api.checks.unsupported import LISTENER_PROTOCOLS, STANDALONE, unsupported_fields, without_what_lacks
+from gatewright.api.checks.honoured import LISTENER_PROTOCOLS, STANDALONE
+from gatewright.api.checks.unsupported import unsupported_fields, without_what_lacks
 from gatewright.api.decode.documents import shown, split_documents
 from gatewright.api.lower.to_wire import file_name
 from gatewright.api.schema import names

@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from gatewright.api.checks.unsupported import STANDALONE
+from gatewright.api.checks.honoured import STANDALONE
 from gatewright.api.generate.shapes import Choice, Field, Items, Part, Shape, Table, fields_of
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import ObjectMeta

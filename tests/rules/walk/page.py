@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
-from gatewright.api.checks.unsupported import STANDALONE
+from gatewright.api.checks.honoured import STANDALONE
 from tests.rules.verdicts.rows import ROWS
 from tests.rules.walk.fields import EXTENSION, MODELS, Row, rows
 from tests.rules.walk.places import page_of

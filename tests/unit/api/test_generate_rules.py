@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.api.generate import crds, shapes, spellings
+from gatewright.api.generate import crds, schema_nodes, shapes, spellings
 from gatewright.api.generate.form_rules import known_rules
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.model import Broken, RuledModel
@@ -59,7 +59,7 @@ def test_rules_ask_for_fields_that_exist(model: type[RuledModel]) -> None:
 
 
 def test_every_added_bound_is_needed() -> None:
-    for model, attribute in crds.BOUNDS:
+    for model, attribute in schema_nodes.BOUNDS:
         (field,) = (each for each in shapes.fields_of(model) if each.attribute == attribute)
         assert issubclass(model, RuledModel)
         assert any(field.name in fields_read(rule) for rule in model.cel_rules)

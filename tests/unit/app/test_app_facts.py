@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from controlplane import app
+from controlplane import app, known_facts
 from controlplane.admin import facts
 from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.cli.asking import tables
@@ -47,7 +47,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.app = app.App(Settings(folder, folder / "socket"))
-        self.facts = app.KnownFacts(self.app)
+        self.facts = known_facts.KnownFacts(self.app)
         self.read: list[Problem] = []
         self.app.source.problems = lambda: self.read  # type: ignore[method-assign]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controlplane import app
+from controlplane import app, known_facts
 from controlplane.admin import facts
 from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.answers.proxies import Proxy
@@ -28,7 +28,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.app = app.App(Settings(folder, folder / "socket"))
-        self.facts = app.KnownFacts(self.app)
+        self.facts = known_facts.KnownFacts(self.app)
         self.fleet = self.app.pipeline.fleet
         assert isinstance(self.app.source, Directory)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.lint import lint
-from controlplane.sources import directory, tree
+from controlplane.sources import directory, file_state, tree
 from controlplane.xds.trust.certificates import Certificates, Files
 from controlplane.xds.trust.tokens import CredentialError, Tokens
 from dataplane.agent import file_source, xds_access
@@ -123,7 +123,7 @@ def test_lint_says_what_it_is_and_judges_the_others(make: Callable[[Path], None]
 @pytest.mark.parametrize("make", SPECIAL | LARGE)
 def test_a_folder_says_what_it_is(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "a.yaml")
-    source = directory.Directory(tmp_path, tree.Tree(lambda piece: tree.Decoded(), lambda model, _: model))
+    source = directory.Directory(tmp_path, tree.Tree(lambda piece: file_state.Decoded(), lambda model, _: model))
     problem = source._text("a.yaml")
     assert not isinstance(problem, str) and problem is not None
     assert problem.file == "a.yaml" and ALL[make] in problem.message

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from controlplane import helper
-from controlplane.sources import apart, aside, directory, tree
+from controlplane.sources import apart, aside, directory, file_state, tree
 from controlplane.sources.decode import decode
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
@@ -149,7 +149,7 @@ class Slow(aside.Decoder):
         self.may = threading.Event()
         self.asked: list[str] = []
 
-    def decode(self, piece: str) -> tree.Decoded:
+    def decode(self, piece: str) -> file_state.Decoded:
         self.asked.append(piece)
         self.may.wait(PATIENCE)
         return test_directory.decode(piece)

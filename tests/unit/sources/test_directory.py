@@ -14,23 +14,23 @@ from pathlib import Path
 import pytest
 
 from controlplane.facts import Fact
-from controlplane.sources import directory, inotify, tree, watch
+from controlplane.sources import directory, file_state, inotify, tree, watch
 from gatewright import files
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
 from tests.harness.patience import PATIENCE
 
 
-def decode(text: str) -> tree.Decoded:
+def decode(text: str) -> file_state.Decoded:
     """One line `name value` is one object; a line without a value is an error."""
     objects, problems = [], []
     for number, line in enumerate(text.splitlines(), 1):
         name, _, value = line.partition(" ")
         if value:
-            objects.append(tree.Object(ObjectKey("Toy", "default", name), value, value))
+            objects.append(file_state.Object(ObjectKey("Toy", "default", name), value, value))
         elif name and name != "---":
             problems.append(Problem("", number, "", "", "has no value"))
-    return tree.Decoded(tuple(objects), tuple(problems), (), bool(problems))
+    return file_state.Decoded(tuple(objects), tuple(problems), (), bool(problems))
 
 
 async def _nothing() -> None:
@@ -73,7 +73,7 @@ class Seen:
 
 @contextlib.asynccontextmanager
 async def running(
-    root: Path, decoding: tree.Decode = decode, sink: Seen | None = None
+    root: Path, decoding: file_state.Decode = decode, sink: Seen | None = None
 ) -> AsyncIterator[tuple[directory.Directory, Seen]]:
     seen = sink or Seen()
     source = directory.Directory(root, tree.Tree(decoding, lambda model, generation: model))
@@ -293,7 +293,7 @@ async def test_deletions_that_follow_each_other_do_not_keep_others_from_being_pu
 async def test_many_files_never_hold_the_loop(tmp_path: Path) -> None:
     """Each decode takes real time here; the gaps that another task sees stay near a slice."""
 
-    def slow(text: str) -> tree.Decoded:
+    def slow(text: str) -> file_state.Decoded:
         end = time.thread_time() + 0.0005
         while time.thread_time() < end:
             pass

@@ -14,7 +14,7 @@ import pytest
 
 from controlplane import turns
 from controlplane.facts import Fact
-from controlplane.sources import directory, scan, tree, watch
+from controlplane.sources import directory, file_state, scan, watch
 from tests.fakes.memory_agent import descriptors
 from tests.fakes.moved_loop import START, moved
 from tests.harness.seeds import rolls, times
@@ -252,7 +252,7 @@ async def test_others_get_their_turns_when_a_slice_is_over(
         nonlocal spent
         spent += turns.SLICE
 
-    def decoding(text: str) -> tree.Decoded:
+    def decoding(text: str) -> file_state.Decoded:
         if slow != "the sink":
             work()
         return decode(text)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.facts import Fact, Invalid
-from controlplane.sources import tree
+from controlplane.sources import file_state, tree
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
 
@@ -26,23 +26,23 @@ class Toy:
     def __init__(self) -> None:
         self.decoded: list[str] = []
 
-    def __call__(self, text: str) -> tree.Decoded:
+    def __call__(self, text: str) -> file_state.Decoded:
         self.decoded.append(text)
         lines = [(n, line.split()) for n, line in enumerate(text.splitlines(), 1) if line.strip() and line[:3] != "---"]
         objects = [
-            tree.Object(key(words[0]), " ".join(words), words[1])
+            file_state.Object(key(words[0]), " ".join(words), words[1])
             for _, words in lines
             if words[0] not in ("!", "bad", "part")
         ]
         named = [(n, words[1]) for n, words in lines if words[0] in ("bad", "part")]
         remains = [
-            tree.Object(key(words[1]), " ".join(words[1:]), words[2]) for _, words in lines if words[0] == "part"
+            file_state.Object(key(words[1]), " ".join(words[1:]), words[2]) for _, words in lines if words[0] == "part"
         ]
         broken = [n for n, words in lines if words[0] == "!"]
         problems = [Problem("", n, str(key(name)), "", "is bad") for n, name in named]
         problems += [Problem("", n, "", "", "is broken") for n in broken]
         keys = tuple(key(name) for _, name in named)
-        return tree.Decoded(tuple(objects), tuple(problems), keys, bool(broken), tuple(remains))
+        return file_state.Decoded(tuple(objects), tuple(problems), keys, bool(broken), tuple(remains))
 
 
 def make() -> tuple[tree.Tree, Toy]:
@@ -50,7 +50,7 @@ def make() -> tuple[tree.Tree, Toy]:
     return tree.Tree(toy, lambda model, generation: f"{model} g{generation}"), toy
 
 
-def stage(state: tree.Tree, file: str, text: str) -> tree.Staged:
+def stage(state: tree.Tree, file: str, text: str) -> file_state.Staged:
     *rest, staged = state.stage(file, text)
     assert staged is not None
     assert rest == [None] * len(rest)
@@ -77,8 +77,8 @@ def test_a_new_file_tells_its_objects() -> None:
 
 def test_cut_keeps_every_character_and_cuts_only_at_document_starts() -> None:
     text = "a: 1\n---\nb: |\n  ---\n  text\n--- # comment\nc: 1\n----\n---x\n---"
-    assert tree.cut(text) == ("a: 1\n", "---\nb: |\n  ---\n  text\n", "--- # comment\nc: 1\n----\n---x\n", "---")
-    assert "".join(tree.cut(text)) == text
+    assert file_state.cut(text) == ("a: 1\n", "---\nb: |\n  ---\n  text\n", "--- # comment\nc: 1\n----\n---x\n", "---")
+    assert "".join(file_state.cut(text)) == text
 
 
 def test_one_edit_decodes_one_document() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.derive import TransformError
-from controlplane.sources import decode, tree
+from controlplane.sources import decode, file_state
 from controlplane.sources.tree import Tree
 from controlplane.translate.conditions import UNTRANSLATED
 from gatewright.api.lower import to_wire
@@ -41,7 +41,7 @@ def read(*texts: str) -> World:
     folder = Tree(decode.decode, decode.with_generation)
     for text in texts:
         *_, staged = folder.stage("a.yaml", text)
-        assert isinstance(staged, tree.Staged)
+        assert isinstance(staged, file_state.Staged)
         made.program.apply(folder.commit(staged))
     return made
 

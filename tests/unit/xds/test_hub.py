@@ -14,7 +14,7 @@ from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.derive import Change
 from controlplane.xds import answer_messages
 from controlplane.xds.answer_messages import ORIGIN
-from controlplane.xds.peers import Hub
+from controlplane.xds.hub import Hub
 from tests.fakes.moved_loop import moved
 
 WEB = "shop/web"

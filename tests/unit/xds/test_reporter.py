@@ -15,7 +15,7 @@ import pytest
 
 from controlplane.answers.fleet import Fleet
 from controlplane.answers.proxies import Proxy
-from controlplane.xds import answer_messages, peers
+from controlplane.xds import answer_messages, reporter
 from controlplane.xds.answer_messages import METHOD, ORIGIN
 from controlplane.xds.trust import authority
 from controlplane.xds.trust.issuer import Issuer
@@ -114,7 +114,7 @@ class World:
         issuer.use(first_authority())
         monkeypatch.setattr(Issuer, "channel_credentials", lambda _self: "of the issuer")
         monkeypatch.setattr(grpc.aio, "secure_channel", self.channels)
-        self.teller = peers.Teller(self.fleet, "two", issuer, lambda: self.leader)
+        self.reporter = reporter.Reporter(self.fleet, "two", issuer, lambda: self.leader)
 
     def proxy(self, name: str, version: str = "") -> Proxy:
         proxy = self.fleet.connect(name, WEB, "")
@@ -124,7 +124,7 @@ class World:
 
     def leads(self, address: str) -> None:
         self.leader = address
-        self.teller.look()
+        self.reporter.look()
 
     @property
     def calls(self) -> list[Call]:
@@ -136,7 +136,7 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.teller.run())
+        task = asyncio.create_task(self.reporter.run())
         await settled()
         try:
             yield
@@ -168,9 +168,9 @@ async def test_all_that_is_known_is_said_first_and_then_what_is_new(monkeypatch:
         world.fleet.disconnect(old)
         await settled()
         assert call.said[1:] == [[("b", None), ("c", "")]], "of each the newest alone"
-        world.teller.look()
+        world.reporter.look()
         await asyncio.sleep(60)
-        assert (world.teller.messages, world.teller.failures, world.teller.trouble) == (len(call.said), 0, "")
+        assert (world.reporter.messages, world.reporter.failures, world.reporter.trouble) == (len(call.said), 0, "")
         assert call.said[2:] == [[]] and len(world.calls) == 1
 
 
@@ -179,7 +179,7 @@ async def test_a_controller_without_proxies_says_so(monkeypatch: pytest.MonkeyPa
     """The leader waits for it."""
     world = World(monkeypatch)
     async with world.running():
-        assert (world.calls[0].said, world.teller.messages) == ([[]], 1)
+        assert (world.calls[0].said, world.reporter.messages) == ([[]], 1)
 
 
 @moved
@@ -225,7 +225,7 @@ async def test_another_leader_is_told_everything_and_the_one_before_nothing_more
         first, second = world.calls
         assert (first.said, first.is_cancelled, first.is_closed) == ([[("a", "v1")]], True, True)
         assert (second.address, second.said) == ("three:1", [[("a", "v1")], [("b", "")]])
-        assert (world.teller.failures, world.pauses()) == (0, [0.0])
+        assert (world.reporter.failures, world.pauses()) == (0, [0.0])
     assert world.calls[1].is_cancelled
     world.proxy("c")  # nobody listens any more
     assert len(world.calls[1].said) == 2
@@ -241,10 +241,10 @@ async def test_a_leader_that_cannot_be_reached_is_tried_with_pauses_and_logged_o
     async with world.running():
         await asyncio.sleep(10)
         assert world.pauses() == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
-        assert (world.teller.failures, world.teller.trouble) == (8, text)
+        assert (world.reporter.failures, world.reporter.trouble) == (8, text)
         assert [record.getMessage() for record in caplog.records] == [f"{text}; it is tried again"]
         await asyncio.sleep(3)
-        assert (len(world.calls), world.teller.trouble, world.calls[-1].said) == (9, "", [[]])
+        assert (len(world.calls), world.reporter.trouble, world.calls[-1].said) == (9, "", [[]])
 
 
 @moved
@@ -271,7 +271,7 @@ async def test_the_end_of_a_call_is_followed_by_another_one(monkeypatch: pytest.
             before = len(world.calls)
             world.calls[-1].ends(end)
             await asyncio.sleep(0.25)
-            assert (len(world.calls), world.teller.failures) == (before + 1, failures)
+            assert (len(world.calls), world.reporter.failures) == (before + 1, failures)
             await asyncio.sleep(60)
         assert len(world.calls) == 5
 
@@ -282,7 +282,7 @@ async def test_a_call_that_ends_while_it_is_written_to_is_no_failure(monkeypatch
     world.channels.refusals = [asyncio.InvalidStateError()]
     async with world.running():
         await asyncio.sleep(0.15)
-        assert (world.pauses(), world.teller.failures, world.teller.trouble) == ([0.1], 0, "")
+        assert (world.pauses(), world.reporter.failures, world.reporter.trouble) == ([0.1], 0, "")
         assert world.calls[1].said == [[]]
 
 
