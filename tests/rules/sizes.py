@@ -32,7 +32,7 @@ FILES: Final[dict[str, Row]] = {
         280, "four kinds of nodes of one graph that call each other's hooks; apart they would import in a circle"
     ),
     "controlplane/kube/access.py": Row(
-        273, "the one file that may know the client library: all of its calls and errors are turned into ours here"
+        273, "the one file that may know the client library: all of its calls and errors are translated here"
     ),
     "controlplane/kube/cluster.py": Row(
         343, "the composition of a cluster's side: what starts, in which order it stops, who hears what"
@@ -246,11 +246,11 @@ FILES: Final[dict[str, Row]] = {
     "gatewright/api/advice/advice.py": Row(281, "a table in the form of functions: one for each piece of advice"),
     "gatewright/api/decode/documents.py": Row(
         347,
-        "one walk from text to verdicts; each step may end it with a verdict, so that what can be read of a bad object is decided in one place",
+        "one walk from text to verdicts: any step may end it, and then says what can be read all the same",
     ),
     "gatewright/api/generate/reference.py": Row(
         334,
-        "one page from top to bottom: sections, rows and cells in the order in which they are written; a fifth is the text of the index",
+        "one page from top to bottom: sections, rows, cells; a fifth of it is the text of the index",
     ),
     "gatewright/api/generate/shapes.py": Row(
         266, "a vocabulary: one small class for each shape, and the one reader of annotations"
