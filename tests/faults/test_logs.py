@@ -87,7 +87,7 @@ async def test_room_that_ends_and_comes_back(tmp_path: Path) -> None:
         assert traffic.is_clean(), traffic
 
 
-@fault("Nobody reads the logs")
+@fault("The logs are not read")
 async def test_a_reader_that_hangs(tmp_path: Path) -> None:
     with unread() as (out, stdout):
         async with served(tmp_path, workers=1, stdout=stdout) as world, load(world.proxy.port) as traffic:
@@ -100,7 +100,7 @@ async def test_a_reader_that_hangs(tmp_path: Path) -> None:
             assert traffic.is_clean(), traffic
 
 
-@fault("Nobody reads the logs")
+@fault("The logs are not read")
 async def test_a_process_log_that_nobody_reads(tmp_path: Path) -> None:
     with unread() as (err, stderr):
         async with served(tmp_path, workers=1, stderr=stderr) as world, load(world.proxy.port) as traffic:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.sources import file_state, tree
+from controlplane.sources import file_state
 from controlplane.xds.protocol.subscription import Subscription
 from dataplane.credentials import locations
 from dataplane.http import uri

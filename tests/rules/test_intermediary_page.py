@@ -1,4 +1,4 @@
-"""docs/intermediary.md: each test that it names exists, and each duty has one or says why it is not ours."""
+"""docs/intermediary.md: each test that it names exists, and each duty has one or says why it does not apply."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_named_test_exists(name: str) -> None:
     assert exists(name)
 
 
-def test_each_duty_is_shown_or_is_not_ours() -> None:
+def test_each_duty_is_shown_or_does_not_apply() -> None:
     assert len(ROWS) > 50 and all(len(row) == 4 for row in ROWS)
     without = [row for row in ROWS if "`raw: " not in row[3] and "`tests/" not in row[3]]
-    assert [row for row in without if row[3] != "-" or not row[2].startswith("not ours: ")] == []
+    assert [row for row in without if row[3] != "-" or not row[2].startswith("not applicable: ")] == []

@@ -43,6 +43,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r"guards of (?:prompts|requests|responses)": "what that field has",
     r"dropped[- ]guards?": "a code of lint, which users may have in their scripts",
     r"gatewright guard": "a command",
+    r"default\(jwt.sub, ['\"]nobody": "a text in an example",
     r"house[- ]rules": "an object of an example",
     r"(?:has|have|had|makes?|made|making|finds?|no|enough) room|room for": "plain English for capacity",
 }
@@ -59,8 +60,6 @@ TERMS: Final[Mapping[str, Mapping[str, str]]] = {
     "controlplane/cli/command_options.py": {"guard": "the options of `gatewright guard`"},
     "controlplane/cli/offline/guard.py": {"guard": "`gatewright guard`, which tries a promptGuard"},
     "controlplane/cli/parser.py": {"guard": "`gatewright guard`"},
-    "gatewright/variables/page.py": {"nobody": "a text in an example"},
-    "docs/variables.md": {"nobody": "a text in an example"},
     "dataplane/guards/": {"guard": "the package of `promptGuard`"},
 }
 """By file or folder: words that are right in all of it."""

@@ -99,7 +99,7 @@ Every row of the API that Gatewright implements: where it acts, and the test tha
 What the columns say:
 
 - *Row*: the field by its path, or what happens in a few words.
-- *Default*: what counts where nobody sets the field. `test_verdict_table.py::test_defaults` has each of our kinds.
+- *Default*: what counts where the field is not set. `test_verdict_table.py::test_defaults` has each of our kinds.
 - *Acts*: the page that says what it does.
 - *Verdicts*: how many values are judged, right ones and wrong ones around each bound: by the models
   (`test_verdict_table.py::test_models_agree`), by an API server
