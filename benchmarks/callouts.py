@@ -171,7 +171,7 @@ class _Client:
 
 
 class _Proxy:
-    """The rooms of a worker, with one route."""
+    """The parts of a worker, with one route."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, policy: str, clients: int) -> None:
         recorder, writes = Recorder(Metrics.in_memory()), Writes(loop.call_soon)

@@ -106,25 +106,25 @@ class Proxies:
 
 
 class Watch:
-    """Waits until enough proxies answered: counts what the fleet tells, and looks at it when it can be so."""
+    """Waits until enough proxies answered: counts what the fleet reports, and looks at it when it can be so."""
 
     def __init__(self, fleet: Fleet, gateway: str, proxies: int) -> None:
         self._fleet, self._gateway, self._proxies = fleet, gateway, proxies
-        self._told = 0
+        self._reported = 0
         self._enough = asyncio.Event()
         self._most = 0
-        fleet.answers.subscribe(self._tell)
+        fleet.answers.subscribe(self._count)
 
-    def _tell(self, answers: Sequence[Change[AnswerKey, Answer]]) -> None:
-        self._told += len(answers)
-        if self._told >= self._most:
+    def _count(self, answers: Sequence[Change[AnswerKey, Answer]]) -> None:
+        self._reported += len(answers)
+        if self._reported >= self._most:
             self._enough.set()
 
     async def until(self, condition: Callable[[Any], bool], least: int) -> None:
-        """Until the view fulfils the condition; with `least` not looked at before so much was told from now on."""
-        self._told, self._most = 0, least
+        """Until the view fulfils the condition; with `least` not looked at before so much was reported from now on."""
+        self._reported, self._most = 0, least
         async with asyncio.timeout(LONGEST):
-            while least > 1 and self._told < least:
+            while least > 1 and self._reported < least:
                 self._enough.clear()
                 await self._enough.wait()
             while not condition(self._fleet.view(self._gateway)):

@@ -1,4 +1,4 @@
-"""What does a proxy cost that nobody asks for anything? `python -m benchmarks.idle [--seconds N] [--json FILE]`.
+"""What does a proxy cost without requests? `python -m benchmarks.idle [--seconds N] [--json FILE]`.
 
 Two proxies of one worker are left alone, one after the other: one with a file, and one under a controller, which is
 measured with it. For each process: CPU milliseconds for each second of the span, of all its threads; resident memory

@@ -225,7 +225,7 @@ def write() -> None:
 
 
 def run() -> None:
-    """All benchmarks. One that does not hold is told by the page, not by stopping here."""
+    """All benchmarks. One that does not hold is reported by the page, not by stopping here."""
     for name in BENCHMARKS:
         command = [sys.executable, "-m", f"benchmarks.{name}", "--json", str(OUT / f"{name}.json")]
         done = subprocess.run(command, cwd=ROOT, check=False)

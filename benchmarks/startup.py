@@ -85,7 +85,7 @@ class Scene:
             asker.stop()
 
     def start_proxies(self, workers: int) -> dict[str, Any]:
-        """Several starts while nobody else asks the controller: the typical one, and all seconds."""
+        """Several starts while no other client asks the controller: the typical one, and all seconds."""
         self.stop_askers()
         found = []
         for _ in range(STARTS):

@@ -101,7 +101,7 @@ class States:
         yield Change(RESOURCE_TYPE, key, None)
 
     def endpoints(self, numbers: Iterable[int]) -> Iterator[Change]:
-        """The first are the upstreams; the others are addresses where nobody is."""
+        """The first are the upstreams; the others are addresses without a server."""
         for number in numbers:
             is_real = number < len(self.upstreams)
             address, port = ("127.0.0.1", self.upstreams[number]) if is_real else (_address(number), 80)
