@@ -118,7 +118,7 @@ EXAMPLES: dict[str, tuple[str, str, str]] = {
     "json": ("JSON text as a value", "json('{\"a\": [1]}').a[0]", "1"),
     "toJson": ("a value as JSON", "toJson({'a': [1, true]})", "'{\"a\":[1,true]}'"),
     "to_json": ("the same", "to_json([null])", "'[null]'"),
-    "unvalidatedJwtPayload": ("claims of a token that nobody has checked", "unvalidatedJwtPayload('e30.e30.')", "{}"),
+    "unvalidatedJwtPayload": ("claims of a token that is not checked", "unvalidatedJwtPayload('e30.e30.')", "{}"),
     "redacted": (
         "headers, those with secrets hidden",
         "{'authorization': 'x'}.redacted()['authorization']",

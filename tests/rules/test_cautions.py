@@ -32,7 +32,7 @@ CAUTIONS = (
     ("policies/backend_tls.md", "verifies the backend where `caCertificateRefs` does not"),
     ("policies/backend_auth.md", "so it is the least secure choice"),
     ("policies/backend_auth.md", "Where none of them has, the request stays as it is"),
-    ("policies/health.md", "`eviction` nobody is evicted"),
+    ("policies/health.md", "`eviction` no endpoint is evicted"),
     ("policies/health.md", "When all endpoints of the backend are evicted, all are used"),
     ("policies/backend_ai.md", "of chats alone"),
     ("llm/shaping.md", "For a provider whose API has no messages of the system write"),
