@@ -350,13 +350,13 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "a hint for speed: whatever these hooks answer is looked at, and it is nothing",
     (
         "dataplane/telemetry/lines.py",
-        "self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread",
-        "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
+        "self._given = self._gone = 0  # bytes; the first is written by the callers of `put`, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by the callers of `put`, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
         "controlplane/cli/serving/lines.py",
-        "self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread",
-        "self._given = self._gone = 1  # bytes; the first is written by whoever puts, the second by the thread",
+        "self._given = self._gone = 0  # bytes; the first is written by the callers of `put`, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by the callers of `put`, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
         "controlplane/cli/local/processes.py",
@@ -429,7 +429,7 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
         "and (size < self._send_window)",
     ): "content that fills the window goes by way of the queue then, in the same call and frame",
     (
-        "gatewright/api/generate/crds.py",
+        "gatewright/api/generate/schema_nodes.py",
         'return "string" if isinstance(values[0], str) else "integer"',
         'return "string" if isinstance(values[1], str) else "integer"',
     ): "a choice has values of one type, and at least two",
