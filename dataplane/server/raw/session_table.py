@@ -60,7 +60,7 @@ class _Order(Generic[KeyT, SessionT]):
 
 
 class SessionTable(Generic[KeyT, SessionT]):
-    """`most`: how many there may be. `full` is told of each client that finds no place."""
+    """`most`: how many there may be. `full` is called for each client that finds no place."""
 
     __slots__ = ("_all", "_of", "_places")
 
