@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -21,11 +21,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 from gatewright.turns import paced
 
 MOST_OF_NAME = 8
-"""Keys of one name that a token is checked with, for each algorithm: an issuer that renews a key has two. A check takes
-up to half a millisecond."""
+"""Keys of one name that a token is checked with, for each algorithm: an issuer that renews a key has two."""
+MOST_WORK = 10_000
+"""Microseconds that all checks of a token may take: of more keys the first ones are asked. Each may take so long as
+`_RSA_WORK` and `_CURVES` say, which are figures of the worst signatures."""
 MIN_RSA_BITS = 2048
 MAX_RSA_BITS = 16384
 """Bits of the modulus of an RSA key: RFC 7518 3.3 for the least; the most bounds what one check costs."""
+MAX_RSA_EXPONENT = 2**31 - 1
+"""As Go's crypto/rsa: with an exponent as long as its modulus a key of 3,072 bits takes 8 ms for each check."""
 
 Check = Callable[[bytes, bytes], bool]
 """(signature, signed bytes) -> it is good."""
@@ -41,6 +45,8 @@ class Key:
 
     kid: str | None
     checks: dict[str, Check]
+    work: int = 0
+    """Microseconds that a check may take."""
 
 
 class KeySet:
@@ -57,12 +63,20 @@ class KeySet:
                 self._by_kid.setdefault(key.kid, []).append(key)
 
     def fitting(self, kid: str | None, algorithm: str) -> list[Check]:
-        """How a token that names this key and algorithm can be checked, by the first `MOST_OF_NAME`; [] when no key
-        fits. Without a name (or where no key has one) exactly one key must fit."""
+        """How a token that names this key and algorithm can be checked, by the first `MOST_OF_NAME`, and no more of
+        them than `MOST_WORK` has room for; [] when no key fits. Without a name (or where no key has one) exactly one
+        key must fit."""
+        return [key.checks[algorithm] for key in self._fitting(kid, algorithm)]
+
+    def work(self, kid: str | None, algorithm: str) -> int:
+        """Microseconds that the checks of such a token may take."""
+        return sum(key.work for key in self._fitting(kid, algorithm))
+
+    def _fitting(self, kid: str | None, algorithm: str) -> Sequence[Key]:
         if kid is not None and self._by_kid:
-            named = (key.checks[algorithm] for key in self._by_kid.get(kid, ()) if algorithm in key.checks)
-            return list(islice(named, MOST_OF_NAME))
-        fitting = [key.checks[algorithm] for key in self.keys if algorithm in key.checks]
+            named = (key for key in self._by_kid.get(kid, ()) if algorithm in key.checks)
+            return _first(islice(named, MOST_OF_NAME))
+        fitting = [key for key in self.keys if algorithm in key.checks]
         return fitting if len(fitting) == 1 else []
 
     def names(self, kid: str) -> bool:
@@ -71,6 +85,17 @@ class KeySet:
 
     def __repr__(self) -> str:
         return f"KeySet({len(self.keys)} keys)"
+
+
+def _first(keys: Iterable[Key]) -> list[Key]:
+    """As many as `MOST_WORK` has room for."""
+    work, found = 0, list[Key]()
+    for key in keys:
+        work += key.work
+        if found and work > MOST_WORK:
+            break
+        found.append(key)
+    return found
 
 
 def read(text: str | bytes) -> KeySet:
@@ -108,10 +133,10 @@ def key_of(member: Any) -> Key:
     if make is None:
         raise Unusable("not a public key of a known kind")
     try:
-        checks = make(member)
+        checks, work = make(member)
     except ValueError as error:
         raise Unusable(str(error)) from None
-    return Key(kid, _allowed(checks, member.get("alg")))
+    return Key(kid, _allowed(checks, member.get("alg")), work)
 
 
 def _texts(value: Any) -> list[Any]:
@@ -163,19 +188,28 @@ def _integer(member: dict[str, Any], name: str) -> int:
 
 # --- RSA (RFC 7518 3.3, 3.5)
 
+_HASH_WORK = 100
+"""Microseconds of the digest of the longest token."""
 _HASHES = {"256": hashes.SHA256(), "384": hashes.SHA384(), "512": hashes.SHA512()}
 
 
-def _rsa(member: dict[str, Any]) -> dict[str, Check]:
-    modulus = _integer(member, "n")
+_RSA_WORK = 50
+"""Microseconds of a multiplication modulo 2,048 bits for each bit of the exponent, by 16."""
+
+
+def _rsa(member: dict[str, Any]) -> tuple[dict[str, Check], int]:
+    modulus, exponent = _integer(member, "n"), _integer(member, "e")
     if not MIN_RSA_BITS <= modulus.bit_length() <= MAX_RSA_BITS:
         raise Unusable(f"an RSA key has {MIN_RSA_BITS} to {MAX_RSA_BITS} bits")
-    key = rsa.RSAPublicNumbers(_integer(member, "e"), modulus).public_key()
+    if exponent > MAX_RSA_EXPONENT:
+        raise Unusable(f"the exponent of an RSA key is at most {MAX_RSA_EXPONENT:,}")
+    key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
     checks = {f"RS{size}": _rsa_check(key, padding.PKCS1v15(), used) for size, used in _HASHES.items()}
     for size, used in _HASHES.items():
         scheme = padding.PSS(padding.MGF1(used), used.digest_size)
         checks[f"PS{size}"] = _rsa_check(key, scheme, used)
-    return checks
+    multiplications = (modulus.bit_length() / MIN_RSA_BITS) ** 2 * exponent.bit_length() / 16
+    return checks, _HASH_WORK + round(_RSA_WORK * multiplications)
 
 
 def _rsa_check(key: rsa.RSAPublicKey, scheme: padding.AsymmetricPadding, used: hashes.HashAlgorithm) -> Check:
@@ -191,24 +225,25 @@ def _rsa_check(key: rsa.RSAPublicKey, scheme: padding.AsymmetricPadding, used: h
 
 # --- EC (RFC 7518 3.4)
 
-_CURVES: dict[str, tuple[str, ec.EllipticCurve, hashes.HashAlgorithm]] = {
-    "P-256": ("ES256", ec.SECP256R1(), hashes.SHA256()),
-    "P-384": ("ES384", ec.SECP384R1(), hashes.SHA384()),
-    "P-521": ("ES512", ec.SECP521R1(), hashes.SHA512()),
+_CURVES: dict[str, tuple[str, ec.EllipticCurve, hashes.HashAlgorithm, int]] = {
+    "P-256": ("ES256", ec.SECP256R1(), hashes.SHA256(), 150),
+    "P-384": ("ES384", ec.SECP384R1(), hashes.SHA384(), 1000),
+    "P-521": ("ES512", ec.SECP521R1(), hashes.SHA512(), 1000),
 }
+"""The algorithm of each curve, and microseconds of a check."""
 
 
-def _elliptic(member: dict[str, Any]) -> dict[str, Check]:
+def _elliptic(member: dict[str, Any]) -> tuple[dict[str, Check], int]:
     row = _CURVES.get(member["crv"]) if isinstance(member.get("crv"), str) else None
     if row is None:
         raise Unusable("a curve that is not known")
-    algorithm, curve, used = row
+    algorithm, curve, used, work = row
     size = (curve.key_size + 7) // 8
     x, y = octets(member, "x"), octets(member, "y")
     if len(x) != size or len(y) != size:  # RFC 7518 6.2.1.2
         raise Unusable("a coordinate has another length than the curve's")
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(x, "big"), int.from_bytes(y, "big"), curve)
-    return {algorithm: _elliptic_check(numbers.public_key(), size, ec.ECDSA(used))}
+    return {algorithm: _elliptic_check(numbers.public_key(), size, ec.ECDSA(used))}, work
 
 
 def _elliptic_check(key: ec.EllipticCurvePublicKey, size: int, scheme: ec.ECDSA) -> Check:
@@ -228,7 +263,10 @@ def _elliptic_check(key: ec.EllipticCurvePublicKey, size: int, scheme: ec.ECDSA)
 # --- Ed25519 (RFC 8037, RFC 9864)
 
 
-def _edwards(member: dict[str, Any]) -> dict[str, Check]:
+_EDWARDS_WORK = 250
+
+
+def _edwards(member: dict[str, Any]) -> tuple[dict[str, Check], int]:
     if member.get("crv") != "Ed25519":
         raise Unusable("a curve that is not known")
     key = ed25519.Ed25519PublicKey.from_public_bytes(octets(member, "x"))
@@ -240,7 +278,11 @@ def _edwards(member: dict[str, Any]) -> dict[str, Check]:
             return False
         return True
 
-    return {"EdDSA": check, "Ed25519": check}
+    return {"EdDSA": check, "Ed25519": check}, _EDWARDS_WORK
 
 
-_KINDS: dict[str, Callable[[dict[str, Any]], dict[str, Check]]] = {"RSA": _rsa, "EC": _elliptic, "OKP": _edwards}
+_KINDS: dict[str, Callable[[dict[str, Any]], tuple[dict[str, Check], int]]] = {
+    "RSA": _rsa,
+    "EC": _elliptic,
+    "OKP": _edwards,
+}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from dataplane.credentials import jwt
-from dataplane.credentials.jwks import KeySet
+from dataplane.credentials.jwks import MOST_WORK, KeySet
 from dataplane.credentials.key_sources import InlineKeys, RemoteKeys
 from dataplane.credentials.shared_secret import ALGORITHM
 
@@ -80,8 +80,11 @@ def _fits(token: jwt.Token, candidate: _Candidate) -> bool:
 
 def _tried(token: jwt.Token, candidates: Sequence[_Candidate], now: float) -> Accepted | str:
     """The first candidate that accepts the token, those for its audience before all; else the cause that says most."""
-    cause = jwt.UNKNOWN_KEY
+    cause, work = jwt.UNKNOWN_KEY, 0
     for provider, keys in _of_its_audience(token, candidates):
+        work += keys.work(token.kid, token.algorithm)
+        if work > MOST_WORK and cause != jwt.UNKNOWN_KEY:
+            break  # as with many keys of one name
         signature = jwt.wrong_signature(token, keys)
         wrong = signature or jwt.wrong_claims(token.claims, provider.audiences, now)
         if not wrong:

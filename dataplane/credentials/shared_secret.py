@@ -7,6 +7,7 @@ repr holds any of the secret.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 from typing import Final
@@ -22,6 +23,8 @@ ALGORITHM: Final = "HS256"
 LEAST_BYTES: Final = 32
 """Bytes of a shared secret at least: those of the hash (RFC 7518 3.2). A shorter one can be guessed from one token."""
 
+_BLOCK: Final = 64
+"""Bytes: of a longer secret HMAC takes the digest (RFC 2104 2), here once and not for each token."""
 _PUBLISHED: Final = b"-----BEGIN "
 """How PEM begins (RFC 7468)."""
 
@@ -36,6 +39,9 @@ def read(data: bytes) -> KeySet:
         raise Unusable(f"has an invisible character, {hidden}")
     if secret.lstrip().startswith(_PUBLISHED) or _is_json_key(secret):
         raise Unusable("is a key or certificate, no secret: anyone who has its public half could sign tokens with it")
+
+    if len(secret) > _BLOCK:
+        secret = hashlib.sha256(secret).digest()
 
     def check(signature: bytes, signed: bytes) -> bool:
         return hmac.compare_digest(hmac.digest(secret, signed, "sha256"), signature)

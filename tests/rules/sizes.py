@@ -199,6 +199,9 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/table/intern.py": Row(
         355, "one class: equal settings are one object, over all levels that share the tables of digests"
     ),
+    "dataplane/credentials/jwks.py": Row(
+        288, "keys of each kind with what a check costs, and the set that chooses among them"
+    ),
     "dataplane/table/plans.py": Row(451, "a vocabulary: the plans that a request meets, mostly fields and their words"),
     "dataplane/table/policies.py": Row(323, "one subject, a short function for each change and each place of a policy"),
     "dataplane/table/store.py": Row(
