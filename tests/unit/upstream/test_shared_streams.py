@@ -10,7 +10,7 @@ import pytest
 from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.race import DELAY
-from dataplane.upstream.shared import EXPECTED, MAX_CONNECTIONS, MAX_WAITING, QUIET, SharedConnections
+from dataplane.upstream.shared import EXPECTED, MAX_CONNECTIONS, MAX_WAITING, QUIET, SLICE, SharedConnections
 from tests.fakes.leases import Holder, Many, Opening, Up
 
 NAME = "192.0.2.1:80"
@@ -160,6 +160,24 @@ def test_a_connection_that_fails_fails_all_who_wait() -> None:
     assert again.heard == [("connect", "refused", False)]
 
 
+def test_many_are_failed_in_slices_in_their_order() -> None:
+    """The worker does something else in between."""
+    world = World()
+    holders = world.take(2 * SLICE + 1)
+    holders[SLICE].lease += 1
+    for _ in range(world.opening):
+        world.opens.comes(None, "refused")
+    assert world.shared.waiting == 0
+    for done in (SLICE, 2 * SLICE, 2 * SLICE + 1):
+        wanted = [number < done and number != SLICE for number in range(len(holders))]  # that one has left
+        assert [holder.heard != [] for holder in holders] == wanted
+        due = [each for each in world.opens.timers if each[0] == world.opens.now]
+        for each in due:
+            world.opens.timers.remove(each)
+            each[1]()
+        assert len(due) == (done <= 2 * SLICE)
+
+
 def test_they_wait_on_while_another_connection_is_opened_or_there() -> None:
     world = World()
     holders = world.take(EXPECTED + 1)
@@ -240,6 +258,22 @@ def test_nobody_waits_for_a_stream_longer_than_for_a_connection() -> None:
     assert len(late.heard) == 1 and world.opens.timers == []
     world.take()
     assert len(world.opens.timers) == 1
+
+
+def test_many_who_have_waited_too_long_are_failed_in_slices() -> None:
+    world = World()
+    world.connected(0)
+    holders = world.take(3 * SLICE)
+    calls = list[int]()
+    later = world.opens.later
+
+    def counted(seconds: float, call: Any) -> None:
+        calls.append(sum(holder.heard != [] for holder in holders))
+        later(seconds, call)
+
+    world.opens.later = counted  # type: ignore[method-assign]
+    world.opens.passes(WAIT)
+    assert calls == [SLICE, 2 * SLICE] and all(len(holder.heard) == 1 for holder in holders)
 
 
 def test_so_many_may_wait_and_those_who_have_left_make_place() -> None:
