@@ -18,53 +18,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from benchmarks.hostile_peers import CONNECTIONS, HTTP2, MANY, NETWORK, ONE, SITE, Case, Ports, attack
-from benchmarks.hostile_polite import Polite
 from benchmarks.machine import OUT, PROXY_CORE, Process, alone, run_folder
 from tests.harness.ports import reserve
+from tests.hostile.live import file_of, measure
+from tests.hostile.live_peers import CONNECTIONS, HTTP2, MANY, NETWORK, ONE, SITE, Case, Ports
 from tests.hostile.rows import ROWS
-from tests.hostile.world import EVIL_PORT
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
 
 MOST_MS: Final = 50.0
 TRIES: Final = 3
-PATIENCE: Final = 60.0
 
 Found = dict[str, dict[str, float]]
 """Milliseconds by the name of a case and by origin."""
-
-
-def file_of(config: str, ports: Ports) -> str:
-    """A row's configuration at these ports, with the polite route answering by itself."""
-    places = {
-        "port: 8080": f'port: {ports.proxy}\n  addresses: [127.0.0.1, "::1"]',
-        "backends: [{host: 127.0.0.1:9000}]": "policies: {directResponse: {status: 200, body: x}}",
-        "127.0.0.1:9001": f"127.0.0.1:{ports.plain}",
-        "port: 9001": f"port: {ports.plain}",
-        f"127.0.0.1:{EVIL_PORT}": f"127.0.0.1:{ports.evil}",
-        f"port: {EVIL_PORT}": f"port: {ports.evil}",
-    }
-    for old, new in places.items():
-        config = config.replace(old, new)
-    return config
 
 
 @contextmanager
 def proxy(config: str, ports: Ports) -> Iterator[int]:
     """One worker that serves it; its process."""
     path = run_folder() / "hostile.yaml"
-    path.write_text(file_of(config, ports))
+    path.write_text(file_of(config, ports, '127.0.0.1, "::1"'))
     pages = [f"--{page}=127.0.0.1:{reserve()}" for page in ("admin", "stats", "readiness")]
     environment = {"SESSION_KEY": "00" * 32, "CONNECTION_MIN_TERMINATION_DEADLINE": "0"}
     command = [sys.executable, "-m", "dataplane", "-f", str(path), "--workers=1", *pages]
@@ -79,32 +58,6 @@ def proxy(config: str, ports: Ports) -> Iterator[int]:
 
 def _is_worker(pid: int) -> bool:
     return "gw-worker" in Path(f"/proc/{pid}/comm").read_text()
-
-
-def measure(case: Case, ports: Ports, worker: int, number: int) -> float:
-    """Milliseconds that the polite client waited at most."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=attack, args=(case, ports, number, theirs))
-    process.start()
-    theirs.close()
-    try:
-        with Polite(ports.proxy, worker) as polite:
-            _heard(ours, "did not begin")  # all have sent what they may
-            polite.forget()
-            ours.send("go")
-            _heard(ours, "did not end")
-        return polite.longest * 1e3  # with the answer that it waited for when all was over
-    finally:
-        process.join(PATIENCE)
-        if process.is_alive():
-            process.kill()
-        ours.close()
-
-
-def _heard(pipe: Connection, otherwise: str) -> None:
-    if not pipe.poll(PATIENCE):
-        raise TimeoutError(f"the hostile peers {otherwise} within {PATIENCE:g} s")
-    pipe.recv()
 
 
 def cases(words: Sequence[str]) -> list[Case]:
@@ -145,7 +98,7 @@ def run(wanted: list[Case], places: Sequence[str], tries: int) -> Found:
                     least = float("inf")
                     for _ in range(tries):
                         number += 1
-                        least = min(least, measure(case.of(origin), ports, worker, number))
+                        least = min(least, 1e3 * measure(case.of(origin), ports, worker, number))
                         if least <= MOST_MS:
                             break
                     found.setdefault(case.name, {})[origin] = round(least, 1)

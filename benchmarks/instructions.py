@@ -20,6 +20,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parents[1]
 WARM = 300
 """Requests of the shorter run."""
+WARM_LARGE, LARGE_AT_MOST = 2, 8
+"""The same of large requests, and by how many the runs differ at most."""
 
 GET = b"GET /catalog/items?page=2 HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: load/1.0\r\nAccept: */*\r\n\r\n"
 POST = (
@@ -118,6 +120,53 @@ def _mcp_call(tool: bytes) -> bytes:
     )
 
 
+_ITEM = b'{"id":%d,"name":"item","text":"' + b"t" * 1950 + b'","tags":["a","b"]}'
+
+
+def _items(size: int) -> bytes:
+    """A list in JSON of about so many bytes, of what is usual."""
+    return b"[" + b",".join(_ITEM % number for number in range(size // 2000)) + b"]"
+
+
+def _posted(path: bytes, content: bytes, kind: bytes) -> bytes:
+    lines = b"Host: shop.example\r\nTE: trailers\r\nContent-Type: %b\r\nContent-Length: %d" % (kind, len(content))
+    return b"POST %b HTTP/1.1\r\n%b\r\n\r\n%b" % (path, lines, content)
+
+
+def _field_of(number: int, value: bytes) -> bytes:
+    """A field of protobuf with a length."""
+    size, length = len(value), b""
+    while size > 0x7F:
+        size, length = size >> 7, length + bytes([size & 0x7F | 0x80])
+    return bytes([number << 3 | 2]) + length + bytes([size]) + value
+
+
+def _grpc_of(message: bytes) -> bytes:
+    content = b"\0" + len(message).to_bytes(4, "big") + message
+    return _posted(b"/lf.a2a.v1.A2AService/SendMessage", content, b"application/grpc")
+
+
+JSON_READ = PLAIN.replace(
+    "      backends:",
+    """      policies:
+        authorization: {policy: {matchExpressions: ['json(request.body).items.size() > 1']}}
+      backends:""",
+)
+JSON_LARGE = _posted(b"/catalog", b'{"items":%b}' % _items(2_000_000), b"application/json")
+MCP_LARGE = _mcp_request(
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{"items":%b}}}'
+    % _items(1_000_000),
+    b"Mcp-Session-Id: " + SESSION + b"\r\n",
+)
+A2A_RULE = PLAIN.replace(
+    "      backends:",
+    """      policies: {authorization: {action: Deny, policy: {matchExpressions: ['a2a.method == "tasks/cancel"']}}}
+      backends:""",
+).replace("- host: 127.0.0.1:9000", "- a2a: {host: 127.0.0.1, port: 9000}")
+A2A_PART = _field_of(5, _field_of(1, b"t" * 500))
+A2A_LARGE = _grpc_of(_field_of(2, _field_of(1, b"m") + A2A_PART * 2000))
+GRPC_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nContent-Length: 5\r\n\r\n" + bytes(5)
+
 MCP_CALLED = _mcp_answer(b'{"content":[{"type":"text","text":"three documents"}],"isError":false}')
 
 AT_ONCE = 5
@@ -192,8 +241,13 @@ SCENARIOS: dict[str, tuple[str, bytes | Frames, bytes | Frames, bool]] = {
     "grpc": (TO_HTTP2, h2_call, h2_called, False),
     "mcp": (MCP, _mcp_call(b"find"), MCP_CALLED, False),
     "mcp rule": (MCP_RULE, _mcp_call(b"find"), MCP_CALLED, False),
+    "json large": (JSON_READ, JSON_LARGE, ANSWER, False),
+    "mcp large": (MCP_RULE, MCP_LARGE, MCP_CALLED, False),
+    "a2a large": (A2A_RULE, A2A_LARGE, GRPC_ANSWER, False),
     "mcp several": (MCP_SEVERAL, _mcp_call(b"one_find"), MCP_CALLED, False),
 }
+LARGE = ("json large", "mcp large", "a2a large")
+"""Those of one or two megabytes, which policies read."""
 
 
 def run(name: str, requests: int) -> None:
@@ -317,7 +371,10 @@ def count(tree: Path, name: str, requests: int) -> int:
 
 def per_request(tree: Path, name: str, requests: int) -> float:
     """Instructions of one request."""
-    return (count(tree, name, WARM + requests) - count(tree, name, WARM)) / requests
+    warm = WARM
+    if name in LARGE:
+        warm, requests = WARM_LARGE, min(requests, LARGE_AT_MOST)
+    return (count(tree, name, warm + requests) - count(tree, name, warm)) / requests
 
 
 def main() -> None:

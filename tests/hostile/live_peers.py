@@ -1,4 +1,4 @@
-"""The hostile peers of `benchmarks.hostile`, in a process of their own: rows of `tests/hostile` over real sockets."""
+"""The hostile peers of `live`, in a process of their own: rows of `tests/hostile` over real sockets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.http.h2.frames import HEADERS
 from tests.fakes.h2_wire import data, headers
@@ -28,9 +28,6 @@ ALL_WINDOWS: Final = 900_000
 """Of all streams of a connection."""
 IPV6_FREEBIND: Final = 78
 """ipv6(7), Linux: an address may be bound that is on no interface."""
-SECONDS: Final = 0.6
-"""They go on for, after the last bytes were sent."""
-SETTLED: Final = 0.3
 GATHERED: Final = 5.0
 """So long they have to send all but that..."""
 STILL: Final = 0.6
@@ -44,6 +41,18 @@ ALONE, HTTP2 = "", "over HTTP/2"
 
 _BY_LABEL: Final = {row.label: row for row in ROWS}
 _length = re.compile(rb"(?i)\r\ncontent-length: *(\d+)").search
+
+
+class Pace(NamedTuple):
+    """Seconds."""
+
+    settled: float
+    """Between the moment when all is held back and the last bytes."""
+    goes_on: float
+    """After these."""
+
+
+UNHURRIED: Final = Pace(0.3, 0.6)
 
 
 @dataclass(frozen=True)
@@ -172,18 +181,18 @@ class Gate:
             now = loop.time()
 
 
-def attack(case: Case, ports: Ports, number: int, pipe: Connection) -> None:
-    """In a process of its own: say when all is held back, go on when asked to, say when it is over. `number`: of this
-    attack, whose addresses are no other's."""
+def attack(case: Case, ports: Ports, number: int, pipe: Connection, pace: Pace = UNHURRIED) -> None:
+    """In a process of its own: say when all is held back, go on when asked to, say when it is over, leave when asked
+    to. `number`: of this attack, whose addresses are no other's."""
     os.nice(5)
     with contextlib.suppress(KeyboardInterrupt):
         loop = asyncio.new_event_loop()
         loop.set_exception_handler(lambda *_: None)  # connections that end when all is over
-        loop.run_until_complete(_attack(case, ports, number, pipe))
+        loop.run_until_complete(_attack(case, ports, number, pipe, pace))
     os._exit(0)  # what others would close is the parent's
 
 
-async def _attack(case: Case, ports: Ports, number: int, pipe: Connection) -> None:
+async def _attack(case: Case, ports: Ports, number: int, pipe: Connection, pace: Pace) -> None:
     row, gate, loop = case.row, Gate(), asyncio.get_running_loop()
     is_http1 = "version: HTTP2" not in row.config
     await asyncio.start_server(lambda *s: _serve(Endpoint(is_http1), *s), "127.0.0.1", ports.plain)
@@ -192,12 +201,13 @@ async def _attack(case: Case, ports: Ports, number: int, pipe: Connection) -> No
     opened = [_connected(*case.ends(number, each), ports.proxy) for each in range(CONNECTIONS)]
     clients = [asyncio.create_task(_client(case, each, gate)) for each in await asyncio.gather(*opened)]
     await gate.gathered()
-    await asyncio.sleep(SETTLED)
+    await asyncio.sleep(pace.settled)
     pipe.send("held")
     await loop.run_in_executor(None, pipe.recv)
     gate.opened.set()
-    await asyncio.sleep(SECONDS)
+    await asyncio.sleep(pace.goes_on)
     pipe.send("over")
+    await loop.run_in_executor(None, pipe.recv)
     for client in clients:
         client.cancel()
     await asyncio.wait(clients, timeout=1)

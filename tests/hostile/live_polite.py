@@ -1,4 +1,4 @@
-"""The polite client beside hostile ones (`benchmarks.hostile`).
+"""The polite client beside hostile ones (`live`).
 
 It may be scheduled long after its answer came, while the worker computes for others. The kernel notes when that was,
 and the worker cannot have computed for longer than from the question until then: the lesser of both is what was waited.
@@ -16,6 +16,7 @@ from typing import Final, Self
 ADDRESS: Final = "127.200.0.9"
 ASKS: Final = b"GET /polite HTTP/1.1\r\nHost: polite.test\r\n\r\n"
 PAUSE: Final = 0.002
+PATIENCE: Final = 30.0
 STAMPS: Final = 35
 """SO_TIMESTAMPNS and SCM_TIMESTAMPNS (socket(7), Linux): when the kernel got what is received."""
 _stamp = struct.Struct("@qq")
@@ -27,9 +28,9 @@ class Polite:
     def __init__(self, port: int, worker: int) -> None:
         self._port = port
         self._cpu = Path(f"/proc/{worker}/task/{worker}/schedstat")
-        self._is_over = threading.Event()
+        self._is_over, self._served = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self.longest = 0.0
+        self.longest = self._since = 0.0
         self.served = 0
 
     def __enter__(self) -> Self:
@@ -41,8 +42,18 @@ class Polite:
         self._thread.join()
 
     def forget(self) -> None:
-        """Of what was: what comes now counts."""
+        """Of what was: what is asked from now on counts."""
+        self._since = time.time()
+        self._served.clear()
         self.longest, self.served = 0.0, 0
+
+    def await_served(self) -> None:
+        """Until it has an answer to what it asked after all that was sent so far: what comes now is waited for alone.
+        Raises TimeoutError."""
+        self.forget()
+        if not self._served.wait(PATIENCE):
+            raise TimeoutError(f"the polite client was not served within {PATIENCE:g} s")
+        self.forget()
 
     def _seconds(self) -> float:
         return int(self._cpu.read_text().split()[0]) / 1e9
@@ -66,6 +77,8 @@ class Polite:
                         took = min(took, seconds + rest / 1e9 - asked)
                 if not answer.startswith(b"HTTP/1.1 200 "):
                     raise RuntimeError(f"the polite client was answered {answer[:40]!r}")
-                self.longest = max(self.longest, took)
-                self.served += 1
+                if asked >= self._since:
+                    self.longest = max(self.longest, took)
+                    self.served += 1
+                    self._served.set()
                 time.sleep(PAUSE)
