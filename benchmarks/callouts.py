@@ -47,10 +47,10 @@ from dataplane.table.store import RESOURCE_TYPE, Change
 from dataplane.telemetry.access_log import AccessLog
 from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
+from dataplane.upstream.backend_rules import RuleStates
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.connector import Connector
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.guards import Guards
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.look_ups import of_system
 from dataplane.upstream.resolver import Resolver
@@ -177,8 +177,8 @@ class _Proxy:
         recorder, writes = Recorder(Metrics.in_memory()), Writes(loop.call_soon)
         deadlines = Deadlines(time.monotonic, loop.call_at)
         self.connector, resolver = Connector(loop, writes, recorder), Resolver(loop, Endpoint, partial(of_system, loop))
-        guards = Guards(Evictions.local(), Loads.local(), time.monotonic, recorder)
-        leases = Leases(backends, self.connector, resolver, random.random, guards=guards)
+        rule_states = RuleStates(Evictions.local(), Loads.local(), time.monotonic, recorder)
+        leases = Leases(backends, self.connector, resolver, random.random, rule_states=rule_states)
         calls = HttpCalls(
             lambda: self.applier.current.table,
             leases,

@@ -9,7 +9,7 @@ Laws of both directions
 - One message is: head, any number of contents, perhaps trailers. The part with `end=True`, or the trailers, is the last
   one; nothing follows it. An empty content without `end` is never given.
 - `pause` and `resume` are idempotent and only ask: what is on the way already still comes. Between `blocked` and
-  `drained` a carrier still takes what it is given (it buffers it): whoever gives stops its own source.
+  `drained` a carrier still takes what it is given (it buffers it): the giver stops its own source.
 - Everything is called from the event loop, returns at once, and may call back before it returns. Who calls last knows
   that the other may be over by then, and looks.
 - `reset` ends both directions at once; the other side hears nothing more. It is no error to reset what is over.
@@ -45,8 +45,8 @@ class Downstream(Protocol):
     is_blocked: bool
     """The client takes less than it is given: `downstream_drained` will be called."""
     may_buffer: int
-    """Bytes of the request's content that the exchange may buffer, while nobody waits for them, before it says `pause`:
-    of a carrier with windows 1, for what is not taken shall keep them closed."""
+    """Bytes of the request's content that the exchange may buffer, while no step waits for them, before it says
+    `pause`: of a carrier with windows 1, for what is not taken shall keep them closed."""
 
     @property
     def never_indexed(self) -> frozenset[bytes]:
@@ -94,8 +94,8 @@ class Downstream(Protocol):
         `x.upgrade`), of which `first` came already."""
 
     def close_after(self) -> None:
-        """No other request may follow on the connection: what comes behind this one cannot be told from it. A carrier
-        of streams, whose framing tells them apart, does nothing."""
+        """No other request may follow on the connection: what comes behind this one cannot be distinguished from it. A
+        carrier of streams, whose framing separates them, does nothing."""
 
     def pause(self) -> None:
         """Read no more content of the request."""
@@ -162,10 +162,10 @@ class Sleeper(Protocol):
 
 
 class Upstream(Protocol):
-    """Carries one exchange onward: to an endpoint, or to a backend of ours that ends the request itself.
+    """Carries one exchange onward: to an endpoint, or to a backend in this process that ends the request itself.
 
     Got by a lease (`upstream/lease`), which is over when the response has ended, is lost, or was reset. A carrier gives
-    its connection back before it reports the end: whoever hears the end may begin anew at once.
+    its connection back before it reports the end: who hears of the end may begin anew at once.
     """
 
     is_shared: bool

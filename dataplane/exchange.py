@@ -1,7 +1,7 @@
 """The one value that travels: a request, its response, and what was decided about them.
 
-One `Exchange` is made per request, by the codec that read it, and seen by every room up to the log line. It is a plain
-slotted object: what a request does not need stays None, and nothing is made for it.
+One `Exchange` is made per request, by the codec that read it, and seen by every package up to the log line. It is a
+plain slotted object: what a request does not need stays None, and nothing is made for it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Traced(Protocol):
         cause, in one word."""
 
     def call_begins(self, backend: str, method: bytes, now: float) -> TracedCall:
-        """A call is made for the sake of the exchange; whoever makes it ends it."""
+        """A call is made for the sake of the exchange; its caller ends it."""
 
 
 class TracedCall(Protocol):
@@ -179,7 +179,7 @@ class Exchange(Variables):
     # --- whose it is
 
     down: Downstream | None
-    """Who carries this exchange to its client; nobody does any more when it is over."""
+    """Who carries this exchange to its client; none when it is over."""
     context: Services
     """What the exchanges of one worker share (`proxy/context.Context`)."""
     client: Peer
@@ -223,14 +223,14 @@ class Exchange(Variables):
     expects: bool
     """The client waits for a 100 before it sends its content. This and the next three are set with `has_body` only."""
     inlet: object
-    """Who takes its content in place of the upstream: stages, or whoever drops it
+    """Who takes its content in place of the upstream: stages, or what drops it
     (`proxy/steps/request_stages.Inlet`)."""
     installing: object
     """The step that made stages last (`chain/filter.Filter`); set only where one does."""
     trailers: bytes
     """Trailer lines of the request, once it is here whole."""
     claimed: int
-    """Bytes of the worker's room (`link/pools.Room`) that its buffer takes."""
+    """Bytes of the worker's memory (`link/pools.BodyMemory`) that its buffer takes."""
     paused: int
     """Why the client's content is not read now (bits of `proxy/request/request_body`)."""
     buffer: BodyBuffer | None

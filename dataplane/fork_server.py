@@ -1,8 +1,8 @@
 """A process that has loaded all that a worker needs, and becomes one worker after the other by forking.
 
 Loading takes half a second of processor time; a fork takes milliseconds, and its pages are shared with the others as
-long as nobody writes to them. The server itself has no event loop, no thread and no state of the proxy: only so is a
-fork of it a worker that was just started. It ends when the agent is gone; its workers notice that themselves.
+long as none of them writes to these. The server itself has no event loop, no thread and no state of the proxy: only so
+is a fork of it a worker that was just started. It ends when the agent is gone; its workers notice that themselves.
 """
 
 from __future__ import annotations

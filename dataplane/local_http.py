@@ -2,7 +2,7 @@
 answers that are whole, or streams of events. The process that runs MCP servers answers workers so (`stdio`), and
 workers answer each other (`backends/mcp/legacy`).
 
-Whoever else could open the socket is refused by its folder's mode. A worker that gives up closes its connection.
+Other users cannot open the socket, by its folder's mode. A worker that gives up closes its connection.
 """
 
 from __future__ import annotations

@@ -21,6 +21,6 @@ class Reply:
     content_type: bytes = b"text/plain"
     close: bool = False
     hint: str = ""
-    """What a client may be told beside the body, where its API has room for a message of ours."""
+    """What a client may read beside the body, where its API has a field for a message of the gateway."""
     detail: str = field(default="", compare=False)
     """For the log only: never sent to a client."""

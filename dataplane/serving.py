@@ -1,4 +1,4 @@
-"""Composition root of the request path: table, proxy, acceptor, put together, and what the agent may tell them.
+"""Composition root of the request path: table, proxy, acceptor, put together, and what the agent may send them.
 
 Made by `worker` for the process, of what the agent says first; it knows no link.
 """
@@ -49,9 +49,9 @@ from dataplane.telemetry.metrics import Metrics
 from dataplane.telemetry.requests import Recorder
 from dataplane.telemetry.watches import Watches
 from dataplane.upstream import health
+from dataplane.upstream.backend_rules import RuleStates
 from dataplane.upstream.connector import Connector
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.guards import Guards
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.look_ups import LookUps
 from dataplane.upstream.own_pages import OwnPages
@@ -95,7 +95,7 @@ class Serving:
         common: Region,
         rows: Sequence[Row],
         host: Host,
-        tell: Callable[[Message], None],
+        send: Callable[[Message], None],
     ) -> None:
         loop = asyncio.get_running_loop()
         self.settings = settings = WorkerSettings.from_link(hello.settings)
@@ -107,7 +107,7 @@ class Serving:
         metrics.reset_gauges()
         self._expiries = Expiries(metrics)
         self._staples = Expiries(metrics, STAPLES)
-        self._tell = tell
+        self._send = send
         self._commits = Commits(common)
         self._current = Current(self._commits.read)
         self._heard_of_commit = asyncio.Event()
@@ -126,8 +126,8 @@ class Serving:
         self._context = self._made_context(hello, host, common, buckets, writes, own)
         self._acceptor = Acceptor(self._context, loop)
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
-        recorder.held = lambda: self._context.room.used
-        self._context.room.emptied = GivesBack(loop.call_later).asked
+        recorder.held = lambda: self._context.body_memory.used
+        self._context.body_memory.emptied = GivesBack(loop.call_later).asked
         env = _env(self._context, buckets, loop)
         self._applier = Applier(
             rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS, in_mesh=settings.in_mesh
@@ -141,8 +141,8 @@ class Serving:
         self._records: deque[Record] = deque()
         self._is_tidying = False
         self.state = 0
-        self._connector.make_room = make_room = partial(admission.make_room, self._context, admission.AT_ONCE)
-        self._watches = Watches(loop.call_later, metrics, self._publish, make_room)
+        self._connector.close_idle = close_idle = partial(admission.close_idle, self._context, admission.AT_ONCE)
+        self._watches = Watches(loop.call_later, metrics, self._publish, close_idle)
 
     def _made_context(
         self, hello: messages.Hello, host: Host, common: Region, buckets: Buckets, writes: Writes, own: OwnPages
@@ -158,7 +158,7 @@ class Serving:
                 self._resolver,
                 random.random,
                 self._recorder.stale_retry,
-                guards=Guards(Evictions.of(common, buckets), loads, host.clock, self._recorder),
+                rule_states=RuleStates(Evictions.of(common, buckets), loads, host.clock, self._recorder),
             ),
             access_log=self._access_log,
             recorder=self._recorder,
@@ -180,17 +180,17 @@ class Serving:
         )
 
     def _join_mesh(self) -> None:
-        """Nobody else loads what it takes."""
+        """Loads what only a mesh needs."""
         from dataplane.upstream.dial.hbone import Tunnels
 
         self._connector.tunnels = Tunnels(lambda: self._current.table, self._connector)
 
     def _publish(self) -> bool:
         """As `Watches` asks for it."""
-        self._applier.take_back(self._context.leases.guards.watched)
+        self._applier.take_back(self._context.leases.rule_states.watched)
         troubles = self._recorder.troubles.report()
         if troubles is not None:
-            self._tell(messages.Troubles(troubles))
+            self._send(messages.Troubles(troubles))
         if self._metrics_export is not None:
             self._metrics_export.look()
         return self._recorder.publish()
@@ -207,7 +207,7 @@ class Serving:
         preparing = await self._go_on(work)
         self._commits.prepare(self.index, message.number)
         self._current.catch_up()  # the last worker to prepare a state commits it
-        self._tell(self._prepared(message.number))
+        self._send(self._prepared(message.number))
         await self._committed()
         self._recorder.observe("swap_duration_seconds", self._context.clock() - began)
         self.state, is_first = message.number, self.state == 0
@@ -219,7 +219,7 @@ class Serving:
     async def _go_on(self, work: Iterator[None]) -> float:
         """Work until there is no more, or a table is prepared that may not serve yet.
 
-        Answers the longest hold of the loop in seconds; what other processes take away is the lag's to tell.
+        Answers the longest hold of the loop in seconds; what other processes take away shows in the lag.
         """
         longest, hold = 0.0, Stall()
         for _ in work:
@@ -422,7 +422,7 @@ def _beside(
 
 
 def _pass_on(done: StepFuture, ran: Future[Any]) -> None:
-    if done.done():  # whoever waited has given up
+    if done.done():  # the one that waited has given up
         return
     error = ran.exception()
     if error is None:
@@ -432,7 +432,7 @@ def _pass_on(done: StepFuture, ran: Future[Any]) -> None:
 
 
 def _descriptors() -> int:
-    """How many this process has open, without the one that counts them; -1 where the system does not tell."""
+    """How many this process has open, without the one that counts them; -1 where the system does not say."""
     try:
         return len(os.listdir("/proc/self/fd")) - 1
     except OSError:

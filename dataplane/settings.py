@@ -144,7 +144,7 @@ class Settings:
     notify_socket: str = ""
     """Where the service manager wants to hear of readiness; empty: nowhere."""
     zone: str = ""
-    """Where the proxy runs, as hints of EndpointSlices name it; empty: nobody has said, and no hint counts."""
+    """Where the proxy runs, as hints of EndpointSlices name it; empty: not configured, and no hint counts."""
     mesh: MeshSettings | None = None
     """None: it takes no part in a mesh."""
     warnings: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ Laws of a stage
   response has left it is sent in place of the response, and the steps outside of this stage's own see it; in the
   request direction nothing more goes upstream. Afterwards the response is broken off, and the reason of the answer is
   logged.
-- `pause` says that nobody takes what it gives: it stops soon, and asks its own source with `outlet.pause`. `resume` is
+- `pause` says that what it gives is not taken: it stops soon, and asks its own source with `outlet.pause`. `resume` is
   the other way. Both are idempotent, also the outlet's. A stage that goes on nevertheless is cut (`MOST_AHEAD`).
 - `cancel` says that the exchange has ended without the end of this content, or has no more use for it. It lets go of
   what it buffers; what it still gives is dropped. Nothing is called after it. It is not called once the end was given.
@@ -27,9 +27,9 @@ Laws of a stage
 - An exception ends the exchange: with 500, or by breaking off when a part of a response is out.
 - What it buffers is its own to bound.
 
-Whoever installs it has taken `DESCRIBED` out of the head: the length of the outcome is unknown, and digests and entity
-tags are those of other bytes. Whether `content-encoding`, `content-type` and ranges (`range` of the request) are still
-true is for the policy to say, which edits the head in its ordinary hooks.
+The code that installs it has taken `DESCRIBED` out of the head: the length of the outcome is unknown, and digests and
+entity tags are those of other bytes. Whether `content-encoding`, `content-type` and ranges (`range` of the request) are
+still true is for the policy to say, which edits the head in its ordinary hooks.
 """
 
 from __future__ import annotations

@@ -49,13 +49,13 @@ class Worker:
         self._channel = Channel(link, self._on_message, self._on_end, SPARE_FILES)
 
     async def run(self) -> None:
-        """Until told to end. A failure, or being cancelled, lets go of everything at once."""
+        """Until the agent ends it. A failure, or being cancelled, lets go of everything at once."""
         listening = self._loop.create_task(self._obey())
         ends: set[asyncio.Future[Any]] = {listening, self._end}
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if listening.done():
-                listening.result()  # raises: what was told could not be done, and nobody knows what would follow
+                listening.result()  # raises: a message could not be carried out; what would follow is unknown
             if self._serving is not None:
                 await self._serving.drain(*self._end.result())
         finally:

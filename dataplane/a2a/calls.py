@@ -1,6 +1,6 @@
 """Which call of A2A a request is: its method, and the task, context and skill that it names.
 
-`read` is strict, for policies: what two readers may read differently raises `Unreadable`, and whoever asked refuses the
+`read` is strict, for policies: what two readers may read differently raises `Unreadable`, and the caller refuses the
 request. `glance` is for logs: what it cannot read it leaves out.
 """
 

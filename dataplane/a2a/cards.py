@@ -2,8 +2,8 @@
 
 All URLs at which an agent says that it can be spoken to are moved, in the shapes of 0.3 (`url`, `additionalInterfaces`)
 and of 1.0 (`supportedInterfaces`), also as protobuf's readers of JSON take them (`supported_interfaces`); other URLs
-stay. Signatures are taken out: they are those of the other card, and a client that checks them would refuse ours.
-A card that leads here already is passed as it came, signatures included.
+stay. Signatures are taken out: they are those of the other card, and a client that checks them would refuse the
+rewritten one. A card that leads here already is passed as it came, signatures included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""JSON and protobuf of unknown authors, read so that nobody reads them otherwise, at a cost that is bounded by size."""
+"""JSON and protobuf of unknown authors, read so that no other reader takes them otherwise, at a cost that is bounded by
+size."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Names of the methods in each binding, and the one name that policies and logs have for each: that of JSON-RPC in 0.3.
 
-A method has one name here, whatever binding and version its client chose, so that nobody gets past a rule about it by
-taking another one. JSON-RPC methods that are in no table keep the name that they came with.
+A method has one name here, whatever binding and version its client chose, so that no client gets past a rule about it
+by taking another one. JSON-RPC methods that are in no table keep the name that they came with.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SERVICES: Final = ("lf.a2a.v1.A2AService", "a2a.v1.A2AService")
 """Names of the gRPC service in 1.0 and 0.3."""
 
 KNOWN: Final = frozenset(NAMES.values()) | {CARD}
-"""All names of ours: values that may be a label."""
+"""All names used here: values that may be a label."""
 
 _VERBS: Final = {
     # the end of a REST path behind the last colon, and its HTTP methods -> method
@@ -104,7 +104,7 @@ _WORDS: Final = {
 
 def in_usual_letters(path: str) -> str:
     """A path as readers understand it that look neither at the case of letters (ASP.NET) nor at dots and spaces at the
-    end (Windows). Escapes are resolved, so whoever resolves those of the answer has resolved them twice."""
+    end (Windows). Escapes are resolved, so resolving those of the answer resolves them twice."""
     return "/".join(
         ":".join(_WORDS.get(part.rstrip(" .\t\r\n").casefold(), part) for part in segment.split(":"))
         for segment in _segments(path)

@@ -68,8 +68,8 @@ class Agent:
         self._metrics = Metrics.in_memory()
         self._sockets = Sockets(settings.workers, settings.port_offset)
         resources = Resources()
-        told = _for_workers(settings, levels, stdio)
-        self._workers = Workers(told, launch, resources, self._sockets, self._metrics, pace, lives)
+        options = _for_workers(settings, levels, stdio)
+        self._workers = Workers(options, launch, resources, self._sockets, self._metrics, pace, lives)
         self._journey = Journey(resources, self._workers, self._sockets, self._metrics)
         self._reports = Reports(settings, levels, self._journey, self._metrics, self._pending)
         self._ending: asyncio.Future[tuple[float, float]] = asyncio.get_running_loop().create_future()
@@ -112,7 +112,7 @@ class Agent:
         return OK
 
     def _close(self) -> None:
-        """Nobody can ask any more, so there is nothing left to answer from."""
+        """The servers are closed, so what they answer from can go."""
         for server in self._servers:
             server.close()
         self._workers.close()
@@ -186,7 +186,7 @@ class Agent:
 
         stream = XdsStream(settings.gateway, settings.instance, VERSION)
         client = XdsClient(settings.xds, stream, partial(self._journey.take, XDS), self._metrics, settings.xds_access)
-        self._reports.xds, self._journey.on_healing = client, client.start_over
+        self._reports.xds, self._journey.on_recovery = client, client.start_over
         client.endpoints, self._workers.on_troubles = self._reports.endpoints, client.report
         if self._mesh is not None:
             self._mesh.changed = client.report
@@ -197,7 +197,7 @@ class Agent:
     def _heed_signals(self) -> None:
         loop, drain = asyncio.get_running_loop(), self._settings.drain
         loop.add_signal_handler(signal.SIGTERM, self._end, "SIGTERM", drain.minimum, drain.maximum)
-        # Whoever presses Ctrl-C has no load balancer that still has to learn of it.
+        # With Ctrl-C there is no load balancer that still has to learn of it.
         loop.add_signal_handler(signal.SIGINT, self._end, "SIGINT", 0.0, drain.maximum)
         if self._settings.parent_fd is not None:
             os.set_blocking(self._settings.parent_fd, False)

@@ -1,6 +1,6 @@
 """Which workers a commit waits for. Pure; `agent/workers` waits, writes it down and wakes the workers.
 
-A state is sent to all workers, prepared by each, and committed when nobody who may be asked for an answer is behind:
+A state is sent to all workers, prepared by each, and committed when none that may be asked for an answer is behind:
 from then on (`link/commits`) no request meets the state before. So a commit waits for the workers that have
 sockets, except those that are ending and those that are late: a worker without a sign of life (stopped, or held by
 something that never ends) may keep the others from a state once, for a bounded time; after that it is waited for again

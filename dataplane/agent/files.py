@@ -1,7 +1,7 @@
 """File descriptors of the agent: one line when there are none left to accept with, one when there are again.
 
-Called by the event loop for what nobody else handles. The loop itself pauses a second before it accepts again, and
-would log each of these tries with a traceback, for each page.
+Called by the event loop for errors that no other code handles. The loop itself pauses a second before it accepts again,
+and would log each of these tries with a traceback, for each page.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Process:
         self._is_over = False
 
     def kill(self) -> None:
-        if not self._is_over:  # until it was waited for, nobody else has its number
+        if not self._is_over:  # until it was waited for, no other process has its number
             os.kill(self.pid, KILL)
 
     def wait(self, seconds: float) -> bool:
@@ -66,15 +66,15 @@ class Begun:
 
 def start(command: Sequence[str]) -> Begun:
     """Start a server: the command with `--forks-fd` and the descriptor where it is asked. Raises OSError."""
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    own_end, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         process = spawn([*command, "--forks-fd", str(theirs.fileno())], theirs.fileno())
     except BaseException:
-        ours.close()
+        own_end.close()
         raise
     finally:
         theirs.close()
-    return Begun(process, ours.detach())
+    return Begun(process, own_end.detach())
 
 
 def begin(command: Sequence[str]) -> Begun | None:
@@ -86,7 +86,8 @@ def begin(command: Sequence[str]) -> Begun | None:
 
 
 def spawn(words: Sequence[str], kept: int) -> Process:
-    """A program with nothing of ours open but the standard files and `kept`; its input is empty. Raises OSError."""
+    """A program with no descriptor of this process but the standard files and `kept`; its input is empty. Raises
+    OSError."""
     actions: list[tuple[int, int] | tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         *((os.POSIX_SPAWN_CLOSE, fd) for fd in _inherited() if fd != kept),

@@ -76,7 +76,7 @@ def starter(command: Sequence[str], begun: Begun | None = None) -> Starter:
 
 
 class _Server:
-    """One life of the server. It notes when its workers begin and end, and that nobody can say so any more."""
+    """One life of the server. It notes when its workers begin and end, and when that can no longer be known."""
 
     def __init__(self, begun: Begun) -> None:
         self._process, self._control = begun.process, socket.socket(fileno=begun.control)
@@ -135,7 +135,7 @@ class _Server:
                 self._asked.popleft().over(UNKNOWN)
 
     def _lose(self) -> None:
-        """There is nobody to hear from any more."""
+        """The server is gone: nothing more is reported."""
         if self._is_over:
             return
         self._is_over = True
@@ -189,6 +189,6 @@ class _Fork:
 
     def _has_ended(self) -> None:
         self._loop.remove_reader(self._fd)
-        with contextlib.suppress(OSError):  # it is ours where this is process 1, else somebody's; it has ended anyway
+        with contextlib.suppress(OSError):  # it is a child where this is process 1; it has ended anyway
             os.waitid(os.P_PIDFD, self._fd, os.WEXITED | os.WNOHANG)
         self.over(UNKNOWN)

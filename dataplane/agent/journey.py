@@ -1,7 +1,7 @@
 """The journey of a change through one proxy: resources, workers, sockets, verdict. One change at a time.
 
 Sources call `take`; `try_again` runs beside them, for ports that were in use. The verdict goes back to the source,
-which tells whoever sent the change.
+which reports it to the sender of the change.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TRY_AGAIN = 2.0
 
 
 class Journey:
-    """`on_ready` is called once, when every worker serves a whole state and its binds were opened; `on_healing` when a
-    bind of the control plane listens that it was told does not."""
+    """`on_ready` is called once, when every worker serves a whole state and its binds were opened; `on_recovery` when a
+    bind of the control plane listens after a failure was reported for it."""
 
     def __init__(self, resources: Resources, workers: Workers, sockets: Sockets, metrics: Metrics) -> None:
         self.resources, self.workers, self.sockets = resources, workers, sockets
@@ -34,7 +34,7 @@ class Journey:
         self.failures: dict[str, str] = {}
         """Binds that do not listen: key -> reason."""
         self.on_ready: Callable[[], None] = _nothing
-        self.on_healing: Callable[[], None] = _nothing
+        self.on_recovery: Callable[[], None] = _nothing
         self.also_pending: Callable[[], list[str]] = _nothing_pending
         """What else has to happen."""
         self._metrics = metrics
@@ -63,7 +63,7 @@ class Journey:
             await self._move_binds()
             self.look()
             if source != XDS:
-                self._tell_of_healing(before)
+                self._report_recovery(before)
             has = self.resources.has
             refused = {name: why for name, why in self.refused.items() if not name or has(source, name)}
             return {**refused, **self._held_up(source)}
@@ -82,7 +82,7 @@ class Journey:
                 async with self._one_at_a_time:
                     before = self._held_up(XDS)
                     await self._move_binds()
-                    self._tell_of_healing(before)
+                    self._report_recovery(before)
 
     def _judge(self, verdict: Verdict) -> None:
         refused = verdict.refused
@@ -103,12 +103,12 @@ class Journey:
             log.info("ready", extra={"fields": {"after": after, "binds": len(self.sockets.listening())}})
             self.on_ready()
 
-    def _tell_of_healing(self, before: Mapping[str, str]) -> None:
+    def _report_recovery(self, before: Mapping[str, str]) -> None:
         if before.keys() - self._held_up(XDS).keys():
-            self.on_healing()
+            self.on_recovery()
 
     async def _move_binds(self) -> None:
-        """Let the wanted binds be those that listen; `failures` tells which do not."""
+        """Let the wanted binds be those that listen; `failures` lists those that do not."""
         difference = self.sockets.difference(self._wanted)
         listening = self.sockets.listening().keys()
         closing = {place.bind for place in difference.close}

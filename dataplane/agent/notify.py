@@ -15,7 +15,7 @@ log = logging.getLogger("dataplane.agent.notify")
 
 
 class Notifier:
-    """`path`: what NOTIFY_SOCKET says, a path or `@` and an abstract name; empty: nobody wants to know."""
+    """`path`: what NOTIFY_SOCKET says, a path or `@` and an abstract name; empty: no service manager is there."""
 
     def __init__(self, path: str) -> None:
         self._path = path

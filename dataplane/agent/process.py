@@ -1,6 +1,6 @@
 """One life of one worker process, seen from the agent: start it, talk to it, know what it said, see it end.
 
-`agent/workers` decides when to start and what to tell; here is no decision, and no state of the proxy. A worker is
+`agent/workers` decides when to start and what to send; here is no decision, and no state of the proxy. A worker is
 started with one end of a socket pair; everything else that it gets comes over that.
 """
 
@@ -113,17 +113,17 @@ class WorkerProcess:
 
     async def start(self, launch: Launch) -> None:
         """Raises OSError when it cannot be started."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        own_end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             try:
                 self._process = await launch(theirs)
             except BaseException:
-                ours.close()
+                own_end.close()
                 raise
-        self._channel = Channel(ours, self._on_message, self._on_end)
+        self._channel = Channel(own_end, self._on_message, self._on_end)
 
     def send(self, message: Message, fd: int = -1) -> None:
-        """Nothing happens when its link is gone: `ended` tells."""
+        """Nothing happens when its link is gone: `ended` says so."""
         if self._channel is not None:
             self._channel.send(message, fd)
 
@@ -133,7 +133,7 @@ class WorkerProcess:
             self._channel.send_all((*codec.chunked(records), messages.StateEnd(number)))
 
     def ping(self) -> int:
-        """Ask for a sign of life; `has_answered` tells of it, by the number that is returned."""
+        """Ask for a sign of life; `has_answered` reports it, by the number that is returned."""
         self._number += 1
         self.send(messages.Ping(self._number))
         return self._number
@@ -142,7 +142,7 @@ class WorkerProcess:
         return self._answered >= ping
 
     def excuse(self, seconds: float) -> None:
-        """Do not count so many seconds as silence: nobody listened."""
+        """Do not count so many seconds as silence: this process did not listen."""
         self.started += seconds
         self.last_pong += seconds
 
@@ -223,18 +223,18 @@ class WorkerProcess:
 
 
 async def start_all(count: int, launch: Launch) -> list[WorkerProcess]:
-    """A worker for each place, which nobody listens to yet; without those that cannot be started."""
+    """A worker for each place, which are not listened to yet; without those that cannot be started."""
     lives = []
     for index in range(count):
         life = WorkerProcess(index, _nothing)
-        with contextlib.suppress(OSError):  # `agent/workers` tries again, and tells
+        with contextlib.suppress(OSError):  # `agent/workers` tries again, and logs it
             await life.start(launch)
             lives.append(life)
     return lives
 
 
 def _no_troubles() -> None:
-    """Nobody asks yet."""
+    """Until `Workers` sets it."""
 
 
 def _nothing(_life: WorkerProcess) -> None:

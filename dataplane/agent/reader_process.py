@@ -1,7 +1,8 @@
 """A reader of standalone files in a process of its own, which is there while it is needed.
 
 Started by the first question, and again by the first one after `rest`. It ends with the agent, whatever ends that: its
-input ends then. An answer is trusted as the agent's own data are: it is the same program, and nobody else has the pipe.
+input ends then. An answer is trusted as the agent's own data are: it is the same program, and no other process has the
+pipe.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _let_go(process: subprocess.Popen[bytes]) -> int:
     """Of one that is ending; answers its exit status."""
     status = process.wait()
     for pipe in (process.stdin, process.stdout):
-        with suppress(OSError):  # what it was not told any more
+        with suppress(OSError):  # what it was not sent any more
             assert pipe is not None
             pipe.close()
     return status

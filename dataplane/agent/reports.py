@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Reports:
-    """`pending` tells what keeps the proxy from being ready; nothing when it is."""
+    """`pending` says what keeps the proxy from being ready; nothing when it is."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Reports:
         if "worker" in query:
             return await self._worker(query["worker"])
         journey, settings = self._journey, self._settings
-        told = {
+        facts = {
             "version": VERSION,
             "gateway": settings.gateway,
             "instance": settings.instance,
@@ -91,7 +91,7 @@ class Reports:
             **({} if self.mesh is None else {"mesh": self.mesh.shown()}),
             "resources": dump.resources(journey.resources, journey.refused),
         }
-        return Answer(dump.as_json(told), content_type="application/json")
+        return Answer(dump.as_json(facts), content_type="application/json")
 
     def endpoints(self) -> str:
         """Those that are not well, for the control plane; the mesh's authority is one."""
@@ -116,7 +116,7 @@ class Reports:
         return Answer(f"{','.join(parts)}\n".encode())
 
     async def _set_levels(self, query: Mapping[str, str]) -> Answer:
-        """POST alone: a page in a browser can make a GET to loopback unasked."""
+        """POST alone: a page in a browser can make a GET to loopback by itself."""
         try:
             self._levels = levels = parse_log_level(query.get("level", ""), process_log.MODULES)
         except ValueError as error:

@@ -1,7 +1,7 @@
 """The listening sockets of a proxy: one per worker, bind and address, opened here and kept while the bind exists.
 
 Kept, because the system resets the connections that wait in a socket when its last holder closes it: a worker that
-dies loses what is in its hands, never what waits for it. Opens nothing but sockets and tells nobody but its caller.
+dies loses what is in its hands, never what waits for it. Opens nothing but sockets and reports to its caller alone.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Sockets:
         self._open: dict[Place, list[socket.socket]] = {}
         self._chosen: dict[Place, int] = {}
         """Ports in use, or in use until now, for `log_closed`."""
-        self._told: dict[Place, str] = {}
+        self._logged: dict[Place, str] = {}
         """Failures that were logged."""
         self._any_address = tcp.any_address()
 
     def difference(self, wanted: Iterable[WantedBind]) -> Difference:
         """Compare with what listens now."""
         places = {place for bind in wanted for place in self._places(bind)}
-        self._told = {place: reason for place, reason in self._told.items() if place in places}
+        self._logged = {place: reason for place, reason in self._logged.items() if place in places}
         return Difference(tuple(sorted(self._open.keys() - places)), tuple(sorted(places - self._open.keys())))
 
     def open(self, place: Place, source: str) -> str:
@@ -64,11 +64,11 @@ class Sockets:
             self._open[place] = sockets = self._listen(place)
         except OSError as error:
             reason = self._reason(place, error)
-            if self._told.get(place) != reason:
-                self._told[place] = reason
+            if self._logged.get(place) != reason:
+                self._logged[place] = reason
                 log.error("bind failed: %s", reason, extra={"fields": fields})
             return reason
-        self._told.pop(place, None)
+        self._logged.pop(place, None)
         if not self._port(place):
             self._chosen[place] = sockets[0].getsockname()[1]
         log.info("bind opened", extra={"fields": {**fields, "address": self._at(place)}})
@@ -80,7 +80,7 @@ class Sockets:
             sock.close()
 
     def log_closed(self, place: Place, source: str) -> None:
-        """Nobody listens there any more."""
+        """The place is closed."""
         fields = {"bind": place.bind, "address": self._at(place), "source": source}
         self._chosen.pop(place, None)
         log.info("bind closed", extra={"fields": fields})

@@ -71,7 +71,7 @@ class StdioServers:
             return
         self._taken.clear()
         self._changed.set()
-        self._tell()
+        self._send_commands()
         with suppress(TimeoutError):
             async with asyncio.timeout(TAKE_SECONDS):
                 await self._taken.wait()
@@ -103,7 +103,7 @@ class StdioServers:
             stdout=asyncio.subprocess.PIPE,
             env=environment(),
         )
-        self._tell()
+        self._send_commands()
         assert process.stdout is not None
         while line := await process.stdout.readline():
             self._heard(line)
@@ -120,7 +120,7 @@ class StdioServers:
         elif word == commands.ENDED:
             self._groups.discard(int(number))
 
-    def _tell(self) -> None:
+    def _send_commands(self) -> None:
         process = self._process
         if process is not None and process.returncode is None and process.stdin is not None:
             process.stdin.write(commands.written(self._commands))

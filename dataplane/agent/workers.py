@@ -1,8 +1,8 @@
-"""The workers of one proxy: keeps each alive, tells all of them every state, and hands them the listening sockets.
+"""The workers of one proxy: keeps each alive, sends all of them every state, and hands them the listening sockets.
 
 Called by `agent/agent`. A worker that dies is replaced, filled from `Resources` and given the sockets that its
 predecessor had, whether the control plane is there or not. One that dies again and again is started with growing
-pauses and no longer waited for; one whose event loop stands still is killed. States are applied one at a time, and by
+pauses and no longer waited for; one whose event loop hangs is killed. States are applied one at a time, and by
 all workers as one (`agent/commit`).
 """
 
@@ -59,7 +59,7 @@ WAKE = 0.005
 themselves, and need the processors at this moment."""
 
 FAILING = 3
-"""Deaths in a row after which nobody waits for a worker."""
+"""Deaths in a row after which a worker is not waited for."""
 
 
 _REGION = {**SECTIONS, **last_served.SECTIONS}
@@ -170,7 +170,7 @@ class Workers:
         return sum(slot.life is not None and slot.life.prepared > 0 for slot in self.slots)
 
     async def apply(self, records: Sequence[Record]) -> Verdict:
-        """Tell all workers the next state, which `Resources` has already; waits until they serve it."""
+        """Send all workers the next state, which `Resources` has already; waits until they serve it."""
         self._wake()
         self.number += 1
         number = self.number
@@ -181,12 +181,13 @@ class Workers:
         await self._all_prepared(number)
         self._commits.commit(number)
         self._waking = asyncio.get_running_loop().call_later(WAKE, self._wake)
-        # Whoever has prepared a committed state serves it, asleep or not; a worker that was not waited for is here.
+        # Each worker that has prepared a committed state serves it, asleep or not; a worker that was not waited for is
+        # here.
         late = await self._until(lambda life: life.prepared >= number)
         return self._verdict(number, late)
 
     def _wake(self) -> None:
-        """Tell workers of the commit that is not announced yet: until they hear of it, or meet a request, they look at
+        """Send workers the commit that is not announced yet: until they hear of it, or meet a request, they look at
         nothing else that is said to them."""
         if self._waking is not None:
             self._waking.cancel()
@@ -195,7 +196,7 @@ class Workers:
                 life.send(messages.Commit(self.number))
 
     async def open_binds(self, keys: Sequence[str]) -> None:
-        """Hand out the sockets of these binds and wait for the workers; `without` tells of those that took too long."""
+        """Hand out the sockets of these binds and wait for the workers; `without` lists those that took too long."""
         self._wake()
         for life in commit.accepting(self._lives()):  # others get all sockets together, when they have caught up
             for key in keys:
@@ -249,7 +250,7 @@ class Workers:
         """Endpoints that are not well, as each worker has them."""
         return [row for life in self._lives() for row in life.troubles]
 
-    def _tell_troubles(self) -> None:
+    def _report_troubles(self) -> None:
         self.on_troubles()
 
     async def dump(self, index: int) -> Mapping[str, Any]:
@@ -283,7 +284,7 @@ class Workers:
             except OSError as error:
                 log.error("worker %d cannot be started: %s", slot.index, error)
                 return "start"
-        life.heard, life.on_troubles = self._heard, self._tell_troubles
+        life.heard, life.on_troubles = self._heard, self._report_troubles
         self._fill(slot, life)
         try:
             status = await life.ended()
@@ -339,7 +340,7 @@ class Workers:
             before = now
             await asyncio.sleep(self._pace.heartbeat)
             now = clock()
-            # An agent that was stopped itself has heard nobody meanwhile: that is no silence of the workers.
+            # An agent that was stopped itself has received nothing meanwhile: that is no silence of the workers.
             deaf = max(0.0, now - before - 2 * self._pace.heartbeat)
             for slot, life in [(slot, slot.life) for slot in self.slots if slot.life is not None]:
                 life.excuse(deaf)
@@ -428,7 +429,7 @@ _LAST_WORDS = 2.0
 
 
 def _nothing() -> None:
-    """Nobody asks."""
+    """Not used."""
 
 
 def _who(life: WorkerProcess, **more: object) -> dict[str, object]:

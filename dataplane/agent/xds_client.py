@@ -1,7 +1,7 @@
 """The stream from the control plane: a thin shell of grpc.aio around `agent/xds_stream`.
 
 Called by `agent/agent`, which applies the states. The next response is read when the state before is applied, so a
-slow proxy holds back nobody but itself. Whatever ends the stream, the proxy goes on with its last good state and tries
+slow proxy delays no other. Whatever ends the stream, the proxy goes on with its last good state and tries
 again.
 """
 
@@ -49,7 +49,7 @@ OPTIONS = (
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.http2.ping_timeout_ms", 5_000),  # the library takes this one, 60 s unless set, not the one above
     ("grpc.http2.max_pings_without_data", 0),
-    # Pauses between tries are ours: each try is a channel of its own that shares no connection and no backoff.
+    # Pauses between tries are made here: each try is a channel of its own that shares no connection and no backoff.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
 )
@@ -80,7 +80,7 @@ class XdsClient:
         """On this stream."""
         self._gathering = Gathering(REPORT_AFTER, LONGEST_GATHERING, random.random)
         self._report_due: asyncio.TimerHandle | None = None
-        self._told = ""
+        self._logged = ""
         self._unexplained = 0
         self.is_connected = False
         self.version = ""
@@ -124,7 +124,7 @@ class XdsClient:
             call = channel.stream_stream(METHOD, request_serializer=Request.SerializeToString)(**extra)
             try:
                 if not await self._converse(call):
-                    return "STARTED_OVER: to be told of what is well again"
+                    return "STARTED_OVER: for the resources that were refused before"
             except grpc.aio.AioRpcError as error:
                 return f"{error.code().name}: {error.details()}"
             except asyncio.InvalidStateError:
@@ -216,8 +216,8 @@ class XdsClient:
         self._count("xds_connection_terminations_total", code)
         self._unexplained = self._unexplained + 1 if reason == UNEXPLAINED else 0
         says_why = reason != UNEXPLAINED or self._unexplained == MOST_UNEXPLAINED
-        is_news = self.is_connected or (says_why and code != self._told)
-        self.is_connected, self._told = False, code if is_news or says_why else self._told
+        is_news = self.is_connected or (says_why and code != self._logged)
+        self.is_connected, self._logged = False, code if is_news or says_why else self._logged
         level = logging.WARNING if is_news else logging.DEBUG
         fields = {"address": self._address, "reason": reason}
         serving = "serving the last good state" if self.version else "no state received from it yet"

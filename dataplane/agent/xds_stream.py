@@ -1,13 +1,12 @@
 """Our side of the delta xDS conversation as a state machine: responses in, requests and whole states out. Pure.
 
 Laws
-- Both types are subscribed to with the wildcard when a stream opens, and the control plane is told what is held, so
+- Both types are subscribed to with the wildcard when a stream opens, and the control plane learns what is held, so
   that it sends differences and removals only. One of two ways: a *claim*, the version of the last state, in the node's
   metadata, when all of it was applied and nothing is refused; else the versions of all resources.
 - A control plane that holds another state than the claimed one asks for the versions of a type by an empty response
   whose nonce is "versions"; it is answered at once. One that holds the claimed state sends an empty one of the same
-  version. Any other first state comes from a control plane that does not know of claims, which has told it
-  everything: what is not in it is gone.
+  version. Any other first state comes from a control plane without claims and is all: the rest is gone.
 - Who holds so much that its versions are too long for a request says that it holds nothing: then, too, the first state
   is everything.
 - The parts of a state are kept until the response that carries `system_version_info`; a state is applied as a whole.
@@ -101,7 +100,7 @@ class XdsStream:
         self._state = ""
         """The version of the state that is held, while nothing is refused."""
         self._claim: str
-        """What this stream claimed and nobody has answered yet; `open` sets it."""
+        """What this stream claimed and was not answered yet; `open` sets it."""
 
     def open(self) -> list[Request]:
         """The first requests of a new stream."""
@@ -216,7 +215,8 @@ def _is_question(response: Response) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    """Whether a resource can have it: no worker is told that one without such a name is gone, as it never had it."""
+    """Whether a resource can have it: no worker is informed that one without such a name is gone, as it never had
+    it."""
     return 0 < len(name) <= MAX_NAME
 
 

@@ -17,7 +17,7 @@ from dataplane.chain.filter import Refused as NotBuilt
 from dataplane.http.uri import SCHEME_PORTS, is_target
 from dataplane.upstream import picked
 from dataplane.upstream.auth.finishers import Retargeted
-from dataplane.upstream.kinds import FORWARDED, GUARDED, OUTSIDE, REFUSED, Address, Kind, Position, Row, checked
+from dataplane.upstream.kinds import FORWARDED, OUTSIDE, REFUSED, WITH_RULES, Address, Kind, Position, Row, checked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -140,13 +140,13 @@ class InferencePool(Row):
             holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
 
 
-class Guarded:
+class WithRules:
     """A service or static backend of which policies say something for its sake: health, limits, sessions."""
 
     def begin(self, holder: Lease, plan: BackendPlan, leases: Leases) -> None:
         assert plan.rules is not None  # that makes it one of this kind
-        guard = leases.guard(plan, plan.rules)
-        if not leases.admits(holder, plan, guard):
+        state = leases.rule_state(plan, plan.rules)
+        if not leases.admits(holder, plan, state):
             return
         if plan.host:
             endpoints = leases.resolved(holder, plan, self)
@@ -156,7 +156,7 @@ class Guarded:
                 holder.lease_failed("endpoints", f"{plan.key}: it has no endpoints")
         if endpoints:
             far = plan.far if endpoints is plan.endpoints else ()
-            leases.take(holder, guard.choosable(holder, plan.key, endpoints, far), plan)
+            leases.take(holder, state.choosable(holder, plan.key, endpoints, far), plan)
 
 
 class Refused:
@@ -177,8 +177,8 @@ ROWS: Final[Mapping[str, Backend]] = {
     FORWARDED: Forwarded(),
     # Preparation before a kind. By name: the field that stands above the kind;
     REFUSED: Refused(),
-    # what forwards, with policies for its sake (`upstream/guards`).
-    GUARDED: Guarded(),
+    # what forwards, with policies for its sake (`upstream/backend_rules`).
+    WITH_RULES: WithRules(),
     # a server that no configuration names (`table/plans.at_host`).
     OUTSIDE: Static(),
 }

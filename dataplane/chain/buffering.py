@@ -12,7 +12,7 @@ from dataplane.chain.expressions import ALL, OF_AGENTS
 from dataplane.chain.filter import RequestHook
 from dataplane.chain.replies import REPLIES
 from dataplane.chain.reply import Reply
-from dataplane.http.body import NoRoom, TooLarge
+from dataplane.http.body import BodyMemoryFull, TooLarge
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
@@ -30,7 +30,7 @@ that all work of unknown length has (`net/turns`)."""
 def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None, whose: int = ALL) -> RequestHook:
     """`hook` with the whole body in `x.body`. A body over `limit` bytes (`filter.WHOLE`: the listener's limit, which in
     any case may be the smaller one: `HttpRules.may_hold`) is answered with `too_large`, or without one
-    left as it is: `x.body` is None then and `request.body` has no value. One that there is no room for is refused.
+    left as it is: `x.body` is None then and `request.body` has no value. One that there is no memory for is refused.
     `whose`: as `expressions.reads_request_body` has it."""
 
     def read(x: Exchange) -> Reply | Awaitable[Reply | None] | None:
@@ -48,7 +48,7 @@ def buffering(hook: RequestHook, limit: int, too_large: Reply | None = None, who
             return _later(x, buffer, hook, most, too_large)
         try:
             x.body = buffer.keep()
-        except NoRoom:
+        except BodyMemoryFull:
             return TOO_MANY_BODIES
         answer = hook(x)
         if is_long:
@@ -63,7 +63,7 @@ async def _later(
 ) -> Reply | None:
     try:
         x.body = await buffer.whole(limit)
-    except NoRoom:
+    except BodyMemoryFull:
         return TOO_MANY_BODIES
     except TooLarge:
         buffer.limit = limit

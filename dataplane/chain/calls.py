@@ -40,7 +40,7 @@ class CallFailed(Exception):
 
 @dataclass(slots=True)
 class CallRequest:
-    """A value: nobody changes it (a frozen one takes three times as long to make). `method` and `target` (path with
+    """A value that is not changed (a frozen one takes three times as long to make). `method` and `target` (path with
     query) as sent; `authority` for the Host header, b"" = that of the backend; `headers`: finished lines without host
     and content-length; `body`: the whole of it. The repr has nothing that may hold credentials."""
 
@@ -68,8 +68,8 @@ class Call(Protocol):
     """One call under way. Its request may pass in parts, and its answer is taken whole (`whole`), in parts (`receive`),
     or as it comes (`pour`). Of both ways at once, one sends while another receives.
 
-    Memory is bounded: `send` waits while the endpoint takes no more, and what nobody receives stops the endpoint. Who
-    opened it ends it by `cancel`, in a `finally`; `whole` does that itself.
+    Memory is bounded: `send` waits while the endpoint takes no more, and content that is not received stops the
+    endpoint. Who opened it ends it by `cancel`, in a `finally`; `whole` does that itself.
     """
 
     trailers: bytes
@@ -94,7 +94,7 @@ class Call(Protocol):
         ...
 
     async def whole(self, most: int) -> CallAnswer:
-        """The answer with all of its content, of at most `most` bytes. Raises `CallFailed`. Whoever is cancelled in it
+        """The answer with all of its content, of at most `most` bytes. Raises `CallFailed`. Cancelled, it
         gives the call up."""
         ...
 
@@ -103,7 +103,7 @@ class Call(Protocol):
         Who takes no more says so with `hold`. Raises `CallFailed`."""
 
     def hold(self, held: bool) -> None:
-        """Stop whoever answers, or let them go on."""
+        """Pause the endpoint's answer, or let it go on."""
 
     def cancel(self) -> None:
         """Give the call up. Who waits in it gets `CallFailed` ("lost"). No error when it is over."""

@@ -141,8 +141,8 @@ def _interrupted(exchange: Exchange, index: int, answer: Reply | Awaitable[Reply
 
 
 def leave(work: Coroutine[Any, Any, object]) -> None:
-    """Close a coroutine that has not begun, with those that it was to await: none of them runs, and none complains that
-    nobody awaited it."""
+    """Close a coroutine that has not begun, with those that it was to await: none of them runs, and none is reported as
+    never awaited."""
     for value in inspect.getcoroutinelocals(work).values():
         inner = value.awaitable if isinstance(value, Waiting) else value
         if inspect.iscoroutine(inner) and inspect.getcoroutinestate(inner) == inspect.CORO_CREATED:

@@ -26,7 +26,7 @@ Build = Callable[[Any, Env], Filter | None]
 Choose = Callable[["Exchange"], int]
 
 NONE, UNKNOWN = -1, -2
-"""No item applies; a condition costs too much to tell."""
+"""No item applies; a condition costs too much to evaluate."""
 
 
 def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
@@ -41,7 +41,7 @@ def conditional(name: str, items: Any, env: Env, build: Build) -> Filter | None:
     if not present:
         return None
     whose = expressions.reads_request_body(programs)
-    # Conditions that could not read the body would let whoever sends a large one choose which policy applies.
+    # Conditions that could not read the body would let a client that sends a large one choose which policy applies.
     too_large = made("BodyTooLarge", str(env.origin))
     key = f"?{id(choose)}"  # which lives as long as the hooks: no other filter of the chain has it
     unknown = made("PolicyUnusable", f"{env.origin} conditional: a condition costs too much to evaluate")

@@ -34,7 +34,7 @@ LANGUAGE: Final = (
 KNOWN: Final = 4096
 """Compiled expressions that are kept: many policies have the same ones."""
 
-NOBODYS, OF_AGENTS, ALL = range(3)
+NO_BODIES, OF_AGENTS, ALL = range(3)
 """Whose request bodies are read: what follows includes what stands before it."""
 
 Evaluate = Callable[["Exchange"], Any]
@@ -101,9 +101,9 @@ def reads(programs: Iterable[Program], *paths: str) -> bool:
 
 
 def reads_request_body(programs: Iterable[Program]) -> int:
-    """Whose bodies the expressions read: `ALL`, `OF_AGENTS` (what a call of an agent is, its body says), or nobody's,
-    which is 0."""
-    whose = NOBODYS
+    """Which requests' bodies the expressions read: `ALL`, `OF_AGENTS` (what a call of an agent is, its body says), or
+    `NO_BODIES`, which is 0."""
+    whose = NO_BODIES
     for program in programs:
         if reads((program,), "request.body", "request.bodyPrefix"):
             return ALL

@@ -49,7 +49,7 @@ BUFFER_LIMIT = MAX_BUFFER
 
 
 EVERY_HEADER: Final = b":"
-"""In `Filter.writes`: no name can be told from the others. No header is called so."""
+"""In `Filter.writes`: any name may be among them. No header has this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ class Filter:
     takes_body: bool = False
     """The request hook reads the content of the request, or makes other content."""
     silent: bool = False
-    """The hooks answer None, always and at once: nobody has to look."""
+    """The hooks answer None, always and at once, so that they need not be called for it."""
     response_body: int = 0
     """What the response hook reads of the response body: 0 nothing, WHOLE all of it, n > 0 all of it with n bytes as
     the most that are buffered (of several steps the largest counts; `maxBufferSize` of the listener bounds it). The
     proxy buffers the body and runs the response steps when it has come (`Exchange.response_body`)."""
     publishes: bool = False
-    """It answers requests to well-known paths of OAuth about the paths of its route, whoever asks
+    """It answers requests to well-known paths of OAuth about the paths of its route, for any client
     (`http/well_known`)."""
     parts: Any = None
     """What `Row.combine` makes one filter of, of those of several policies."""
@@ -121,7 +121,7 @@ class Future(Protocol):
 
     def done(self) -> bool: ...
 
-    def set_result(self, result: Any, /) -> None: ...  # Any: whoever makes a future says what it gives
+    def set_result(self, result: Any, /) -> None: ...  # Any: each future has a type of its own
 
     def __await__(self) -> Generator[Any, Any, Any]: ...
 
@@ -184,7 +184,7 @@ class Env:
     session_key: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
     """Seals what clients keep for us (`credentials/sealing`)."""
     full: Full | None = None
-    """Who is told of each client that finds no place in a pool."""
+    """Called for each client that finds no place in a pool."""
     call_at: Callable[[float, Callable[[], None]], Timer] = _no_timer
     """Call a function at a moment of `clock`, unless what this answers is cancelled before."""
 
@@ -234,7 +234,7 @@ def no_secrets(config: Any) -> Iterable[str]:
     return ()
 
 
-def nobody(config: Any) -> EndHook | None:
+def no_hook(config: Any) -> EndHook | None:
     """No hook."""
     return None
 
@@ -273,5 +273,5 @@ class Row:
     merged: Callable[[Sequence[Any], Any], object] | None = None
     """Of a policy that a kind of backends acts on: what several come to, the least specific first, and the one that
     wins."""
-    hides: Callable[[Any], EndHook | None] = nobody
+    hides: Callable[[Any], EndHook | None] = no_hook
     """What keeps credentials out of the log of requests that meet a policy that could not be built."""

@@ -25,7 +25,7 @@ FRAMING = frozenset(
     b"connection content-length expect http2-settings keep-alive proxy-connection te trailer transfer-encoding"
     b" upgrade".split()
 )
-"""Not for policies: they tell how the message is framed or what this hop agreed on (RFC 9110 7.6.1, RFC 9112 6)."""
+"""Not for policies: they say how the message is framed or what this hop agreed on (RFC 9110 7.6.1, RFC 9112 6)."""
 
 Edit = Callable[["Exchange", Head], None]
 
@@ -63,10 +63,10 @@ def constant(program: Program) -> bytes | None:
     from gatewright.cel.parser import parse
 
     node = parse(program.text)
-    return value_of(lambda x: node.value, _NOBODY) if isinstance(node, tree.Literal) else None
+    return value_of(lambda x: node.value, _NO_REQUEST) if isinstance(node, tree.Literal) else None
 
 
-_NOBODY: Any = None
+_NO_REQUEST: Any = None
 """Nothing of a request is looked at."""
 
 

@@ -64,7 +64,7 @@ def header_edits(
     options: Iterable[pb.HeaderValueOption], usual: int, pseudo: Container[bytes] = ()
 ) -> tuple[HeaderEdit, ...]:
     """`usual`: the action of an option that names none; `pseudo`: pseudo-headers that may be written. Headers of the
-    connection are ours and left out. Raises `CallFailed` for what cannot be a header."""
+    connection are written by Gatewright and left out. Raises `CallFailed` for what cannot be a header."""
     return tuple(edit for option in options if (edit := _edit(option, usual, pseudo)) is not None)
 
 

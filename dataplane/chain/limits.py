@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
 
 _RUNNING: Final = "limits.running"
-_SETTLED: Final = "limits.settled"
+_CHARGED: Final = "limits.charged"
 
 
 class Running(Protocol):
@@ -41,14 +41,14 @@ def add(x: Limited, running: Running) -> None:
 def used(x: Limited, tokens: int) -> None:
     """By now: it is not to be counted once more at the end."""
     if tokens:
-        x.leave(_SETTLED, settled(x) + tokens)
+        x.leave(_CHARGED, charged(x) + tokens)
         for each in _found(x, _RUNNING) or ():
             each.used(tokens)
 
 
-def settled(x: Limited) -> int:
+def charged(x: Limited) -> int:
     """Tokens that were counted on the way."""
-    found: int = _found(x, _SETTLED) or 0
+    found: int = _found(x, _CHARGED) or 0
     return found
 
 

@@ -62,5 +62,5 @@ class NetworkGate:
 
 
 def closed(why: str) -> Rule:
-    """The rule in place of one that cannot be applied: nobody may connect."""
+    """The rule in place of one that cannot be applied: no client may connect."""
     return Rule(DENY, (), why, 0)

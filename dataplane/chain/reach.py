@@ -1,7 +1,7 @@
 """Whether a server that a policy asks can be reached, as the log reports it: a line when it is lost, one when it is
 back.
 
-Kept per backend over swaps, and told by one worker for all, so that a thousand policies that ask one server, or a
+Kept per backend over swaps, and logged by one worker for all, so that a thousand policies that ask one server, or a
 thousand refused requests, are one line.
 """
 
@@ -55,7 +55,7 @@ class Reach:
 
 
 def hint(error: CallFailed, platform: str = sys.platform) -> str:
-    """What to look at when nobody listens on a Unix socket."""
+    """What to check when no process listens on a Unix socket."""
     if error.cause != "connect" or "unix:" not in str(error):
         return ""
     usual = SOCKETS.get(platform, SOCKETS["linux"])

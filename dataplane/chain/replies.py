@@ -1,8 +1,8 @@
 """Every error that the gateway answers with itself: cause -> status, public text, stable reason code. One table.
 
 For the steps of policies and for the proxy alike; the table of `docs/operations.md` is this one. Codes appear in log
-and metric and do not change meaning. Texts go to clients: they tell what the client can act on, never an address or a
-name of ours.
+and metric and do not change meaning. Texts go to clients: they say what the client can act on, never an address or a
+name of Gatewright's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def _table(*rows: tuple[str, int, str, bool]) -> dict[str, Reply]:
 
 
 REPLIES = _table(
-    # reason, status, text, close. Close where what follows on the connection cannot be told apart from this message.
+    # reason, status, text, close. Close where what follows on the connection cannot be distinguished from this message.
     ("BadRequest", 400, "bad request", True),  # RFC 9112 2.2, 3, 5, 6.3: malformed or ambiguous
     ("AmbiguousPath", 400, "bad request", False),  # path policy has safe defaults
     ("TooManyParameters", 400, "too many query parameters", False),  # more than a listener lets policies read
@@ -27,7 +27,7 @@ REPLIES = _table(
     ("PatternTooCostly", 400, "request takes too long to look at", False),  # regexes/prices: a pattern of a route
     ("UnusualHeaderName", 400, "bad request", True),  # refused where it is configured so
     ("BodyTooLarge", 413, "request body is too large", True),  # buffer overflow
-    ("TooManyBodies", 503, "too many request bodies at once", True),  # no room for what a step has to read
+    ("TooManyBodies", 503, "too many request bodies at once", True),  # no memory for what a step has to read
     ("TooManyResponses", 503, "too many responses at once", False),  # the same, of a response
     ("Overspent", 429, "too little content for the work it takes", True),  # net/accounts
     ("Overloaded", 503, "too many requests at once", False),  # frontend.limits.maxRequests
@@ -123,7 +123,7 @@ REPLIES = _table(
 
 
 def is_plain(reply: Reply) -> bool:
-    """Whether it says what its row does: nobody has written another text for it."""
+    """Whether it says what its row does: its text was not replaced."""
     row = REPLIES.get(reply.reason)
     return row is not None and reply.body == row.body and reply.content_type == row.content_type
 

@@ -2,7 +2,7 @@
 
 Rules of several policies add up (Authorization): a Deny that matches denies, every Require has to match, and
 where there is an Allow one of them has to. An expression that fails does not match; a Deny that costs too much to look
-at denies, so that nobody gets past it by sending what takes long.
+at denies, so that no client gets past it by sending what takes long.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Rule:
     programs: tuple[Program, ...]
     who: str
     limit: int
-    whose: int = expressions.NOBODYS
+    whose: int = expressions.NO_BODIES
     headers: frozenset[bytes] = frozenset()
     """Of requests, that it judges by (`Filter.writes`)."""
 

@@ -2,7 +2,7 @@
 there (`asyncio.timeout`, groups, sleep). A hook that knows its answer at once costs nothing more.
 
 The exchange waits for the Task by a future of `Env`, as for anything else. Cancelled, it cancels the Task and waits for
-its end; a Task that swallows this ends as it likes, and its answer is for nobody.
+its end; a Task that swallows this ends as it likes, and its answer is dropped.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ async def in_task(work: Awaitable[Reply | None], env: Env) -> Reply | None:
     task = env.spawn(run())
     try:
         await done
-    except GeneratorExit:  # nobody drives it on
+    except GeneratorExit:  # it is not driven on
         task.cancel()
         raise
     except BaseException:
         task.cancel()
-        if not has_begun:  # nor does it: nobody says when it is done
+        if not has_begun:  # nor does it: `done` is never set
             _leave(work)
         elif not done.done():
             await done

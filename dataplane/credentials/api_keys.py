@@ -1,7 +1,7 @@
 """API keys, kept as keyed digests only: reading Secrets and looking a key up.
 
 Used by the API key filter. A look-up takes the same time for every key that is not there: what is compared are digests
-under a key that was drawn when the policy was built, which nobody can aim at.
+under a key that was drawn when the policy was built, which a client cannot know.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """htpasswd files: users and the hashes of their passwords (Apache httpd, `htpasswd` and "Password Formats").
 
-Used by the basic authentication filter. Checking a hash is slow on purpose; whoever calls `check` decides where. bcrypt
+Used by the basic authentication filter. Checking a hash is slow on purpose; the caller of `check` decides where. bcrypt
 and the system's libcrypt run outside the interpreter's lock; where there is no libcrypt, and for Apache's own MD5,
 libpass does it in Python. Libraries are imported with the first hash that needs them.
 """
@@ -52,7 +52,7 @@ class Hash:
 
 def read(data: bytes, where: str) -> dict[bytes, Hash]:
     """Users of a file. Lines that cannot be used are left out and numbered in the log; of one user the first line
-    counts, as for httpd. Raises `Unusable` when nobody is left."""
+    counts, as for httpd. Raises `Unusable` when no user is left."""
     users: dict[bytes, Hash] = {}
     for number, line in enumerate(paced(invisible.without_mark(data).splitlines()), 1):
         text = line.strip()

@@ -29,13 +29,13 @@ def _number(text: str) -> int | float:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused)
 _CAREFUL = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refused, parse_int=_number)
-"""For texts with numbers that may not have room in 64 bits: it calls back for each, and clients choose how many."""
+"""For texts with numbers that may not fit into 64 bits: it calls back for each, and clients choose how many."""
 
 _has_long_number = re.compile("[0-9]{19}").search
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """The object that UTF-8 text stands for. Raises ValueError, without the text."""
+    """The object that UTF-8 text encodes. Raises ValueError, without the text."""
     try:
         text = data.decode()
         members = (_CAREFUL if _has_long_number(text) else _DECODER).decode(text)

@@ -1,7 +1,7 @@
 """Where a provider's keys come from: written in the policy, or fetched and kept.
 
 Used by the JWT filter. `RemoteKeys` fetches when it is asked for keys and theirs have become old: there is no timer, so
-a policy that is gone leaves nothing behind, and one that nobody uses costs nothing. It opens no sockets: fetching is a
+a policy that is gone leaves nothing behind, and one that is not used costs nothing. It opens no sockets: fetching is a
 coroutine that it is given. Keys that are there stay in force while fetching fails, up to `STALE` seconds.
 """
 
@@ -27,12 +27,12 @@ BACKOFF: Final = 30.0
 """Most seconds between two tries when fetching fails; the first is after one."""
 
 LEAST: Final = 1.0
-"""Seconds that keys count at least, however short a time was asked for: a fetch for each request helps nobody."""
+"""Seconds that keys count at least, however short a time was asked for: a fetch for each request would be too many."""
 
 NEVER: Final = float("inf")
 
 
-SETTLING: Final = 10.0
+STARTING: Final = 10.0
 """Seconds after the policy came in which its server may be unknown still: they come with the same change."""
 
 
@@ -65,7 +65,8 @@ async def _over() -> None:
 
 class RemoteKeys:
     """Keys of a server. `fetch` gives its key set or raises `Unavailable`; `seconds`: how long fetched keys count.
-    `sign`: what the workers of a proxy share of whether the server is lost, so that one tells; None: each does."""
+    `sign`: what the workers of a proxy share of whether the server is lost, so that one of them logs it; None: each
+    does."""
 
     __slots__ = (
         "__weakref__",
@@ -115,8 +116,8 @@ class RemoteKeys:
         self._waiting: list[Any] = []
 
     def current(self) -> KeySet | None:
-        """The keys in force. Old ones are fetched anew behind the back of whoever asks; of very old ones (nobody asked
-        for long) the answer is None while a fetch can be waited for."""
+        """The keys in force. Old ones are fetched anew while the request goes on; of very old ones (no
+        request for long) the answer is None while a fetch can be waited for."""
         age = self._clock() - self._at
         if age < self._seconds:
             return self.keys
@@ -178,7 +179,7 @@ class RemoteKeys:
             self.keys = keys
 
     def _failed(self, why: Unavailable) -> None:
-        if why.unresolved and self._clock() < self._made + SETTLING:
+        if why.unresolved and self._clock() < self._made + STARTING:
             return
         was_lost, self._is_lost = self._is_lost, True
         if not was_lost if self._sign is None else self._sign.put(self._clock()):  # once per change of state

@@ -33,7 +33,7 @@ class KnownTokens:
         self._bytes = 0
 
     def remember(self, sent: bytes, known: Known) -> None:
-        """The oldest go when there is no room."""
+        """The oldest are forgotten when there are too many."""
         if len(sent) > LONGEST:
             return
         self.forget(sent)

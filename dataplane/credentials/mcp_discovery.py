@@ -31,7 +31,7 @@ SECONDS: Final = 10.0
 FRESH: Final = 300.0
 """Seconds for which metadata counts."""
 PAUSE: Final = 5.0
-"""Seconds after a failure for which nobody asks again."""
+"""Seconds after a failure before the next request for it."""
 MOST_REGISTRATIONS: Final = 8
 """Registrations that a worker passes on at the same time for a policy: anybody may send them, so that a client has its
 share (`link/pools`)."""
@@ -78,7 +78,7 @@ class Discovery:
         self._settings = settings_of(config, any_mode)
         jwks = config.providers[0].jwks
         self._backend = jwks.remote.backend or jwks.discovery.backend
-        """Who has the provider's metadata; "": its keys are written in the policy, so nobody can be asked."""
+        """The backend that has the provider's metadata; "": the policy holds the keys and names no backend."""
         self._env = env
         self._found: dict[str, Any] | str = ""
         """The provider's metadata; or why there is none."""
@@ -110,7 +110,7 @@ class Discovery:
         return run
 
     def answer(self, x: Exchange, path: bytes, register: RequestHook | None) -> Answer:
-        """None: the path is none of ours. `register`: what answers a registration; None: nobody takes any."""
+        """None: not a path of this step. `register`: what answers a registration; None: registrations are not taken."""
         answer = self._answer(x, path, register)
         if answer is not None:
             x.leave(PUBLISHED, True)
@@ -159,7 +159,8 @@ class Discovery:
         return self._found if self._env.clock() < self._until else None
 
     async def _fetched(self) -> dict[str, Any] | str:
-        """Ask, or wait for whoever does. It runs beside the requests that wait: one that is given up spoils nothing."""
+        """Ask, or wait for the answer to the same question. It runs beside the requests that wait: one that is given up
+        spoils nothing."""
         known = self._known()
         if known is not None:
             return known
@@ -202,7 +203,7 @@ class Discovery:
         return self.registered(x.body or b"", x)
 
     def registered(self, body: bytes, x: Exchange) -> Answer:
-        """None: nobody here registers clients."""
+        """None: clients are not registered here."""
         if len(body) > oauth_metadata.MAX_REGISTRATION:
             return TOO_LARGE
         if self._settings.client_id:

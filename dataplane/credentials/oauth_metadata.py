@@ -50,7 +50,8 @@ class Kind:
     wants_audience: bool = False
     """Its tokens have an audience only where the request for authorization names one."""
     registration: str = ""
-    """Where clients register, of its own interface; `{issuer}` stands for the issuer's path. "": its metadata says."""
+    """Where clients register, of its own interface; `{issuer}` is replaced by the issuer's path. "": its metadata
+    says."""
 
 
 PROVIDERS: Final = {
@@ -129,7 +130,7 @@ def _is_url(value: Any) -> bool:
 
 
 def server(document: dict[str, Any], settings: Settings, site: Site) -> dict[str, Any]:
-    """Metadata of the authorization server, as clients of ours are to have it."""
+    """Metadata of the authorization server, as Gatewright's clients are to have it."""
     made, site = dict(document), published(settings, site)
     if settings.is_adapted:
         made["issuer"] = site.url

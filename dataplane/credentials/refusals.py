@@ -1,6 +1,6 @@
 """The answers to requests without a good credential (RFC 9110 15.5.2), as tables made when a policy is built.
 
-Used by the three authentication filters. What the client is told does not tell why; the log's detail does, and never
+Used by the three authentication filters. The client's answer does not give the cause; the log's detail does, and never
 holds what the client sent.
 """
 

@@ -1,4 +1,4 @@
-"""What a client keeps for us: session ids and cursors that nobody else can read, make, or use for another purpose.
+"""What a client keeps for us: session ids and cursors that only we can read or make, for one purpose each.
 
 AES-256-GCM under the proxy's SESSION_KEY with a random nonce for each text; what it is for, the backend and the caller
 are authenticated with it. So an id of one caller, backend or purpose is none of another's.

@@ -20,7 +20,8 @@ LAST: Final = 1.0
 
 
 class Exporters:
-    """Whoever has a record adds it here. `spawn` begins a Task of the worker; `count(signal, outcome, records)`."""
+    """Where records are added that are to be exported. `spawn` begins a Task of the worker; `count(signal, outcome,
+    records)`."""
 
     def __init__(self, calls: Calls, spawn: Callable[[Any], Any], count: Callable[[str, str, int], None]) -> None:
         self._calls = calls

@@ -43,7 +43,7 @@ class Pattern:
     begins: Find
     """As `find`, anchored where the search begins."""
     alive: Find | None = None
-    """The leftmost place from which on all of the text is the beginning of what may match. None: nobody knows, so that
+    """The leftmost place from which on all of the text is the beginning of what may match. None: not known, so that
     as much waits as a match may have."""
     check: Check | None = None
     after: int = 0
@@ -75,7 +75,7 @@ def of_user(pattern: str, bound: int = BOUND) -> Pattern:
 def of_builtin(label: bytes, pattern: str, check: Check, after: int, bound: int) -> Pattern:
     compiled = _compiled(pattern)
     alive, waits = _alive(pattern, bound)
-    assert alive is not None  # the patterns are ours
+    assert alive is not None  # the patterns are built in
     price = max(waits, prices.of_search(pattern, compiled.ProgramSize()))
     return Pattern(label, *_finds(compiled), alive, check, after, bound, price=price)
 

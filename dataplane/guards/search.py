@@ -85,7 +85,7 @@ class Search:
         return self._text[start - self._text_at : end - self._text_at]
 
     def forget(self, until: int) -> None:
-        """Nobody asks for the text before any more."""
+        """The text before is not needed any more."""
         start = until - CONTEXT - self._text_at
         if start > CONTEXT:
             self._text = self._text[start:]

@@ -1,7 +1,7 @@
 """The same text in other spellings: numbers, and what stands around them, as plain characters. Pure.
 
 Word processors and models write hyphens and blanks that are not those of a keyboard; scripts without blanks put a word
-right before a number; and in JSON in a text, as what a tool is called with, `\\n` stands for the end of a line.
+right before a number; and in JSON in a text, as what a tool is called with, `\\n` is the end of a line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 DIGIT: Final = r"[0-9\x{FF10}-\x{FF19}]"
 HYPHENS: Final = r"\x{2010}-\x{2015}\x{2212}\x{FF0D}-"
-"""Of a class of characters, in which the last one stands for itself."""
+"""Of a class of characters, in which the last one is literal."""
 BLANKS: Final = r" \x{A0}\x{2000}-\x{200A}\x{202F}\x{3000}"
 AT: Final = r"(?:@|%40|&#64;|\x{FF20})"
 

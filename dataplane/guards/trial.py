@@ -55,7 +55,7 @@ def _without_servers(config: ai_pb2.AiPromptGuard) -> ai_pb2.AiPromptGuard:
 
 
 def _at_once(work: Coroutine[None, None, dict[str, Any]]) -> dict[str, Any]:
-    """Guards wait for nobody here: servers are not asked, and nobody else wants a turn."""
+    """Guards wait for nothing here: servers are not asked, and there is no other work."""
     while True:
         try:
             work.send(None)

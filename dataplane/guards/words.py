@@ -21,5 +21,5 @@ is_otherwise: Final = re.compile(
 
 
 def said(*words: str) -> Callable[[bytes], object]:
-    """Whether any of these stands in a text. Patterns of the standard library: they are ours, and short."""
+    """Whether any of these stands in a text. Patterns of the standard library: they are built in, and short."""
     return re.compile(rf"(?i)(?<![a-z0-9])(?:{'|'.join(words)})(?![a-z0-9])".encode()).search

@@ -1,7 +1,7 @@
 """Content of a request that is buffered: for a step that reads the body, or until there is an upstream to send it to.
 
 Bodies stream past us by default and no object like this exists. The connection that receives the body pushes pieces in
-and is told when to stop reading; steps wait for what they need; the proxy takes the pieces out when it sends them on.
+and learns when to stop reading; steps wait for what they need; the proxy takes the pieces out when it sends them on.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ def gather(pieces: list[bytes], data: bytes) -> None:
 
 
 def _nothing() -> None:
-    """In place of `BodyBuffer.pace` when there is nobody to ask any more."""
+    """In place of `BodyBuffer.pace` when the connection is not asked any more."""
 
 
 class TooLarge(Exception):
-    """The body is larger than whoever asked for it allows."""
+    """The body is larger than the step that asked for it allows."""
 
 
 class Gone(Exception):
     """The client went away before its body was whole."""
 
 
-class NoRoom(Exception):
-    """Buffered bodies take as much memory as they may (`link/pools.Room`)."""
+class BodyMemoryFull(Exception):
+    """Buffered bodies take as much memory as they may (`link/pools.BodyMemory`)."""
 
 
 class BodyBuffer:
     """Pieces in arrival order. `make_future` is the loop's; `pace()` is called after each change of `size` or `wanted`,
-    so that the connection can stop and resume reading, and take room for what somebody waits for."""
+    so that the connection can stop and resume reading, and take memory for what is waited for."""
 
     __slots__ = (
         "_future",
@@ -81,7 +81,7 @@ class BodyBuffer:
         self.wanted = 0
         """Bytes that somebody waits for: reading must go on until they are here."""
         self.crowded = False
-        """There is no room for what is here."""
+        """There is no memory for what is here."""
         self.due = _NEVER
         """Since somebody waits for it: when it has to be here (monotonic seconds)."""
 
@@ -115,7 +115,7 @@ class BodyBuffer:
         self._wake()
 
     def leave(self) -> None:
-        """The exchange is over: nobody is told anything any more. The pieces stay for its log line."""
+        """The exchange is over: nothing is reported any more. The pieces stay for its log line."""
         self.pace = _nothing
 
     def take(self) -> bytes:
@@ -144,7 +144,7 @@ class BodyBuffer:
 
     async def whole(self, limit: int) -> bytes:
         """The complete body, which stays here. Raises TooLarge above `limit` bytes (at once if the head says so), Gone
-        when the client left, NoRoom."""
+        when the client left, BodyMemoryFull."""
         if self.is_over(limit):
             raise TooLarge
         await self._wait_for(limit + 1)
@@ -153,11 +153,11 @@ class BodyBuffer:
         return self.keep()
 
     def keep(self) -> bytes:
-        """All that is here, for as long as the exchange lasts. Raises NoRoom."""
+        """All that is here, for as long as the exchange lasts. Raises BodyMemoryFull."""
         self.wanted = self.size + 1
         self.pace()
         if self.crowded:
-            raise NoRoom
+            raise BodyMemoryFull
         return self.peek()
 
     def is_over(self, limit: int) -> bool:
@@ -174,7 +174,7 @@ class BodyBuffer:
             if self.failed:
                 raise Gone
             if self.crowded:
-                raise NoRoom
+                raise BodyMemoryFull
             self.wanted = size
             self._future = self.make_future()
             self.pace()

@@ -25,19 +25,19 @@ def goes_round(forwarded: bytes) -> bool:
 
 
 def lines(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes) -> bytes:
-    """The headers that are ours to say. `forwarded`: of `chain`; `authority`: b"" when the client named none;
+    """The headers that only the gateway writes. `forwarded`: of `chain`; `authority`: b"" when the client named none;
     `scheme`: of the URI that it asked for; `low`: what goes on of its headers, in lower case: what it was allowed to
     say of itself stays as it said it."""
     if b"\r\nx-forwarded-" in low:
         return _beside(authority, forwarded, scheme, low)
-    ours = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (forwarded, scheme)
-    return ours + b"x-forwarded-host: %b\r\n" % authority if authority else ours
+    added = b"x-forwarded-for: %b\r\nx-forwarded-proto: %b\r\n" % (forwarded, scheme)
+    return added + b"x-forwarded-host: %b\r\n" % authority if authority else added
 
 
 def _beside(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes) -> bytes:
-    ours = b"x-forwarded-for: %b\r\n" % forwarded
+    added = b"x-forwarded-for: %b\r\n" % forwarded
     if b"\r\nx-forwarded-proto:" not in low:
-        ours += b"x-forwarded-proto: %b\r\n" % scheme
+        added += b"x-forwarded-proto: %b\r\n" % scheme
     if authority and b"\r\nx-forwarded-host:" not in low:
-        ours += b"x-forwarded-host: %b\r\n" % authority
-    return ours
+        added += b"x-forwarded-host: %b\r\n" % authority
+    return added

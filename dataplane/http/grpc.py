@@ -11,7 +11,7 @@ from dataplane.http.heads import Head
 
 NOT_GRPC, GRPC, WEB, WEB_TEXT = range(4)
 UNREAD: Final = -1
-"""Kinds of requests; UNREAD: nobody has looked. WEB frames its trailers as content; WEB_TEXT is that in base64."""
+"""Kinds of requests; UNREAD: not looked at yet. WEB frames its trailers as content; WEB_TEXT is that in base64."""
 
 _KINDS: Final = {b"application/grpc": GRPC, b"application/grpc-web": WEB, b"application/grpc-web-text": WEB_TEXT}
 _USUAL: Final = _KINDS | {b"%b+proto" % name: number for name, number in _KINDS.items()}
@@ -79,7 +79,7 @@ _OF_REASON: Final = {
 
 
 def status_of(status: int, reason: str = "") -> int:
-    """The gRPC status of an answer of ours with this HTTP status, 400 to 599. What has no row is INTERNAL."""
+    """The gRPC status of a reply of the gateway with this HTTP status, 400 to 599. What has no row is INTERNAL."""
     return _OF_REASON.get(reason) or _OF_STATUS.get(status, INTERNAL)
 
 

@@ -27,8 +27,8 @@ def trailer_message(lines: bytes) -> bytes:
 
 
 class Decoder:
-    """Base64 in, bytes out. Each group of four characters stands for itself: padding may occur in the middle, where one
-    piece of the sender ended."""
+    """Base64 in, bytes out. Each group of four characters is decoded by itself: padding may occur in the middle, where
+    one piece of the sender ended."""
 
     __slots__ = ("_rest",)
 

@@ -8,7 +8,7 @@ original. Parsing eight headers into a list costs 1.5 us; the few look-ups that 
 In the twin a name has "-" in place of every character that is no letter or digit: WSGI, CGI and PHP read `x_user` and
 `x-user` as one header, so they are one for policies, too. The block keeps a name as it came.
 
-Names are passed in that form (`plain_name`) and without a colon. Whoever passes a value has checked it (`is_value`): it
+Names are passed in that form (`plain_name`) and without a colon. The caller has checked a value (`is_value`): it
 goes out as is.
 """
 

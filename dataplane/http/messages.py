@@ -23,7 +23,7 @@ NO_NAMES: Final[frozenset[bytes]] = frozenset()
 
 @dataclass(slots=True, eq=False)
 class ResponseHead:
-    """What an endpoint's response begins with. Carriers share one between equal responses: nobody changes it, but for
+    """What an endpoint's response begins with. Carriers share one between equal responses: it is not changed, but for
     what `http/dates` remembers with it."""
 
     status: int
@@ -32,7 +32,7 @@ class ResponseHead:
     block: bytes
     """Header lines without those of the endpoint's connection."""
     low: bytes | None
-    """Their lower-case twin (`http/heads`); None: whoever wants it makes it, which is few."""
+    """Their lower-case twin (`http/heads`); None: it is made when it is needed, which is rare."""
     length: int
     """Bytes of content that will follow; 0: none will (also to HEAD, whatever `content-length` says); or `UNKNOWN`."""
     is_dated: bool
@@ -42,7 +42,7 @@ class ResponseHead:
     dated: bytes = field(default=b"", init=False)
     dated_from: float = field(default=0.0, init=False)
     dated_until: float = field(default=0.0, init=False)
-    """The block with a `date` of ours, and between which moments it is right; only `http/dates` looks at it."""
+    """The block with a `date` made here, and between which moments it is right; only `http/dates` looks at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TlsInfo:
     sni: bytes
     """The server name that the client asked for, lower case; b"": none."""
     certificate: bytes = b""
-    """The peer's, as DER; b"": it sent none, or nobody would have verified it."""
+    """The peer's, as DER; b"": it sent none, or it would not have been verified."""
     is_proven: bool = False
     """That certificate was verified."""
     resumed: bool = False
@@ -74,13 +74,13 @@ class Peer:
     """Of what connects to us, where a PROXY header has named the client; "": `address` and `port` are."""
     raw_port: int = 0
     is_gateway: bool = False
-    """It has sent a PROXY header, without which nobody may connect here: what connects is a trusted gateway."""
+    """It has sent a PROXY header, without which no client may connect here: the peer is a trusted gateway."""
     tls: TlsInfo | None = None
     """None: plaintext."""
     listener: str = ""
     """Key of the listener that was chosen before any request: by the server name of TLS, or because it is alone."""
     asked: bytes = b""
-    """Stands for what that listener asked of the client's certificate when the connection began; b"": nothing."""
+    """A digest of what that listener asked of the client's certificate when the connection began; b"": nothing."""
     tunnels: int = 0
     """Within how many tunnels of CONNECT it lies."""
     connect: Head | None = field(default=None, repr=False, compare=False)

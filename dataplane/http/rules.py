@@ -1,5 +1,5 @@
-"""What a listener's `frontend.http` makes of the heads of requests: whom to believe, which headers are ours alone, and
-how much of a request is read.
+"""What a listener's `frontend.http` makes of the heads of requests: whom to trust, which headers only the gateway
+writes, and how much of a request is read.
 
 Made when the configuration changes, asked when a head is read (`http/h1/request_head`, `server/h2/requests`). A head
 that a connection repeats is not read again, so nothing of this costs such a request anything.
@@ -112,9 +112,9 @@ class HttpRules:
     """Of one listener. The defaults hold where nothing is configured."""
 
     hops: Hops | None = None
-    """None: nobody in front is believed."""
+    """None: no hop in front is trusted."""
     owned: tuple[bytes, ...] = OWNED
-    """Headers that only we may write, in lower case; "*" at the end of one stands for any rest."""
+    """Headers that only we may write, in lower case; "*" at the end of one matches any rest."""
     request_id: str = KEEP
     max_query_parameters: int = MAX_PARAMETERS
     """More than these of a query are not read: who asks for them refuses the request."""
@@ -136,7 +136,7 @@ class HttpRules:
         """Bytes of a body that may be held by who wants so many; `WHOLE_BODY`: as many as there may be.
 
         A limit of a policy's own holds; where `max_buffer` is other than by default it is the most of that too. (Of an
-        object that an API server has completed nobody knows whether its author wrote the default.)
+        object that an API server has completed it is unknown whether its author wrote the default.)
         """
         if wanted == WHOLE_BODY:
             return self.max_buffer
@@ -148,7 +148,7 @@ class HttpRules:
         return _pattern(self.owned)
 
     def believes(self, peer: Peer) -> bool:
-        """Whether a client is one of the trusted hops. Where none are set nobody is."""
+        """Whether a client is one of the trusted hops. Where none are set no client is."""
         return self.hops is not None and self.hops.trusts(peer.address)
 
     def scheme(self, named: bytes, peer: Peer) -> bytes:
@@ -193,5 +193,5 @@ DEFAULT: Final = HttpRules()
 
 
 def by_default(_host: bytes) -> HttpRules:
-    """Rules for any host, where nobody has configured any."""
+    """Rules for any host, where none are configured."""
     return DEFAULT

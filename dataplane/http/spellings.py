@@ -18,7 +18,7 @@ from typing import Final
 from dataplane.http.uri import without_dots
 
 OPEN, KEEP, CHANGE, REJECT = "", "Keep", "Change", "Reject"
-"""What becomes of a kind: nobody knows how the origin reads it; it passes; it is made what others read it as; 400."""
+"""What becomes of a kind: how the origin reads it is unknown; it passes; it is made what others read it as; 400."""
 
 REFUSED: Final = "AmbiguousPath"
 """Reason code of a refusal."""
@@ -28,7 +28,7 @@ _PARAMETERS = re.compile(rb";[^/]*").sub
 
 _Change = Callable[[bytes], bytes]
 _KINDS: Final[tuple[tuple[bytes, _Change], ...]] = (
-    # what such a path has in it, and how whoever reads it otherwise does; in the order in which origins do it
+    # what such a path has in it, and how other readers decode it; in the order in which origins do it
     (b"%5C", lambda path: path.replace(b"%5C", b"/")),
     (b"%2F", lambda path: path.replace(b"%2F", b"/")),
     (b";", lambda path: _PARAMETERS(b"", path)),

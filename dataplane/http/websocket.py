@@ -1,6 +1,6 @@
 """Messages of a WebSocket (RFC 6455), of one direction, without extensions: read and written. Pure.
 
-For who has to know what the two ends say to each other. Whoever lets bytes pass needs none of this
+For code that has to know what the two ends say to each other. To pass bytes on needs none of this
 (`proxy/response/tunnel`).
 """
 
@@ -117,7 +117,7 @@ class Reader:
         if frame.is_last and not self._parts:
             kind, self._kind = self._kind, CONTINUATION
             return Message(kind, content)
-        if content:  # empty parts take no room, however many come
+        if content:  # empty parts take no memory, however many come
             self._parts.append(content)
             self._size += len(content)
         if not frame.is_last:

@@ -1,15 +1,15 @@
 """Token buckets that the workers of a proxy share: a limit counts once, whichever worker takes the request.
 
 The workers' filters (`filters/steps/rate_limit/local`) take from them. A bucket is one number: the moment of the
-monotonic clock, which is one for all processes, at which it will be full. It fills all the time, so nobody has to fill
-it, and one that is full holds nothing to remember: its entry may be another's.
+monotonic clock, which is one for all processes, at which it will be full. It fills all the time, so no process has to
+fill it, and one that is full holds nothing to remember: its entry may be another's.
 
 Entries are found by a digest of the bucket's key, without a word to the agent, so that a limit counts from the first
 request after a swap, or in a worker that was just started. The section is divided into groups of `GROUP` entries; the
-key says which group, and a lock of `locks` guards it. Buckets of one policy are in one group: those of a list are
+key says which group, and a lock of `locks` protects it. Buckets of one policy are in one group: those of a list are
 checked and taken from under one lock.
 
-An entry (`entries`): digest of the key u64, 0 = nobody's · seconds at which it is full, a double.
+An entry (`entries`): digest of the key u64, 0 = free · seconds at which it is full, a double.
 """
 
 from __future__ import annotations
@@ -29,14 +29,12 @@ log = logging.getLogger("dataplane.link")
 
 GROUP: Final = 64
 GROUPS: Final = 1024
-_SHAPE: Final = Shape(
-    GROUP, 2, "more rate limits are in use than there is room for: the one nearest to full begins anew"
-)
+_SHAPE: Final = Shape(GROUP, 2, "more rate limits are in use than can be counted: the one nearest to full begins anew")
 SIZE: Final = _SHAPE.size(GROUPS)
 """Bytes of the section; the system gives memory to what is used of it."""
 
 TABLES: Final = 128
-"""Policies whose limits with keys have room of their own (`tables`): each limit of a policy counts."""
+"""Policies whose limits with keys have a table of their own (`tables`): each limit of a policy counts."""
 PLACES: Final = 262_144
 """Keys of one limit that have a bucket at one time, in 4 MiB."""
 DIRECTORY: Final = 4096
@@ -59,12 +57,12 @@ class Rate:
     capacity: int
     """Tokens that a full one has, at least 1."""
     is_charged: bool = True
-    """Taking takes a token; otherwise it only asks whether there is one, and what it cost is told with `spend`."""
+    """Taking takes a token; otherwise it only asks whether there is one, and what it cost is reported with `spend`."""
 
     @property
-    def room(self) -> float:
+    def tolerance(self) -> float:
         """A bucket that is full in more seconds than these has not one token. A thousandth of one may be missing, and
-        what rounding may come to over all of them: it must refuse nobody. Counts are right to one up to some 20,000
+        what rounding may come to over all of them: it must refuse no request. Counts are right to one up to some 20,000
         tokens a second."""
         tolerance = self.interval / 1000 + self.capacity * ROUNDING
         return (self.capacity - 1) * self.interval + min(tolerance, self.interval / 2)
@@ -89,14 +87,14 @@ class Meter:
 @dataclass(frozen=True, slots=True)
 class Sign:
     """Something that is so or is not, for all workers alike. Both functions take the moment and answer whether that
-    changed anything: so of all workers that notice the same, one tells."""
+    changed anything: so of all workers that notice the same, one logs it."""
 
     put: Callable[[float], bool]
     take_down: Callable[[float], bool]
 
 
 STANDS: Final = 3600.0
-"""Seconds after which a sign falls that nobody has put up again: its policy may be gone."""
+"""Seconds after which a sign ends that was not set again: its policy may be gone."""
 
 
 class Lock(Protocol):
@@ -115,20 +113,20 @@ class Lock(Protocol):
 class Buckets:
     """All buckets that this process knows of: those in a shared section, or its own."""
 
-    def __init__(self, section: memoryview, guards: locks.Locks | None, keyed: memoryview | None = None) -> None:
+    def __init__(self, section: memoryview, all_locks: locks.Locks | None, keyed: memoryview | None = None) -> None:
         self.all = Entries(section, _SHAPE)
-        self._locks = guards
+        self._locks = all_locks
         self._keyed = keyed
 
     @classmethod
     def of(cls, region: Region) -> Buckets:
         """Those in `SECTIONS` of a region; local ones when it has none, or the system no locks for them."""
         try:
-            guards, section, keyed = (region.section(name) for name in SECTIONS)
+            of_locks, section, keyed = (region.section(name) for name in SECTIONS)
         except KeyError:
-            guards = section = keyed = memoryview(b"")
-        if guards and locks.are_made(guards):
-            return cls(section, locks.Locks(guards, region.fd), keyed)
+            of_locks = section = keyed = memoryview(b"")
+        if of_locks and locks.are_made(of_locks):
+            return cls(section, locks.Locks(of_locks, region.fd), keyed)
         log.warning("rate limits are counted for each worker: this system has no locks between processes")
         return cls.local()
 
@@ -163,7 +161,7 @@ class Buckets:
         return 1 if self._locks is None else len(self._locks)
 
     def stripe(self, key: str) -> int:
-        """The number of the lock that guards the buckets of this key: one guards many groups."""
+        """The number of the lock that protects the buckets of this key: one protects many groups."""
         return self._group(key) % self.stripes
 
     def lock(self, number: int) -> Lock:
@@ -185,19 +183,19 @@ class Buckets:
 class Entry:
     """One bucket: where it was found last, and its numbers."""
 
-    __slots__ = ("_all", "_group", "at", "cost", "digest", "digests", "fulls", "interval", "room")
+    __slots__ = ("_all", "_group", "at", "cost", "digest", "digests", "fulls", "interval", "tolerance")
 
     def __init__(self, buckets: Buckets, group: int, key: str, rate: Rate) -> None:
         self._all, self._group = buckets.all, group
         self.digests, self.fulls = self._all.words, self._all.moments
         self.digest = int.from_bytes(_digest(key), "little") or 1
         self.at = self._all.group(group).start
-        self.room, self.interval = rate.room, rate.interval
+        self.tolerance, self.interval = rate.tolerance, rate.interval
         self.cost = rate.interval if rate.is_charged else 0.0
 
     def find(self, now: float, meter: Sequence[Entry] = ()) -> int:
         """Its word; the lock is held. `meter`: the entries beside which it is needed now, so that it takes the place of
-        none of them: one that is full is as good as nobody's."""
+        none of them: one that is full is as good as free."""
         digests = self.digests
         if digests[self.at] != self.digest:
             others = {each.at for each in meter if digests[each.at] == each.digest}
@@ -209,7 +207,7 @@ def take_one(lock: Lock, entry: Entry) -> Take:
     """`Take` for one bucket: the shortest way, every request of most limits goes it."""
     try_take, give, word, index = lock.try_take, lock.give, lock.word, lock.index
     digests, fulls, digest = entry.digests, entry.fulls, entry.digest
-    room, cost, me = entry.room, entry.cost, os.getpid()
+    tolerance, cost, me = entry.tolerance, entry.cost, os.getpid()
     at, full_at = entry.at, entry.at + 1
 
     def take(now: float) -> Sequence[float] | None:
@@ -225,7 +223,7 @@ def take_one(lock: Lock, entry: Entry) -> Take:
             full = fulls[full_at]
             if full < now:
                 full = now
-            elif full - now > room:
+            elif full - now > tolerance:
                 return (full - now,)
             fulls[full_at] = full + cost
             return None
@@ -247,7 +245,7 @@ def _take_all(lock: Lock, entries: Sequence[Entry]) -> Take:
             for entry in entries:
                 if entry.digests[entry.at] != entry.digest:
                     entry.find(now, entries)
-                if entry.fulls[entry.at + 1] - now > entry.room:
+                if entry.fulls[entry.at + 1] - now > entry.tolerance:
                     return [each.fulls[each.find(now, entries) + 1] - now for each in entries]
             for entry in entries:
                 at = entry.at + 1
@@ -308,7 +306,7 @@ def release(lock: Lock) -> None:
 
 
 class _NoLock:
-    """Where nobody else is."""
+    """Where no other process uses the buckets."""
 
     __slots__ = ("give", "index", "try_take", "word")
 
@@ -319,10 +317,10 @@ class _NoLock:
         self.index = 0
 
     def wait(self) -> None:
-        raise AssertionError("nobody else takes it")
+        raise AssertionError("no other process takes it")
 
     def late(self) -> None:
-        raise AssertionError("nobody else gives it")
+        raise AssertionError("no other process gives it")
 
 
 def _digest(key: str) -> bytes:

@@ -29,7 +29,7 @@ class Channel:
     """One end of a link. `on_end` is called once, when the other end is gone or talks nonsense (then with a reason).
 
     `spare`: descriptors held back, so that so many still arrive when traffic has used up all others. The kernel drops
-    those that there is no room for.
+    those above the limit of the process.
     """
 
     def __init__(
@@ -91,8 +91,9 @@ class Channel:
             self.close()
             self._on_end(reason)
 
-    def _make_room(self) -> None:
-        """For the one descriptor that a read may bring. What was given up before is taken back when there is room."""
+    def _free_descriptor(self) -> None:
+        """For the one descriptor that a read may bring. What was given up before is taken back when that is
+        possible."""
         if self._spare:
             os.close(self._spare.pop())
 
@@ -102,7 +103,7 @@ class Channel:
                 self._spare.append(os.dup(self._sock.fileno()))
 
     def _readable(self) -> None:
-        self._make_room()
+        self._free_descriptor()
         try:
             data, ancillary, _, _ = self._sock.recvmsg(READ_BYTES, socket.CMSG_SPACE(MAX_FDS * 4), CLOEXEC)
         except (BlockingIOError, InterruptedError):

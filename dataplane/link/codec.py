@@ -1,7 +1,8 @@
 """Messages between agent and worker as bytes and back. Pure: bytes in, messages out, no socket.
 
-Both ends are ours, of one version; still nothing that arrives is trusted with memory: a length above the limit, an
-unknown type or a payload that does not fit is a `LinkError`, after which the link is of no use and is closed.
+Both ends are processes of one proxy, of one version; still nothing that arrives is trusted with memory: a length above
+the limit, an unknown type or a payload that does not fit is a `LinkError`, after which the link is of no use and is
+closed.
 
 Frame: length of what follows u32 · type u8 · payload, network byte order. Payload: JSON of the message's fields, but
 for `Changes`, which carries resources as they are: type u8 · name length u16 · value length u32 (all ones: gone) ·

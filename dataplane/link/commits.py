@@ -6,10 +6,11 @@ these numbers. So the last worker that prepares a state commits it, and no messa
 
 Laws
 - Each cell has one writer: the agent, or the worker of that index. A worker's successor is started when it has ended.
-- No cell ever shrinks, whoever dies or is started anew. So what is committed stays committed, a look at one cell after
-  the other gives a number that was right during the look, and a process that was stopped in between does no harm.
+- No cell ever shrinks, also when a process dies or is started anew. So what is committed stays committed, a look at one
+  cell after the other gives a number that was right during the look, and a process that was stopped in between does no
+  harm.
 - The next state is sent when the one before is committed: `begin` says who is not waited for, before anybody is sent
-  it. A worker that is excused answers nobody (no sockets yet), or was left behind (`agent/commit`).
+  it. A worker that is excused answers no request (no sockets yet), or was left behind (`agent/commit`).
 - The agent commits as well (`commit`): a state that a worker has died over, or that it waits for no longer. It does so
   for every state in the end, also where two workers wrote at one moment and neither saw the other's write.
 
@@ -58,7 +59,7 @@ class Commits:
 
     def prepare(self, index: int, number: int) -> None:
         """A worker: from now on it can answer from this state. A new one that fills itself begins below its
-        predecessor's number, which stays: it answers nobody before it has come as far."""
+        predecessor's number, which stays: it answers no request before it has come as far."""
         self._raise_to(self._prepared[index], number)
 
     def commit(self, number: int) -> None:

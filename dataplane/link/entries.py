@@ -1,12 +1,12 @@
 """What the workers of a proxy know once for all of them: entries in memory that they share, found by a digest without a
 word to the agent. Buckets of limits (`buckets`) and evictions of endpoints (`evictions`) are such entries.
 
-Groups of entries of equal size. An entry: digest u64, 0 = nobody's · a moment of the monotonic clock, a double, before
+Groups of entries of equal size. An entry: digest u64, 0 = free · a moment of the monotonic clock, a double, before
 which it is worth more than the entry of another · words of its owner's.
 
 Laws
 - Who claims holds the group's lock (`locks`); who only reads needs none: an entry says whose it is, and while it
-  changes hands it is nobody's. Whoever dies meanwhile leaves one that is nobody's.
+  changes hands it is free. A process that dies meanwhile leaves a free one.
 - A claim never fails: in a full group the entry of the earliest moment changes hands. Where that moment is still to
   come something is lost, and the log has it, once.
 """
@@ -76,7 +76,7 @@ class Entries:
         )
         if words[at] and moments[at + 1] > now:
             self._warn()
-        words[at] = 0  # first: nobody reads the moment of another as its own
+        words[at] = 0  # first, so that no reader takes the moment of another for its own
         moments[at + 1] = 0.0
         for word in range(at + 2, at + self._shape.words):
             words[word] = 0

@@ -8,7 +8,7 @@ next request on. Reading takes no lock. Writers hold one lock, for some microsec
 the first success that follows one).
 
 Section: a page whose first word counts changes of evictions, so that readers see that there is something to see. Then
-groups of `WAYS` entries: digest u64, 0 = nobody's · moment until which it is evicted, a double · evictions in a row
+groups of `WAYS` entries: digest u64, 0 = free · moment until which it is evicted, a double · evictions in a row
 u64 · unhealthy responses in a row u64.
 """
 
@@ -28,7 +28,7 @@ GROUPS: Final = 1024
 """Entries are for endpoints that failed since they last answered well: 16,384 of them."""
 HEAD: Final = 4096
 _SHAPE: Final = Shape(
-    WAYS, 4, "more endpoints are evicted than there is room for: the one nearest to its return returns", HEAD // 8
+    WAYS, 4, "more endpoints are evicted than can be counted: the one nearest to its return returns", HEAD // 8
 )
 SIZE: Final = _SHAPE.size(GROUPS)
 SECTIONS: Final = {SECTION: SIZE}
@@ -76,7 +76,7 @@ class Evictions(Entries):
 
     @classmethod
     def local(cls) -> Evictions:
-        """Those of one worker, shared with nobody."""
+        """Those of one worker that shares nothing."""
         return cls(own(SIZE), Buckets.local())
 
     @property

@@ -61,28 +61,28 @@ def meter_of(buckets: Buckets, key: str, policy: str, limits: Sequence[Limit]) -
 
 def _take_one(buckets: Buckets, table: Table, entry: Entry, stripe: int, digest: Callable[[bytes], Place]) -> KeyedTake:
     """For one limit, as most policies have it."""
-    guards = [buckets.lock(number) for number in range(buckets.stripes)]
+    locks = [buckets.lock(number) for number in range(buckets.stripes)]
     moments, groups, count = table.moments, table.groups, buckets.stripes
-    room, cost, me = entry.room, entry.cost, os.getpid()
-    together = take_one(guards[stripe], entry)
+    tolerance, cost, me = entry.tolerance, entry.cost, os.getpid()
+    together = take_one(locks[stripe], entry)
 
     def take(now: float, keys: Sequence[bytes]) -> Sequence[float] | None:
         if not table.is_there(now):
             return together(now)
         place = digest(keys[0])
-        guard = guards[place[1] % groups % count]
-        hold(guard, me)
+        lock = locks[place[1] % groups % count]
+        hold(lock, me)
         try:
             at = table.find(place, now)
             full = moments[at]
             if full < now:
                 full = now
-            elif full - now > room:
+            elif full - now > tolerance:
                 return (full - now,)
             moments[at] = full + cost
             return None
         finally:
-            release(guard)
+            release(lock)
 
     return take
 
@@ -94,7 +94,7 @@ class _Part(Protocol):
     """Its numbers; and its bucket, when it counts without keys."""
 
     def stripe(self, now: float, places: Sequence[Place]) -> int:
-        """The number of the lock that guards its bucket, for these keys. Asked first, while no lock is held."""
+        """The number of the lock that protects its bucket, for these keys. Asked first, while no lock is held."""
         ...
 
     def find(self, now: float, places: Sequence[Place]) -> tuple[memoryview[float], int]:
@@ -159,16 +159,16 @@ def _take_all(buckets: Buckets, parts: Sequence[_Part], digest: Callable[[bytes]
     def take(now: float, keys: Sequence[bytes]) -> Sequence[float] | None:
         places = [digest(key) for key in keys]
         numbers = {part.stripe(now, places) for part in parts}
-        guards = [locks[number] for number in (sorted(numbers) if len(numbers) > 1 else numbers)]
+        taken = [locks[number] for number in (sorted(numbers) if len(numbers) > 1 else numbers)]
         held = 0
         try:
-            for guard in guards:
-                hold(guard, me)
+            for lock in taken:
+                hold(lock, me)
                 held += 1
             return _taken(parts, places, now)
         finally:
-            for guard in guards[:held]:
-                release(guard)
+            for lock in taken[:held]:
+                release(lock)
 
     return take
 
@@ -178,7 +178,7 @@ def _taken(parts: Sequence[_Part], places: Sequence[Place], now: float) -> Seque
     for part in parts:
         moments, at = part.find(now, places)
         found.append((moments, at, part.entry.cost))
-        if moments[at] - now > part.entry.room:
+        if moments[at] - now > part.entry.tolerance:
             is_refused = True
     if is_refused:
         return [moments[at] - now for moments, at, _ in found]
@@ -193,13 +193,13 @@ def _spend(buckets: Buckets, parts: Sequence[_Part], digest: Callable[[bytes], P
 
     def spend(now: float, index: int, keys: Sequence[bytes], tokens: float) -> None:
         part, places = parts[index], [digest(key) for key in keys]
-        guard = locks[part.stripe(now, places)]
-        hold(guard, me)
+        lock = locks[part.stripe(now, places)]
+        hold(lock, me)
         try:
             moments, at = part.find(now, places)
             full = moments[at] = max(moments[at], now) + tokens * part.entry.interval
             part.keep(full)
         finally:
-            release(guard)
+            release(lock)
 
     return spend

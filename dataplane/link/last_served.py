@@ -5,8 +5,8 @@ cheaper says as much). So the agent sees over whose bytes a silent worker hangs,
 worker; no lock: the agent looks at a worker that has been silent for long. What a connection did is over when the next
 one writes, and the number of an idle worker is that of the last connection.
 
-Section "served", little endian: number u64, 0: nobody yet · then `ROWS` rows, the connection's the one of its number
-modulo `ROWS`: number u64 · name, UTF-8, padded with zeros.
+Section "served", little endian: number u64, 0: no connection yet · then `ROWS` rows, the connection's the one of its
+number modulo `ROWS`: number u64 · name, UTF-8, padded with zeros.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LastServed:
 
     @classmethod
     def unseen(cls) -> LastServed:
-        """Shared with nobody."""
+        """Of one worker that shares nothing."""
         return cls(memoryview(bytearray(_SIZE)))
 
     def enter(self, kind: str, protocol: str, address: str, bind: str = "") -> int:
@@ -61,12 +61,12 @@ def _at(number: int) -> int:
 
 
 def forget(region: Region) -> None:
-    """The worker of this region has ended: whoever comes next has served nobody. Called by the agent."""
+    """The worker of this region has ended: its successor has served no connection. Called by the agent."""
     _WORD.pack_into(region.section(SECTION), 0, 0)
 
 
 def read(region: Region) -> str:
-    """The name of whom the worker of this region serves; "": nobody yet."""
+    """The name of whom the worker of this region serves; "": none yet."""
     memory = region.section(SECTION)
     (number,) = _WORD.unpack_from(memory, 0)
     entered, name = _ROW.unpack_from(memory, _at(number))

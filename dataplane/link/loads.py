@@ -1,14 +1,14 @@
 """How much the workers of a proxy carry now: numbers in memory that all of them share. No message, no wait, no lock.
 
 A limit of the proxy is compared with the sum over its workers. Two workers that look at the same moment may both find
-room for one more: a limit is overstepped by at most one for each further worker, and never by what one worker does.
+that one more fits: a limit is overstepped by at most one for each further worker, and never by what one worker does.
 
 Laws
 - Each cell has one writer: the worker of that index, while it lives; then the agent, which clears what it left, before
   the successor begins (`forget`).
 - What is counted by name (connections of an address, requests to a backend) is so in two rows that a keyed digest
   chooses; the smaller sum counts. Never too few; too many only where another busy name has both rows (one in 67 million
-  for each pair of names). Nobody outside knows the key.
+  for each pair of names). The key is known to the proxy alone.
 
 Section "loads": 16 random bytes, the key; from byte 64 on a line of 64 bytes for each worker, with a u64 for each kind.
 Section "addresses": `ROWS` u32 for each worker; the first half for one digit of the digest, the second for the other.
@@ -47,7 +47,7 @@ def initialise(region: Region) -> None:
 
 
 def forget(region: Region, index: int) -> None:
-    """The worker of this index has ended: it carries nothing. Whoever comes next begins with nothing."""
+    """The worker of this index has ended: it carries nothing. Its successor begins with nothing."""
     _clear(region.section(SECTION), region.section(ADDRESSES), index)
 
 
@@ -81,7 +81,7 @@ class Loads:
 
     @classmethod
     def local(cls) -> Loads:
-        """Those of one worker, shared with nobody."""
+        """Those of one worker that shares nothing."""
         sizes = sections(1)
         return cls(own(sizes[SECTION]), own(sizes[ADDRESSES]), 0)
 

@@ -1,10 +1,10 @@
 """Locks between the processes of a proxy: semaphores in shared memory, each beside a word that names its holder.
 
 The agent makes the semaphores (`initialise`), workers take them (`Locks`); one that is free costs no system call.
-Holders hold for some hundred nanoseconds, so whoever finds a lock taken looks again, in short pauses. A process that
-was killed while it held one, or stopped, never gives it back: whoever waits takes it over, after `DEAD` seconds when
-the holder is gone and after `STOPPED` seconds otherwise. A record lock on the region's file, which the system gives
-back with its process, lets only one of those who wait do so.
+Holders hold for some hundred nanoseconds, so a process that finds a lock taken looks again, in short pauses. A process
+that was killed while it held one, or stopped, never gives it back: a process that waits takes it over, after `DEAD`
+seconds when the holder is gone and after `STOPPED` seconds otherwise. A record lock on the region's file, which the
+system gives back with its process, lets only one of those who wait do so.
 
 A stripe: the semaphore, at most 32 bytes · at 32 the process id of the last holder u64 · at 40, in the first stripe, 1
 when all of them are made · zeros up to 64 bytes, one line of the cache.
@@ -39,7 +39,7 @@ SHORTEST, LONGEST = 0.00001, 0.001
 """Seconds between two looks at a lock that is taken."""
 
 _SEMAPHORE: Final = 1
-"""Kind of `SemLock`: whoever wants may release."""
+"""Kind of `SemLock` that any process may release."""
 
 
 def initialise(section: memoryview) -> bool:
@@ -66,14 +66,14 @@ class Lock:
     else:
         lock.wait()
     ...
-    lock.give()  # ValueError: it was taken over, and whoever has it will give it
+    lock.give()  # ValueError: it was taken over, and the new holder will give it
     """
 
     __slots__ = ("_fd", "_is_alive", "_number", "give", "index", "try_take", "word")
 
     def __init__(self, section: memoryview, number: int, fd: int, is_alive: Callable[[int], bool]) -> None:
         semaphore = _multiprocessing.SemLock._rebuild(_address(section) + number * STRIPE_BYTES, _SEMAPHORE, 1, None)
-        # Its end would call sem_close, which is not for semaphores that nobody has opened (POSIX): it has none.
+        # Its end would call sem_close, which is not for semaphores that were never opened (POSIX): it has none.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(semaphore))
         self.try_take: Callable[[bool], bool] = semaphore.acquire
         self.give: Callable[[], None] = semaphore.release
@@ -98,7 +98,7 @@ class Lock:
         self.word[self.index] = os.getpid()
 
     def _take_over(self, holder: int) -> bool:
-        """Whether it is ours now."""
+        """Whether this process has it now."""
         try:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._number)
         except OSError:  # another one is about to
@@ -146,7 +146,7 @@ def _address(section: memoryview) -> int:
 
 
 def _is_alive(pid: int) -> bool:
-    if pid == 0:  # nobody has held it yet, so somebody is about to sign
+    if pid == 0:  # no process has held it yet, so one is about to sign
         return True
     try:
         os.kill(pid, 0)

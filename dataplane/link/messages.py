@@ -1,6 +1,6 @@
 """What the agent and its workers say to each other. Values only; how they become bytes is `link/codec`.
 
-A worker is told in this order: `Hello` and `Common`, then a whole state (`Changes`..., `StateEnd`), which it answers
+A worker is sent in this order: `Hello` and `Common`, then a whole state (`Changes`..., `StateEnd`), which it answers
 with `Prepared`; when that is committed, sockets for the binds that it knows; then, for ever, the differences between
 states. One state is under way at a time: a worker begins with the next when the one before is committed. Descriptors
 travel beside the bytes: messages whose `carries_fd` is true come with exactly one.

@@ -53,7 +53,7 @@ class Parts:
 
     @classmethod
     def local(cls) -> Self:
-        """Those of one worker, shared with nobody."""
+        """Those of one worker that shares nothing."""
         return cls(memoryview(bytearray(cls.sections(1)[cls.SECTION])), 0)
 
     def _groups(self, number: bytes, salt: int = 0) -> range:

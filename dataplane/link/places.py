@@ -39,7 +39,7 @@ class Places(Parts):
     def __init__(self, memory: memoryview, index: int) -> None:
         super().__init__(memory, index)
         self._nothing = bytes(self._parts // 2)
-        """The counts of all, as long as nobody has written."""
+        """The counts of all, as long as none was written."""
 
     @classmethod
     def most(cls) -> int:

@@ -1,6 +1,6 @@
 """What all clients of a worker draw on, and how much of it one of them may have.
 
-There is one rule for every pool: whoever draws on it, a client address or an identity, may hold at most `TIMES` as much
+There is one rule for every pool: who draws on it, a client address or an identity, may hold at most `TIMES` as much
 as is left free for others; who has nothing may have the last place. So one that takes all it can have leaves a quarter,
 several leave less and less, and a newcomer finds something as long as there is anything. Client addresses are
 `link/sources`: of IPv6 its first 64 bits. Thinks only.
@@ -19,12 +19,12 @@ TIMES: Final = 3
 the same. Behind a load balancer that names no clients all are one, and these have three quarters."""
 
 LITTLE: Final = 1 << 20
-"""Bytes of `Room.keep` that one client may have where there is no room..."""
+"""Bytes of `BodyMemory.keep` that one client may have when no more is free..."""
 RESERVE: Final = 64 << 20
 """...as long as all such clients together have no more than this."""
 
 MUCH: Final = 8 << 20
-"""Bytes of a room whose end `Room.emptied` hears of."""
+"""Bytes in use whose release calls `BodyMemory.emptied`."""
 
 Key = str | bytes
 
@@ -57,7 +57,7 @@ class Shares:
         return False
 
     def has_place(self, key: Key, size: int, left: int) -> bool:
-        """As `fits`, and nobody is told."""
+        """As `fits`, without a report."""
         held = self._held.get(key, 0)
         return size <= left and (held + size <= TIMES * (left - size) or (not held and left == 1))
 
@@ -114,9 +114,9 @@ class Places:
         self.hold(*keys, size=-size)
 
 
-class Room:
-    """Bytes of bodies that a worker buffers for steps and for other tries: `used` of at most `most`. Whoever keeps
-    bytes takes room for them, and frees it when they go, each with the address of the client for which.
+class BodyMemory:
+    """Bytes of bodies that a worker buffers for steps and for other tries: `used` of at most `most`. Code that keeps
+    bytes takes memory for them, and frees it when they go, each with the address of the client for which.
 
     `limit()`: bytes that all workers of the proxy may buffer together, counted in `loads`; it takes the place of
     `most`. None: each has its own. What one address holds is counted for each worker."""
@@ -141,7 +141,7 @@ class Room:
         """Called when most of what was much is free again."""
 
     def take(self, size: int, address: str) -> bool:
-        """Whether there was room for `size` bytes more of this client's."""
+        """Whether `size` bytes more of this client's fit; they are counted then."""
         key = source_of(address)
         if not self.shares.fits(key, size, self._left()):
             return False
@@ -150,7 +150,7 @@ class Room:
 
     def keep(self, size: int, address: str) -> bool:
         """As `take`, for bytes that are here and cannot be refused but by breaking off: for a client that has little
-        there is room beyond what others hold."""
+        there is memory beyond what others hold."""
         key = source_of(address)
         has_little = self.shares.of(key) + size <= LITTLE
         if not has_little or size > self._left() + RESERVE:

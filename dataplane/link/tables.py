@@ -2,19 +2,20 @@
 
 Used by `keyed`, which says what is taken. A limit of a policy has a table of groups with `WAYS` places each. A keyed
 digest of the key says which group, and which place of it is looked at first. As in `buckets`, a bucket is the moment at
-which it is full, and one that is full needs no place: whoever comes takes it over, and nothing is lost.
+which it is full, and one that is full needs no place: a new key takes it over, and nothing is lost.
 
-Law of a table: in no span of time does a key get more than `capacity + span / interval` (but for `Rate.room`), however
-many keys there are and whatever places they lose. Where a group has no place whose bucket is full, a new key takes the
-one that is nearest to full **with the level that it has**. So the earliest moment of a group never goes back, and a key
-that lost its place comes back to a level that is not above the one that it left: losing it gains nothing. What others
-pay: a new key may begin with less than a full bucket, in a group where `WAYS` keys are not full at one time, which
-takes some `PLACES` keys of one limit within the time that a bucket fills. All buckets of a table have one rate.
+Law of a table: in no span of time does a key get more than `capacity + span / interval` (but for `Rate.tolerance`),
+however many keys there are and whatever places they lose. Where a group has no place whose bucket is full, a new key
+takes the one that is nearest to full **with the level that it has**. So the earliest moment of a group never goes back,
+and a key that lost its place comes back to a level that is not above the one that it left: losing it gains nothing.
+What others pay: a new key may begin with less than a full bucket, in a group where `WAYS` keys are not full at one
+time, which takes some `PLACES` keys of one limit within the time that a bucket fills. All buckets of a table have one
+rate.
 
-A table is handed over when all of its buckets are full again; when there is no such one, and nobody has used it for
+A table is handed over when all of its buckets are full again; when there is no such one, and it was not used for
 `IDLE` seconds, also before that, and the log says so. A policy for which there is none counts its keys together.
 
-Directory, words of 8 bytes: secret of the digests (2) · for each table digest of its owner u64, 0 = nobody's · moment
+Directory, words of 8 bytes: secret of the digests (2) · for each table digest of its owner u64, 0 = free · moment
 at which it was last used, a double · seconds in which its buckets fill, a double. Group: `WAYS` digests u64 (a place of
 zeros is the full bucket of the key of digest 0) · `WAYS` moments, doubles.
 """
@@ -73,31 +74,31 @@ class Tables:
     def __init__(self, buckets: Buckets) -> None:
         self.section = section = buckets.tables()
         self.words, self.moments = section.cast("Q"), section.cast("d")
-        self.guard = buckets.lock(0)
-        """Of the directory; whoever takes it holds no other."""
+        self.lock = buckets.lock(0)
+        """Of the directory; who takes it holds no other lock."""
         self.groups = (len(section) - DIRECTORY) // (TABLES * _GROUP_WORDS * 8)
         self._has_warned = False
 
     def secret(self) -> bytes:
-        """Made by whoever needs it first, the same for all workers."""
-        hold(self.guard, os.getpid())
+        """Made by the first worker that needs it, the same for all."""
+        hold(self.lock, os.getpid())
         try:
             if not any(self.section[:16]):
                 self.section[:16] = os.urandom(16)
             return bytes(self.section[:16])
         finally:
-            release(self.guard)
+            release(self.lock)
 
     def claim(self, digest: int, span: float, now: float) -> int:
         """The number of this owner's table, -1 when there is none for it."""
-        hold(self.guard, os.getpid())
+        hold(self.lock, os.getpid())
         try:
             number = self._chosen(digest, now)
             if number >= 0 and self.words[_OWNER + _ROW * number] != digest:
                 self._hand_over(number, digest, span, now)
             return number
         finally:
-            release(self.guard)
+            release(self.lock)
 
     def _chosen(self, digest: int, now: float) -> int:
         rows = range(0, TABLES * _ROW, _ROW)
@@ -117,7 +118,8 @@ class Tables:
         return not self.words[_OWNER + row] or last + 2 * _TOUCH < now
 
     def _hand_over(self, number: int, digest: int, span: float, now: float) -> None:
-        """Emptied before it has its new owner: whoever dies here has changed nothing but buckets to be given up."""
+        """Emptied before it has its new owner: a process that dies here has changed nothing but buckets to be given
+        up."""
         size = self.groups * _GROUP_WORDS * 8
         if self.words[_OWNER + _ROW * number]:
             self.section[DIRECTORY + number * size : DIRECTORY + (number + 1) * size] = bytes(size)
@@ -152,8 +154,8 @@ class Table:
     def is_there(self, now: float) -> bool:
         """Whether there is a table; to be asked before any lock is taken.
 
-        It might be given away between this and the lock, when nobody has used it for so long: one request is counted
-        where it means nothing.
+        It might be given away between this and the lock, when it was not used for so long: one request is then
+        counted in a table of another owner.
         """
         if self.words[self.owner] != self._digest:
             number = self._tables.claim(self._digest, self._span, now)

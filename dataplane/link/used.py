@@ -1,10 +1,10 @@
 """When sessions with MCP servers were used last, as all workers of a proxy know it: moments, in parts of memory that
-they share (`parts`). Whoever looks takes the latest of all.
+they share (`parts`). A reader takes the latest of all.
 
 Laws
 - A place whose number is new says nothing until its moment is there: the number is written last.
-- A session is there as long as its group of the worker holds no eight that were used later; of one that is gone nobody
-  knows that it is idle.
+- A session is there as long as its group of the worker holds no eight that were used later; whether one
+  that is gone was idle is not known.
 
 A place: a number of 8 bytes · its moment, 4 bytes: whole seconds of the system's monotonic clock, which is the same for
 all processes.
@@ -18,7 +18,7 @@ from dataplane.link.parts import Parts
 
 NUMBER: Final = 8
 PLACE: Final = NUMBER + 4
-_NOBODY: Final = bytes(NUMBER)
+_FREE: Final = bytes(NUMBER)
 
 
 class Used(Parts):
@@ -37,12 +37,12 @@ class Used(Parts):
                 memory[at + NUMBER : at + PLACE] = moment
                 return
         place = min(places, key=self._moment)
-        memory[place : place + NUMBER] = _NOBODY
+        memory[place : place + NUMBER] = _FREE
         memory[place + NUMBER : place + PLACE] = moment
         memory[place : place + NUMBER] = number
 
     def last(self, number: bytes) -> int | None:
-        """When it was used last; None: nobody knows."""
+        """When it was used last; None: not known."""
         found: int | None = None
         memory = self._all
         for group in self._groups(number):

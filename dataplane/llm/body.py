@@ -1,7 +1,8 @@
 """The fields at the top of a JSON body (RFC 8259): read, set, removed, and written again. Pure.
 
-What nobody edits keeps its bytes: order, white space, numbers of any size, escapes. So a body of a shape that we do not
-know passes, and megabytes of an image are neither decoded nor written anew. Values are raw until somebody asks for one.
+What is not edited keeps its bytes: order, white space, numbers of any size, escapes. So a body of a shape that we do
+not know passes, and megabytes of an image are neither decoded nor written anew. Values are raw until somebody asks for
+one.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class Body:
         self._values: dict[str, Any] = {}
         """Large ones that somebody has asked for: several may. Of one that cannot be decoded, why."""
         self._found: list[_Span] | None = None
-        """Where its fields stand; None: nobody has asked."""
+        """Where its fields stand; None: not needed yet."""
         self.names = self._raw.keys()
         """Of the fields as they came."""
 

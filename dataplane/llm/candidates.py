@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Standing(NamedTuple):
-    """A provider at the moment. `score`: the endpoint of it that stands for it; None: none is known yet, it counts as
+    """A provider at the moment. `score`: that of the endpoint that represents it; None: none is known yet, it counts as
     healthy. `is_evicted`: all of its endpoints are."""
 
     score: balance.Scored | None = None
@@ -48,7 +48,7 @@ class Candidates(Generic[T]):
 
     def take(self) -> T | None:
         """The next one: of the first group that has one which is not evicted; where all that are left are evicted, of
-        the first group that has any. None: nobody is left."""
+        the first group that has any. None: none is left."""
         fallback: tuple[list[T], T] | None = None
         for group in self._left:
             found = [(item, standing) for item in group if (standing := self._look(item)) is not None]

@@ -40,7 +40,7 @@ class Media(StrEnum):
 class Origin(StrEnum):
     """Whose signature it is. Anthropic's are valid wherever its models run."""
 
-    NOBODY = ""
+    UNSIGNED = ""
     ANTHROPIC = "anthropic"
     OPENAI = "openai"
     GOOGLE = "google"
@@ -92,7 +92,7 @@ class Thinking:
 
     text: str
     signature: str = ""
-    origin: Origin = Origin.NOBODY
+    origin: Origin = Origin.UNSIGNED
     is_redacted: bool = False
 
 

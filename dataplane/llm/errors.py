@@ -38,8 +38,8 @@ ANTHROPIC_TYPES: Final = {
 """`error.type` of Anthropic's API by status; others below 500 are `invalid_request_error`, above it `api_error`."""
 
 
-def _type(types: dict[int, str], status: int, ours: str) -> str:
-    return types.get(status) or ("invalid_request_error" if status < _SERVERS else ours)
+def _type(types: dict[int, str], status: int, fallback: str) -> str:
+    return types.get(status) or ("invalid_request_error" if status < _SERVERS else fallback)
 
 
 _SERVERS: Final = 500
@@ -85,12 +85,12 @@ def body(route: RouteType, status: int, reason: str, message: str, field: str = 
 
 def refused(route: RouteType, reply: Reply, message: str = "", field: str = "") -> Reply:
     """The same answer, as clients of the API read it. `message`: in place of the text of its row."""
-    text = message or told(reply)
+    text = message or text_of(reply)
     written = body(route, reply.status, reply.reason, text, field)
     return replace(reply, body=written, content_type=JSON, detail=reply.detail or message)
 
 
-def told(reply: Reply) -> str:
+def text_of(reply: Reply) -> str:
     """Its text, with what its client can do."""
     text = MESSAGES.get(reply.reason) or reply.body.decode("utf-8", "replace")
     return f"{text}: {reply.hint}" if reply.hint else text

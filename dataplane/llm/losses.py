@@ -94,7 +94,7 @@ ROWS: Final[Mapping[F, Row]] = {
     F.PROMPT: _refuse("it is stored at another provider"),
     F.BACKGROUND: _refuse("answers come at once"),
     F.CACHE_SETTINGS: _drop("they make requests cheaper, not different"),
-    F.MODERATION: _refuse("no provider would moderate: use backend.ai.promptGuard"),
+    F.MODERATION: _refuse("it would not be moderated: use backend.ai.promptGuard"),
     F.INCLUDE: _drop("what it asks for is not there"),
     F.CONTEXT: _refuse("the conversation would not be shortened"),
     F.OBFUSCATION: _drop("it pads events"),

@@ -1,7 +1,7 @@
 """Lists of models that providers give of themselves: what they say, and how long it counts. Pure: the caller asks them
 and moves the clock.
 
-A list counts for five minutes, then it is asked for anew while whoever reads it gets the last one; while that fails,
+A list counts for five minutes, then it is asked for anew while readers get the last one; while that fails,
 the last one counts for an hour. Each provider is asked once at a time, and after a failure not again for half a
 minute.
 """
@@ -40,7 +40,7 @@ class Unreadable(ValueError):
 class Listed(NamedTuple):
     name: str
     created: int
-    """Seconds since the epoch; 0: nobody said."""
+    """Seconds since the epoch; 0: not known."""
 
 
 class Kept:

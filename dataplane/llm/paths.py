@@ -63,7 +63,7 @@ class Path(NamedTuple):
     named: Callable[[str], str] = escaped
 
     def of(self, model: str, asked: bytes, is_stream: bool = False) -> bytes:
-        """The target. `asked`: the query of the client, whose parameters stay but for those that are ours."""
+        """The target. `asked`: the query of the client, whose parameters stay but for those that are set here."""
         if is_stream and self.streamed is not None:
             return Path(self.text, *self.streamed, named=self.named).of(model, asked)
         found = self.text
@@ -73,8 +73,8 @@ class Path(NamedTuple):
         return found + b"?" + query if query else found
 
 
-def _others(asked: bytes, ours: bytes) -> list[bytes]:
-    name, equals, _ = ours.partition(b"=")
+def _others(asked: bytes, own: bytes) -> list[bytes]:
+    name, equals, _ = own.partition(b"=")
     if not equals:
         return [asked]
     return [pair for pair in asked.split(b"&") if pair.partition(b"=")[0] != name]

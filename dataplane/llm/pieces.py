@@ -24,7 +24,7 @@ LEVELS: Final = 16
 Made = TypeVar("Made")
 Each = TypeVar("Each")
 Steps = Generator[None, None, Made]
-"""Work that yields where whoever drives it may pause."""
+"""Work that yields where its driver may pause."""
 _anything: Final = msgspec.json.Decoder()
 _array: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -47,7 +47,7 @@ class AiPolicy:
     first_event_timeout: float | None = None
     """Seconds until a stream's first content, after which another provider is asked; None: it has time."""
     lists: Lists | None = None
-    """The providers' own lists of models, which are part of ours; None: they are not."""
+    """The providers' own lists of models, which are part of the gateway's; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,7 @@ class AiPolicies:
                 _decide=[],
                 _reads={},
             )
-            found = self._above[id(less)] = less, both  # the key's object is kept: its id is nobody else's
+            found = self._above[id(less)] = less, both  # the key's object is kept: its id is not used again
         return found[1]
 
     @property

@@ -1,6 +1,7 @@
-"""What models cost: a small catalogue of ours, and a user's prices over it (docs/llm/prices.md). Decimal, and pure.
+"""What models cost: a small catalogue of Gatewright's, and a user's prices over it (docs/llm/prices.md). Decimal, and
+pure.
 
-A price is of a million tokens, in USD. A model that nobody has priced has none: its cost is unknown, never 0.
+A price is of a million tokens, in USD. A model without a price has none: its cost is unknown, never 0.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def price(text: str) -> Decimal:
 
 @cache
 def catalogue() -> Prices:
-    """Ours."""
+    """Gatewright's own."""
     from dataplane.llm.price_list import ROWS  # by the first cost
 
     return Prices({name: _priced(cells, discounts) for name, cells, discounts in ROWS})

@@ -1,4 +1,4 @@
-"""OpenAI's realtime API: what its query and its events say of models and tokens, and events of ours. Pure."""
+"""OpenAI's realtime API: what its query and its events say of models and tokens, and events of the gateway. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def _pair(pair: bytes) -> tuple[str, str]:
 
 
 def protocols(offered: bytes, has_credential: bool) -> bytes:
-    """`sec-websocket-protocol` as the provider gets it: without credentials of the client, where it gets ours."""
+    """`sec-websocket-protocol` as the provider gets it: without credentials of the client, where it gets the
+    gateway's."""
     names = [name.strip() for name in offered.split(b",")]
     return b", ".join(name for name in names if name and not (has_credential and _SECRETS.match(name)))
 
@@ -137,7 +138,7 @@ def item_of(event: Event) -> str:
     return found if type(found) is str else ""
 
 
-# --- events of ours
+# --- events of the gateway
 
 
 def error(status: int, reason: str, message: str, field: str = "", asked: Event | None = None) -> bytes:

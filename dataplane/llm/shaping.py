@@ -89,7 +89,7 @@ EDITS: Final = (
         _provider_model,
     ),
     Edit("aliases", "of whatever names the model by now", _aliases),
-    Edit("prompt", "around the messages, whoever wrote them", _prompt),
+    Edit("prompt", "around all messages", _prompt),
 )
 
 

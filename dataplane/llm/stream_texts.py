@@ -209,7 +209,7 @@ COUNTS: Final = "sequence_number"
 
 
 def others(event: Event, pieces: Iterable[Piece]) -> list[Slot]:
-    """Texts that are here whole: of events that repeat a track, and of those that nobody knows."""
+    """Texts that are here whole: of events that repeat a track, and of unknown ones."""
     known = {(id(piece.slot.holder), piece.slot.key) for piece in pieces}
     whole = event.get("response")  # of Responses: what it repeats of the request is not judged again
     return [

@@ -18,7 +18,7 @@ from dataplane.llm.usage import NO_USAGE, Report, Usage
 
 EDGE: Final = 32
 """Events at the begin and at the end of a piece that are read. Of a piece with more, those between pass unread: what
-says something of the whole is first or last, and a provider that says it without end must keep nobody waiting."""
+says something of the whole is first or last, and a provider that says it without end must delay no other request."""
 MAX_EVENT: Final = 1_048_576
 """Bytes of one event that are kept to read it. One that is larger passes unread."""
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")

@@ -1,7 +1,7 @@
 """Which texts of bodies guards judge, and where they stand. Pure.
 
 Every string counts but those that are names of types, ids, addresses or encoded data: a field that is new, or one of
-another spelling, holds text as long as nobody has said otherwise. What a text is (`plan.Scope`) is said by what is
+another spelling, holds text as long as nothing here says otherwise. What a text is (`plan.Scope`) is said by what is
 around it: the role of a message, a call of a tool, its result.
 """
 
@@ -197,8 +197,8 @@ def _has_tokens(form: Format, name: str, value: Any) -> bool:
 
 
 def of_event(event: dict[str, Any]) -> list[Slot]:
-    """Texts of an event of a client: instructions of a session and of a response, items, and, of an event that nobody
-    knows, all that it has."""
+    """Texts of an event of a client: instructions of a session and of a response, items, and, of an unknown
+    event, all that it has."""
     found: list[Slot] = []
     for name, value in event.items():
         if name in _INSTRUCTED and type(value) is dict:

@@ -94,7 +94,7 @@ class Arrangements:
         self._known.put(number, target, int(now * 1e6), content)
 
     def of(self, number: bytes, target: str, began: float, is_held: bool) -> Arrangement | None:
-        """All that a session has arranged with this target; None: nobody knows that. `began`: the session, by the clock
+        """All that a session has arranged with this target; None: not known. `began`: the session, by the clock
         of `note`; `is_held`: what the target has of it is this proxy's own, a process or a stream."""
         if not (self._is_alone or is_held):
             return None

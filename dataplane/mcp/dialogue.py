@@ -1,6 +1,6 @@
 """Who hears what a server says over one channel, where HTTP would have an answer for each request: the standard output
-of a process, the one stream of the older protocol. No I/O; the answer to a request goes to whoever asked it, what the
-server says beside that to whom it concerns, or to whoever is there.
+of a process, the one stream of the older protocol. No I/O; the answer to a request goes to the one that asked, what the
+server says beside that to the one that it concerns, or to any that is there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataplane.mcp import messages
 from dataplane.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, Id, Malformed, Message
 
 MAX_UNHEARD: Final = 256
-"""Messages that nobody was there to hear; then the server has to wait."""
+"""Messages that had no listener; then the server has to wait."""
 MAX_UNHEARD_BYTES: Final = 1024 * 1024
 """Bytes of them."""
 MAX_WAITING: Final = 256
@@ -101,7 +101,7 @@ class Dialogue:
         self._catch_up(listener)
 
     def cancel(self, message: Message) -> None:
-        """A client's `notifications/cancelled` that is sent: nobody waits any more."""
+        """A client's `notifications/cancelled` that is sent: the request does not wait any more."""
         cancelled = messages.id_of(messages.object_of(message.params).get("requestId"))
         listener = self._waiting.get(cancelled) if cancelled is not None else None
         if listener is not None:
@@ -109,7 +109,7 @@ class Dialogue:
             listener.leave()
 
     def open(self, listener: Listener) -> None:
-        """It listens to what is said beside answers, in place of whoever did."""
+        """It listens to what is said beside answers, in place of the listener before."""
         before, self._stream = self._stream, listener
         if before is not None:
             before.leave()
@@ -167,12 +167,12 @@ class Dialogue:
         listener.hear(text, True)
 
     def lose(self, beginning: bytes, end: bytes, text: str, data: object) -> None:
-        """A message was too long to be read; the two ends of it are there. Whoever waits for it gets an error instead;
-        where its id stands in neither end, all who wait, since one of them would wait for ever. Raises
+        """A message was too long to be read; the two ends of it are there. The request that waits for it gets an error
+        instead; where its id stands in neither end, all who wait, since one of them would wait for ever. Raises
         `TooMuchNoise`."""
         begins = _BEGINS(beginning)
         if begins is not None and begins["next"] in (b"method", b"params"):
-            self._make_noise()  # the server's own: nobody waits for it
+            self._make_noise()  # the server's own: no request waits for it
             return
         ends = _ENDS(end)
         found = (begins and begins["id"]) or (ends and ends["id"])

@@ -1,6 +1,6 @@
 """Where messages are posted in the older transport of two endpoints (MCP 2024-11-05, HTTP with SSE): the first event of
 a server's stream names it. It counts as a path of that server and no other: an event that names another origin is
-refused, since whoever follows it would send messages, and credentials with them, to somebody else.
+refused, since a client that follows it would send messages, and credentials with them, to somebody else.
 """
 
 from __future__ import annotations

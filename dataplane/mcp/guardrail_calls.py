@@ -28,7 +28,7 @@ MAX_ANSWER: Final = 4 * 1024 * 1024
 """Bytes of a verdict: it may hold a whole message."""
 
 SERVICES: Final = ("gatewright.mcp.v1.ExtMcp", "agentgateway.dev.ext_mcp.ExtMcp")
-"""Names of the service: ours, and one that servers know that were written for another gateway."""
+"""Names of the service: Gatewright's, and one that servers know that were written for another gateway."""
 _METHODS: Final = {REQUEST: "CheckRequest", guardrails.RESPONSE: "CheckResponse"}
 
 _PHASES: Final = {

@@ -104,9 +104,9 @@ async def judge(
     not."""
     outcome = Outcome(message.content)
     for processor in processors:
-        told = _told(processor, phase, message, outcome.content, x)
+        question = _question(processor, phase, message, outcome.content, x)
         try:
-            verdict = verdicts.read(_VERDICTS[phase], await asks(processor, phase, told, x))
+            verdict = verdicts.read(_VERDICTS[phase], await asks(processor, phase, question, x))
             verdicts.apply(verdict, outcome, processor.backend, may_change)
         except Failed as error:
             if error.blames_message or not processor.fail_open:
@@ -115,7 +115,7 @@ async def judge(
     return outcome
 
 
-def _told(processor: Processor, phase: int, message: Message, content: bytes | None, context: Any) -> bytes:
+def _question(processor: Processor, phase: int, message: Message, content: bytes | None, context: Any) -> bytes:
     made: Any = ext_mcp_pb2.McpRequest() if phase == REQUEST else ext_mcp_pb2.McpResponse()
     made.service_names.extend(message.targets)
     made.method = message.method

@@ -1,8 +1,8 @@
 """Halves of surrogate pairs in JSON: legal as escapes (RFC 8259 8.2), though they mean no text.
 
 The decoder takes none, not even where it only scans. So in a message that is read each stands as the three bytes that
-UTF-8 would have for it, and that no valid UTF-8 has: whoever scans passes over them, whoever wants text gets none, and
-whoever writes the message makes them escapes again.
+UTF-8 would have for it, and that no valid UTF-8 has: scanners pass over them, readers of text get none, and
+the writer of the message makes them escapes again.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, Protocol
 
 MAX_BEHIND: Final = 64
-"""Messages that nobody has taken yet, and for which their server waits."""
+"""Messages that were not taken yet, and for which their server waits."""
 MAX_BEHIND_BYTES: Final = 1024 * 1024
 """Bytes of them."""
 
@@ -23,7 +23,7 @@ class Future(Protocol):
 
 
 class Signal:
-    """Something has changed: whoever waits looks again."""
+    """Something has changed: code that waits looks again."""
 
     def __init__(self, make_future: Callable[[], Future]) -> None:
         self._make_future = make_future

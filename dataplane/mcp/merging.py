@@ -72,7 +72,7 @@ def _add_capabilities(merged: dict[str, object], theirs: Object, stateless: bool
         assert isinstance(found, dict)
         for name, setting in messages.object_of(value).items():
             if stateless and name in ("subscribe", "listChanged"):
-                continue  # without sessions there is nobody to notify
+                continue  # without sessions there is no client to notify
             if bytes(setting) == b"true":
                 found[name] = True
             else:
@@ -81,7 +81,7 @@ def _add_capabilities(merged: dict[str, object], theirs: Object, stateless: bool
 
 def items(method: Method, target: str, fields: Object, several: bool) -> Iterator[tuple[str, Raw]]:
     """The items of one target's page, of the fields of its result: the name that the target knows, and the item as
-    clients see it. What has no name is left out: nobody could ask for it. Raises `Malformed`."""
+    clients see it. What has no name is left out: no client could ask for it. Raises `Malformed`."""
     name_of = _NAMERS[method.key]
     for item in messages.items_of(fields.get(method.field)):
         try:

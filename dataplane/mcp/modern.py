@@ -91,5 +91,5 @@ def name_line(name: str) -> bytes:
 
 
 def fresh(fields: dict[str, object]) -> dict[str, object]:
-    """A result that is merged here: whole, and nobody's to keep."""
+    """A result that is merged here: whole, and not to be cached."""
     return {**fields, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

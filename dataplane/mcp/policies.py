@@ -83,7 +83,7 @@ class McpPolicies:
                 _decisions=[],
                 _reads=[],
             )
-            found = self._above[id(less)] = less, both  # the key's object is kept: its id is nobody else's
+            found = self._above[id(less)] = less, both  # the key's object is kept: its id is not used again
         return found[1]
 
     @property

@@ -99,7 +99,7 @@ def _block(raw: Raw, target: str) -> Raw:
     try:
         change = _BLOCKS.get(_kind(raw).type)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return raw  # it has no type, so nobody can read it as one that names a resource
+        return raw  # it has no type, so no client can read it as one that names a resource
     return raw if change is None else change(raw, target)
 
 

@@ -20,7 +20,7 @@ MAX_HELLO: Final = 16_384
 MAX_UPSTREAM_ID: Final = 1024
 """Characters of the session id of a server."""
 MAX_CONTENT: Final = 262_144
-"""Bytes of what an id says: a short one may say much, and whoever has the key may have made it."""
+"""Bytes of what an id says: a short one may say much, and anyone who has the key may have made it."""
 
 
 class UpstreamSession(msgspec.Struct, array_like=True, frozen=True):

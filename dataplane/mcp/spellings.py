@@ -65,7 +65,7 @@ def spelled(kind: str, name: str) -> Iterable[Spelling]:
     text = _trimmed(name)
     for other in {readings.unwrapped(text), readings.behind_user(text)} - {text}:
         strict, more = _read_as(other)
-        if "\\" in name:  # nobody knows which host it names
+        if "\\" in name:  # which host it names is ambiguous
             found |= strict
         lenient |= strict | more
     return (*map(Spelling, found), *(Spelling(each, True) for each in lenient if each not in found))

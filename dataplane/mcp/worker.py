@@ -1,6 +1,6 @@
 """What a worker remembers of sessions: nothing that cannot be made again. Bounded, oldest first.
 
-A session is over when nobody has used it for `IDLE` seconds. When it was used last is memory of all workers of the
+A session is over when it was not used for `IDLE` seconds. When it was used last is memory of all workers of the
 proxy (`link/used`), since its id cannot say that: clients keep the one that they got first. Another replica with the
 same key would not know of uses here, nor this one of uses there; so where a key was given, which others may have, idle
 sessions are forgotten and not ended: to refuse one that is in use elsewhere would be worse.
@@ -51,7 +51,7 @@ class Remembered:
 
     seen: float
     noted: int = -1
-    """The second in which others were told of a use."""
+    """The second in which others were informed of a use."""
     at_work: int = 0
     """Requests and streams of it that are under way here."""
     renewed: dict[str, tuple[int, UpstreamSession]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Shared(NamedTuple):
 
     @classmethod
     def local(cls) -> Shared:
-        """Shared with nobody."""
+        """Of one worker that shares nothing."""
         return cls(Ended.local(), Used.local(), Renewed.local(), Arranged.local())
 
     @classmethod
@@ -179,7 +179,7 @@ class Memory:
         return number in self._ended
 
     def is_over(self, number: bytes, now: float) -> bool:
-        """It was ended, or nobody has used it for long."""
+        """It was ended, or not used for long."""
         return number in self._ended or self._is_idle(number, now)
 
     def _is_idle(self, number: bytes, now: float) -> bool:

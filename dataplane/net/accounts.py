@@ -55,7 +55,8 @@ class Accounts:
 
     def charge(self, address: str, spent: float, moved: int) -> bool:
         """A piece of work of a connection from `address` took `spent` seconds and moved so many bytes. Whether that
-        is too much: the connection is to be cut. Whoever has paid for his piece is never cut for what others owe."""
+        is too much: the connection is to be cut. A connection that has paid for its piece is never cut for what others
+        owe."""
         unpaid = spent - moved / BYTES
         if unpaid <= 0:
             return False
@@ -69,11 +70,11 @@ class Accounts:
         account = self._of.get(source)
         if account is None:
             if len(self._of) >= ADDRESSES:
-                self._make_room(now)
+                self._forget_half(now)
             account = self._of[source] = Account(now)
         return account
 
-    def _make_room(self, now: float) -> None:
+    def _forget_half(self, now: float) -> None:
         """Forget the half that owes least, and who owes nothing any more. By halves, because to look at all takes a
         millisecond."""
         by_debt = sorted(self._of.items(), key=lambda item: item[1].at(now))

@@ -11,7 +11,8 @@ from functools import lru_cache
 @lru_cache(maxsize=1024)
 def is_here(address: str) -> bool:
     """Whether a connection to `address` (an IP address as text) stays on this machine: the system binds a socket to it
-    then. Anything else is no address of ours. One that the machine gets later may be found late: it is asked once."""
+    then. Anything else is no address of this machine. One that the machine gets later may be found late: it is asked
+    once."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

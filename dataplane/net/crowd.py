@@ -1,4 +1,4 @@
-"""Who is connected to a worker, by client address, and whose connection goes when there must be room for another.
+"""Who is connected to a worker, by client address, and whose connection goes when another has to be accepted.
 
 Client addresses are `link/sources`. Decides and counts; who closes a connection is the connection itself.
 """
@@ -26,7 +26,7 @@ class Guest(Protocol):
     def idle_from(self) -> float:
         """When its last request ended, or it came (monotonic seconds); `BUSY`: it has one now."""
 
-    def make_room(self) -> None:
+    def close_idle(self) -> None:
         """Close, in good order and now. Not called while it is busy."""
 
 
@@ -68,7 +68,7 @@ class Crowd(Generic[GuestT]):
         self._publish(source, 1)
 
     def replace(self, guest: GuestT, successor: GuestT) -> None:
-        """`guest`, who is here, is `successor` from now on: nobody came or went."""
+        """`guest`, who is here, is `successor` from now on: none came or went."""
         key = self._guests[successor] = self._guests.pop(guest)
         guests = self._sources[key].guests
         del guests[guest]

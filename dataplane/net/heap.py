@@ -21,7 +21,7 @@ class GivesBack:
     """`asked` is called when much was let go; what is free goes back soon, once for all that is let go meanwhile.
     `later` is the loop's `call_later`."""
 
-    def __init__(self, later: Callable[[float, Callable[[], None]], Any]) -> None:  # Any: a timer that nobody cancels
+    def __init__(self, later: Callable[[float, Callable[[], None]], Any]) -> None:  # Any: a timer, never cancelled
         self._later = later
         self._is_asked = False
 

@@ -1,9 +1,9 @@
 """The header of the PROXY protocol, versions 1 and 2: bytes to addresses, and addresses to bytes. Pure.
 
-Whoever connects for a client (a load balancer that passes TCP on) says by it who the client is, before anything of the
-client's own (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, sections 2.1 and 2.2). It is read from what
-has come so far, in whatever pieces; what does not begin like a header that is looked for is not one. Reading is strict:
-what begins like one and is none is refused, never guessed at.
+A peer that connects for a client (a load balancer that passes TCP on) says by it who the client is, before anything of
+the client's own (https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, sections 2.1 and 2.2). It is read from
+what has come so far, in whatever pieces; what does not begin like a header that is looked for is not one. Reading is
+strict: what begins like one and is none is refused, never guessed at.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ _READERS: Final = {V1: _line, V2: _binary}
 
 def written(version: int, source: tuple[str, int], destination: tuple[str, int]) -> bytes:
     """A header that names a client and where it connected to. What is no IP address, as of a Unix socket, makes it one
-    that names nobody, as `of_ourselves`. Of two families both are written as IPv6 (2.1 has one family for both)."""
+    that names no client, as `of_ourselves`. Of two families both are written as IPv6 (2.1 has one family for both)."""
     try:
         ends = [ip_address(address) for address, _ in (source, destination)]
     except ValueError:

@@ -23,7 +23,7 @@ UNUSABLE: Final = "PolicyUnusable"
 
 @dataclass(frozen=True, slots=True)
 class ProxyRules:
-    """`is_strict`: without a header nobody may connect. `refused`: why nobody may at all."""
+    """`is_strict`: without a header no client may connect. `refused`: why none may at all."""
 
     reader: Reader
     is_strict: bool = True

@@ -2,7 +2,7 @@
 
 What a CONNECT carries is served so (`proxy/request/inner`), and so is what passes through a tunnel that we opened.
 Whatever a protocol does with a socket it does with this, TLS and further tunnels included. What comes while the
-protocol does not read is kept; whoever carries it is asked to pause meanwhile, so that is no more than was on its way.
+protocol does not read is kept; its carrier is asked to pause meanwhile, so that is no more than was on its way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class StreamTransport(ABC):
     """`call_soon` is the loop's. Made before its protocol is there: what comes until `open` is kept.
 
     A subclass says how bytes leave (`_give`), how the other side is stopped (`_hold`, `_release`) and what it hears of
-    the end (`_closed`); whoever carries the stream calls `received`, `block`, `unblock` and `lost`.
+    the end (`_closed`); the carrier of the stream calls `received`, `block`, `unblock` and `lost`.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class StreamTransport(ABC):
 
     @abstractmethod
     def _give(self, data: bytes, end: bool) -> None:
-        """Send; nothing when there is nobody any more."""
+        """Send; nothing when the other side is gone."""
 
     @abstractmethod
     def _hold(self) -> None:
@@ -67,7 +67,7 @@ class StreamTransport(ABC):
         """The protocol has closed it: what was written has left; or has broken it off. Called once, unless it is lost
         before."""
 
-    # --- from whoever carries it
+    # --- from its carrier
 
     def received(self, data: bytes, end: bool) -> None:
         if self._is_closing:

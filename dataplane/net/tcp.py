@@ -27,7 +27,7 @@ _NO_IPV6 = frozenset((errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUP
 
 
 def listen(address: str, port: int, *, shared: bool) -> socket.socket:
-    """A non-blocking listening socket. `shared`: others of ours may listen on the same port (`CAN_SHARE_PORT`)."""
+    """A non-blocking listening socket. `shared`: other workers may listen on the same port (`CAN_SHARE_PORT`)."""
     sock = _bound(address, port, shared)
     try:
         sock.listen(BACKLOG)

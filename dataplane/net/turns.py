@@ -97,7 +97,7 @@ class Turns:
         self._over = -1
         """The turn that ends with the next `_is_over`."""
         self.is_costly = False
-        """Something computed for long in this turn: whoever has not begun asks `is_full` first."""
+        """Something computed for long in this turn: work that has not begun asks `is_full` first."""
         self._costly: set[str] = set()
         """For whom."""
 
@@ -155,7 +155,7 @@ class Turns:
         return not sources or not self._costly.isdisjoint(sources)
 
     def is_spent(self) -> bool:
-        """Whether the share of this turn is used up, by whomever: what is left waits. False where nobody began."""
+        """Whether the share of this turn is used up, by whatever: what is left waits. False where no work began."""
         return self._has_begun and self._clock() >= self._end
 
     def share(self, most: int) -> int:
@@ -164,7 +164,7 @@ class Turns:
 
     def overspends(self, address: str, moved: int) -> bool:
         """A connection of a client says at the end of its `next_turn` what pays for that (`net/accounts`), in bytes.
-        Whether its address owes too much, so that it has to end. Nobody owes anything who is alone on this worker, or
+        Whether its address owes too much, so that it has to end. A client owes nothing that is alone on this worker, or
         has no address (a Unix socket)."""
         if not self._has_others or not address:
             return False
@@ -193,7 +193,7 @@ class Turns:
             self._call_soon(self._run)
             return
         self._next()
-        self._waiting |= self._again  # nobody is in both
+        self._waiting |= self._again  # no client is in both
         self._again, self._served = {}, {}
         self._begun = self._clock()
         self._has_begun, self._end = True, self._begun + SHARE

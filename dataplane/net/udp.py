@@ -23,7 +23,7 @@ _PKTINFO6 = struct.Struct("@16si")
 
 Ancillary = list[tuple[int, int, bytes]]
 NO_ANCILLARY: Final[Ancillary] = []
-ROOM: Final = socket.CMSG_SPACE(_PKTINFO4.size) + socket.CMSG_SPACE(_PKTINFO6.size)
+ANCILLARY_SIZE: Final = socket.CMSG_SPACE(_PKTINFO4.size) + socket.CMSG_SPACE(_PKTINFO6.size)
 """Bytes of ancillary data that a datagram comes with at most."""
 
 
@@ -36,7 +36,7 @@ class Datagram(NamedTuple):
 
 
 def listen(address: str, port: int, *, shared: bool) -> socket.socket:
-    """A non-blocking socket that datagrams come to. `shared`: others of ours may be bound to the same port; the system
+    """A non-blocking socket that datagrams come to. `shared`: other workers may be bound to the same port; the system
     has datagrams of one peer come to one of them, by a hash of both ends."""
     sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
     try:
@@ -64,7 +64,7 @@ def probe(address: str, port: int) -> None:
 def receive(sock: socket.socket) -> Datagram | None:
     """The next datagram; None when there is none now."""
     try:
-        data, ancillary, _, source = sock.recvmsg(MAX_DATAGRAM, ROOM)
+        data, ancillary, _, source = sock.recvmsg(MAX_DATAGRAM, ANCILLARY_SIZE)
     except (BlockingIOError, InterruptedError):
         return None
     return Datagram(data, source, _from_where_it_came(ancillary))

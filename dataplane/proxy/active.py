@@ -77,10 +77,10 @@ class ActiveExchange(_Leasing):
     if TYPE_CHECKING:  # `proxy/exchange` has these
 
         def reply(self, reply: Reply) -> None:
-            """End with an answer of ours, which the response steps see; a part of another one must not be out."""
+            """End with a reply of the gateway, which the response steps see; a part of another one must not be out."""
 
         def failed(self, error: Exception) -> None:
-            """A bug of ours in its life, or a request of which more is asked than is read: it ends."""
+            """A bug in Gatewright, or a request of which more is asked than is read: it ends."""
 
         def give_up(self, reason: str, detail: str = "") -> None:
             """It cannot go on: an answer, or, when a part of a response is out, breaking off."""
@@ -104,8 +104,8 @@ class Waits(Protocol):
     def is_over(self) -> bool: ...
 
     def cancel(self) -> None:
-        """What it asks for is for nobody: CancelledError is thrown where it waits, and it is driven on to its end, for
-        it may have to clean up."""
+        """What it asks for is no longer needed: CancelledError is thrown where it waits, and it is driven on to its
+        end, for it may have to clean up."""
 
     def end_with(self, end: Callable[[ActiveExchange], None], seconds: float) -> None:
         """Cancelled: call `end` when it is over, and after `seconds` in any case; once. A second call takes the place
@@ -123,4 +123,4 @@ class Inlet(Protocol):
     def resume(self, x: ActiveExchange) -> None: ...
 
     def leave(self, x: ActiveExchange) -> None:
-        """The request's content is for nobody any more."""
+        """The request's content is no longer needed."""

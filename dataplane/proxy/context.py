@@ -14,7 +14,7 @@ from dataplane.http import connection_rules
 from dataplane.http.connection_rules import ConnectionRules
 from dataplane.http.rules import DEFAULT, HttpRules
 from dataplane.link.loads import Loads
-from dataplane.link.pools import Room
+from dataplane.link.pools import BodyMemory
 from dataplane.link.shared import Region
 from dataplane.net.crowd import Crowd
 from dataplane.proxy.in_flight import InFlight
@@ -26,7 +26,7 @@ from dataplane.telemetry.shortages import Shortages
 from dataplane.tls.handshakes import Handshakes
 from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.dial.proxies import Proxies
-from dataplane.upstream.look_ups import LookUp, nobody_asks
+from dataplane.upstream.look_ups import LookUp, not_asked
 from dataplane.upstream.own_pages import OwnPages
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class _LogExports:
 
 
 def _no_binds(bind: str, transport: Any, peer: Peer) -> None:
-    raise RuntimeError("nobody takes connections here")
+    raise RuntimeError("no connections are taken here")
 
 
 @dataclass(slots=True)
@@ -202,7 +202,7 @@ class Context:
     """Of backends, by name."""
     _of_kinds: dict[str, Services] = field(default_factory=dict)
     """Services of kinds that were asked for."""
-    look_up: LookUp = nobody_asks
+    look_up: LookUp = not_asked
     """Of host names, for kinds of backends that keep addresses themselves."""
     holds: Callable[[str, int], bool] = lambda address, port: False
     """Whether an address and port are an endpoint of a backend that is configured."""
@@ -210,7 +210,7 @@ class Context:
     """Where requests that name their destination may lead."""
     mirrors: InFlight = field(init=False)
     _has_dropped: bool = False
-    room: Room = field(init=False)
+    body_memory: BodyMemory = field(init=False)
     """For request bodies that are buffered."""
 
     @property
@@ -339,7 +339,7 @@ class Context:
         self.handshakes = Handshakes(self.writes.turns)
         self.handshake_log = HandshakeLog(self.recorder, self.clock)
         self.refusals = Refusals(self.recorder, self.clock)
-        self.room = Room(
+        self.body_memory = BodyMemory(
             self.limits.buffered_bodies,
             self.loads,
             lambda: self.current.table.limits.held_bytes,

@@ -2,7 +2,7 @@
 
 Who has deadlines (a downstream connection) keeps them itself and asks to be looked at when the next one is due; it asks
 again only for an earlier moment. A request whose deadline lies behind one that is asked for already costs a comparison.
-Nobody is kept alive by a deadline: of a connection that is closed, minutes before, only a weak reference is left.
+A deadline keeps no object alive: of a connection that is closed, minutes before, only a weak reference is left.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Deadlines:
         self._order: list[int] = []
         self._armed = 0
         self._swept = 0
-        """Number of the last bucket that was emptied: nothing is entered there again. Whoever is woken in the middle of
+        """Number of the last bucket that was emptied: nothing is entered there again. A sleeper woken in the middle of
         a step and asks for the rest of it would be woken for ever."""
         self._timer: Any = None
 
     def wake_at(self, moment: float, sleeper: Sleeper) -> None:
-        """Call `sleeper.wake` at `moment` (monotonic seconds; at most `STEP` later, two for whoever was woken in the
+        """Call `sleeper.wake` at `moment` (monotonic seconds; at most `STEP` later, two for one woken in the
         same step)."""
         number = max(int(moment / STEP), self._swept) + 1
         bucket = self._buckets.get(number)
@@ -59,7 +59,7 @@ class Deadlines:
         self._timer = self.call_at(self._armed * STEP, self.sweep)
 
     def sweep(self) -> None:
-        """Wake whoever is due."""
+        """Wake the sleepers that are due."""
         now = self.clock()
         due = now + STEP / 2  # timers may come a little early
         self._armed, self._timer = 0, None

@@ -27,8 +27,8 @@ CLEANUP = 1.0
 """Seconds that the end waits for steps that clean up."""
 
 
-class _Nobody:
-    """Stands for the carrier of an exchange that is over: whatever is still said to it is for nobody."""
+class _NoCarrier:
+    """In place of the carrier of an exchange that is over: calls do nothing."""
 
     __slots__ = ()
     is_blocked = False
@@ -36,57 +36,57 @@ class _Nobody:
     never_indexed = NO_NAMES
 
     def never_index(self, names: frozenset[bytes]) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def head(self, line: bytes, block: bytes, length: int, first: bytes, end: bool) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def take_back(self) -> bool:
         return False
 
     def content(self, data: bytes, end: bool) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def trailers(self, lines: bytes) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def interim(self, line: bytes, block: bytes) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def switch(self, line: bytes, block: bytes, first: bytes) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def invite(self) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def over(self, now: float) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def reset(self, cause: str) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def close_after(self) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def pause(self) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def resume(self) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def arm(self, moment: float) -> None:
-        """For nobody."""
+        """Ignored."""
 
     def join(self, up: object) -> None:
-        """For nobody."""
+        """Ignored."""
 
 
-NOBODY = _Nobody()
+NO_CARRIER = _NoCarrier()
 
 
 def complete(x: ActiveExchange) -> None:
     """The response is whole: record it; then the carrier may take the next request."""
-    down, x.down = x.down, NOBODY
+    down, x.down = x.down, NO_CARRIER
     x.up = None
     if x.has_body:
         if x.claimed:
@@ -101,11 +101,11 @@ def complete(x: ActiveExchange) -> None:
 
 
 def abandon(x: ActiveExchange, reason: str) -> None:
-    """The exchange ends without (the whole of) its response. The carrier knows, or is told by the caller."""
+    """The exchange ends without (the whole of) its response. The carrier knows, or is informed by the caller."""
     lease.release(x)
     x.reason = reason
     x.ended = True
-    down, x.down = x.down, NOBODY
+    down, x.down = x.down, NO_CARRIER
     if not x.replied or down.take_back():
         x.status = x.response_bytes = 0  # of an endpoint's response that no client has seen
     if x.delayed_response is not None:
@@ -115,7 +115,7 @@ def abandon(x: ActiveExchange, reason: str) -> None:
         request_body.leave(x)
     waiting = x.waiting
     if waiting is not None:
-        waiting.cancel()  # what a step asks of other services is for nobody
+        waiting.cancel()  # what a step asks of other services is no longer needed
         if not waiting.is_over:
             waiting.end_with(_end, CLEANUP)
             return

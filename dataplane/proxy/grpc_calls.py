@@ -1,7 +1,7 @@
 """What an exchange does otherwise where its request is gRPC's or gRPC-Web's.
 
 Answers of our own are statuses of gRPC, `grpc-timeout` is a deadline, and the status is known to log and expressions.
-Whoever has no `Exchange.grpc` never comes here. How gRPC-Web becomes gRPC is in `layers/grpc_web`.
+An exchange without `grpc` never comes here. How gRPC-Web becomes gRPC is in `layers/grpc_web`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MOST_TEXT: Final = 1024
 """Bytes of an answer's text that become `grpc-message`: header lists of clients are small."""
 
 LONGEST: Final = 86_400.0
-"""Seconds. A longer `grpc-timeout` is no deadline: nobody remembers anything for it."""
+"""Seconds. A longer `grpc-timeout` is no deadline: nothing is kept for it."""
 
 _CONTENT: Final = (b"content-type", b"content-length", b"content-encoding", b"grpc-status", b"grpc-message")
-"""Lines of a reply that speak of a content that is left out, or are ours to write."""
+"""Lines of a reply that speak of a content that is left out, or are written here."""
 
 
 def recognise(x: ActiveExchange) -> None:
@@ -64,7 +64,7 @@ def ended(x: ActiveExchange, lines: bytes) -> None:
 
 
 def answer(x: ActiveExchange, reply: Reply) -> Reply:
-    """A failure of ours as a client of gRPC understands it: HTTP's 200, and nothing but a head (PROTOCOL-HTTP2,
+    """A failure reply as a client of gRPC understands it: HTTP's 200, and nothing but a head (PROTOCOL-HTTP2,
     Responses: Trailers-Only)."""
     if x.grpc is None and b"application/grpc" in x.request.low:  # of a head alone
         recognise(x)

@@ -17,7 +17,7 @@ MAX_BYTES: Final = 32 * 1024 * 1024
 
 
 class InFlight:
-    """One per worker. `full` is told of each client that finds no place."""
+    """One per worker. `full` is called for each client that finds no place."""
 
     __slots__ = ("_copies", "_sizes")
 

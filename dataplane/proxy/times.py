@@ -1,6 +1,6 @@
 """The deadlines of an exchange: of the request, of the present try, of a body that a step waits for.
 
-They are fields; the carrier asks (`wake`) when the earliest of them is due, as `Downstream.arm` was told.
+They are fields; the carrier asks (`wake`) when the earliest of them is due, as `Downstream.arm` was asked.
 """
 
 from __future__ import annotations

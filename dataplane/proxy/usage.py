@@ -1,4 +1,4 @@
-"""What the exchanges of one worker hold now, as numbers: for the dump, and for whoever looks for leaks.
+"""What the exchanges of one worker hold now, as numbers: for the dump, and to look for leaks.
 
 When its clients are gone and what they asked for has ended, everything but `upstream_idle` and `worker_sockets` is 0.
 """
@@ -30,7 +30,7 @@ def usage(context: Context) -> dict[str, int]:
         "upstream_streams": sum(each.streams for each in shared),
         "upstream_waiting": sum(each.waiting for each in shared),
         "pending": sum(each.pending for each in endpoints if isinstance(each, Endpoint)),
-        "buffered_bytes": context.room.used,
+        "buffered_bytes": context.body_memory.used,
         "worker_sockets": context.worker_sockets,
         "mirrors": context.mirrors.count,
         "mirrored_bytes": context.mirrors.bytes,

@@ -23,10 +23,10 @@ BACKLOG = 4096
 """Connections that may wait to be accepted."""
 
 SMALL_BACKLOG, SHARE = 16, 8
-"""Where descriptors are few: the loop accepts all that wait in one turn, before anybody can make room for them, so one
+"""Where descriptors are few: the loop accepts all that wait in one turn, before any can be closed for them, so one
 in eight descriptors may wait, and never fewer than 16."""
 
-SETTLE = 0.05
+LAST_ACCEPTS = 0.05
 """Seconds between the last accept and the close of a socket: what waits in its queue is taken."""
 
 
@@ -78,7 +78,7 @@ class Acceptor:
         servers = self._servers.pop(bind, None)
         if servers is None:
             return
-        await asyncio.sleep(SETTLE)
+        await asyncio.sleep(LAST_ACCEPTS)
         self._sockets.pop(bind, None)
         for server in servers:
             server.close()
@@ -105,7 +105,8 @@ class Acceptor:
         self.cut()
 
     def cut(self) -> None:
-        """Let go of everything at once. What waits to be accepted goes on waiting for whoever else has the socket."""
+        """Let go of everything at once. What waits to be accepted goes on waiting for other processes with the
+        socket."""
         servers, self._servers = self._servers, {}
         self._sockets.clear()
         for server in [server for of_bind in servers.values() for server in of_bind]:
@@ -118,7 +119,7 @@ class Acceptor:
         """Accept nothing any more."""
         servers, self._servers = self._servers, {}
         if servers:
-            await asyncio.sleep(SETTLE)
+            await asyncio.sleep(LAST_ACCEPTS)
         self._sockets.clear()
         for server in [server for of_bind in servers.values() for server in of_bind]:
             server.close()

@@ -51,26 +51,26 @@ def admit(connection: Any, of_address: bool = True) -> None:  # a `net.crowd.Gue
     limits = context.current.table.limits
     most = limits.address_connections if of_address else None
     if most is not None and crowd.of_source(connection) > most:
-        _make_room(context, ADDRESS_LIMIT, connection, crowd.oldest_idle_of(connection))
+        _close_for(context, ADDRESS_LIMIT, connection, crowd.oldest_idle_of(connection))
         if connection not in crowd:
             return
     if limits.connections is not None and context.loads.total(CONNECTIONS) > limits.connections:
-        _make_room(context, CONNECTIONS_LIMIT, connection, crowd.oldest_idle())
+        _close_for(context, CONNECTIONS_LIMIT, connection, crowd.oldest_idle())
         return
     left = context.descriptors() - len(crowd) - context.recorder.upstream_open()
     if left < 0:
-        _make_room(context, DESCRIPTORS, connection, crowd.oldest_idle())
+        _close_for(context, DESCRIPTORS, connection, crowd.oldest_idle())
     elif of_address and crowd.here(connection) > max(left // EACH, LEAST):  # it leaves others too little
-        _make_room(context, DESCRIPTORS, connection, crowd.oldest_idle_of(connection))
+        _close_for(context, DESCRIPTORS, connection, crowd.oldest_idle_of(connection))
 
 
 def spare_descriptor(context: Context) -> None:
     """A connection to an endpoint is about to be opened: where descriptors are few an idle client goes for it."""
     if len(context.connections) + context.recorder.upstream_open() >= context.descriptors():
-        make_room(context, 1)
+        close_idle(context, 1)
 
 
-def make_room(context: Context, most: int) -> bool:
+def close_idle(context: Context, most: int) -> bool:
     """There is no descriptor left: close so many idle connections at most. Whether there was one."""
     for number in range(most):
         goes = context.connections.oldest_idle()
@@ -80,11 +80,11 @@ def make_room(context: Context, most: int) -> bool:
     return True
 
 
-def _make_room(context: Context, limit: str, new: Any, goes: Any) -> None:
+def _close_for(context: Context, limit: str, new: Any, goes: Any) -> None:
     if goes is None or goes is new:
         context.shortages.refused(limit, new.peer.address)
         context.connections.discard(new)
-        new.make_room()
+        new.close_idle()
     else:
         _close(context, limit, goes)
 
@@ -92,4 +92,4 @@ def _make_room(context: Context, limit: str, new: Any, goes: Any) -> None:
 def _close(context: Context, limit: str, goes: Any) -> None:
     context.shortages.closed(limit, goes.peer.address)
     context.connections.discard(goes)  # at once: it must not be chosen, or counted, a second time
-    goes.make_room()
+    goes.close_idle()

@@ -1,4 +1,5 @@
-"""Who connects, as phases of a connection: the PROXY header, network authorization, and whether there is room for it.
+"""Who connects, as phases of a connection: the PROXY header, network authorization, and whether it is within the
+limits.
 
 They come before everything that costs more than a few bytes. Who is refused is closed without a word.
 """
@@ -69,7 +70,7 @@ def authorize(entry: Arrival) -> int:
 
 def admit(entry: Arrival) -> int:
     """As `phases.Phase.step`: limits of connections. After the phases before it, so that who may not connect takes
-    nobody's place, and the address is the one that counts."""
+    no place, and the address is the one that counts."""
     if entry.is_new:
         admission.admit(entry)
     return OVER if entry.is_over else NEXT

@@ -175,7 +175,7 @@ class Entry:
     def idle_from(self) -> float:
         return self.idle_since
 
-    def make_room(self) -> None:
+    def close_idle(self) -> None:
         self.hang_up()
 
     def drain(self) -> None:
@@ -217,7 +217,7 @@ PHASES: Final[tuple[Phase[Entry], ...]] = (
         "first: what stands before all that a client sends, and says who that is",
         arrival_entry.header_is_late,
     ),
-    Phase("network", arrival_entry.authorize, "who may not connect takes nobody's place, and costs no handshake"),
+    Phase("network", arrival_entry.authorize, "who may not connect takes no place, and costs no handshake"),
     Phase("admission", arrival_entry.admit, "limits count the client's address, which is known now"),
     Phase("tls", tls_entry.step, "the server name chooses the listener"),
     Phase("protocol", _hand_over, "last: all that is known of the client is known"),

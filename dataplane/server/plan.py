@@ -26,7 +26,7 @@ class Successor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A protocol that listeners speak. `preface`: what a client begins with; b"": nothing that tells it apart."""
+    """A protocol that listeners speak. `preface`: what a client begins with; b"": nothing that identifies it."""
 
     name: str
     preface: bytes

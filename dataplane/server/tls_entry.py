@@ -96,7 +96,7 @@ class _Owner:
     def failed(self, transport: TlsTransport, reason: str) -> None:
         entry = self.entry
         listener = "" if entry.listener is None else entry.listener.key
-        if not entry.is_over:  # else it was closed to make room
+        if not entry.is_over:  # else it was closed for another
             entry.context.handshake_log.failed(reason, entry.peer.address, transport.sni, listener)
         entry.secure = None
         entry.connection_lost(None)

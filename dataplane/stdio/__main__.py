@@ -19,7 +19,7 @@ from dataplane.telemetry import process_log
 from gatewright.api.schema.log_level import parse_log_level
 
 SWEEP: Final = 30.0
-"""Seconds between looks for sessions that nobody uses."""
+"""Seconds between looks for sessions that are no longer used."""
 LAST_SECONDS: Final = 8.0
 """For processes to end when this one does."""
 MAX_TABLE: Final = 64 * 1024 * 1024

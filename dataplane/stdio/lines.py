@@ -1,5 +1,5 @@
 """Lines of what a process writes, from any split of its bytes; of one that is too long its two ends, by which it can be
-told what it is. No I/O."""
+recognized. No I/O."""
 
 from __future__ import annotations
 

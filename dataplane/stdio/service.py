@@ -110,7 +110,7 @@ class Service:
         session.dialogue.ask(message, hearing)
         try:
             session.process.send(_line(body))
-            session.room.set()
+            session.may_read.set()
             first = await hearing.next()
             if first is not None and first[1]:
                 out.whole(200, first[0], JSON, lines)
@@ -127,7 +127,7 @@ class Service:
             return last is not None and _is_result(last)
         finally:
             session.dialogue.forget(hearing)
-            session.room.set()
+            session.may_read.set()
 
     async def _relay(
         self, session: Session, hearing: Hearing, said: tuple[bytes, bool] | None, out: Connection
@@ -138,7 +138,7 @@ class Service:
             await out.give(write(Event(text, b"message")))
             if last:
                 return text
-            session.room.set()
+            session.may_read.set()
             said = await hearing.next()
         return None
 
@@ -146,13 +146,13 @@ class Service:
         hearing = Hearing(asyncio.get_running_loop().create_future)
         out.begin()
         session.dialogue.open(hearing)
-        session.room.set()
+        session.may_read.set()
         try:
             await self._relay(session, hearing, await hearing.next(), out)
             out.end()
         finally:
             session.dialogue.forget(hearing)
-            session.room.set()
+            session.may_read.set()
 
 
 def _digest(message: Message) -> bytes:

@@ -1,8 +1,8 @@
 """Sessions with servers that are processes: one process for each, and how many there may be.
 
-A process ends with its session: when that is deleted, when nobody has used it for a while, when place is needed for
-another one. One that ends by itself takes its session with it; whoever asks next opens a new one. A start that fails is
-tried again with growing pauses (`pauses`), which whoever asks waits for.
+A process ends with its session: when that is deleted, when it was not used for a while, when place is needed for
+another one. One that ends by itself takes its session with it; the next request opens a new one. A start that fails is
+tried again with growing pauses (`pauses`); requests wait for these.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STARTING: Final = 4
 """Those of one server that have not answered `initialize` yet; others wait."""
 IDLE: Final = 1800.0
 """Seconds without a request after which a session is over."""
-SETTLED: Final = 10.0
+STABLE: Final = 10.0
 """A process that ends sooner, and was asked nothing, counts as a start that failed."""
 LONGEST_WAIT: Final = 2.0
 """Seconds that a new session waits for such pauses; for a longer one it is refused at once, so that a server that does
@@ -61,7 +61,7 @@ class Session:
         self.cause = cause
         self.starting = starting
         self.dialogue = Dialogue()
-        self.room = asyncio.Event()
+        self.may_read = asyncio.Event()
         """Set when somebody listens, or took what it was given."""
         self.began = self.used = clock()
         self.is_begun = False
@@ -79,15 +79,15 @@ class Session:
                 else:
                     self.dialogue.say(line)
                 while self.dialogue.is_full:
-                    self.room.clear()
-                    await self.room.wait()
+                    self.may_read.clear()
+                    await self.may_read.wait()
         except ValueError:
             log.error("server writes a line without end and is ended", extra={"fields": name})
         except TooMuchNoise:
             log.error("server writes what are no messages and is ended", extra={"fields": name})
 
     def _lost(self, line: Cut) -> None:
-        """A message that is too long: whoever waits for it gets an error. Raises `TooMuchNoise`."""
+        """A message that is too long: the request that waits for it gets an error. Raises `TooMuchNoise`."""
         command = self.process.command
         log.error(
             "server wrote a line of more than %d bytes (mcp.maxAnswerSize), which is left out",
@@ -189,20 +189,20 @@ class Sessions:
             session.starting.release()
         session.is_over = True
         session.dialogue.end()
-        session.room.set()
+        session.may_read.set()
         self._let_end(session.process)
 
     async def _follow(self, session: Session) -> None:
         await session.listen()
-        if session.id in self._open:  # nobody has ended it
+        if session.id in self._open:  # it was not ended from here
             self._note_end(session)
             self.end(session)
 
     def _note_end(self, session: Session) -> None:
-        """It ended by itself. Whether that was a start that failed: nobody had asked it for anything yet."""
+        """It ended by itself. Whether that was a start that failed: it had no request yet."""
         command, lived = session.process.command, self._clock() - session.began
         fields = {"server": command.name, "pid": session.process.pid, "after": f"{lived:.1f}s"}
-        if lived >= SETTLED:
+        if lived >= STABLE:
             self._pauses.succeeded(session.cause)
         elif not session.was_asked:
             fields["pause"] = f"{self._pauses.failed(session.cause):g}s"
@@ -261,7 +261,7 @@ class Sessions:
         self._processes.discard(process)
 
     def sweep(self) -> None:
-        """End what nobody has used for long."""
+        """End sessions that were not used for `IDLE` seconds."""
         late = self._clock() - IDLE
         for session in [each for each in self._open.values() if each.used < late and each.dialogue.is_idle]:
             self.end(session)

@@ -61,14 +61,14 @@ class Applier(Kept):
         clock = self.clock
         until = clock() + SLICE
         work = self._work(changes)
-        del changes  # what was worked off is nobody's
+        del changes  # so that what was worked off is freed
         pause = Pause()
         try:
             for _ in work:
                 is_prepared = self.current.prepared is not None
                 if is_prepared or clock() >= until:
                     if is_prepared:
-                        pause.end()  # nobody knows how long the commit takes
+                        pause.end()  # how long the commit takes is unknown
                     else:
                         pause.slice_ended()
                     yield
@@ -120,7 +120,7 @@ class Applier(Kept):
         yield from self._take_routers(swap)
         yield from listeners.make_plans(swap)
         self._publish(swap)
-        yield  # where the caller waits while `current.prepared` is not in effect: nobody drops a table that serves
+        yield  # where the caller waits while `current.prepared` is not in effect: a table that serves is not dropped
         swap.drafts.clear()
         yield from _release(swap)
         yield from self.interns.forget_uppers()

@@ -90,7 +90,7 @@ class ListenerPlan:
 
 @dataclass(slots=True, eq=False)
 class BindPlan:
-    """One port with its listeners; which of them takes a request is told by `choose`."""
+    """One port with its listeners; `choose` says which of them takes a request."""
 
     key: str
     port: int

@@ -66,7 +66,7 @@ def steps_of(row: Row, built: list[Built]) -> list[Filter]:
 
 
 def refusing(name: str, why: str, hides: EndHook | None = None) -> Filter:
-    """The step that stands for a policy that cannot be applied: nothing that it covers is served without it. `hides`:
+    """The step in place of a policy that cannot be applied: nothing that it covers is served without it. `hides`:
     of `Built`."""
     reply = made("PolicyUnusable", why)
     return Filter(name, request=lambda x: reply, end=hides)

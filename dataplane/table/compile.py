@@ -24,8 +24,8 @@ from dataplane.table.router import Router
 from dataplane.table.security import TlsPlan
 from dataplane.table.sites import is_owned
 from dataplane.tls.settings import HANDSHAKE_TIMEOUT, TlsSettings
+from dataplane.upstream.backend_rules import Rules
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.guards import Rules
 from dataplane.upstream.kinds import Address, Kind
 from dataplane.upstream.parts import Part
 from dataplane.upstream.settings import NO_SETTINGS, CloudPlace, Settings, Tls
@@ -41,7 +41,7 @@ BY_PORT = frozenset((TCP, UDP, HBONE))
 """Protocols that say no host name."""
 
 FAMILIES = {"HTTP": "HTTP", "HTTPS": "TLS", "TLS": "TLS", "TCP": "TCP", HBONE: HBONE}
-"""Protocols that can share a port are of one family: a connection's first bytes tell them apart."""
+"""Protocols that can share a port are of one family: a connection's first bytes say which it is."""
 
 _PROTOCOLS = {value: name.removeprefix("PROTOCOL_") for name, value in listener_pb2.Protocol.items()}
 
@@ -276,10 +276,10 @@ def backend_plan(
     policies: object = None,
     fallback: Settings = NO_SETTINGS,
 ) -> BackendPlan:
-    """`own`: what the policies of the backend come to; `system_tls`: TLS where nobody says how; `other`: the endpoint
-    with TLS of an address without a port; `rules`: what is said for its sake; `far`: endpoints of other zones; `parts`:
-    its own, with what policies say of them; `policies`: what those of its kind come to; `fallback`: what counts
-    where no policy says it."""
+    """`own`: what the policies of the backend come to; `system_tls`: TLS where no policy says how; `other`: the
+    endpoint with TLS of an address without a port; `rules`: what is said for its sake; `far`: endpoints of other zones;
+    `parts`: its own, with what policies say of them; `policies`: what those of its kind come to; `fallback`: what
+    counts where no policy says it."""
     kind, inner = kind_of(kinds, message)
     found, far = tuple(dict.fromkeys(endpoints)), tuple(dict.fromkeys(far))
     port, protocol = kind.spoken(inner)

@@ -1,10 +1,10 @@
 """The one reference that a swap changes, and the next table while it waits for the workers of its proxy to be ready.
 
 All workers of a proxy swap as one: each prepares the next table, and it takes effect when all of them have, or the
-agent waits no longer for those that have not (`link.commits.Commits`). Whoever pins the table looks at `prepared`
-first, so a worker that is busy, or has not heard of the commit yet, swaps before its next request: a client that has
-seen one answer of a state gets no answer of the state before from any worker. The applier offers tables; the worker
-says which number is next and when a commit was announced. Nothing here waits.
+agent waits no longer for those that have not (`link.commits.Commits`). A request that pins the table looks at
+`prepared` first, so a worker that is busy, or has not heard of the commit yet, swaps before its next request: a client
+that has seen one answer of a state gets no answer of the state before from any worker. The applier offers tables; the
+worker says which number is next and when a commit was announced. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def _everything() -> int:
     return 0
 
 
-def _nobody() -> None:
-    """Nobody remembers heads, or listens."""
+def _ignored() -> None:
+    """No carrier remembers heads, or listens."""
 
 
 class Current:
@@ -42,9 +42,9 @@ class Current:
         """The next table, from its offer until its commit."""
         self.number = 0
         """Of the state that is being prepared, or was last."""
-        self.heads_changed: Callable[[], object] = _nobody
+        self.heads_changed: Callable[[], object] = _ignored
         """Called by a swap after which heads are read in another way."""
-        self.keepalives_changed: Callable[[], object] = _nobody
+        self.keepalives_changed: Callable[[], object] = _ignored
         """Called by a swap after which sockets have another keepalive."""
 
     def offer(self, table: Table) -> None:

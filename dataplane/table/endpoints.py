@@ -62,7 +62,7 @@ def change_backend(swap: Swap, key: str, value: bytes | None) -> None:
         kind, inner = compiler.kind_of(swap.of.kinds, message)
         kind.check(inner)
         if old is not None and _object(swap, key, old.message) != _object(swap, key, message):
-            raise Refused("a backend keeps the object that it stands for")
+            raise Refused("a backend keeps the object that it was made from")
         inline = swap.of.interns.of_backend(message.policies, key)
         fallback = swap.of.interns.of_backend(message.fallback, key)
         secrets = [*swap.of.interns.secrets((*message.policies, *message.fallback))]
@@ -193,7 +193,7 @@ def by_zone(found: list[EndpointRecord], zone: str) -> tuple[list[Endpoint], lis
 
 
 def _object(swap: Swap, key: str, message: backend_pb2.Backend) -> str:
-    """The object that a backend stands for, as a key."""
+    """The object that a backend was made from, as a key."""
     kind, inner = compiler.kind_of(swap.of.kinds, message)
     return "/".join(kind.position(key, inner)[:3])
 

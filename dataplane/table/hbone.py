@@ -23,8 +23,8 @@ CONNECTION: Final = ConnectionRules(
     connection_window=2 * (STREAMS + 1) * STREAM_WINDOW,
     max_streams=STREAMS,
 )
-"""The connection's window has room for every stream's, also while half of it waits to be given back: what one of them
-does not take must not stop the others. So each connection inside is bounded, by its stream."""
+"""The connection's window is as large as those of all streams together, also while half of it waits to be given back:
+what one of them does not take must not stop the others. So each connection inside is bounded, by its stream."""
 TLS: Final = TlsSettings(alpn=(H2,))
 
 

@@ -23,7 +23,7 @@ from dataplane.table.plans import NO_KINDS, RoutePolicies, Upper
 from dataplane.table.store import digest
 from dataplane.tls.client import security
 from dataplane.upstream.auth.setting import refused_auth
-from dataplane.upstream.guards import Rules
+from dataplane.upstream.backend_rules import Rules
 from dataplane.upstream.settings import NO_SETTINGS, Auth, ClientCertificate, Settings, Tls, Tunnel
 from gatewright.attach.merge import Attached, merge, winner
 from gatewright.attach.places import Level
@@ -62,7 +62,7 @@ REFUSED: dict[str, Callable[..., Tls | ClientCertificate | Tunnel | Auth | Filte
     "backend_ext_auth": partial(_refused_step, "backend_ext_auth"),
     "endpoint_picker": partial(_refused_step, "endpoint_picker"),
 }
-"""What stands for one that cannot be built."""
+"""What takes the place of one that cannot be built."""
 
 BACKEND_SETTINGS = frozenset((*CONNECTING, "backend_hash", "backend_limits", "health"))
 """Policies that a backend has as values (`plans.BackendPlan`), beside those of its kind."""
@@ -277,7 +277,7 @@ class Interns:
         return self.keep(key, Chain([refusing(name, why)])) if found is None else found
 
     def forget_uppers(self) -> Iterator[None]:
-        """Drop what was made for uppers that nobody has any more, a few rules' to a step."""
+        """Drop what was made for uppers that no rule has any more, a few rules' to a step."""
         dead, self.dead[:] = self.dead[:], []
         if not dead:
             return

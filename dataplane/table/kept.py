@@ -41,7 +41,7 @@ class Kept:
         kinds: Mapping[str, Kind],
         in_mesh: bool = False,
     ) -> None:
-        """`zone`: where this proxy runs; "": nobody has said. `load`: the code of a kind of backends, in steps, before
+        """`zone`: where this proxy runs; "": not configured. `load`: the code of a kind of backends, in steps, before
         a table has one. `kinds`: of backends, by name. `in_mesh`: workloads of a mesh are reached by tunnels."""
         self.kinds = kinds
         self.current = Current() if current is None else current

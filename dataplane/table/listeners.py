@@ -164,7 +164,7 @@ def make_plans(swap: Swap) -> Iterator[None]:
 
 
 def make_binds(swap: Swap) -> dict[str, BindPlan]:
-    """The binds of the next table; one without listeners is not in it, so that no port is opened for nobody."""
+    """The binds of the next table; one without listeners is not in it, so that no port is opened for none."""
     store = swap.of.store
     binds = dict(swap.of.current.table.binds)
     for key in swap.binds:

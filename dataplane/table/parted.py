@@ -28,7 +28,7 @@ class PartedDict(MutableMapping[K, V]):
         empty: dict[K, V] = {}
         self._parts = [empty] * PARTS
         self._own = bytearray(PARTS)
-        """1 for a part that nobody shares; the empty one is shared by all."""
+        """1 for a part that is not shared; the empty one is shared by all."""
 
     def copy(self) -> PartedDict[K, V]:
         """A copy that can be changed; this one keeps its contents, and can be changed as well."""

@@ -23,7 +23,7 @@ from dataplane.net.proxy_rules import ProxyRules
 from dataplane.tls.settings import DEFAULT as DEFAULT_TLS
 from dataplane.tls.settings import TlsSettings
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.kinds import FORWARDED, GUARDED, OUTSIDE, REFUSED, UNKNOWN
+from dataplane.upstream.kinds import FORWARDED, OUTSIDE, REFUSED, UNKNOWN, WITH_RULES
 from dataplane.upstream.settings import NO_CLOUD, NO_SETTINGS, CloudPlace, Settings, Tls, Transport, finished, limited
 from gatewright.attach.merge import Attached
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dataplane.chain.rules import Rule
     from dataplane.exchange import Exchange
     from dataplane.telemetry.plan import TelemetryPlan
-    from dataplane.upstream.guards import Guard, Rules
+    from dataplane.upstream.backend_rules import Rules, RuleState
     from dataplane.upstream.hashing import Hash
     from dataplane.upstream.health import Health
     from dataplane.upstream.limits import Limits, Quota
@@ -125,7 +125,7 @@ class RoutePolicies:
     """What it comes to below the policies of a listener, by `Upper.number`; filled before the swap."""
 
     def forget(self, numbers: list[int]) -> None:
-        """Drop what it comes to below uppers that nobody has any more."""
+        """Drop what it comes to below uppers that no rule has any more."""
         if self.under is not None:
             for number in numbers:
                 self.under.pop(number, None)
@@ -167,7 +167,7 @@ GRPC_ROUTE = "GRPCRoute"
 MOST_DESTINATIONS = 1024
 """Destinations that requests have named, for which a backend remembers the plan."""
 MANY = 256
-"""Rules of routes for which a backend remembers its plan: those that are gone are not told apart."""
+"""Rules of routes for which a backend remembers its plan: those of rules that are gone are not recognized."""
 
 
 @dataclass(slots=True, eq=False)
@@ -275,12 +275,12 @@ class BackendPlan:
     refused: str = ""
     """Why nothing may be sent to it; `kind` is then `REFUSED`."""
     rules: Rules | None = None
-    """What policies say for its sake; `kind` is then `GUARDED`."""
-    guard: Guard | None = None
-    """Who carries out `rules`, from the first request on (`upstream/lease.Leases.guard`)."""
+    """What policies say for its sake; `kind` is then `WITH_RULES`."""
+    rule_state: RuleState | None = None
+    """Who carries out `rules`, from the first request on (`upstream/lease.Leases.rule_state`)."""
     finishers: tuple[Finisher, ...] | None = None
     """Who finishes each request that is sent to it (`upstream/outgoing`): what is attached to the backend itself, in
-    the order of the table there. None: nobody. Never of a backend that only has parts: they have their own."""
+    the order of the table there. None: no step. Never of a backend that only has parts: they have their own."""
     steps: Chain | None = None
     """Steps of the backend (`backend.extAuth`, `backend.transformation`), on each try before its kind. Of a backend
     that has parts they see what clients send; those of a part what is sent to that. None: there are none."""
@@ -294,7 +294,7 @@ class BackendPlan:
     parts: tuple[Part, ...] = ()
     """What it sends requests on to."""
     _under: dict[tuple[Settings, int], BackendPlan] | None = None
-    _guarded: dict[int, tuple[Rules, BackendPlan]] | None = None
+    _with_rules: dict[int, tuple[Rules, BackendPlan]] | None = None
     _topped: dict[tuple[Settings, Rules | None], BackendPlan] | None = None
     _toward: OrderedDict[tuple[str, int], BackendPlan] | None = None
 
@@ -326,7 +326,7 @@ class BackendPlan:
         plan = self
         if version or settings is not NO_SETTINGS:
             plan = self.under(settings, version)
-        return plan if rules is None else plan.guarded(rules)
+        return plan if rules is None else plan.with_rules(rules)
 
     def under(self, settings: Settings, version: int) -> BackendPlan:
         """The same for routes with these settings. `version`: what holds where no policy names one, of a GRPCRoute.
@@ -336,7 +336,9 @@ class BackendPlan:
         made = self._under.get((settings, version))
         if made is None:
             made = self._under[settings, version] = planned(
-                replace(self, guard=None, _under=None, _guarded=None, _topped=None, _toward=None), settings, version
+                replace(self, rule_state=None, _under=None, _with_rules=None, _topped=None, _toward=None),
+                settings,
+                version,
             )
         return made
 
@@ -348,29 +350,29 @@ class BackendPlan:
         made = self._topped.get((settings, rules))
         if made is None:
             both = rules if rules is None or self.rules is None else rules.over(self.rules)
-            top = replace(self, own=settings.over(self.own), rules=both or self.rules, guard=None)
-            top._under = top._guarded = top._topped = top._toward = None
+            top = replace(self, own=settings.over(self.own), rules=both or self.rules, rule_state=None)
+            top._under = top._with_rules = top._topped = top._toward = None
             made = self._topped[settings, rules] = planned(top)
         return made
 
-    def guarded(self, rules: Rules) -> BackendPlan:
+    def with_rules(self, rules: Rules) -> BackendPlan:
         """The same for routes whose policies say this for its sake; made once. Its own rules win."""
         if self.refused or self.of_kind is not None:  # they count for its parts
             return self
-        found = None if self._guarded is None else self._guarded.get(id(rules))
+        found = None if self._with_rules is None else self._with_rules.get(id(rules))
         if found is not None:
             return found[1]
-        if self._guarded is None or len(self._guarded) >= MANY:
-            self._guarded = {}
+        if self._with_rules is None or len(self._with_rules) >= MANY:
+            self._with_rules = {}
         both = rules if self.rules is None else self.rules.over(rules)
         made = self
         if both != self.rules:
-            kind = self.kind if self.by_request else GUARDED
+            kind = self.kind if self.by_request else WITH_RULES
             made = replace(
-                self, kind=kind, rules=both, guard=None, _under=None, _guarded=None, _topped=None, _toward=None
+                self, kind=kind, rules=both, rule_state=None, _under=None, _with_rules=None, _topped=None, _toward=None
             )
             made.transport = limited(made.transport, _quota(made))
-        self._guarded[id(rules)] = rules, made  # kept: its id is nobody else's meanwhile
+        self._with_rules[id(rules)] = rules, made  # kept: its id is not used again meanwhile
         return made
 
     def toward(self, host: str, port: int, endpoints: tuple[Endpoint, ...]) -> BackendPlan:
@@ -381,8 +383,8 @@ class BackendPlan:
         made = self._toward.get((host, port))
         if made is None or made.endpoints != endpoints:
             where = self.where._replace(kind=FORWARDED, name=host, port=port, by_request=False)
-            made = replace(self, endpoints=endpoints, where=where, guard=None)
-            made._under = made._guarded = made._topped = made._toward = None
+            made = replace(self, endpoints=endpoints, where=where, rule_state=None)
+            made._under = made._with_rules = made._topped = made._toward = None
             made = self._toward[host, port] = planned(made, version=self.version)
             made.steps = self.steps
             if len(self._toward) > MOST_DESTINATIONS:
@@ -406,7 +408,7 @@ def at_host(key: str, host: str, port: int, tls: Tls | None) -> BackendPlan:
 
 
 def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 0) -> BackendPlan:
-    """The plan below settings of a route, finished. It is this plan's to keep: nobody has it yet."""
+    """The plan below settings of a route, finished. It must not be shared yet: this changes it."""
     where = plan.where
     all_settings = plan.own.over(settings).over(where.fallback)
     steps = all_settings.steps
@@ -423,7 +425,7 @@ def planned(plan: BackendPlan, settings: Settings = NO_SETTINGS, version: int = 
     plan.version, plan.request_timeout = made.version, made.request_timeout
     plan.transport = limited(made.transport, _quota(plan))
     plan.refused = where.refused or made.refused
-    plan.kind = REFUSED if plan.refused else where.kind if plan.rules is None else GUARDED
+    plan.kind = REFUSED if plan.refused else where.kind if plan.rules is None else WITH_RULES
     plan.authority = where.authority(is_tls)
     plan.renames = bool(plan.host) or not where.keeps_name
     plan.application = where.application

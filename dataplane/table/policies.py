@@ -28,7 +28,7 @@ from dataplane.table.store import (
 )
 from dataplane.table.swap import Swap
 from dataplane.telemetry.plan import TelemetryPlan
-from dataplane.upstream.guards import Rules
+from dataplane.upstream.backend_rules import Rules
 from dataplane.upstream.kinds import Position
 from dataplane.upstream.settings import NO_SETTINGS, Settings
 from gatewright import revisions
@@ -281,7 +281,7 @@ def of_gateway(store: Store, interns: Interns) -> RoutePolicies:
 
 
 def position_of(store: Store, message: listener_pb2.Listener) -> ListenerPosition | None:
-    """None for a listener whose bind is not there: it serves nobody."""
+    """None for a listener whose bind is not there: it serves no request."""
     bind = store.binds.get(message.bind)
     if bind is None:
         return None

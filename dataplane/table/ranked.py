@@ -19,7 +19,7 @@ LIMIT = 256
 
 
 class Ranked:
-    """As a tuple of matches to whoever goes through it."""
+    """Iterates as a tuple of matches."""
 
     __slots__ = ("parts",)
 

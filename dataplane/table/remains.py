@@ -1,8 +1,8 @@
 """What no table has any more, freed piece by piece: 100,000 routes given back at once would hold the loop for 0.3 s.
 
 The applier says what it replaces (`watch`) and what it needs no longer (`add`), and frees it in its slices (`drop`). An
-exchange may still have the old table, a stream for hours: its remains come when the last one lets go, and `wake` tells
-the worker that there is something to do. Tables hold no cycles, so counting references is enough.
+exchange may still have the old table, a stream for hours: its remains come when the last one lets go, and `wake`
+informs the worker that there is something to do. Tables hold no cycles, so counting references is enough.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Remains:
         self._things.extend(things)
 
     def watch(self, old: Router | Table) -> None:
-        """Free what an old router or table holds once nobody has it."""
+        """Free what an old router or table holds once no exchange has it."""
         if old is EMPTY:
             return
         watched = _Watched(old, self._ended)

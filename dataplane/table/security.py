@@ -62,11 +62,11 @@ class TlsPlan:
 
     def __init__(self, made_of: tuple[object, ...], is_passthrough: bool, clock: Callable[[], float]) -> None:
         self.made_of = made_of
-        """Stands for all that it was made of."""
+        """A digest of all that it was made of."""
         self.is_passthrough = is_passthrough
         """What a client sends is not decrypted."""
         self.asks = b""
-        """Stands for what is asked of clients' certificates; b"": nothing."""
+        """A digest of what is asked of clients' certificates; b"": nothing."""
         self.refused = ""
         """What of it cannot be used, and why."""
         self._clock = clock

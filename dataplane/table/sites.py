@@ -41,7 +41,7 @@ class Sites:
             del self._by_owner[old.owner]
 
     def of(self, owner: Owner) -> Mapping[str, Site]:
-        """By key; empty when nobody has sent a listener of this object."""
+        """By key; empty when no listener of this object has come."""
         return self._by_owner.get(owner, _NONE)
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ _NONE: Mapping[str, Site] = {}
 
 
 def site_of(message: listener_pb2.Listener, bind: bind_pb2.Bind | None) -> Site:
-    """A listener as routes see it. Without its bind it has no port that a parent could name, and serves nobody."""
+    """A listener as routes see it. Without its bind it has no port that a parent could name, and serves no request."""
     source = message.source
     return Site(
         Owner(source.kind, source.namespace, source.name),
@@ -68,7 +68,7 @@ def _admission(message: listener_pb2.Admission) -> Admission:
 
 
 def is_owned(message: listener_pb2.Listener) -> bool:
-    """Whether the listener says whose it is: one of nobody could be reached by parents that name nobody."""
+    """Whether the listener says whose it is: one without an owner could be reached by parents that name none."""
     source = message.source
     return source.kind in PARENT_KINDS and bool(source.namespace and source.name)
 

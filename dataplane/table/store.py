@@ -95,7 +95,7 @@ _NOT_PLACED = tuple(
 
 
 def digest(content: bytes) -> bytes:
-    """Stands for the content where only equality is asked for."""
+    """A digest of the content where only equality is asked for."""
     return blake2b(content, digest_size=DIGEST).digest()
 
 
@@ -176,7 +176,7 @@ class Store:
         self.routes_of: Children[Owner] = Children()
         """Route keys by the objects that they name as parents; these need not be there."""
         self.backends_of: Children[str] = Children()
-        """Backend keys by the object that they stand for (`kind/namespace/name`)."""
+        """Backend keys by the object that they were made from (`kind/namespace/name`)."""
         self.endpoints_of: Children[str] = Children()
         """Endpoint names by backend; the backend need not be there."""
 
@@ -188,7 +188,7 @@ class Store:
         return record.data
 
     def secret_digest(self, key: str) -> bytes:
-        """Stands for the content of a Secret; b"" when it is not there."""
+        """A digest of the content of a Secret; b"" when it is not there."""
         record = self.secrets.get(key)
         return b"" if record is None else record.digest
 
@@ -301,7 +301,7 @@ ROUTE_KINDS = {
     "tcp_route": ("TCPRoute", "TLSRoute"),
     "udp_route": ("UDPRoute",),
 }
-"""Kinds of route objects that each kind of resource stands for."""
+"""Kinds of route objects that each kind of resource is made from."""
 
 
 def route_of(resource: resource_pb2.Resource) -> route_pb2.Route:
@@ -311,7 +311,7 @@ def route_of(resource: resource_pb2.Resource) -> route_pb2.Route:
     kind = str(resource.WhichOneof("kind"))
     message = getattr(resource, kind)
     if message.source.kind not in ROUTE_KINDS[kind]:
-        raise Refused(f"a {kind} resource cannot stand for a {message.source.kind or 'route without kind'}")
+        raise Refused(f"a {kind} resource cannot be made from a {message.source.kind or 'route without kind'}")
     if isinstance(message, route_pb2.Route):
         return message
     route = route_pb2.Route(

@@ -58,7 +58,7 @@ class Swap:
         """For what is begun anew in slices when it takes longer."""
         self.refused: dict[str, str] = {}
         self.notes: dict[str, str] = {}
-        """Reasons of what was entered and refuses what it covers, until they are told."""
+        """Reasons of what was entered and refuses what it covers, until they are reported."""
         self.merged_places: set[tuple[str, str, str]] = set()
         """Objects (kind, namespace, name) whose listeners' policies are to be merged anew."""
         self.merged_routes: dict[tuple[str, str, str], None] = {}

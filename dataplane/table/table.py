@@ -31,6 +31,6 @@ class Table:
     of_gateway: RoutePolicies = NO_POLICIES
     """What policies of the Gateway say of connections to backends, for calls that no exchange asks for."""
     prices: Any = None  # Any: `Prices` of a package that few tables need
-    """Of models of LLM providers, over the catalogue; None: nobody has written any."""
+    """Of models of LLM providers, over the catalogue; None: none are configured."""
     mesh: Any = None  # Any: `MeshPlan` of a package that few tables need
     """What tunnels of a mesh are opened with; None: it takes no part in one."""

@@ -12,7 +12,7 @@ from dataplane.table.policies import BACKEND_KINDS
 if TYPE_CHECKING:
     from dataplane.table.intern import Interns
     from dataplane.table.store import Store
-    from dataplane.upstream.guards import Rules
+    from dataplane.upstream.backend_rules import Rules
     from dataplane.upstream.health import Health
 
 FIELD: Final = "health"

@@ -1,9 +1,9 @@
 """One line per request, written when its last byte went out.
 
 On the request path a record is the exchange that ended, put in a list. A timer turns the list into lines and hands them
-to a thread that writes: a full pipe or a slow disk then holds up nobody. What cannot be written in time is dropped and
-counted. Fields are in `log_fields`, how values are written in `log_values`; what a Gateway's policy makes of them is in
-`log_plan`.
+to a thread that writes: a full pipe or a slow disk then delays no request. What cannot be written in time is dropped
+and counted. Fields are in `log_fields`, how values are written in `log_values`; what a Gateway's policy makes of them
+is in `log_plan`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AccessLog:
         """Gives records to collectors, where a Gateway has one."""
         self._made: list[str] = []
         """Lines that the writer does not have yet."""
-        self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _tell)
+        self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _report)
 
     @property
     def waiting(self) -> int:
@@ -242,7 +242,7 @@ def _has_collector(x: Exchange) -> bool:
     return plan is not None and plan.collector is not None
 
 
-def _tell(why: str, missed: int) -> None:
+def _report(why: str, missed: int) -> None:
     """Once when it begins and once when it is over: the counter has the rest."""
     if why:
         log.error("access log is not written: %s; its lines are dropped and counted, traffic goes on", why)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class ConnectionRecord:
-    """What is known of one of them. `Any`: the plans of `table`, which is above this room."""
+    """What is known of one of them. `Any`: the plans of `table`, which is above this package."""
 
     protocol: str
     """"tcp", "tls" or "udp"."""

@@ -25,8 +25,8 @@ class HandshakeLog:
         """Failures since the last line."""
 
     def failed(self, reason: str, address: str, name: bytes, listener: str) -> None:
-        """`reason`: ours, or OpenSSL's; `name`: the server name that the client asked for; `listener`: the key of the
-        one that was chosen, or ""."""
+        """`reason`: Gatewright's or OpenSSL's; `name`: the server name that the client asked for; `listener`: the key
+        of the one that was chosen, or ""."""
         self._recorder.handshake_failed(reason)
         now = self._clock()
         if now < self._next:

@@ -1,7 +1,7 @@
-"""Lines to a descriptor, written by a thread of their own: a full pipe, a full disk or a slow reader holds up nobody.
+"""Lines to a descriptor, written by a thread of their own: a full pipe, a full disk or a slow reader delays no request.
 
 Used by the access log and by the process log. What cannot be taken or written is lost and counted; the beginning and
-the end of such a time are told once each, not for every line.
+the end of such a time are reported once each, not for every line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ATOMIC = 4096
 QUIET = 1.0
 """Seconds without a lost line after which the trouble counts as over: a disk at its limit takes some lines."""
 
-SLOW = "nobody reads it fast enough"
+SLOW = "it is not read fast enough"
 
 
 class Unwritten(OSError):
@@ -46,12 +46,12 @@ class LineWriter:
     ) -> None:
         self._write, self._limit, self._lost, self._changed, self._clock = write, limit, lost, changed, clock
         self._queue: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
-        self._given = self._gone = 0  # bytes; the first is written by whoever puts, the second by the thread
+        self._given = self._gone = 0  # bytes; the first is written by callers of `put`, the second by the thread
         self._lock = threading.Lock()
         self._trouble, self._missed, self._last = "", 0, 0.0
         self._has_thread = self._is_closed = False
         self._turn = threading.Lock()
-        """Whoever begins and ends the thread."""
+        """Held while the thread is begun or ended."""
 
     @property
     def is_full(self) -> bool:
@@ -142,7 +142,7 @@ class LineWriter:
 def file_writer(descriptor: int) -> Callable[[bytes], None]:
     """Write whole lines to a file, pipe or terminal that other processes write to as well.
 
-    It raises `Unwritten`. A line of which only a part found room is ended before the next one is written.
+    It raises `Unwritten`. A line of which only a part could be written is ended before the next one is written.
     """
     regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
     is_torn = False

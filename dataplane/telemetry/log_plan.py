@@ -50,7 +50,7 @@ class LogPlan:
     removed: frozenset[str] = frozenset()
     """Names, of either kind, of default fields that a collector does not get."""
     collector: Collector | None = None
-    """Who gets each line as a record; None: nobody."""
+    """The collector that gets each line as a record; None: no collector."""
     reads_headers: bool = False
     """An expression reads headers of the response: they are kept, also where no policy edits them."""
     reads_bodies: bool = False

@@ -24,7 +24,7 @@ SHARED: Final = (
     (("route", "route_rule"), "x.plan", "x.plan.log", "x.plan.log_json", ""),
 )
 """Fields that are text already when configuration has changed: their names, whose they are, their part of a text line
-and of a JSON line, and that of a text line where there is nobody."""
+and of a JSON line, and that of a text line where it is empty."""
 
 _IN_SHARED: Final = frozenset(name for names, *_ in SHARED for name in names)
 _MORE: Final = tuple(field for field in FIELDS if field.source is None and field.name not in _IN_SHARED)
@@ -56,9 +56,9 @@ def _compiled(as_json: bool) -> WriteDefault:
     shared = {names[0]: row for names, *row in SHARED}
     for at, field in enumerate(FIELDS):
         if field.name in shared:
-            whose, text, json, nobody = shared[field.name]
+            whose, text, json, absent = shared[field.name]
             steps.append(
-                f"v{at} = {json} if {whose} else ''" if as_json else f"v{at} = {text} if {whose} else {nobody!r}"
+                f"v{at} = {json} if {whose} else ''" if as_json else f"v{at} = {text} if {whose} else {absent!r}"
             )
             line.append(f"{{v{at}}}")
         elif field.source is not None:

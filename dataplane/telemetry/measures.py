@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dataplane.variables import ListenerFacts
 
 MOST: Final = 256
-"""Counts that wait; further ones of the same exchange are dropped, as nobody makes so many."""
+"""Counts that wait; further ones of the same exchange are dropped: policies make far fewer."""
 MOST_SETS: Final = 512
 """Different sets of label values that a worker counts apart, of all Gateways; the others are counted as `overflow`."""
 
@@ -46,7 +46,7 @@ class Measures:
         elif len(self._waiting) < MOST:
             self._waiting.append(count)
 
-    def settle(self, extra: Extra) -> None:
+    def record(self, extra: Extra) -> None:
         """The exchange has ended."""
         self.extra = extra
         waiting, self._waiting = self._waiting, []

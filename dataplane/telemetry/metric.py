@@ -1,4 +1,4 @@
-"""A row of the tables of metrics: its name, its labels, and the room that its series need."""
+"""A row of the tables of metrics: its name, its labels, and the memory that its series need."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Metric:
         return 1_000_000 if self.bounds is BUCKETS else 1
 
     def reported(self, count: int) -> int | float:
-        """What a slot of a counter or gauge stands for."""
+        """The value in its unit of a slot of a counter or gauge."""
         return count if self.per_unit == 1 else count / self.per_unit
 
     @property
@@ -77,12 +77,12 @@ class Metric:
         return self.limit + 1 + (LABELLED if self.per_request else 0)
 
     @property
-    def room(self) -> int:
+    def slots(self) -> int:
         """Slots that all its series can need."""
         return self.series * self.width
 
     @property
-    def directory_room(self) -> int:
+    def directory_size(self) -> int:
         """Bytes of the directory that all its series can need."""
         entry = ENTRY.size + len(self.name) + len(self.labels) * (LABEL_BYTES + 1)
         return self.series * (entry + (EXTRA_BYTES if self.per_request else 0))

@@ -126,7 +126,7 @@ METRICS = (
     Metric(
         "idle_connections_closed_total",
         "counter",
-        "Idle connections of clients closed to make room for others, by limit",
+        "Idle connections of clients closed so that others can be accepted, by limit",
         ("limit",),
         8,
     ),
@@ -232,7 +232,7 @@ METRICS = (
     Metric(
         "access_log_dropped_total",
         "counter",
-        "Access log lines dropped: no room for them, or nobody read them fast enough",
+        "Access log lines dropped: too many waited, or they were not read fast enough",
     ),
     Metric("workers_out_of_files", "gauge", "Workers that have no file descriptor left"),
     Metric("event_loop_lag_seconds", "histogram", "How late the worker's coarse timer fired"),

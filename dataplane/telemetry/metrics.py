@@ -42,8 +42,8 @@ from dataplane.telemetry.series import (
 def sections(metrics: Iterable[Metric]) -> dict[str, int]:
     """Bytes of slots and directory that these need."""
     metrics = tuple(metrics)
-    directory = USED.size + sum(metric.directory_room for metric in metrics)
-    return {"slots": 8 * sum(metric.room for metric in metrics), "directory": directory}
+    directory = USED.size + sum(metric.directory_size for metric in metrics)
+    return {"slots": 8 * sum(metric.slots for metric in metrics), "directory": directory}
 
 
 SECTIONS = sections(METRICS)
@@ -68,10 +68,10 @@ class Metrics:
 
     @classmethod
     def in_memory(cls, metrics: Iterable[Metric] = METRICS) -> Metrics:
-        """Numbers that are shared with nobody."""
+        """Numbers in the memory of this process alone."""
         by_name = {metric.name: metric for metric in metrics}
-        room = sections(by_name.values())
-        return cls(own(room["slots"]), own(room["directory"]), by_name)
+        sizes = sections(by_name.values())
+        return cls(own(sizes["slots"]), own(sizes["directory"]), by_name)
 
     def counter(self, name: str, *labels: str) -> int:
         """The slot of a counter or gauge with these label values, the same for every call.
@@ -100,7 +100,7 @@ class Metrics:
         return self._index(name, labels, extra)
 
     def exemplar(self, base: int, seconds: float, trace_id: str, now_ms: int) -> None:
-        """Keep a trace with the bucket of a histogram that it was counted in. Whoever reads sees 0 as its time while it
+        """Keep a trace with the bucket of a histogram that it was counted in. A reader sees 0 as its time while it
         is written."""
         slots, at = self.slots, base + HISTOGRAM_SLOTS + EXEMPLAR_SLOTS * bisect_left(BUCKETS, seconds)
         slots[at] = 0
@@ -134,24 +134,25 @@ class Metrics:
         if len(labels) != len(metric.labels):
             raise ValueError(f"{metric.name} has labels {metric.labels}, got {labels}")
         series = Series(metric, tuple(map(cut, labels)), self._next, tuple((name, cut(value)) for name, value in extra))
-        if key_of(series) not in self._indices and not self._has_room(series):
+        if key_of(series) not in self._indices and not self._fits(series):
             series = self._overflow(series)
         if key_of(series) not in self._indices:
             self._append(series)
         return self._indices[key_of(series)]
 
-    def _has_room(self, series: Series) -> bool:
+    def _fits(self, series: Series) -> bool:
         name = series.metric.name
         if series.extra and not is_overflow(series.extra):
             return self._labelled[name] < LABELLED
         return not series.labels or self._counts[name] < series.metric.limit
 
     def _overflow(self, series: Series) -> Series:
-        """That takes what has no room: first the further labels have no value any more, then no label has."""
+        """The series that counts what has no series of its own: first the further labels have no value any more, then
+        no label has."""
         if series.extra and not is_overflow(series.extra):
             extra = overflowed(series.extra)
             series = Series(series.metric, series.labels, series.slot, extra)
-            if key_of(series) in self._indices or self._has_room(series):
+            if key_of(series) in self._indices or self._fits(series):
                 return series
         return Series(series.metric, (OVERFLOW,) * len(series.labels), series.slot)
 

@@ -34,7 +34,7 @@ class MetricsPlan:
     value_bytes: int = 0
     """Of each value of a label; what is longer is cut."""
     collector: Collector | None = None
-    """Who gets all metrics; None: nobody, and there is the page for Prometheus alone."""
+    """The collector that gets all metrics; None: only the page for Prometheus has them."""
     interval: float = 60.0
     """Seconds between two messages to it."""
     reads_headers: bool = False

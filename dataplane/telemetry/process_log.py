@@ -2,7 +2,8 @@
 
 Agent and workers call `configure` once and `set_levels` when levels change; everybody else uses `logging.getLogger`
 with a name of or under `MODULES` and gives fields by `extra={"fields": {...}}`. Lines are written by a thread: standard
-error that is closed, full or not read raises nothing and stops nobody; what was lost is told when it takes lines again.
+error that is closed, full or not read raises nothing and delays nothing; what was lost is reported when it takes lines
+again.
 """
 
 from __future__ import annotations

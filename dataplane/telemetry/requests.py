@@ -60,7 +60,7 @@ class Recorder:
         self._calls: dict[tuple[str, str], tuple[int, int]] = {}
         self._binds: dict[str, tuple[int, int]] = {}
         self.active = 0
-        """Exchanges begun and not ended: whoever begins one adds to it."""
+        """Exchanges begun and not ended. The code that begins one adds to it."""
         self._ended = 0
         """Exchanges that had ended when `publish` looked last."""
         self._active = metrics.counter("requests_active")
@@ -141,7 +141,7 @@ class Recorder:
         """A connection was closed before anything of its protocol was read."""
         self.slots[self.metrics.counter("connections_refused_total", reason)] += 1
 
-    def made_room(self, limit: str) -> None:
+    def idle_closed(self, limit: str) -> None:
         """An idle connection was closed for the sake of another."""
         self.slots[self.metrics.counter("idle_connections_closed_total", limit)] += 1
 
@@ -276,7 +276,7 @@ class Recorder:
         self.troubles.evicted(backend, endpoint, seconds)
 
     def endpoint_health(self, backend: str, endpoint: str, unhealthy: int | None) -> None:
-        """`unhealthy`: in percent; None: it is gone, or nobody watches it any more."""
+        """`unhealthy`: in percent; None: it is gone, or no policy watches it any more."""
         self.slots[self.metrics.gauge("endpoint_unhealthy_percent", backend, endpoint)] = unhealthy or 0
         if unhealthy is None:
             self.troubles.unwatched(backend, endpoint)
@@ -302,7 +302,7 @@ class Recorder:
         extra = self._bounded(wanted.extra(x), listener.gateway)
         if x.measures is None:
             x.measures = Measures()
-        cast("Measures", x.measures).settle(extra)
+        cast("Measures", x.measures).record(extra)
         found = self._labelled.get((listener.key, extra))
         if found is None:
             found = _Listener(self.metrics, listener.gateway, listener.name, extra)

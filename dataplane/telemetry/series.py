@@ -42,7 +42,7 @@ def key_of(series: Series) -> Key:
 
 
 def overflowed(extra: Extra) -> Extra:
-    """The same labels of a series that takes what has no room of its own."""
+    """The same labels of the series that counts what has no series of its own."""
     return tuple((name, OVERFLOW) for name, _ in extra)
 
 
@@ -57,7 +57,7 @@ def cut(value: str) -> str:
 
 
 def append(directory: memoryview, series: Series) -> None:
-    """Write an entry behind the last one. The directory has room for it (`Metric.directory_room`)."""
+    """Write an entry behind the last one. The directory is large enough (`Metric.directory_size`)."""
     extra = (f"{name}={value}" for name, value in series.extra)
     text = _SEPARATOR.join((series.metric.name, *series.labels, *extra)).encode()
     (used,) = USED.unpack_from(directory, 0)

@@ -37,7 +37,7 @@ class Shortages:
 
     def closed(self, limit: str, address: str) -> None:
         """An idle connection, for the sake of a new one."""
-        self._recorder.made_room(limit)
+        self._recorder.idle_closed(limit)
         self._closed[limit] = self._closed.get(limit, 0) + 1
         self._say(limit, address)
 

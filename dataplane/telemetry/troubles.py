@@ -98,7 +98,7 @@ class Troubles:
             entry.unhealthy = unhealthy
 
     def unwatched(self, backend: str, endpoint: str) -> None:
-        """It is gone, or no policy watches it any more: nobody is evicted then."""
+        """It is gone, or no policy watches it any more: it counts as not evicted."""
         entry = self._of.get(endpoint[:LONGEST], {}).get(backend)
         if entry is not None:
             entry.unhealthy, entry.evicted_until = 0, 0.0

@@ -1,6 +1,6 @@
 """What a worker watches about itself with a coarse timer: how late its event loop is, and whether it is out of files.
 
-Started by `worker`. A worker that nobody asks for anything looks at itself less often: each look wakes the process.
+Started by `worker`. A worker without requests looks at itself less often: each look wakes the process.
 Decides nothing.
 """
 
@@ -30,18 +30,18 @@ FILES_STEPS = 10
 
 class Watches:
     """`call_later(seconds, f)` is the loop's; `publish` puts gauges where the agent reads them, and
-    answers whether there was traffic since its last call; `make_room` closes what may be closed when there is no file
-    descriptor left, and answers whether it found something."""
+    answers whether there was traffic since its last call; `close_idle` closes an idle connection when there is no file
+    descriptor left, and answers whether it found one."""
 
     def __init__(
         self,
         call_later: Callable[[float, Callable[[], None]], Any],
         metrics: Metrics,
         publish: Callable[[], bool],
-        make_room: Callable[[], bool] = lambda: False,
+        close_idle: Callable[[], bool] = lambda: False,
     ) -> None:
         self._call_later, self._metrics, self._publish = call_later, metrics, publish
-        self._make_room = make_room
+        self._close_idle = close_idle
         self._histogram = metrics.histogram("event_loop_lag_seconds")
         self._out_of_files = metrics.gauge("workers_out_of_files")
         self._steps = 0
@@ -58,7 +58,7 @@ class Watches:
         self._steps += steps
 
     def _look(self) -> None:
-        """A timer that fires late tells what a request would have waited for the event loop."""
+        """By how much a timer is late is what a request would have waited for the event loop."""
         self._metrics.observe(self._histogram, max(0.0, time.monotonic() - self._due))
         has_traffic = self._publish()
         if self._steps >= FILES_STEPS:
@@ -67,8 +67,9 @@ class Watches:
         self._arm(1 if has_traffic else IDLE_STEPS)
 
     def _look_at_files(self) -> None:
-        """The event loop drops connections that it has no descriptor for without a word (libuv): one line says so."""
-        was_out, self._is_out_of_files = self._is_out_of_files, _is_out_of_files() and not self._make_room()
+        """The event loop drops connections that it has no descriptor for without an error (libuv): one log line reports
+        that."""
+        was_out, self._is_out_of_files = self._is_out_of_files, _is_out_of_files() and not self._close_idle()
         self._metrics.slots[self._out_of_files] = self._is_out_of_files
         if self._is_out_of_files and not was_out:
             limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

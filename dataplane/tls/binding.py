@@ -16,7 +16,7 @@ from OpenSSL import SSL, crypto
 from dataplane.http.messages import TlsInfo
 from dataplane.tls.settings import TLS_1_3
 
-_binding: Any = SSL._lib  # type: ignore[attr-defined]  # functions of C: nobody has written down their types
+_binding: Any = SSL._lib  # type: ignore[attr-defined]  # functions of C without type annotations
 _memory: Any = SSL._ffi  # type: ignore[attr-defined]
 
 PLAIN: Final = 16_384
@@ -48,7 +48,7 @@ def accepted(context: SSL.Context) -> SSL.Connection:
     """The server's side of a new connection, without a socket.
 
     pyOpenSSL makes one that callbacks find; it notes each in a dictionary of weak references, and sets what OpenSSL has
-    set already. Where a context has no callback of pyOpenSSL's nobody looks there.
+    set already. A context without a callback of pyOpenSSL's needs neither.
     """
     made: Any = context
     has_callbacks = made._verify_helper or made._ocsp_helper or made._alpn_select_helper
@@ -142,7 +142,7 @@ class Records:
         return self.take()
 
     def add(self, data: bytes) -> None:
-        """Encrypt; whoever calls takes it. Raises `SSL.Error`."""
+        """Encrypt; the caller takes the records. Raises `SSL.Error`."""
         count = _binding.SSL_write(self._ssl, data, len(data))
         if count <= 0:
             self._connection._raise_ssl_error(self._ssl, count)
@@ -164,7 +164,7 @@ class Records:
 
 
 _start: Any = _memory.new("char *[1]")
-"""Where `BIO_get_mem_data` says where the bytes are; nobody asks."""
+"""Where `BIO_get_mem_data` says where the bytes are; not read."""
 _buffer: Any = _memory.new("char[]", TAKEN)
 _protocol: Any = _memory.new("unsigned char **")
 _length: Any = _memory.new("unsigned int *")
@@ -184,13 +184,13 @@ def set_groups(context: SSL.Context, names: Sequence[str]) -> bool:
     return found == 1
 
 
-def choose_protocol(context: SSL.Context, ours: Sequence[bytes]) -> None:
-    """Of the protocols that a client offers (ALPN) choose the first of ours; without one the handshake fails (RFC 7301
-    3.2).
+def choose_protocol(context: SSL.Context, offered: Sequence[bytes]) -> None:
+    """Of the protocols that a client offers (ALPN) choose the first that is in `offered`; without one the handshake
+    fails (RFC 7301 3.2).
 
     pyOpenSSL finds its object of the connection first, and makes memory for each answer; here answers are made once.
     """
-    answers = [(name, _memory.new("unsigned char[]", name)) for name in ours]
+    answers = [(name, _memory.new("unsigned char[]", name)) for name in offered]
 
     @lru_cache(256)  # clients offer the same few lists; `client_hello.MAX_ALPN` bounds each
     def answer_to(offered: bytes) -> tuple[Any, int] | None:

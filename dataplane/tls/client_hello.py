@@ -24,10 +24,10 @@ MAX_HELLO: Final = 65_536
 MAX_RECORDS: Final = 16
 """Records that a ClientHello may come in."""
 MAX_EXTENSIONS: Final = 256
-"""Extensions of a ClientHello; browsers have twenty. 65,536 bytes have room for 16,000 of them."""
+"""Extensions of a ClientHello; browsers have twenty. 16,000 of them fit into 65,536 bytes."""
 MAX_ALPN: Final = 1024
-"""Bytes of the protocols that a ClientHello offers; browsers have 14. 65,536 bytes have room for 32,000 protocols,
-which would hold a worker for milliseconds when one of them is chosen."""
+"""Bytes of the protocols that a ClientHello offers; browsers have 14. 32,000 protocols fit into 65,536 bytes,
+which would occupy a worker for milliseconds when one of them is chosen."""
 
 _RECORD_HEAD, _MESSAGE_HEAD = 5, 4
 _BEHIND_RANDOM: Final = 34

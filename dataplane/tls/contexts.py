@@ -190,7 +190,7 @@ def _moment(seconds: float) -> str:
 def client_context(settings: TlsSettings, verification: Verification, identity: Loaded | None = None) -> SSL.Context:
     """A context for connections to endpoints. Raises `BadSettings`. Names in certificates are not checked by it."""
     context = _context(SSL.TLS_CLIENT_METHOD, settings)
-    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # whoever connects keeps the session of his destination
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)  # `upstream` keeps the session of each destination
     if identity is not None:
         _use(context, identity)
     if settings.alpn:
@@ -302,5 +302,5 @@ def _is_slow(certificate: crypto.X509) -> bool:
     try:
         key = certificate.get_pubkey()
     except crypto.Error:
-        return True  # nobody knows
+        return True  # unknown size
     return key.bits() > (MAX_DSA if key.type() == crypto.TYPE_DSA else MAX_RSA)

@@ -1,7 +1,7 @@
-"""Steps of handshakes, taken in turns: each holds the processor for about a millisecond, and whoever opens many
-connections at once would keep requests of others waiting, and their handshakes.
+"""Steps of handshakes, taken in turns: each holds the processor for about a millisecond, and a client that
+opens many connections at once would keep requests of others waiting, and their handshakes.
 
-A step is taken at once while nobody waits and the share of this turn of the loop is not used up (`net/turns`). Others
+A step is taken at once while no other waits and the share of this turn of the loop is not used up (`net/turns`). Others
 wait, by client: in each round every client has one step taken, so that one who begins 200 handshakes is the one who
 waits for them.
 """

@@ -17,7 +17,7 @@ _is_uri = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 
 
 def matches(certificate: x509.Certificate, names: Iterable[str]) -> bool:
-    """Whether it has one of `names`: DNS names, IP addresses, or URIs, told by how they are written."""
+    """Whether it has one of `names`: DNS names, IP addresses, or URIs, recognized by their form."""
     from cryptography import x509
 
     try:

@@ -1,7 +1,8 @@
 """OCSP responses that a listener presents beside its certificate (stapling: RFC 6066 8, RFC 6960): read, and verified
 against the certificate that they are about. Pure but for the time that is handed in.
 
-A response comes from whoever keeps the certificate, in the entry `STAPLE` of its Secret; nobody is asked for one here.
+A response is in the entry `STAPLE` of the certificate's Secret; whatever renews the certificate writes it there. No
+responder is asked from here.
 One that is wrong, or not valid now, is not presented: clients would refuse what they accept without it.
 """
 

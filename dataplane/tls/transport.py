@@ -10,7 +10,7 @@ Laws
 - Steps of a handshake hold the processor for about a millisecond (a signature), so they are taken when `queue` says so
   (`handshakes.Handshakes`); meanwhile the socket is not read.
 - The owner hears of the end of the handshake once: `secured`, or `failed` with a reason. After `failed` the transport
-  is closing and nobody hears of it any more. After `secured` the inner protocol hears all, `connection_lost` last.
+  is closing and there are no further calls. After `secured` the inner protocol hears all, `connection_lost` last.
 - What is written is encrypted at once and handed to the transport below, whose limits of buffers hold.
 - Tickets of TLS 1.3, which a server may send at any time (RFC 8446 4.6.1), leave with the first content, close_notify
   leaves with the last: each piece that leaves alone wakes the peer once more.
@@ -47,7 +47,7 @@ FEED: Final = 16_384
 changes keys (RFC 8446 4.6.3) costs as much as one that is full."""
 
 BARREN: Final = 65_536
-"""Bytes of records without content after which a connection is closed: nobody changes keys 2,400 times in a row."""
+"""Bytes of records without content after which a connection is closed: no client changes keys 2,400 times in a row."""
 
 LEFT: Final = "the peer left during the handshake"
 TRUNCATED: Final = "the connection ended without close_notify"
@@ -206,7 +206,8 @@ class TlsTransport:
         self._receive(holds=has_tickets_alone)
 
     def fail(self, reason: str) -> None:
-        """Give the handshake up; also for whoever waits no longer. The peer gets the alert that OpenSSL has for it."""
+        """Give the handshake up; also when the owner no longer waits for it. The peer gets the alert that OpenSSL has
+        for it."""
         if self._state != HANDSHAKE:
             return
         self._flush()
@@ -242,7 +243,7 @@ class TlsTransport:
             self._end_handshake()
             return False
         if self._peer_ended:
-            return True  # whether we go on was settled with close_notify
+            return True  # close_notify has decided already whether we go on
         self._is_truncated = self._state != CLOSED
         return False
 

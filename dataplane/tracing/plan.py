@@ -70,7 +70,7 @@ class TracingPlan:
         """What is to be traced of a request whose listener is known; None: nothing, and its headers pass as they are.
 
         A trace that the caller does not record passes unchanged. One that it records and that is not among
-        `clientSampling` goes on marked as not recorded, so that nobody below records a part of it."""
+        `clientSampling` goes on marked as not recorded, so that no service further upstream records a part of it."""
         head = x.request
         parent = None
         if b"traceparent:" in head.low:

@@ -102,7 +102,7 @@ class Trace:
             self.attempt = None
 
     def call_begins(self, backend: str, method: bytes, now: float) -> Part:
-        """A call made for the sake of the exchange; whoever makes it ends it."""
+        """A call made for the sake of the exchange; its caller ends it."""
         return self._part(backend, method, now)
 
     def _part(self, backend: str, method: bytes, now: float) -> Part:
@@ -129,8 +129,8 @@ class Muted:
         return self._lines
 
     def try_ends(self, now: float, endpoint: str, status: int, failure: str) -> None:
-        """Nobody keeps it."""
+        """It is not kept."""
 
     def call_begins(self, backend: str, method: bytes, now: float) -> Part:
-        """As `Trace.call_begins`; the part is for nobody."""
+        """As `Trace.call_begins`; the part is not exported."""
         return Part(self.context, backend, "", now)

@@ -6,7 +6,7 @@ endpoints and, unlike a scan for the minimum, do not send every worker to the sa
 The better one takes the attempt with a chance that is its *share*: 1 for an endpoint that is well and warm. One that
 fails is quick about it, so that its cost is low: its health, a sliding average, is its share. The share of one that is
 new to a backend grows with time (slow start). The other one of the two takes what is left; a share is never 0, so that
-whoever recovers is noticed.
+an endpoint that recovers is noticed.
 """
 
 from __future__ import annotations

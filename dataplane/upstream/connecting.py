@@ -1,4 +1,4 @@
-"""A new connection of HTTP/1.1 for whoever holds a lease: opened where limits allow for one, raced where endpoints are
+"""A new connection of HTTP/1.1 for the holder of a lease: opened where limits allow for one, raced where endpoints are
 of both IP families, or reported as not to be had. Leases, limits and shared connections ask alike."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def open_for(connector: Opens, pool: Pool, holder: Lease, endpoints: Sequence[En
     number = holder.lease
 
     def done(up: Pooled | None, cause: str) -> None:
-        if holder.lease != number:  # nobody waits for it any more
+        if holder.lease != number:  # it is not waited for any more
             if up is not None:
                 up.park()
         elif up is None:

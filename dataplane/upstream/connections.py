@@ -18,19 +18,19 @@ class Pooled(Upstream, Protocol):
     """When it was first seen unused (monotonic seconds); 0: it is in use, or not looked at yet."""
 
     def park(self) -> None:
-        """Nobody needs it now: keep it for the next request."""
+        """It is not needed now: keep it for the next request."""
 
     def close(self) -> None: ...
 
     @property
     def is_gone(self) -> bool:
-        """It is closed, whoever closed it."""
+        """It is closed, by either end."""
 
 
 class Shared(Protocol):
     """A connection of which streams are lent (`h2/shared_connection.SharedConnection`)."""
 
-    on_room: Callable[[], None]
+    on_capacity: Callable[[], None]
     idle_since: float
 
     @property
@@ -39,7 +39,7 @@ class Shared(Protocol):
     @property
     def streams(self) -> int: ...
 
-    def room(self) -> int: ...
+    def free_streams(self) -> int: ...
 
     def lend(self) -> Upstream: ...
 
@@ -49,7 +49,7 @@ class Shared(Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """It is closed, whoever closed it."""
+        """It is closed, by either end."""
 
     def is_late(self, now: float) -> bool:
         """It broke off, because the endpoint does not answer what it has to."""

@@ -1,6 +1,6 @@
 """Opens connections to endpoints, and keeps idle ones no longer than is wise. Names are `resolver`'s.
 
-The acting part of this room: everything else here decides. One per worker.
+The acting part of this package: everything else here decides. One per worker.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Connector:
         self.writes = writes
         self.count = count
         self.before_opening: Callable[[], None] = lambda: None
-        """Called before each connection is opened: there may have to be room for it."""
-        self.make_room: Callable[[], bool] = lambda: False
+        """Called before each connection is opened: others may have to be closed for it."""
+        self.close_idle: Callable[[], bool] = lambda: False
         """Called when there was no descriptor for one: whether something else is being closed for it."""
         self.full: Full | None = None
         """As `opening.OpensStreams.full`."""
@@ -228,7 +228,7 @@ class Connector:
         except OSError as error:
             cause = error.strerror or str(error) or type(error).__name__
             self._failed(endpoint, os.strerror(error.errno) if error.errno else type(error).__name__)
-        except ValueError as error:  # a name that cannot be asked for: whoever waits must hear of it
+        except ValueError as error:  # a name that cannot be asked for: those that wait must hear of it
             cause = str(error)
             self._failed(endpoint, "name that cannot be asked for")
         if outcome:
@@ -251,7 +251,7 @@ class Connector:
         try:
             await steps.connect(dial)
         except OSError as error:
-            if error.errno not in OUT_OF_FILES or not self.make_room():
+            if error.errno not in OUT_OF_FILES or not self.close_idle():
                 raise
             for _ in range(TURNS):
                 await asyncio.sleep(0)
@@ -308,7 +308,7 @@ class Connector:
             pool.empty_since = now
         if now - pool.empty_since <= SESSION_TIME and pool.transport.client is None:
             return False
-        pool.closed = True  # whoever still holds it keeps no connection in it
+        pool.closed = True  # its holders keep no connection in it
         if pool.gate is not None:
             pool.gate.forget(pool)
         _unname(pool)

@@ -22,7 +22,7 @@ class Named(NamedTuple):
     host: bytes
     port: int
     client: str | None = None
-    """Address of the client who names it; None: nobody's."""
+    """Address of the client who names it; None: no client's."""
 
 
 NOTHING: Final = Named(b"", 0)

@@ -37,7 +37,7 @@ class Tried(Protocol):
 
 
 class Lease(Consumer, Protocol):
-    """Fields of whoever holds, or wants, an upstream carrier. `upstream/lease` alone writes them: a lease is no object
+    """Fields of what holds, or wants, an upstream carrier. `upstream/lease` alone writes them: a lease is no object
     of its own, so that the plain path makes none.
 
     - `endpoint`: in use, or last used: it stays for the log.
@@ -45,8 +45,8 @@ class Lease(Consumer, Protocol):
     - `leased`: the endpoint counts this request as pending.
     - `lease`: number of this lease: a connection that opens for an older one is kept for others.
     - `attempt`: how often it was sent again.
-    - `counted`: by whom it is counted among the requests to its backend; None: by nobody. Whoever ends the holder calls
-      `uncount`, or what it stands for.
+    - `counted`: by whom it is counted among the requests to its backend; None: it is not. The code that ends the holder
+      calls `uncount`, or does the same.
     - `retries`: knows the endpoints of earlier tries, of which others are chosen where there are. None: none count.
     """
 
@@ -65,11 +65,11 @@ class Lease(Consumer, Protocol):
 
     @property
     def client(self) -> Peer | None:
-        """Whose request it is; None: one of ours."""
+        """Whose request it is; None: the gateway's own."""
 
     @property
     def peer(self) -> str | None:
-        """Address of the client for whose sake it is, as policies know it (`Exchange.peer`); None: for nobody's."""
+        """Address of the client for whose sake it is, as policies know it (`Exchange.peer`); None: for no client's."""
 
     @property
     def is_grpc(self) -> bool:
@@ -109,7 +109,7 @@ class Streams(Protocol):
         """Requests that wait for a stream."""
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """A stream can be lent now."""
 
     def take(self, holder: Lease, endpoints: Sequence[Endpoint], either: bool = False) -> None:
@@ -133,7 +133,7 @@ class Limiter(Protocol):
     """Who counts the connections of a pool, where policies limit them (`gate.Gate`)."""
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """A connection may be opened."""
 
     def take(self, holder: Lease, pool: Pool, endpoints: Sequence[Endpoint], version: int) -> None:

@@ -137,7 +137,7 @@ class Gate:
         waiting.refuse(f"{backend}: limits.{limit}{why}")
 
     def _may_wait(self, waiting: Waiting) -> bool:
-        """Whether there is a place to wait for it: where nobody has set how many there are, in its client's share."""
+        """Whether there is a place to wait for it: where no policy says how many there are, in its client's share."""
         source = waiting.source if self.quota.has_shares else None
         if self._queue.may_fit(source, self._left):
             return True
@@ -157,7 +157,7 @@ class Gate:
         return self._left > 0
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """A connection may be opened."""
         most = self.quota.connections
         return most is None or self._loads.counted(self._connections) < most
@@ -183,7 +183,7 @@ class Gate:
     def connect(self, pool: Pool, done: Callable[[Pooled | None, str], None]) -> None:
         """As `opening.Opens.connect`."""
         self.adopt(pool)
-        if not self.has_room:
+        if not self.has_capacity:
             done(None, BUSY)
             return
         self.begin_opening(1)
@@ -238,7 +238,7 @@ class Gate:
                 self._gave_way = self._clock()
                 self._look_soon()
             self._close(pool, connection, "maxConnections")
-        elif not self.has_room:
+        elif not self.has_capacity:
             self._look_soon()
 
     def lost(self, connection: Any) -> None:
@@ -287,7 +287,7 @@ class Gate:
                 queue.put_back(first)
                 break
         self._say()
-        if self._shared_waiting and not queue and self.has_room:
+        if self._shared_waiting and not queue and self.has_capacity:
             for pool in list(self.pools):
                 if pool.shared is not None and pool.shared.waiting:
                     pool.shared.open_more()
@@ -333,7 +333,7 @@ class Gate:
 
     def _others_wait(self) -> bool:
         """Requests of other workers wait while no connection may be opened."""
-        if self.quota.connections is None or self.has_room:
+        if self.quota.connections is None or self.has_capacity:
             return False
         return self._loads.counted(self._pending_rows) > self._said[1]
 
@@ -368,7 +368,7 @@ class Gate:
             self._look_soon()
         elif self._others_wait():
             self.free_idle()
-        if not self.has_room and self._live:
+        if not self.has_capacity and self._live:
             self._look_soon()
 
     @property
@@ -416,14 +416,14 @@ class _Request:
         gate.adopt(pool)
         if self._lent(gate, pool):
             return True
-        if gate.has_room:
+        if gate.has_capacity:
             return self._opened(gate, pool)
         if gate.quota.connections is None:
             return False
         for endpoint, other in self._others():
             if self._lent(gate, other, endpoint):
                 return True
-        return gate.free_idle() and gate.has_room and self._opened(gate, pool)
+        return gate.free_idle() and gate.has_capacity and self._opened(gate, pool)
 
     def _others(self) -> Iterator[tuple[Endpoint, Pool]]:
         """Pools of other endpoints that would do, where there is one."""
@@ -452,7 +452,7 @@ class _Request:
                 self._holder.lease_again(up)
             return True
         gate.retire_old(pool)
-        if pool.shared is None or not pool.shared.has_room:
+        if pool.shared is None or not pool.shared.has_capacity:
             return False
         self._move(endpoint)
         pool.shared.take(self._holder, self._endpoints, self._version == EITHER)

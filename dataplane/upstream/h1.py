@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection to an endpoint: requests out, a response head and content in, to whoever consumes them.
+"""One HTTP/1.1 connection to an endpoint: requests out, a response head and content in, to their consumer.
 
 An asyncio protocol without a Task, and an `Upstream` carrier (`dataplane/carriers`) of one exchange at a time. It
 frames requests and responses and knows nothing of the client; its `consumer` does.
@@ -165,7 +165,7 @@ class UpstreamConnection(Gathering):
         return True
 
     def reset(self) -> None:
-        """The consumer is gone: whatever is still on the way cannot be told from the next response."""
+        """The consumer is gone: whatever is still on the way cannot be distinguished from the next response."""
         self.consumer = None
         self.taker = None
         self.close()
@@ -182,7 +182,7 @@ class UpstreamConnection(Gathering):
         return sink
 
     def park(self) -> None:
-        """Nobody needs it now: keep it for the next request."""
+        """It is not needed now: keep it for the next request."""
         if self.state == IDLE and not self.endpoint.closed:
             self.fresh = False  # the endpoint may have closed it by the time that it is used
             self._keep()
@@ -221,10 +221,10 @@ class UpstreamConnection(Gathering):
             elif out:
                 consumer.upstream_content(out, False)
         else:
-            self._unasked()
+            self._unsolicited()
 
-    def _unasked(self) -> None:
-        """Bytes that nobody asked for (RFC 9112 section 9.2): the connection cannot be trusted."""
+    def _unsolicited(self) -> None:
+        """Bytes that no request asked for (RFC 9112 section 9.2): the connection cannot be trusted."""
         gathered = self.state == GATHERED
         consumer, self.consumer = self.consumer, None
         self._forget()

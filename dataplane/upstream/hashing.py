@@ -1,4 +1,5 @@
-"""Consistent hashing (`backend.hash`, an extension of ours): requests with the same key go to the same endpoint. Pure.
+"""Consistent hashing (`backend.hash`, a Gatewright extension): requests with the same key go to the same endpoint.
+Pure.
 
 Endpoints are points on a ring, one for each, at the hash of their address; a key looks at PROBES places of the ring and
 goes to the endpoint that is the nearest behind one of them (multi-probe consistent hashing, Appleton and O'Reilly,

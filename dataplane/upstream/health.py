@@ -1,6 +1,6 @@
 """Passive health of the endpoints of a backend (`backend.health`): who is unhealthy, who is evicted, who returns.
 
-A `Watch` is what a worker has for one backend and the rules that cover a request to it. It is told how each try ended
+A `Watch` is what a worker has for one backend and the rules that cover a request to it. It learns how each try ended
 and says which endpoints may be chosen. Evictions and failures in a row count once for the proxy (`link/evictions`), the
 score of an endpoint is this worker's own. Nothing here waits or writes to a socket, and a backend without rules has no
 watch: its requests pay nothing.
@@ -51,7 +51,7 @@ class Health:
     condition: Callable[[Exchange], bool] | None = None
     """Whether a response is unhealthy; None: any 5xx is. What brings no response is unhealthy in any case."""
     eviction: Eviction | None = None
-    """None: nobody is evicted."""
+    """None: no endpoint is evicted."""
 
 
 class Refused(NamedTuple):
@@ -75,7 +75,7 @@ class Events(Protocol):
     def endpoint_evicted(self, backend: str, endpoint: str, seconds: float) -> None: ...
 
     def endpoint_health(self, backend: str, endpoint: str, unhealthy: int | None) -> None:
-        """How unhealthy it is now, in percent, as this worker has it; None: it is gone, or nobody watches it now."""
+        """How unhealthy it is now, in percent, as this worker has it; None: it is gone, or not watched now."""
 
 
 class Watchable(balance.Scored, Protocol):
@@ -111,8 +111,8 @@ class Member:
     def judged(self, endpoint: Watchable, health: float, rules: Health) -> None:
         self.health, self.judged_by = health, rules
         balance.set_health(endpoint, health)
-        if not endpoint.closed:  # of one that is gone nobody would take it back
-            self._told(round((1 - health) * 100))
+        if not endpoint.closed:  # of one that is gone it would never be taken back
+            self._report(round((1 - health) * 100))
 
     def forget(self) -> None:
         """The endpoint is gone, or no policy watches it any more."""
@@ -120,7 +120,7 @@ class Member:
             self._shown = 0
             self._show(self, None)
 
-    def _told(self, unhealthy: int) -> None:
+    def _report(self, unhealthy: int) -> None:
         if unhealthy != self._shown:
             self._shown = unhealthy
             self._show(self, unhealthy)

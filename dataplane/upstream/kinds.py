@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_PORT: Final = 65535
 
-FORWARDED, GUARDED, REFUSED, OUTSIDE = "forwarded", "guarded", "refused", "outside"
+FORWARDED, WITH_RULES, REFUSED, OUTSIDE = "forwarded", "with_rules", "refused", "outside"
 """Rows of `backends/registry` that are no kinds: endpoints and nothing else; policies for the sake of what forwards;
 what nothing may be sent to; servers that no configuration names."""
 UNKNOWN: Final = "unknown"
@@ -39,7 +39,7 @@ class Address(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where policies for a backend are attached: the object that it stands for, and names of its part."""
+    """Where policies for a backend are attached: the object that it was made from, and names of its part."""
 
     kind: str
     namespace: str
@@ -118,9 +118,9 @@ class Kind(Protocol):
         the Context, whose type is above this package; a kind states what it needs of it."""
 
     def refusal(self, x: Exchange, reply: Reply) -> Reply:
-        """An answer of ours to a request for backends of this kind, in the shape of the API that the client called;
-        `reply` itself where that is as good. Asked for errors with the text of their row (`chain/replies`), once there
-        is a route."""
+        """A reply of the gateway to a request for backends of this kind, in the shape of the API that the client
+        called; `reply` itself where that is as good. Asked for errors with the text of their row (`chain/replies`),
+        once there is a route."""
 
 
 class Row(ABC):

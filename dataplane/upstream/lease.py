@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from dataplane.chain.chain import Chain
     from dataplane.exchange import Exchange
     from dataplane.http.messages import Peer, ResponseHead
+    from dataplane.upstream.backend_rules import Rules, RuleState, RuleStates
     from dataplane.upstream.destinations import Destinations, Named
     from dataplane.upstream.endpoint import Endpoint as Endpoint  # noqa: PLC0414 (as `Lease`)
     from dataplane.upstream.endpoint import Lease as Lease  # noqa: PLC0414 (given on: kinds of backends know no endpoint)
     from dataplane.upstream.endpoint import Pool
-    from dataplane.upstream.guards import Guard, Guards, Rules
     from dataplane.upstream.health import Refused
     from dataplane.upstream.opening import Dials, Proxies
     from dataplane.upstream.outgoing import Finisher
@@ -59,12 +59,12 @@ class BackendPlan(Protocol):
         """The same of what is no request."""
 
     rules: Rules | None
-    """What policies say for its sake (`upstream/guards`); `kind` is then "guarded"."""
+    """What policies say for its sake (`upstream/backend_rules`); `kind` is then "with_rules"."""
     of_kind: object
     """What its kind has made of it (`kinds.Kind.plan`); None: it only forwards."""
     authority: bytes
     """Its own name, for the Host header; b"": it has none."""
-    guard: Guard | None
+    rule_state: RuleState | None
     """Who carries out `rules`; None: there are none, or no request has come yet."""
 
     @property
@@ -77,7 +77,7 @@ class BackendPlan(Protocol):
 
     @property
     def finishers(self) -> Sequence[Finisher] | None:
-        """Who finishes what is sent to it (`upstream/outgoing`); None: nobody."""
+        """Who finishes what is sent to it (`upstream/outgoing`); None: no finisher."""
 
     @property
     def endpoints(self) -> Sequence[Endpoint]: ...
@@ -104,9 +104,9 @@ class Resolves(Protocol):
 
 class Leases:
     """One per worker. `backends`: rows of `backends/registry` by name. `random` draws uniformly from [0, 1).
-    `count_stale()`: a request is sent again. `guards` makes what carries out policies for the sake of a backend."""
+    `count_stale()`: a request is sent again. `rule_states` carries out policies for the sake of a backend."""
 
-    __slots__ = ("backends", "connector", "count_stale", "guards", "proxies", "random", "resolver", "services")
+    __slots__ = ("backends", "connector", "count_stale", "proxies", "random", "resolver", "rule_states", "services")
 
     def __init__(
         self,
@@ -116,10 +116,10 @@ class Leases:
         random: Callable[[], float],
         count_stale: Callable[[], None] = lambda: None,
         *,
-        guards: Guards,
+        rule_states: RuleStates,
     ) -> None:
         self.backends = backends
-        self.guards = guards
+        self.rule_states = rule_states
         self.connector = connector
         self.resolver = resolver
         self.random = random
@@ -137,38 +137,38 @@ class Leases:
         """Carry a request to the backend of `plan`, in the way of its kind."""
         self.backends[plan.kind].begin(holder, plan, self)
 
-    def guard(self, plan: BackendPlan, rules: Rules) -> Guard:
+    def rule_state(self, plan: BackendPlan, rules: Rules) -> RuleState:
         """Who carries out `rules`, those of `plan`."""
-        guard = plan.guard
-        if guard is None:
-            guard = plan.guard = self.guards.of(plan.key, rules)
-        return guard
+        state = plan.rule_state
+        if state is None:
+            state = plan.rule_state = self.rule_states.of(plan.key, rules)
+        return state
 
     def failed(self, plan: BackendPlan, endpoint: Endpoint | None) -> None:
         """A try on `endpoint` of `plan` brought no response."""
         if endpoint is None:
             return
-        self.guards.events.endpoint_failed(plan.key, endpoint.label)
-        if plan.guard is not None:
-            plan.guard.failed(endpoint)
+        self.rule_states.events.endpoint_failed(plan.key, endpoint.label)
+        if plan.rule_state is not None:
+            plan.rule_state.failed(endpoint)
         else:
             balance.judge(endpoint, False)
 
     def client_left(self, peer: Peer) -> None:
-        """The connection of a client is gone: what was connected for it alone is for nobody."""
+        """The connection of a client is gone: what was connected for it alone is no longer needed."""
         if self.connector.of_clients:
             self.connector.client_left(peer)
 
-    def admits(self, holder: Lease, plan: BackendPlan, guard: Guard) -> bool:
-        """Whether `holder` may be sent to `plan`: the limits that `guard` keeps allow for it, and count it from now on.
-        Otherwise it was told."""
-        tally = guard.tally
+    def admits(self, holder: Lease, plan: BackendPlan, state: RuleState) -> bool:
+        """Whether `holder` may be sent to `plan`: the limits that `state` keeps allow for it, and count it from now on.
+        Otherwise the holder was informed."""
+        tally = state.tally
         if tally is None or holder.counted is not None:
             return True
         if tally.admit():
             holder.counted = tally
             return True
-        self.guards.events.backend_limited(plan.key, "maxRequests")
+        self.rule_states.events.backend_limited(plan.key, "maxRequests")
         holder.lease_failed("limit", f"{plan.key}: limits.maxRequests")
         return False
 
@@ -185,12 +185,12 @@ class Leases:
         return found
 
     def resolved(self, holder: Lease, plan: BackendPlan, kind: Backend) -> Sequence[Endpoint]:
-        """What the name of `plan` resolves to. (): the holder was told that it does not, or `kind` begins again when
-        there is an answer."""
+        """What the name of `plan` resolves to. (): the holder was informed that it does not, or `kind` begins again
+        when there is an answer."""
         number = holder.lease
 
         def begin() -> None:
-            if holder.lease == number:  # else nobody waits for it any more
+            if holder.lease == number:  # else it is not waited for any more
                 kind.begin(holder, plan, self)
 
         endpoints = self.resolve(plan, begin)
@@ -236,7 +236,7 @@ class Leases:
         if version == EITHER and pool.spoken:
             version = pool.spoken
         if pool.transport is not None and pool.transport.quota is not None:
-            gate = pool.gate or self.guards.gate(pool.transport.quota, self.connector)
+            gate = pool.gate or self.rule_states.gate(pool.transport.quota, self.connector)
             gate.take(holder, pool, endpoints, version)
         elif version != HTTP1:
             (pool.shared or self.connector.share(pool)).take(holder, endpoints, version == EITHER)
@@ -283,13 +283,13 @@ class Leases:
 
 
 def _no_services(kind: str) -> Destinations:
-    raise RuntimeError(f"nobody serves {kind} here")
+    raise RuntimeError(f"{kind} is not served here")
 
 
 def pool_of(connector: Dials, endpoint: Endpoint, transport: Transport, holder: Lease) -> Pool:
     """The connections of this transport for a request; for its client alone where they say for whom they are."""
     if transport.tunnel is not None:
-        assert connector.proxies is not None  # whoever serves a table has them
+        assert connector.proxies is not None  # who serves a table has them
         if holder.upgrade:  # which a forward proxy passes on in a tunnel alone (RFC 6455 4.1)
             transport = transport.tunnelled
         transport = connector.proxies.way(transport)
@@ -316,8 +316,8 @@ def answered(
 ) -> None:
     """`endpoint` of `plan` sent the head of a response: what that says of its health. `x`: the exchange that it is for,
     if there is one. `refused`: as `health.Watch.answered`."""
-    if plan.guard is not None:
-        plan.guard.answered(endpoint, head, x, refused)
+    if plan.rule_state is not None:
+        plan.rule_state.answered(endpoint, head, x, refused)
     elif head.status >= 500 or endpoint.health != 1.0:
         balance.judge(endpoint, head.status < 500)
 
@@ -330,7 +330,7 @@ def uncount(holder: Lease, was_retried: bool = False) -> None:
 
 
 def release(holder: Lease) -> None:
-    """The lease is over, whatever has come of it: what is under way for it is for nobody."""
+    """The lease is over, whatever has come of it: what is under way for it is no longer needed."""
     leave_endpoint(holder)
     holder.lease += 1
     up, holder.up = holder.up, None

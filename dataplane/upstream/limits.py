@@ -1,7 +1,7 @@
 """How much a backend is asked at a time (`backend.limits`), by all workers of a proxy together.
 
 Counts are in the memory that workers share (`link/loads`): each adds to its own, and compares the sum. Two that look at
-the same moment may both find room for one more: a limit is overstepped by at most one for each further worker.
+the same moment may both find that one more fits: a limit is overstepped by at most one for each further worker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ has its share."""
 
 class Quota(NamedTuple):
     """What limits say about the connections to one backend (`upstream/gate`). Part of the `settings.Transport` of
-    its connections, so that they are nobody else's; None: there is no limit."""
+    its connections, so that they are shared with no other backend; None: there is no limit."""
 
     backend: str
     """Its key."""
@@ -61,9 +61,9 @@ class Limits(NamedTuple):
         """What of it is about the connections to the backend with this key; None: nothing."""
         if (self.connections, self.pending, self.idle, self.age) == (None, None, None, None):
             return None
-        is_ours = self.pending is None and self.connections is not None
-        pending = MAX_PENDING if is_ours else self.pending
-        return Quota(backend, self.connections, pending, self.idle or IDLE_TIMEOUT, self.age, is_ours)
+        is_default = self.pending is None and self.connections is not None
+        pending = MAX_PENDING if is_default else self.pending
+        return Quota(backend, self.connections, pending, self.idle or IDLE_TIMEOUT, self.age, is_default)
 
 
 class Tally:

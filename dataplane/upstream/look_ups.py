@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
     addresses: tuple[str, ...]
     ttl: int | None
-    """Seconds for which the records are good, the shortest of them; None: nobody said."""
+    """Seconds for which the records are good, the shortest of them; None: not known."""
 
 
 FILES: Final = 4
@@ -41,9 +41,9 @@ LookUp = Callable[[str, int], Awaitable[Found]]
 """Resolves a host name and port. Raises OSError or ValueError."""
 
 
-async def nobody_asks(host: str, port: int) -> Found:
+async def not_asked(host: str, port: int) -> Found:
     """As `LookUp`, where there is no network."""
-    raise OSError(f"{host}: nobody looks names up here")
+    raise OSError(f"{host}: names are not looked up here")
 
 
 HOSTS: Final = "/etc/hosts"

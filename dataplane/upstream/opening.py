@@ -36,8 +36,8 @@ class TunnelFailed(NotOpened):
 
 
 class NoTunnel(str):
-    """Why there is no connection, where it is for want of a tunnel: text that passes through whoever waits for a
-    connection as any other, and is told apart at the end (`cause_of`)."""
+    """Why there is no connection, where it is for want of a tunnel: text that passes through code that waits for a
+    connection as any other, and is recognized at the end (`cause_of`)."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class OpensStreams(Opens, Protocol):
     """And those whose streams are lent."""
 
     full: Full | None
-    """Who is told of each client that finds no place among those who wait."""
+    """Called for each client that finds no place among those who wait."""
 
     def share(self, endpoint: Pool) -> Streams:
         """Those of HTTP/2 of a pool that has had none; from then on they are `endpoint.shared`."""
@@ -132,7 +132,7 @@ class Dials(Connects, Protocol):
     """Of tunnels; None until they are put together."""
 
     before_opening: Callable[[], None]
-    """Called before each connection is opened: there may have to be room for it."""
+    """Called before each connection is opened: others may have to be closed for it."""
 
     @property
     def of_clients(self) -> Mapping[Client, Sequence[Pool]]:

@@ -1,4 +1,5 @@
-"""The last mile: the header lines that are sent, made here alone, for requests, calls of ours and copies for mirrors.
+"""The last mile: the header lines that are sent, made here alone, for requests, calls of policies and copies for
+mirrors.
 
 Two tables, in this order. `EDITS` changes bytes and knows the destination: most requests need none of it. Then the
 backend's own finishers (`BackendPlan.finishers`, None for most): they see all that is sent, may wait, and go last
@@ -81,7 +82,7 @@ def in_trace(block: bytes, trace: bytes) -> bytes:
 EDITS: Final = (
     Edit("length", "before the host, which is to be the first line (RFC 9110 7.2)", _length),
     Edit("host", "the name that requests are signed for", _host),
-    Edit("attempt", "ours: no step and no client writes it", _tries),
+    Edit("attempt", "written here alone: no step and no client writes it", _tries),
     Edit("trace context", "each try is a span of its own; before credentials, which may sign it", _trace),
 )
 """The backendRef's header filters ran before, as steps of the request: what they write is in its lines."""
@@ -104,7 +105,7 @@ def _with(lines: bytes, name: bytes, value: bytes) -> bytes:
 
 
 def of_call(request: CallRequest, plan: Plan, length: int) -> bytes:
-    """The lines of a call, for content of `length` bytes (`messages.UNKNOWN`: nobody knows). Host is the backend's own
+    """The lines of a call, for content of `length` bytes (`messages.UNKNOWN`: not known). Host is the backend's own
     (RFC 9110 7.2) unless the caller has another; a socket has none."""
     is_said = length > 0 or (length == 0 and request.method not in BODILESS)
     host = request.authority or plan.authority or b"localhost"
@@ -126,7 +127,7 @@ class Unfinished(Exception):
 
 
 class Outgoing:
-    """What one try sends. Finishers change `head` and `target`. `body`: the whole of it, None where nobody has that;
+    """What one try sends. Finishers change `head` and `target`. `body`: the whole of it, None where it is not kept;
     `x`: whose request it is, or for whose sake a call, None of a copy for a mirror; `attempt`: how many there were
     before; `attributes`: what policies have found out about the request (`Exchange.attributes`), of a copy as well.
 
@@ -196,7 +197,7 @@ async def _rest(out: Outgoing, waits: Awaitable[None], rest: Iterator[Finisher])
 
 def _one(each: Finisher, out: Outgoing) -> Awaitable[None] | None:
     if each.needs_body and out.body is None:
-        raise Unfinished("BackendAuthenticationFailed", "a finisher needs the whole body, which nobody keeps")
+        raise Unfinished("BackendAuthenticationFailed", "a finisher needs the whole body, which is not kept")
     return each.finish(out)
 
 
@@ -225,7 +226,7 @@ class Finishing:
             self._go_on(None)
 
     def cancel(self) -> None:
-        """`done` is not called any more; whoever waits gets GeneratorExit."""
+        """`done` is not called any more; a coroutine that waits gets GeneratorExit."""
         work, self._work = self._work, None
         if work is not None:
             work.close()

@@ -1,6 +1,6 @@
 """The proxy's own pages (admin, metrics, readiness) are no backend.
 
-They answer whoever asks from this machine, and a worker asks from there: whoever may write a route and a backend could
+They answer every request from this machine, and a worker is on it: anyone who may write a route and a backend could
 read through it what others configured, and change levels of the log.
 """
 

@@ -15,8 +15,8 @@ from dataplane.chain.calls import CallFailed
 from dataplane.upstream.settings import NO_SETTINGS, Settings
 
 if TYPE_CHECKING:
+    from dataplane.upstream.backend_rules import Rules
     from dataplane.upstream.endpoint import Endpoint
-    from dataplane.upstream.guards import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Leases(Protocol):
 
     def resolve(self, plan: Any, ready: Callable[[], None]) -> Sequence[Endpoint] | None: ...
 
-    def guard(self, plan: Any, rules: Rules) -> object: ...
+    def rule_state(self, plan: Any, rules: Rules) -> object: ...
 
 
 def plan_of(
@@ -82,7 +82,7 @@ def plan_of(
         plan = plan.under(part.own.over(policies.backend.without_steps()), 0)
     rules = policies.rules if part.rules is None else part.rules.over(policies.rules)
     if rules is not None:
-        plan = plan.guarded(rules)
+        plan = plan.with_rules(rules)
     return _pinned(plan, leases, pinned) if pinned else plan
 
 
@@ -96,9 +96,9 @@ def _pinned(plan: Any, leases: Leases, label: str) -> Any:
     if not one:
         return plan  # it is gone: its session as well, which shows
     if plan.rules is not None:
-        leases.guard(plan, plan.rules)  # counts are the plan's, whichever endpoint is used
-    return replace(plan, endpoints=one, far=(), host=b"", _under=None, _guarded=None, _topped=None)
+        leases.rule_state(plan, plan.rules)  # counts are the plan's, whichever endpoint is used
+    return replace(plan, endpoints=one, far=(), host=b"", _under=None, _with_rules=None, _topped=None)
 
 
 def _nothing() -> None:
-    """Nobody waits for the name: another endpoint will do."""
+    """The name is not waited for: another endpoint will do."""

@@ -6,7 +6,7 @@ the key, and nothing is remembered here. Which backend gets a request is decided
 it (GEP-1619, Traffic Splitting).
 
 The step of the policy (`filters/steps/session_persistence`) reads the session of a request and writes what came of it
-into the response; `Persistence.among` is asked in between, by whoever chooses an endpoint (`guards`).
+into the response; `Persistence.among` is asked in between, where an endpoint is chosen (`backend_rules`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PIN: Final = struct.Struct(f">{DIGEST}s{DIGEST}sQ")
 
 @lru_cache(16_384)
 def digest(text: str) -> bytes:
-    """What stands for a backend's key, or for an endpoint's label."""
+    """The digest of a backend's key, or of an endpoint's label."""
     return blake2b(text.encode(), digest_size=DIGEST).digest()
 
 

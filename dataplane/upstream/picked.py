@@ -1,5 +1,5 @@
 """Endpoints that a step of the backend has picked for a request (the picker of an InferencePool): left by the step,
-read by whoever leases.
+read by leases.
 """
 
 from __future__ import annotations

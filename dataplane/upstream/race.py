@@ -1,5 +1,5 @@
-"""Two connections at a time where endpoints are of both IP families, so that a family that does not work delays nobody
-for long (Happy Eyeballs, RFC 8305).
+"""Two connections at a time where endpoints are of both IP families, so that a family that does not work delays no
+request for long (Happy Eyeballs, RFC 8305).
 
 The endpoint that was chosen is tried first. When it is not connected after `DELAY` seconds, or fails, one of the other
 family is tried beside it; the first that is connected has the request. The other one is kept for later requests. Where
@@ -53,7 +53,7 @@ class Race:
     def __init__(
         self, opens: Opens, holder: Lease, pool: Pool, second: Endpoint, end: Callable[[Pooled | None, str], None]
     ) -> None:
-        """`pool`: of the endpoint that the holder has. `second`: of the other family. `end` is told the outcome,
+        """`pool`: of the endpoint that the holder has. `second`: of the other family. `end` gets the outcome,
         once, while the lease goes on; `holder.endpoint` is by then the one that is connected."""
         self._opens, self._holder, self._number, self._end = opens, holder, holder.lease, end
         self._second: Endpoint | None = second
@@ -99,7 +99,7 @@ class Race:
             self._finish(None, "; ".join(self._causes))
 
     def _is_missed(self, up: Pooled | None) -> bool:
-        """Nobody waits for it any more."""
+        """It is not waited for any more."""
         if not self._is_over and self._holder.lease == self._number:
             return False
         self._is_over = True
@@ -126,7 +126,7 @@ def _goes_to(holder: Lease, second: Endpoint) -> None:
 class StreamRace:
     """One stream of HTTP/2 for `holder`, or what is spoken instead, unless its lease is over by then.
 
-    Whoever wins has opened a connection that others wait for as well, so nothing is closed: the runner that is late is
+    The winner has opened a connection that others wait for as well, so nothing is closed: the runner that is late is
     no longer wanted where it waits.
     """
 
@@ -202,7 +202,7 @@ class Runner:
 
     @property
     def lease(self) -> int:
-        """Another number once nobody wants it."""
+        """Another number once it is not wanted any more."""
         return 0 if self._race.is_on else -1
 
     def lease_ready(self, up: Upstream) -> None:

@@ -104,7 +104,7 @@ class RawLease:
         return self.tried[-1] if self.tried else None
 
     def release(self) -> None:
-        """It is over: what is under way is for nobody."""
+        """It is over: what is under way is dropped."""
         self.is_over = True
         self.leave_endpoint()
 
@@ -140,7 +140,7 @@ class RawLease:
         if quota is None:
             self.dial(plan, endpoints, pool)
         else:
-            gate = self._leases.guards.gate(quota, self._leases.connector)
+            gate = self._leases.rule_states.gate(quota, self._leases.connector)
             gate.admit(_Dial(self, plan, endpoints, pool, self._leases.connector.clock()))
 
     def dial(self, plan: BackendPlan, endpoints: Sequence[Endpoint], pool: Pool) -> None:
@@ -203,7 +203,7 @@ class _Dial:
 
     def serve(self, gate: Gate) -> bool:
         gate.adopt(self._pool)
-        may = gate.has_room or (gate.free_idle() and gate.has_room)
+        may = gate.has_capacity or (gate.free_idle() and gate.has_capacity)
         if not may or not (self.is_counted or gate.takes_one_more):
             return False
         self._lease.dial(self._plan, self._endpoints, self._pool)
@@ -220,4 +220,4 @@ def has_tunnel(plan: BackendPlan) -> bool:
 
 def usable(leases: Leases, plan: BackendPlan, endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
     """Those of `endpoints` that policies have not taken out."""
-    return endpoints if plan.rules is None else leases.guard(plan, plan.rules).usable(endpoints)
+    return endpoints if plan.rules is None else leases.rule_state(plan, plan.rules).usable(endpoints)

@@ -26,7 +26,7 @@ class Holder(Protocol):
         """The endpoint sends no more; it may still read."""
 
     def raw_lost(self, error: Exception | None) -> None:
-        """The connection is gone, whoever closed it."""
+        """The connection is gone, whichever end closed it."""
 
     def raw_blocked(self) -> None:
         """It takes no more now."""
@@ -82,7 +82,7 @@ class RawEnd:
     def connection_lost(self, error: Exception | None) -> None:
         holder, self._holder = self._holder, None
         self._keeper = None
-        closed, self._closed = self._closed, _nobody  # it knows the holder, which may know this end still
+        closed, self._closed = self._closed, _ignored  # it knows the holder, which may know this end still
         if self.is_open:
             closed(self)
             if holder is not None:
@@ -104,8 +104,8 @@ class RawEnd:
                 self.reset(self.transport)
 
 
-def _nobody(end: RawEnd) -> None:
-    """Is told when an end that is gone goes."""
+def _ignored(end: RawEnd) -> None:
+    """In place of what was called when the end is gone."""
 
 
 def _abort(transport: Any) -> None:

@@ -29,7 +29,7 @@ class Resolver:
     """
 
     REFRESH = 30.0
-    """Seconds between two lookups of a name that is in use, where nobody says how long an answer is good."""
+    """Seconds between two lookups of a name that is in use, where no record says how long an answer is good."""
     RETRY = 1.0
     """Seconds after a lookup that failed."""
     UNUSED = 600.0
@@ -67,7 +67,7 @@ class Resolver:
     async def _resolve(self, host: bytes, port: int, name: _Name) -> None:
         try:
             found = await self._ask(host.decode("ascii"), port)
-        except (OSError, ValueError) as error:  # also of a name that nobody can ask for: whoever waits must hear of it
+        except (OSError, ValueError) as error:  # also of an impossible name: those that wait must hear of it
             if not name.is_lost:  # reported once: it is tried again each second
                 log.warning("cannot resolve %s: %s", host.decode("latin-1"), error)
             name.failed()

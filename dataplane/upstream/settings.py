@@ -41,7 +41,7 @@ class Tcp(NamedTuple):
 
 
 class Client(NamedTuple):
-    """For whom a connection is made, where its PROXY header says so: it is used for nobody else."""
+    """For whom a connection is made, where its PROXY header says so: it is used for no other client."""
 
     address: str = ""
     """"": for no client, but by ourselves."""

@@ -93,7 +93,7 @@ class SharedConnections:
         chooses that."""
         if not self._waiting:
             for connection in self.connections:
-                if connection.room():
+                if connection.free_streams():
                     _lend(connection, holder, endpoints)
                     return
         if not self.connections and len(endpoints) > 1 and self._endpoint.gate is None:
@@ -138,12 +138,12 @@ class SharedConnections:
     def _open(self) -> None:
         """Open as many connections as those who wait need, within the bound. An endpoint that takes no stream at all
         would take none on another."""
-        if any(not (each.streams or each.room() or each.is_spent) for each in self.connections):
+        if any(not (each.streams or each.free_streams() or each.is_spent) for each in self.connections):
             return
         gate = self._endpoint.gate
         while self._opening * EXPECTED < len(self._waiting) and len(self.connections) + self._opening < MAX_CONNECTIONS:
             if gate is not None:
-                if not gate.has_room:
+                if not gate.has_capacity:
                     return
                 gate.begin_opening()
             self._opening += 1
@@ -154,9 +154,9 @@ class SharedConnections:
         self._open()
 
     @property
-    def has_room(self) -> bool:
+    def has_capacity(self) -> bool:
         """A stream can be lent now."""
-        return not self._waiting and any(each.room() for each in self.connections)
+        return not self._waiting and any(each.free_streams() for each in self.connections)
 
     def _waits(self, more: int) -> None:
         if self._endpoint.gate is not None:
@@ -182,7 +182,7 @@ class SharedConnections:
                 self._fail(cause)
             return
         self.connections.append(connection)
-        connection.on_room = self._serve
+        connection.on_capacity = self._serve
         self._serve()
         if self._endpoint.closed:
             connection.retire()
@@ -204,11 +204,11 @@ class SharedConnections:
                 connect(self._opens, self._endpoint, each.holder, each.endpoints)
 
     def _serve(self) -> None:
-        """There is room, or less of it: give it to those who wait longest."""
+        """The number of free streams has changed: give them to those that wait longest."""
         self.connections = [each for each in self.connections if not each.is_spent or each.streams]
         waiting = self._waiting
         for connection in list(self.connections):
-            while waiting and connection.room():
+            while waiting and connection.free_streams():
                 each = waiting.pop()
                 self._waits(-1)
                 if each.is_wanted:
@@ -219,7 +219,7 @@ class SharedConnections:
             self._endpoint.gate.serve()
 
     def _fail(self, cause: str) -> None:
-        """No connection can be had: whoever waits is told."""
+        """No connection can be had: those that wait are informed."""
         waiting = self._waiting.leave()
         self._waits(-len(waiting))
         self._fail_some(waiting[::-1], cause)

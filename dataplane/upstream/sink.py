@@ -1,7 +1,7 @@
 """A consumer that wants nothing of a response but its end, so that the connection can carry the next request.
 
 Used for responses that another try takes the place of. What does not end soon, or is large, costs the connection: it is
-closed, and nobody waits.
+closed at once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Sink:
-    """Takes the place of a carrier's consumer in the middle of a response. `limit`: bytes that are read. Whoever has
-    it made asks for `wake` at a moment of its choice, until which the response must have ended; nobody else holds it,
-    so it goes with its connection."""
+    """Takes the place of a carrier's consumer in the middle of a response. `limit`: bytes that are read. The code
+    that makes it asks for `wake` at a moment of its choice, until which the response must have ended; nothing else
+    holds it, so it goes with its connection."""
 
     __slots__ = ("__weakref__", "limit", "up")
 

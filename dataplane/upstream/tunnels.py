@@ -1,6 +1,6 @@
 """A connection to an endpoint as the upstream carrier of an exchange whose content passes as it is: that of a CONNECT.
 
-It is opened before the client is told that its tunnel stands, so a failure is still an answer. Each direction ends by
+It is opened before the client hears that its tunnel stands, so a failure is still an answer. Each direction ends by
 itself; when both have, the connection is closed.
 """
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from dataplane.http.grpc import GRPC, kind
 
 BY_REQUEST, HTTP1, HTTP2 = 0, 1, 2
-"""Of a backend's plan: nobody has said; or this one."""
+"""Of a backend's plan: not configured; or this one."""
 
 HTTP_2: Final = b"HTTP/2"
 """The version of a request, as expressions read it."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Waits(Protocol):
     @property
     def source(self) -> Key | None:
-        """Whose share it draws on; None: it is one of ours, and has none."""
+        """Whose share it draws on; None: it is the gateway's own, and has none."""
 
     @property
     def is_wanted(self) -> bool:
@@ -27,7 +27,7 @@ WaitsT = TypeVar("WaitsT", bound=Waits)
 
 
 class Line(Generic[WaitsT]):
-    """Those who wait, the first in front. `name` of the pool in log and metrics; `full` is told of each client that
+    """Those who wait, the first in front. `name` of the pool in log and metrics; `full` is called for each client that
     finds no place."""
 
     __slots__ = ("_shares", "_waiting")
@@ -37,7 +37,7 @@ class Line(Generic[WaitsT]):
         self._waiting: deque[WaitsT] = deque()
 
     def may_fit(self, source: Key | None, left: int) -> bool:
-        """Whether one more of this client may wait, where `left` places are free; nobody is told when not."""
+        """Whether one more of this client may wait, where `left` places are free; nothing is reported when not."""
         return left > 0 if source is None else self._shares.has_place(source, 1, left)
 
     def fits(self, source: Key | None, left: int) -> bool:
@@ -91,6 +91,6 @@ class Line(Generic[WaitsT]):
 
 
 def source_of_lease(holder: Lease) -> Key | None:
-    """Whose share a request draws on; None: it is one of ours."""
+    """Whose share a request draws on; None: it is the gateway's own."""
     peer = holder.peer
     return None if peer is None else key_of(peer)

@@ -2,7 +2,7 @@
 
 `Exchange` inherits from `Variables`, so it is itself the context of evaluation and making one costs nothing. An
 attribute is worked out when an expression reads it. Values that policies find out are in `Exchange.attributes`, by the
-path of their variable ("jwt", "extauthz", "metadata", ...); one that nobody has left there has no value (None), an open
+path of their variable ("jwt", "extauthz", "metadata", ...); one that no policy has set has no value (None), an open
 map is empty.
 """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from dataplane.http.rules import HttpRules
-    from dataplane.link.pools import Room
+    from dataplane.link.pools import BodyMemory
 
 
 class Services(Protocol):
@@ -26,7 +26,7 @@ class Services(Protocol):
         """Those of the worker's loop."""
 
     @property
-    def room(self) -> Room:
+    def body_memory(self) -> BodyMemory:
         """For bodies that are held."""
 
 

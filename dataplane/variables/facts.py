@@ -163,7 +163,7 @@ class ExchangeFacts:
 
     def cut_off(self, error: CelError) -> Exception:
         """As `cel.budget.Shares`. A request whose expressions take too long is refused, whatever they decide about:
-        whoever sends what takes long to look at must not choose which of them fail."""
+        a client that sends what takes long to evaluate must not choose which of them fail."""
         return error if self._is_answered else Unread("ExpressionsTooCostly", str(error))
 
     def forget_json(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dataplane.variables.agent import AgentVariables
-from dataplane.variables.connection import ConnectionVariables
+from dataplane.variables.client_connection import ConnectionVariables
 from dataplane.variables.facts import ExchangeFacts
 from dataplane.variables.place import PlaceVariables
 from dataplane.variables.response import ResponseVariables

@@ -16,7 +16,7 @@ from dataplane.chain.filter import Row
 from dataplane.chain.replies import made
 from dataplane.filters.registry import ROWS
 from dataplane.http.h1 import request_head, request_line, response_head
-from dataplane.http.h1.request_line import NOBODY
+from dataplane.http.h1.request_line import UNNAMED
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES, UNKNOWN, Peer
 from dataplane.proxy.deadlines import NEVER
@@ -342,7 +342,7 @@ class ToyConversation:
     def _read(self, line: bytes, block: bytes) -> request_head.RequestHead | str:
         context = self._memory.context
         rules_of = partial(context.rules, next(iter(self._memory.applier.current.table.binds)))
-        return request_head.read(line, block, b"HTTP/1.1", NOBODY, self._peer, context.limits.max_headers, rules_of)
+        return request_head.read(line, block, b"HTTP/1.1", UNNAMED, self._peer, context.limits.max_headers, rules_of)
 
     def _say(self, x: CarriedExchange, data: bytes, end: bool) -> None:
         self._left -= len(data)

@@ -73,14 +73,14 @@ class Many:
     def __init__(self, most: int = 100, streams: int = 0, idle_since: float = 0.0) -> None:
         self.most, self.streams, self.idle_since = most, streams, idle_since
         self.is_spent = self.is_gone = self.late = False
-        self.on_room: Callable[[], None] = lambda: None
+        self.on_capacity: Callable[[], None] = lambda: None
         self.heard: list[str] = []
 
-    def room(self) -> int:
+    def free_streams(self) -> int:
         return 0 if self.is_spent else self.most - self.streams
 
     def lend(self) -> Any:
-        assert self.room() > 0
+        assert self.free_streams() > 0
         self.streams += 1
         return SimpleNamespace(connection=self, is_shared=True)
 

@@ -58,7 +58,7 @@ from dataplane.upstream.shared import SharedConnections
 from dataplane.upstream.versions import BY_REQUEST, HTTP1
 from gatewright.api.standalone import standalone
 from gatewright.wire.v1.resource_pb2 import Resource
-from tests.fakes import dates, guards
+from tests.fakes import dates, rule_states
 from tests.harness import leaks
 
 ROUTES = """
@@ -357,7 +357,7 @@ class MemoryProxy:
             None,  # type: ignore[arg-type]  # tests set `context.resolver`
             lambda: 0.0,
             recorder.stale_retry,
-            guards=guards.local(lambda: self.now, recorder),
+            rule_states=rule_states.local(lambda: self.now, recorder),
         )
         calls = calls or HttpCalls(
             table=lambda: self.applier.current.table,

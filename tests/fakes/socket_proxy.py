@@ -44,7 +44,7 @@ from dataplane.upstream.look_ups import of_system
 from dataplane.upstream.resolver import Resolver
 from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import resource_pb2
-from tests.fakes import guards
+from tests.fakes import rule_states
 from tests.harness import leaks
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
@@ -98,7 +98,7 @@ class SocketProxy:
             self.resolver,
             random.random,
             recorder.stale_retry,
-            guards=guards.local(time.monotonic, recorder),
+            rule_states=rule_states.local(time.monotonic, recorder),
         )
         make_future = partial(StepFuture, loop=loop)
         calls = HttpCalls(

@@ -93,7 +93,7 @@ async def test_a_reader_that_hangs(tmp_path: Path) -> None:
         async with served(tmp_path, workers=1, stdout=stdout) as world, load(world.proxy.port) as traffic:
             async with clients(world.proxy.port) as connect:
                 await _fill(await connect())
-            await world.proxy.agent.says("access log is not written: nobody reads it fast enough")
+            await world.proxy.agent.says("access log is not written: it is not read fast enough")
             assert await world.proxy.metric(DROPPED) > 0
             await more(traffic)
             await _empty(out, lambda: "access log is written again" in world.proxy.agent.log())

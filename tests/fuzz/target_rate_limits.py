@@ -2,8 +2,8 @@
 
 The bytes are a script: which worker takes or spends at which bucket, how much time passes, which worker begins anew.
 The oracle is a bucket of fractions that is filled step by step. Promises: whoever asks, a token is granted when the
-oracle has one, and refused when it has not (the thousandth of a token that `Rate.room` allows for rounding is all that
-they may differ by), so that in no time more is granted than capacity and rate come to; of several limits none is
+oracle has one, and refused when it has not (the thousandth of a token that `Rate.tolerance` allows for rounding is all
+that they may differ by), so that in no time more is granted than capacity and rate come to; of several limits none is
 charged when one refuses; what is spent at the end may be owed; a refusal says when it is worth asking again.
 """
 
@@ -60,7 +60,7 @@ class Limit:
 
     @property
     def slack(self) -> Fraction:
-        """In tokens: what `Rate.room` leaves for rounding, and the digits of the clock."""
+        """In tokens: what `Rate.tolerance` leaves for rounding, and the digits of the clock."""
         return min(Fraction(1, 1000) + Fraction(self.capacity * 2, 10**9) / self.interval, Fraction(1, 2)) * 2
 
 

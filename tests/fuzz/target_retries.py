@@ -416,7 +416,7 @@ def check(data: bytes) -> None:
         running.proxy.advance(30)  # copies and what is drained are given up
         running.check()
         context = running.proxy.context
-        require(context.room.used == 0, f"{context.room.used} bytes of bodies are still kept")
+        require(context.body_memory.used == 0, f"{context.body_memory.used} bytes of bodies are still kept")
         require(context.mirrors.count == context.mirrors.bytes == 0, "copies without end")
         require(context.recorder.active == 0, "an exchange without end")
         require(all(endpoint.pending == 0 for endpoint in names.found), "an endpoint is counted busy for ever")

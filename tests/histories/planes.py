@@ -296,7 +296,7 @@ class Agent:
         self.journey = Journey(self.resources, self.workers, self.sockets, metrics)
         self.stream = Stream(gateway, instance, "0")
         self.client = XdsClient(Address(path=instance), self.stream, self._take, metrics)
-        self.journey.on_healing = self.client.start_over
+        self.journey.on_recovery = self.client.start_over
         for job in (self.workers.run(), self.journey.try_again(), self.client.run()):
             asyncio.get_running_loop().create_task(job)
 

@@ -276,7 +276,7 @@ def test_tokens_are_counted(carrier: Carrier) -> None:
 
 def test_an_answer_that_comes_in_pieces_is_held_and_what_is_held_takes_room(carrier: Carrier) -> None:
     run = carrier.proxy(text())
-    room = run.memory.context.room
+    room = run.memory.context.body_memory
     asked = run.send(post("/v1/chat/completions", CHAT))
     run.arrival.head(Response(headers=(("content-type", "application/json"),)))
     content = json.dumps(CHATTED).encode()
@@ -297,7 +297,7 @@ def test_what_is_held_of_an_answer_that_breaks_off_is_given_back(carrier: Carrie
     run.arrival.content(b'{"model":')
     run.arrival.reset()
     assert asked.answer.status == 502
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 # --- errors

@@ -120,7 +120,7 @@ def test_what_a_stream_said_is_in_the_log_of_who_asks(leaves: bool, carrier: Car
         run.carry(post("/v1/chat/completions", ASK), Response(headers=EVENTS, body=[content, LAST + DONE]))
     assert '[\\" word word word\\"]' in run.log_lines()[-1]
     assert '\\"id\\":\\"c1\\"' in run.log_lines()[-1].replace(" ", "")
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 def test_nothing_said_is_in_the_log_of_who_does_not_ask(carrier: Carrier) -> None:
@@ -131,7 +131,7 @@ def test_nothing_said_is_in_the_log_of_who_does_not_ask(carrier: Carrier) -> Non
 
 def test_a_stream_that_is_kept_takes_room_and_one_without_room_passes(carrier: Carrier) -> None:
     run = carrier.proxy(text() + LOGS)
-    room = run.memory.context.room
+    room = run.memory.context.body_memory
     run.send(post("/v1/chat/completions", ASK))
     run.arrival.head(Response(headers=EVENTS))
     before, content = room.used, words(200)

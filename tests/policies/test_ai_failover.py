@@ -128,7 +128,7 @@ def test_the_next_provider_takes_the_place_of_one_that_fails(
     (line,) = run.new_lines()
     found = re.search(f"llm.candidates={FIELDS}", line)
     assert found and found[0].count("ms") == failed + 1 and f"{NAMES[failed]}:200:" in found[0], line
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 def test_a_provider_that_cannot_be_connected_to_makes_place(carrier: Carrier) -> None:
@@ -208,7 +208,7 @@ def test_a_client_that_leaves_between_two_tries_asks_nobody_else(carrier: Carrie
     asked = run.send(post(PATH, CHAT))
     asked.cancel()
     assert run.arrival.is_cancelled and len(run.arrivals) == 1
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 def test_a_large_body_is_replayed(carrier: Carrier) -> None:

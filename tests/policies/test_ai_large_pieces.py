@@ -253,7 +253,7 @@ def test_an_answer_is_read_when_a_turn_has_time_for_it(
     assert asked.answer.status == 200 and json.loads(asked.answer.body)["choices"][0]["message"]["content"] == "hi"
     (line,) = run.new_lines()
     assert "gen_ai.usage.output_tokens=9" in line
-    assert not run.memory.context.room.used, "what waited takes no room any more"
+    assert not run.memory.context.body_memory.used, "what waited takes no room any more"
 
 
 def test_a_client_that_leaves_while_an_answer_waits_is_no_trouble(
@@ -265,7 +265,7 @@ def test_a_client_that_leaves_while_an_answer_waits_is_no_trouble(
     asked.cancel()
     for _ in range(3):
         later.turn()
-    assert not later and not run.memory.context.room.used
+    assert not later and not run.memory.context.body_memory.used
     (line,) = run.new_lines()
     assert "llm.usage_estimated=true" in line
 
@@ -313,7 +313,7 @@ def test_a_client_that_leaves_between_two_stages_is_no_trouble(
     asked.cancel()
     for _ in range(TURNS):
         later.turn()
-    assert not later and not run.arrivals and not run.memory.context.room.used
+    assert not later and not run.arrivals and not run.memory.context.body_memory.used
     (line,) = run.new_lines()
     assert "499" in line
 
@@ -342,7 +342,7 @@ def test_candidates_of_a_large_request_that_fail_at_once_are_asked_one_after_the
     assert asked.answer.ended and asked.answer.status in (502, 503)
     (line,) = run.new_lines()
     assert "one:connect" in line and "two:connect" in line
-    assert not run.memory.context.room.used
+    assert not run.memory.context.body_memory.used
 
 
 # --- large answers that are read beside
@@ -364,7 +364,7 @@ def test_a_large_answer_is_read_piece_by_piece(carrier: Carrier, monkeypatch: py
         later.turn()
     (line,) = run.new_lines()
     assert "gen_ai.usage.output_tokens=9" in line and "n=4000" in line
-    assert not run.memory.context.room.used
+    assert not run.memory.context.body_memory.used
 
 
 def test_a_client_that_leaves_while_a_large_answer_is_read_is_no_trouble(
@@ -379,7 +379,7 @@ def test_a_client_that_leaves_while_a_large_answer_is_read_is_no_trouble(
     asked.cancel()
     for _ in range(TURNS):
         later.turn()
-    assert not later and not run.memory.context.room.used
+    assert not later and not run.memory.context.body_memory.used
     assert len(run.new_lines()) == 1
 
 

@@ -66,4 +66,4 @@ def test_sums_are_equal_when_a_thousand_clients_leave_at_random(carrier: Carrier
             at = recorder.metrics.labelled("gen_ai_client_token_usage", ("chat", "custom", "gpt", model, kind), ())
             metric += recorder.slots[at + 17]  # the sum behind 16 buckets and the one above them
     assert metric == counted
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0

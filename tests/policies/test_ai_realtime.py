@@ -42,7 +42,7 @@ def test_a_session_passes_and_its_responses_are_counted() -> None:
     for field in ("operation.name=realtime", "request.model=gpt-realtime", "provider.name=custom"):
         assert f"gen_ai.{field}" in line
     assert " http.status=101 " in line and "reason" not in line
-    assert talk.proxy.context.room.used == 0
+    assert talk.proxy.context.body_memory.used == 0
 
 
 def test_each_response_counts_for_itself_in_the_metrics() -> None:
@@ -261,7 +261,7 @@ def test_a_message_of_a_client_has_a_bound() -> None:
     assert talk.ask(large) == []
     talk.got()
     assert talk.code == 1009
-    assert talk.proxy.context.room.used == 0
+    assert talk.proxy.context.body_memory.used == 0
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_frames_that_are_none_end_the_session(sent: bytes, code: int) -> None:
     talk.end.send(sent)
     talk.got()
     assert talk.code == code
-    assert talk.proxy.context.room.used == 0
+    assert talk.proxy.context.body_memory.used == 0
 
 
 def test_what_is_no_event_is_answered_and_not_sent() -> None:

@@ -355,7 +355,7 @@ class Asks:
         pool = self.worker.pool
         gate.adopt(pool)
         self.up = gate.lend_idle(pool)
-        if self.up is None and gate.has_room:
+        if self.up is None and gate.has_capacity:
             gate.connect(pool, lambda up, cause: setattr(self, "up", up))
         return self.up is not None
 

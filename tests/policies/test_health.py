@@ -11,15 +11,15 @@ from dataplane.filters.settings import health
 from dataplane.link.evictions import Evictions
 from dataplane.table.plans import BackendPlan
 from dataplane.table.store import Change
+from dataplane.upstream.backend_rules import Rules
 from dataplane.upstream.balance import LEAST_SHARE
 from dataplane.upstream.endpoint import INITIAL_LATENCY, Endpoint
-from dataplane.upstream.guards import Rules
 from dataplane.upstream.health import Eviction, Health, Member, summary
 from dataplane.upstream.settings import Http, Settings
 from gatewright.wire.v1 import backend_pb2, backend_policy_pb2, policy_pb2, resource_pb2
 from tests.carriers import OK, Carrier, Names, Request, Response, Run
 from tests.carriers.values import Received
-from tests.fakes import guards
+from tests.fakes import rule_states
 from tests.fakes.policy_run import PolicyRun, policies_of, problems, text_of
 from tests.fakes.table_state import (
     SERVICE,
@@ -168,7 +168,7 @@ def test_how_unhealthy_an_endpoint_is_can_be_watched(carrier: Carrier) -> None:
 def test_what_is_shown_is_taken_back_when_the_table_without_the_policy_serves(carrier: Carrier) -> None:
     """Not in the middle of a swap, whose old table still judges; not never, because somebody asked in the middle."""
     run = proxy_with(carrier, "{}", ONE)
-    applier, watched = run.memory.applier, run.memory.context.leases.guards.watched
+    applier, watched = run.memory.applier, run.memory.context.leases.rule_states.watched
 
     def shown() -> list[int]:
         applier.take_back(watched)
@@ -255,7 +255,7 @@ def test_health_is_restored_once_for_each_eviction(carrier: Carrier) -> None:
     run.advance(1.1)
     for earned in (0.3, 0.51, 0.657):
         assert asked(run) == ONE and endpoint.health == pytest.approx(earned)
-        other = run.memory.context.leases.guards._evictions.record("backend/other", f"10.0.0.9:{earned}")
+        other = run.memory.context.leases.rule_states._evictions.record("backend/other", f"10.0.0.9:{earned}")
         assert other.failed(run.memory.context.clock(), Eviction(5.0), 0.0) == 5.0
 
 
@@ -391,7 +391,7 @@ def test_a_mirror_that_cannot_be_reached_is_unhealthy(carrier: Carrier) -> None:
 def test_the_page_of_the_operator() -> None:
     endpoint = Endpoint(ONE, 9000)
     assert summary([endpoint], 0.0) == {}
-    watch = guards.local().of("backend/a", Rules(Health(None, Eviction(3.0))))
+    watch = rule_states.local().of("backend/a", Rules(Health(None, Eviction(3.0))))
     watch.failed(endpoint)
     told = {"health": 70, "evicted_for_seconds": 2.0, "evictions_in_a_row": 1, "failures_in_a_row": 1}
     assert summary([endpoint, endpoint], 1.0) == {"backend/a": {f"{ONE}:9000": told}}
@@ -442,10 +442,10 @@ def test_places(changes: list[Change], key: str, alone: float | None, below: flo
     table.apply(*changes)
     assert table.refused == {}
     plan = table.applier.current.table.backends[key]
-    assert duration(plan) == alone and (plan.kind == "guarded") is (alone is not None)
+    assert duration(plan) == alone and (plan.kind == "with_rules") is (alone is not None)
     rules = Rules(Health(None, Eviction(5.0)))
-    assert duration(plan.guarded(rules)) == below and plan.guarded(rules) is plan.guarded(rules), "made once"
-    assert duration(plan.under(Settings(http=Http(1)), 0).guarded(rules)) == below
+    assert duration(plan.with_rules(rules)) == below and plan.with_rules(rules) is plan.with_rules(rules), "made once"
+    assert duration(plan.under(Settings(http=Http(1)), 0).with_rules(rules)) == below
 
 
 def duration(plan: BackendPlan) -> float | None:

@@ -139,7 +139,7 @@ def test_a_body_that_a_step_waits_for(carrier: Carrier) -> None:
     asked.content(b"a" * 1024)
     asked.content(b"b" * 1024)
     assert asked.answer.status == 413 and not run.arrivals
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 # --- maxHeldBytes
@@ -156,7 +156,7 @@ def test_held_bodies_above_the_limit(carrier: Carrier) -> None:
     first.content(b"a" * 100)
     first.end()
     run.serve()
-    assert first.answer.status == 200 and run.memory.context.room.used == 0
+    assert first.answer.status == 200 and run.memory.context.body_memory.used == 0
 
 
 RESPONSES = "policies: {buffer: {response: {maxBytes: 1Mi}}}"
@@ -168,17 +168,17 @@ def test_held_responses_above_the_limit(carrier: Carrier) -> None:
     one, other = run.arrivals
     one.head(Response())
     one.content(b"a" * 900)
-    assert run.memory.context.room.used == 900
+    assert run.memory.context.body_memory.used == 900
     other.head(Response())
     other.content(b"b" * 100)
     other.content(b"b" * 100)
     assert (second.answer.status, second.answer.body) == (503, b"too many responses at once")
-    assert other.is_cancelled and run.memory.context.room.used == 900
+    assert other.is_cancelled and run.memory.context.body_memory.used == 900
     assert run.counted("limits_exceeded_total") == {"maxHeldBytes": 1}
     assert " reason=TooManyResponses " in run.new_lines()[-1]
     one.content(b"a" * 100)
     one.end()
-    assert (first.answer.status, first.answer.body) == (200, b"a" * 1000) and run.memory.context.room.used == 0
+    assert (first.answer.status, first.answer.body) == (200, b"a" * 1000) and run.memory.context.body_memory.used == 0
     assert run.ask(GET, Response(body=b"c" * 1024)).body == b"c" * 1024  # there is room again
 
 
@@ -189,7 +189,7 @@ def test_requests_and_responses_share_the_room(carrier: Carrier) -> None:
     run.arrival.head(Response())
     run.arrival.content(b"b" * 600)
     assert (asked.answer.status, asked.answer.body) == (503, b"too many responses at once")
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 @pytest.mark.parametrize("ending", ["cancel", "reset", "too large"])
@@ -198,14 +198,14 @@ def test_a_held_response_that_ends_badly_gives_its_room_back(ending: str, carrie
     asked = run.client().send(GET)
     run.arrival.head(Response())
     run.arrival.content(b"a" * 900)
-    assert run.memory.context.room.used == 900
+    assert run.memory.context.body_memory.used == 900
     if ending == "cancel":
         asked.cancel()
     elif ending == "reset":
         run.arrival.reset()
     else:
         run.arrival.content(b"a" * 900)
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 def test_a_response_that_only_a_retry_would_judge_passes_unread(carrier: Carrier) -> None:
@@ -213,9 +213,9 @@ def test_a_response_that_only_a_retry_would_judge_passes_unread(carrier: Carrier
     asked = run.client().send(GET)
     run.arrival.head(Response())
     run.arrival.content(b"a" * 900)
-    assert asked.answer == Answer() and run.memory.context.room.used == 900
+    assert asked.answer == Answer() and run.memory.context.body_memory.used == 900
     run.arrival.content(b"a" * 900)
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
     run.arrival.end()
     assert (asked.answer.status, asked.answer.body) == (200, b"a" * 1800) and len(run.arrivals) == 1
 
@@ -225,9 +225,9 @@ def test_a_response_that_is_tried_again_gives_its_room_back(carrier: Carrier) ->
     asked = run.client().send(GET)
     run.arrival.answer(Response(body=b"again"))
     run.advance(1)
-    assert len(run.arrivals) == 2 and run.memory.context.room.used == 0
+    assert len(run.arrivals) == 2 and run.memory.context.body_memory.used == 0
     run.arrival.answer(Response(body=b"b"))
-    assert asked.answer.body == b"b" and run.memory.context.room.used == 0
+    assert asked.answer.body == b"b" and run.memory.context.body_memory.used == 0
 
 
 # --- maxPasswordChecks, maxPasswordChecksPerAddress

@@ -63,7 +63,7 @@ def test_a_call_and_its_answer_pass_and_nobody_waits(policy: str, carrier: Carri
     arrival.answer(Response(200, (("content-type", "application/json"), ("x-own", "1")), ANSWER))
     assert (asked.answer.status, asked.answer.body, asked.answer.headers["x-own"]) == (200, ANSWER, "1")
     assert not waits and at_work(client) == 0 and counted(client) == [("tools/call", "one", "add", "answered")]
-    assert client.run.memory.context.room.used == 0
+    assert client.run.memory.context.body_memory.used == 0
 
 
 def test_an_answer_passes_as_it_comes_whatever_it_is(carrier: Carrier, waits: list[Terminator]) -> None:
@@ -130,7 +130,7 @@ def test_a_client_that_leaves_gives_the_call_up(policy: str, carrier: Carrier) -
         asked.cancel()
         assert arrival.is_cancelled and at_work(client) == 0
         assert [labels[-1] for labels in counted(client)] == ["failed"]
-        assert client.run.memory.context.room.used == 0
+        assert client.run.memory.context.body_memory.used == 0
 
 
 def test_a_server_that_breaks_off_is_an_error_before_its_answer_and_a_break_behind(carrier: Carrier) -> None:
@@ -160,7 +160,7 @@ def test_messages_of_all_sizes_pass_in_pieces(size: int, carrier: Carrier) -> No
     arrival = client.run.arrivals[-1]
     assert arrival.received.body == body
     arrival.answer(Response(200, (("content-type", "application/json"),), ANSWER))
-    assert asked.answer.body == ANSWER and client.run.memory.context.room.used == 0
+    assert asked.answer.body == ANSWER and client.run.memory.context.body_memory.used == 0
 
 
 def test_a_slow_client_stops_the_server(carrier: Carrier) -> None:

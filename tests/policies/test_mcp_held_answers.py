@@ -27,7 +27,7 @@ def opened(carrier: Carrier) -> Client:
 
 
 def used(client: Client) -> int:
-    return client.run.memory.context.room.used
+    return client.run.memory.context.body_memory.used
 
 
 def listing(client: Client) -> tuple[Conversation, Arrival, Arrival]:
@@ -50,7 +50,7 @@ def test_a_list_for_which_there_is_no_room_fails_alone(streams: bool, carrier: C
     two.answer(large(streams))
     found = messages(waits.answer)[-1]
     assert (waits.answer.status, found["id"], found["error"]["code"]) == (200, 5, -32603)
-    assert found["error"]["message"] == "MCP server two: there is no room for its answer (maxHeldBytes)"
+    assert found["error"]["message"] == "MCP server two: there is no memory for its answer (maxHeldBytes)"
     assert used(client) == 0 and client.run.counted("limits_exceeded_total") == {"maxHeldBytes": 1}
     assert any("reason=McpAnswerRefused" in line for line in client.run.log_lines())
     assert client.names() == ["one_add", "two_add", "two_sub"], "the session goes on"

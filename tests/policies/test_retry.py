@@ -587,7 +587,7 @@ def test_nothing_is_kept_of_a_body_that_is_announced_to_be_too_large(length: str
     asked = run.begin(Request("PUT", headers=[("content-length", length)]))
     asked.content(bytes(1000))
     asked.content(bytes(1000))
-    assert run.memory.context.room.used == kept
+    assert run.memory.context.body_memory.used == kept
 
 
 def test_a_body_of_exactly_the_limit_is_sent_again(carrier: Carrier) -> None:

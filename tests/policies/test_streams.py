@@ -457,7 +457,7 @@ def test_a_stage_behind_a_step_that_read_the_body(carrier: Carrier) -> None:
     assert not run.arrivals
     asked.end()
     run.serve()
-    assert run.arrival.received.body == b"AB" and run.memory.context.room.used == 0
+    assert run.arrival.received.body == b"AB" and run.memory.context.body_memory.used == 0
 
 
 def test_a_body_that_a_stage_makes_too_large_to_be_buffered(carrier: Carrier) -> None:

@@ -205,11 +205,11 @@ def test_a_body_is_taken_within_the_bound_of_who_serves(run: Run, path: str, siz
         status,
         b"100000" if status == 200 else asked.answer.body[:6],
     )
-    assert run.memory.context.room.used == 0
+    assert run.memory.context.body_memory.used == 0
 
 
 def test_bodies_take_room_beside_those_of_others(run: Run) -> None:
-    room = run.memory.context.room
+    room = run.memory.context.body_memory
     room.most = 10
     asked = begun(run, "/count")
     asked.content(b"x" * 11)

@@ -97,7 +97,7 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/backends/llm/trying.py": Row(
         253, "one state machine: which candidate is next depends on all that became of those before"
     ),
-    "dataplane/backends/mcp/guarding.py": Row(
+    "dataplane/backends/mcp/processing.py": Row(
         252, "both directions of one rule, a short function for each kind of message"
     ),
     "dataplane/backends/mcp/legacy/holder.py": Row(

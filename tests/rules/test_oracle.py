@@ -81,7 +81,7 @@ def test_leaves_an_exchange():
 
 
 def test_leaves_buffered_bytes():
-    assert MemoryProxy().context.room.take(5, "192.0.2.1")
+    assert MemoryProxy().context.body_memory.take(5, "192.0.2.1")
 
 
 def test_leaves_a_pending_request():

@@ -18,7 +18,7 @@ BELOW: Final = "the world of the test begins here: what is above it would start 
 
 PRIVATE: Final[Mapping[str, str]] = {
     "accept._remembered": CACHE,
-    "access_log._tell": SYSTEM,
+    "access_log._report": SYSTEM,
     "addresses._FORBIDDEN": TABLE,
     "client_streams._heed": BELOW,
     "codec._CODES": TABLE,

@@ -11,7 +11,7 @@ from dataplane.credentials.jwt import Token
 from dataplane.filters.steps.ext_auth.verdict import Verdict
 from dataplane.http.heads import Head
 from dataplane.link.messages import Changes, Record
-from dataplane.link.pools import Room
+from dataplane.link.pools import BodyMemory
 from dataplane.proxy.attempt.replay import BodyCopy
 from dataplane.settings import Defaults
 from dataplane.table.store import Change, SecretRecord
@@ -26,7 +26,7 @@ SECRET = "hunter2"
 BYTES = SECRET.encode()
 LINE = b"\r\nauthorization: hunter2\r\n"
 
-COPY = BodyCopy(100, Room(100), "")
+COPY = BodyCopy(100, BodyMemory(100), "")
 COPY.sent(BYTES, True)
 
 HOLDERS = [

@@ -61,6 +61,12 @@ TERMS: Final[Mapping[str, Mapping[str, str]]] = {
     "controlplane/cli/offline/guard.py": {"guard": "`gatewright guard`, which tries a promptGuard"},
     "controlplane/cli/parser.py": {"guard": "`gatewright guard`"},
     "dataplane/guards/": {"guard": "the package of `promptGuard`"},
+    "dataplane/guards/words.py": {"room": "a word that stands beside numbers in texts"},
+    "dataplane/backends/llm/": {"guard": "guards of `promptGuard`, run on requests and answers"},
+    "dataplane/llm/": {"guard": "guards of `promptGuard`, as policies and texts have them"},
+    "dataplane/filters/settings/backend_ai.py": {"guard": "builds `promptGuard`"},
+    "dataplane/chain/replies.py": {"guard": "answers of `promptGuard`"},
+    "dataplane/telemetry/metric_rows/llm.py": {"guard": "metrics of `promptGuard`"},
 }
 """By file or folder: words that are right in all of it."""
 

@@ -70,7 +70,7 @@ def read(asked: Asked, answer: Sequence[str], identity: str, further: bytes, now
         raise NotIssued("the authority gave a certificate for another key")
     found = spiffe.readable_uris_of(leaf)
     if found != (identity,) or spiffe.workload(found) is None:
-        raise NotIssued(f"the authority gave a certificate for {' and '.join(found) or 'nobody'}, not for {identity}")
+        raise NotIssued(f"the authority gave a certificate for {' and '.join(found) or 'none'}, not for {identity}")
     begins, ends = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
     if ends <= now:
         raise NotIssued("the authority gave a certificate that has ended already")
@@ -78,7 +78,7 @@ def read(asked: Asked, answer: Sequence[str], identity: str, further: bytes, now
     between = chain[:-1] if roots else chain
     authorities = b"".join(each.public_bytes(Encoding.PEM) for each in roots) + further
     if not authorities:
-        raise NotIssued("the authority gave no root, and none is mounted: nobody could be verified")
+        raise NotIssued("the authority gave no root, and none is mounted: no peer could be verified")
     return Issued(
         b"".join(each.public_bytes(Encoding.PEM) for each in between),
         asked.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),

@@ -65,8 +65,8 @@ class Workload:
         """Tries that failed since the last one that did not,"""
         self._last_failure = 0.0
         """and when the last one did (monotonic seconds)."""
-        self.changed: Callable[[], None] = _nobody_asks
-        self.joined: Callable[[], None] = _nobody_asks
+        self.changed: Callable[[], None] = _ignored
+        self.joined: Callable[[], None] = _ignored
         """Called when workers have the first certificate."""
 
     async def run(self) -> None:
@@ -176,5 +176,5 @@ def _moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _nobody_asks() -> None:
-    """Who wants to know says so."""
+def _ignored() -> None:
+    """Until a caller sets `changed` and `joined`."""

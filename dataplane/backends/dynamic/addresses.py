@@ -2,7 +2,7 @@
 
 What is judged is the address that is connected to, never a name, and all that it may mean: some IPv6 addresses carry an
 IPv4 one, which gateways between the two networks lead to. Networks are those of the IANA's special-purpose registries
-(RFC 6890) that lead to this machine, to its own link, or to nobody; and addresses at which clouds tell a machine its
+(RFC 6890) that lead to this machine, to its own link, or nowhere; and addresses at which clouds give a machine its
 credentials. Private networks are not among them: those are for authorization, and for the network's own rules.
 """
 
@@ -112,7 +112,7 @@ def meanings(text: str) -> tuple[str, ...]:
 
 
 def _embedded(address: Address) -> Iterator[IPv4Address]:
-    """The IPv4 addresses that an IPv6 one stands for, in every form that something translates."""
+    """The IPv4 addresses that an IPv6 one embeds, in every form that something translates."""
     if isinstance(address, IPv4Address):
         return
     number, last = int(address), IPv4Address(int(address) & 0xFFFFFFFF)

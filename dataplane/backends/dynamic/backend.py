@@ -53,7 +53,7 @@ class Dynamic(Row):
         x, number = cast("Any", holder), holder.lease
 
         def begin() -> None:
-            if x.lease == number:  # else nobody waits for it any more
+            if x.lease == number:  # else it is not waited for any more
                 self.begin(holder, plan, leases)
 
         try:

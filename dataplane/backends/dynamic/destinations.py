@@ -2,7 +2,7 @@
 
 A name is looked up when it is first asked for, and again when it is used after the time of its records. What a look-up
 answers is judged before there is an endpoint of it, and an endpoint is connected to by that very address: between the
-two nobody asks for the name again, so an answer that changes meanwhile changes nothing. Nothing is looked up but for a
+two the name is not looked up again, so an answer that changes meanwhile changes nothing. Nothing is looked up but for a
 request. How many are known, and how many look-ups are under way, is bounded: the names are a client's to choose.
 """
 
@@ -63,7 +63,7 @@ class _Known:
     """One destination."""
 
     endpoints: tuple[Endpoint, ...] | None = None
-    """(): it has no address. None: nobody has answered yet."""
+    """(): it has no address. None: not answered yet."""
     open: tuple[_Open, ...] = ()
     why: str = ""
     """Of one that is not open."""
@@ -104,7 +104,7 @@ class Destinations:
         except ValueError as error:
             raise NoDestination("forbidden", str(error)) from error
         is_inner = names.is_below(host, self._suffixes)
-        if is_inner and not self._rules.allows_some:  # nobody learns which names there are
+        if is_inner and not self._rules.allows_some:  # no client learns which names there are
             raise NoDestination("forbidden", f"{host} is a name of the cluster")
         port = named.port or plan.where.port_of(plan.own.tls is not None)
         known = self._of((host, port, plan.own.tunnel is not None), named.client)
@@ -123,7 +123,7 @@ class Destinations:
     def _of(self, key: _Key, client: str | None) -> _Known:
         now, known = self._worker.clock(), self._known.get(key)
         if known is None:
-            self._make_room(now)
+            self._forget_oldest(now)
             known = self._known[key] = _Known()
             self._count()
         self._known.move_to_end(key)
@@ -203,9 +203,9 @@ class Destinations:
             return "is a name of the cluster"
         return "is a name of the proxy's own machine" if names.is_below(host, ("localhost",)) else ""
 
-    # --- room
+    # --- bounds
 
-    def _make_room(self, now: float) -> None:
+    def _forget_oldest(self, now: float) -> None:
         """For one more: who was used longest ago goes, unless somebody waits for its name."""
         for key, known in [*islice(self._known.items(), MOST_LOOK_UPS + 1)] if self._is_full(now) else ():
             if not known.is_asked:

@@ -43,7 +43,7 @@ class Asking(Passing):
         """`plan`: a BackendPlan."""
         super().__init__(out, plan, request, route, known, place, has_body)
         self._try = out if isinstance(out, Try) else None
-        """None: there is nobody else to ask."""
+        """None: there is no other provider to ask."""
         self._event_by = FOR_EVER
         """When the first content has to be there, if anybody else can be asked."""
         self._has_token = False
@@ -82,7 +82,7 @@ class Asking(Passing):
         super().answered(head, first, end)
 
     def _leave(self) -> None:
-        """Another candidate takes the place of this answer, which goes on for nobody for a moment."""
+        """Another candidate takes the place of this answer, which goes on unread for a moment."""
         assert self._try is not None  # it gives way
         up, self.up = self.up, None
         self._let_go_of_stream()

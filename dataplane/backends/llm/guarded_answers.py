@@ -184,7 +184,7 @@ class GuardedTaker:
                 self._call.cancel()
             return rejections.refused(self._form, Phase.RESPONSE, rejected)
         finally:
-            self._is_passing = True  # whoever still brings something brings it for nobody
+            self._is_passing = True  # what still comes is dropped
             if self._is_finished:
                 self._out.finish()
         return None
@@ -212,15 +212,15 @@ class GuardedTaker:
         return msgspec.json.encode(answer)
 
     async def _all(self) -> bytes:
-        room, parts, size = self.x.context.room, [], 0
+        memory, parts, size = self.x.context.body_memory, [], 0
         try:
             while data := await self._received():
-                if size + len(data) > MAX_ANSWER or not room.take(len(data), self.x.peer):
+                if size + len(data) > MAX_ANSWER or not memory.take(len(data), self.x.peer):
                     raise self._unreadable("the answer is larger than may be held to judge it")
                 size += len(data)
                 parts.append(data)
         finally:
-            room.free(size, self.x.peer)
+            memory.free(size, self.x.peer)
         return b"".join(parts)
 
     def _begin(self, head: ResponseHead, data: bytes, end: bool) -> None:

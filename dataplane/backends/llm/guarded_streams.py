@@ -62,7 +62,7 @@ class GuardedStream:
         return b"".join(given)
 
     async def end(self) -> bytes:
-        """The stream has ended: what is held of its texts. An event that is not complete is for nobody."""
+        """The stream has ended: what is held of its texts. An event that is not complete is dropped."""
         return await self._ended([*self._tracks])
 
     def _unreadable(self, why: str) -> Rejected:
@@ -135,7 +135,7 @@ class GuardedStream:
         return self.added(event)
 
     def added(self, event: Event) -> bytes:
-        """An event of ours."""
+        """An event of the gateway."""
         name = event.get("type")
         line = b"event: %b\n" % name.encode() if type(name) is str else b""
         return b"%bdata: %b\n\n" % (line, msgspec.json.encode(event))

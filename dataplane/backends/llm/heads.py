@@ -42,8 +42,8 @@ def _dropped(family: Family, is_read: bool, has_credential: bool) -> Callable[[b
 
 
 def lines(head: Head, family: Family, form: Format | None, has_credential: bool) -> bytes:
-    """`form`: of what is read, None where bytes pass as they are. `has_credential`: the provider gets one of ours, so
-    that none of the client's goes there."""
+    """`form`: of what is read, None where bytes pass as they are. `has_credential`: the provider gets one of the
+    gateway's, so that none of the client's goes there."""
     is_dropped, low = _dropped(family, form is not None, has_credential), head.low
     kept = [is_dropped(line) is None for line in low.split(b"\r\n")]
     found = b"\r\n".join(compress(head.block.split(b"\r\n"), kept))[2:]

@@ -1,7 +1,7 @@
 """What stands between the call to one candidate and the client while another candidate may still take its place.
 
 It holds back the beginning of a stream until the first content is there. What a call gives whose place another one has
-taken goes to nobody.
+taken is dropped.
 """
 
 from __future__ import annotations

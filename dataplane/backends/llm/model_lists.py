@@ -47,7 +47,7 @@ class _Call(Call):
 
 
 def of_part(x: LlmExchange, lists: Lists, part: ProviderPlan) -> Kept | None:
-    """What is known of a provider's list, which is asked for where that is due. None: it has none, or nobody can be
+    """What is known of a provider's list, which is asked for where that is due. None: it has none, or cannot be
     asked."""
     form = part.provider.list_format
     if form is None:

@@ -76,14 +76,14 @@ class Reading(InTurns):
         """The call ended before its answer."""
         self._kept: list[bytes] = []
         self._kept_size = 0
-        """Bytes of it that take room of the worker."""
+        """Bytes of it that take memory of the worker."""
         self._trailers = b""
         """Of a stream."""
 
     def _let_go_of_stream(self) -> None:
         super()._let_go_of_stream()
         if self._heard is not None:
-            self._x.context.room.free(self._heard.beyond_sample, self._x.peer)
+            self._x.context.body_memory.free(self._heard.beyond_sample, self._x.peer)
 
     def streams(self) -> None:
         """The answer is a stream, nothing of which is content yet."""
@@ -158,7 +158,7 @@ class Reading(InTurns):
 
     def may_wait(self) -> bool:
         size = len(self._kept[-1])
-        if not self._x.context.room.take(size, self._x.peer):
+        if not self._x.context.body_memory.take(size, self._x.peer):
             return False
         self._kept_size += size
         return True
@@ -194,7 +194,7 @@ class Reading(InTurns):
         """Nothing is held any more."""
         self._kept.clear()
         if self._kept_size:
-            self._x.context.room.free(self._kept_size, self._x.peer)
+            self._x.context.body_memory.free(self._kept_size, self._x.peer)
             self._kept_size = 0
 
     def _read_whole(self, data: bytes) -> Steps[None]:
@@ -230,13 +230,13 @@ class Reading(InTurns):
         self._heard = Heard(form, log is not None and log.reads_answers)
 
     def _listen(self, data: bytes, has_token: bool) -> None:
-        heard, room = self._heard, self._x.context.room
+        heard, memory = self._heard, self._x.context.body_memory
         assert heard is not None
         before = heard.beyond_sample
         heard.add(data, has_token)
         more = heard.beyond_sample - before
-        if more and not room.take(more, self._x.peer):
-            room.free(before, self._x.peer)
+        if more and not memory.take(more, self._x.peer):
+            memory.free(before, self._x.peer)
             heard.cut()
 
     def _count(self) -> None:
@@ -247,7 +247,7 @@ class Reading(InTurns):
         if self._heard is not None:
             if not self.out.is_judged:  # as `_said`
                 facts.add_stream(self._facts, self._heard)
-            self._x.context.room.free(self._heard.beyond_sample, self._x.peer)
+            self._x.context.body_memory.free(self._heard.beyond_sample, self._x.peer)
         self._price()
         super()._count()
 
@@ -337,7 +337,7 @@ class Reading(InTurns):
 
 
 def _without_length(head: ResponseHead) -> ResponseHead:
-    """An event may be taken out, or added: nobody knows how long it is."""
+    """An event may be taken out, or added: its length is unknown."""
     if head.length == UNKNOWN:
         return head
     found = Head(head.block, head.low)

@@ -52,7 +52,7 @@ class InTurns(Asking, ABC):
 
     @abstractmethod
     def may_wait(self) -> bool:
-        """Its last part takes room of the worker from now on, as those before do. False: there is none."""
+        """Its last part takes memory of the worker from now on, as those before do. False: there is none."""
 
     @abstractmethod
     def slice_of_stream(self, data: bytes, end: bool) -> None:
@@ -119,7 +119,7 @@ class InTurns(Asking, ABC):
             return
         try:
             self._read_what_waits()
-        except Exception as error:  # a bug of ours must end in an answer
+        except Exception as error:  # a bug in Gatewright must end in an answer
             self._x.failed(error)
 
     def _read_what_waits(self) -> None:

@@ -35,7 +35,7 @@ _NO_TOKEN: Final = (Began, PartEnded, Stopped, Failed)
 class Translating(Reading):
     """The answer is read whole; a stream as it comes."""
 
-    __slots__ = ("_asked", "_failed", "_is_settled", "_made", "_stream", "_usage")
+    __slots__ = ("_asked", "_failed", "_has_stopped", "_made", "_stream", "_usage")
     slice_size = SLICE
 
     def __init__(
@@ -54,7 +54,7 @@ class Translating(Reading):
         self._asked = asked
         self._stream: Stream | None = None
         self._usage = usage.NO_USAGE
-        self._is_settled = False
+        self._has_stopped = False
         self._failed = ""
         """What the stream failed with."""
 
@@ -129,7 +129,7 @@ class Translating(Reading):
                 self._usage = each.usage
                 self._note(each.usage, each.model, each.tier)
             elif isinstance(each, Stopped):
-                self._is_settled = True
+                self._has_stopped = True
                 self._note(each.usage.over(self._usage), "", each.tier)
             elif isinstance(each, Failed):
                 self._x.detail = self._failed = each.failure.message
@@ -137,7 +137,7 @@ class Translating(Reading):
         return data
 
     def _has_usage(self) -> bool:
-        return self._is_settled
+        return self._has_stopped
 
     def broke(self, error: CallFailed) -> None:
         stream = self._stream

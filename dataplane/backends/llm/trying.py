@@ -86,7 +86,7 @@ class Tries:
 
     @property
     def is_one(self) -> bool:
-        """There is nobody else to ask, ever."""
+        """There is no other provider to ask, ever."""
         return len(self._providers.providers) == 1 and (self.x.policies.retry is None or not self._bound)
 
     @property
@@ -130,14 +130,14 @@ class Tries:
             self._rounds += 1
             self._wait(seconds * (1 + self.x.context.random() / 2))
         elif self.is_staged or (self._upcoming is not None and self._upcoming.policies.policy.guards.request):
-            self._wait(0.0)  # in a turn of its own: guards wait, and so may whoever calls this
+            self._wait(0.0)  # in a turn of its own: guards wait, and so may the caller
         else:
             self.wake(0.0)
 
     def _wait(self, seconds: float) -> None:
         self.x.leave(
             _WAITING, self
-        )  # nobody else knows of it meanwhile: who wakes it keeps it no longer than others do
+        )  # nothing else knows of it meanwhile: who wakes it keeps it no longer than others do
         calls = self.x.context.calls
         calls.wake_at(calls.clock() + seconds, self)
 
@@ -152,7 +152,7 @@ class Tries:
         self.visit = visit
         try:
             served = self._serve(visit, out)
-        except Exception as error:  # a bug of ours must end in an answer
+        except Exception as error:  # a bug in Gatewright must end in an answer
             self.x.failed(error)
             return
         if served is None:
@@ -247,9 +247,9 @@ def _standing(x: LlmExchange, plan: BackendPlan, is_compared: bool) -> Standing:
     found = plan.endpoints or leases.resolve(plan, _nothing) or ()
     if not found:
         return Standing()
-    is_evicted = plan.rules is not None and not leases.guard(plan, plan.rules).has_usable(found)
+    is_evicted = plan.rules is not None and not leases.rule_state(plan, plan.rules).has_usable(found)
     return Standing(max(found, key=attrgetter("health")), is_evicted)
 
 
 def _nothing() -> None:
-    """Nobody waits for the name here: the call resolves it."""
+    """The name is not waited for here: the call resolves it."""

@@ -40,7 +40,7 @@ class Tries(Protocol):
 
     @property
     def is_one(self) -> bool:
-        """There is nobody else to ask, ever."""
+        """There is no other provider to ask, ever."""
 
     def note(self, name: str, outcome: str, seconds: float) -> None:
         """What came of one, for the log."""

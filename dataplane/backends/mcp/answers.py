@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COPIES: Final = 3
 """Of an answer that is read whole: as it came, what it is taken apart to, and what is made of that for the client. It
-takes room for so many."""
+takes memory for so many."""
 TOGETHER: Final = 4
 """Answers of the largest size that are read for one request."""
 
@@ -38,18 +38,18 @@ class TargetFailed(Exception):
 
 
 class AnswerRefused(TargetFailed):
-    """What a target answered is not passed on: it is too large, there is no room for it, or it cannot be read though it
-    may be an answer. Target and session go on: this request alone has failed. The text is for the client as well."""
+    """What a target answered is not passed on: it is too large, there is no memory for it, or it cannot be read though
+    it may be an answer. Target and session go on: this request alone has failed. The text is for the client as well."""
 
 
 def too_large(target: str, most: int) -> AnswerRefused:
     return AnswerRefused(target, f"its answer has more than {most} bytes (mcp.maxAnswerSize)")
 
 
-def take_room(hold: Callable[[int], bool], size: int, target: str) -> None:
+def take_memory(hold: Callable[[int], bool], size: int, target: str) -> None:
     """For `size` more bytes of an answer that is read whole, with `contract.Answer.hold`. Raises `AnswerRefused`."""
     if size and not hold(size * COPIES):
-        raise AnswerRefused(target, "there is no room for its answer (maxHeldBytes)")
+        raise AnswerRefused(target, "there is no memory for its answer (maxHeldBytes)")
 
 
 def unreadable(target: str, error: Malformed) -> TargetFailed:
@@ -80,7 +80,7 @@ class Answering(Protocol):
 
     @property
     def endpoint(self) -> Labelled | None:
-        """Who answers; None: nobody that a session could be pinned to."""
+        """Who answers; None: none that a session could be pinned to."""
         ...
 
     async def receive(self) -> bytes:
@@ -91,7 +91,7 @@ class Answering(Protocol):
 
 
 class Opened(NamedTuple):
-    """Whoever has it cancels the call in the end."""
+    """Its holder cancels the call in the end."""
 
     call: Answering
     answer: CallAnswer
@@ -128,7 +128,7 @@ class Answers:
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
         """The response to a request, read whole, from JSON or a stream of events. Other messages of the stream are left
         out. Raises `TargetFailed`: for what is no answer to this request, for more bytes than are read of one answer,
-        or of all of them, for one that is not there in time, and where there is no room for it."""
+        or of all of them, for one that is not there in time, and where there is no memory for it."""
         late = Deadline(opened)
         if opened.until != FOR_EVER:
             self._calls.wake_at(opened.until, late)
@@ -166,7 +166,7 @@ class Answers:
             raise too_large(target, self._most)
         if self._left < 0:
             raise AnswerRefused(target, f"all answers have more than {self._most * TOGETHER} bytes")
-        take_room(self._hold, more, target)
+        take_memory(self._hold, more, target)
 
 
 class _Counted:

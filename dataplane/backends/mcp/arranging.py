@@ -37,7 +37,7 @@ class Servers(Protocol):
 
 
 class SessionLost(TargetFailed):
-    """A server has forgotten its session, and with it what nobody can arrange anew but the client."""
+    """A server has forgotten its session, and with it what only the client can arrange anew."""
 
 
 def note(visit: Visit, target: TargetPlan, message: Message, value: str | None) -> None:

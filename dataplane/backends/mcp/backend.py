@@ -34,7 +34,7 @@ class Mcp(Row):
         "dataplane.backends.mcp.visit",
         "dataplane.backends.mcp.upstreams",
         "dataplane.backends.mcp.relay",
-        "dataplane.backends.mcp.guarding",
+        "dataplane.backends.mcp.processing",
         "dataplane.backends.mcp.sending",
         "dataplane.backends.mcp.forwarding",
         "dataplane.backends.mcp.posts",

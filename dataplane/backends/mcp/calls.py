@@ -69,8 +69,8 @@ def plan_of(x: McpExchange, target: TargetPlan, pinned: str = "") -> BackendPlan
 
 
 def request_timeout(x: McpExchange, target: TargetPlan, plan: BackendPlan) -> float | None:
-    """How long a server may take to begin an answer, instead of what is usual: `http.requestTimeout`. None: nobody says
-    so. `plan`: as `plan_of`."""
+    """How long a server may take to begin an answer, instead of what is usual: `http.requestTimeout`. None: not
+    configured. `plan`: as `plan_of`."""
     if not target.is_stdio:
         return plan.request_timeout  # as `chain.calls.within` has it
     http = target.own.over(x.policies.backend).http  # no setting of a connection is in its plan

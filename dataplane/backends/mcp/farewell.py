@@ -31,7 +31,7 @@ _NOT_KEPT: Final = frozenset(
         *(b"x-forwarded-for", b"x-forwarded-port", b"forwarded", b"via"),
     }
 )
-"""No server finds a session, or its owner, by these. By others it may: of what else clients send nobody knows."""
+"""No server finds a session, or its owner, by these. By others it may: what else clients send is unknown."""
 
 
 class Farewell:
@@ -86,7 +86,7 @@ class Farewell:
         return self.context.calls.table()
 
     asking = None
-    """As `Visit.asking`: nobody waits."""
+    """As `Visit.asking`: not called."""
 
     def __call__(self, renewed: Callable[[str], UpstreamSession | None]) -> None:
         """As `worker.Goodbye`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp import processing
 from dataplane.backends.mcp.relay import STREAM, Seen, kind_of, relay_events, rewrite_of
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.mcp.hearing import Signal
@@ -41,7 +41,7 @@ async def once(
     try:
         status = opened.answer.status
         if status != _OK or kind_of(opened) != STREAM:
-            seen.last = None  # nobody has it any more
+            seen.last = None  # the server does not have it any more
             may_come = status in _LATER or (status >= _FAILS and status != _NOT_IMPLEMENTED)
             return LATER if may_come else NONE
         begin()
@@ -56,8 +56,8 @@ async def relay_stream(
 ) -> None:
     """What a server says beside answers, as the client may have it. Raises `TargetFailed`."""
     rewrite = replace(rewrite_of(visit, target.name), is_resumed=is_resumed, seen=seen)
-    if guarding.reads_any_answers(visit):
-        await guarding.relay_unasked(visit, opened, rewrite, target.name)
+    if processing.reads_any_answers(visit):
+        await processing.relay_unsolicited(visit, opened, rewrite, target.name)
     else:
         await relay_events(visit, opened, rewrite)
 

@@ -1,5 +1,5 @@
 """A message that is forwarded: to the only server, within a session that is known, with nothing to judge in its answer.
-Its head is edited, bytes pass both ways, and nobody waits in a coroutine.
+Its head is edited, bytes pass both ways, and no coroutine waits.
 
 What shows only in the answer (the session is gone, events that rules have to see) is served as ever from there on.
 """
@@ -90,7 +90,7 @@ class Forward(Forwarding):
         self._limit = calls.request_timeout(x, target, plan)
         request = upstreams.request(target, known, plan, b"POST", TAKES_JSON, sent.body)
         super().__init__(out, plan, request, visit.is_idempotent, has_body=True)
-        self.upgrade = b""  # behind a 101 nobody would judge anything
+        self.upgrade = b""  # behind a 101 nothing would be judged
 
     def go(self, head_within: float = FOR_EVER) -> None:
         super().go(head_within if self._limit is None else self._limit)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp import processing
 from dataplane.backends.mcp.answers import TargetFailed, unreadable
 from dataplane.backends.mcp.relay import relay, relay_rewritten
 from dataplane.backends.mcp.sending import OK, rewriting
@@ -27,7 +27,7 @@ async def initialize(visit: Visit, upstreams: Upstreams, message: Message, body:
     """`initialize`: a session with each target, of which the client gets one. Raises `TargetFailed`."""
     try:
         return await _initialized(visit, upstreams, message, body)
-    except BaseException:  # it failed, was rejected, or its client left: nobody will ever ask for what was opened
+    except BaseException:  # it failed, was rejected, or its client left: what was opened will never be asked for
         upstreams.leave()
         raise
 
@@ -48,8 +48,8 @@ async def _initialized(visit: Visit, upstreams: Upstreams, message: Message, bod
         elif opened.answer.status == OK:
             upstreams.begun(target, opened)
         rewrite = rewriting(visit, upstreams, message, target)
-        if guarding.reads_any_answers(visit):
-            await guarding.relay_shown(visit, opened, rewrite, message, target.name, lines)
+        if processing.reads_any_answers(visit):
+            await processing.relay_shown(visit, opened, rewrite, message, target.name, lines)
         elif rewrite is not None:
             await relay_rewritten(visit, opened, rewrite, lines)
         else:
@@ -90,16 +90,16 @@ async def _initialize_all(
             visit.session.upstreams.append(made)
     version = messages.text_of(params.get("protocolVersion")) or versions.UNSPOKEN
     try:
-        result = merging.hello(version, answers, visit.plan.stateless, VERSION_OF_OURS)
+        result = merging.hello(version, answers, visit.plan.stateless, GATEWAY_VERSION)
     except Malformed as error:
         raise unreadable("one of them", error) from None
-    result = await guarding.result(visit, message, guarding.names(visit), result)
+    result = await processing.result(visit, message, processing.names(visit), result)
     lines = b"" if visit.session is None else _session_line(visit)
     visit.give(messages.result(message.request_id, result), lines)
     return None
 
 
-VERSION_OF_OURS: Final = "1"
+GATEWAY_VERSION: Final = "1"
 
 
 async def _hello(
@@ -134,10 +134,10 @@ async def discover(visit: Visit, upstreams: Upstreams, message: Message, body: b
             return errors.wrong_version(modern.REVISION, message.request_id)
         answers.append((target.name, each.result))
     try:
-        result = merging.discovered(answers, VERSION_OF_OURS)
+        result = merging.discovered(answers, GATEWAY_VERSION)
     except Malformed as error:
         raise unreadable("one of them", error) from None
-    result = await guarding.result(visit, message, guarding.names(visit), result)
+    result = await processing.result(visit, message, processing.names(visit), result)
     visit.give(messages.result(message.request_id, result))
     return None
 

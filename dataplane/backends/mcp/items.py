@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from dataplane.backends.mcp import arranging, guarding
+from dataplane.backends.mcp import arranging, processing
 from dataplane.backends.mcp.sending import Sent, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
@@ -37,7 +37,7 @@ async def item(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
     """A request whose params name a tool, a prompt or a resource. Raises `Malformed`, `TargetFailed`."""
     method, name, found = _asked(visit, message)
     if found is not None and visit.plan.several and visit.policies.guardrails is not None:
-        found = await _guarded_item(visit, message, method, found)
+        found = await _processed_item(visit, message, method, found)
     return await _passed_on(visit, upstreams, message, _judged(visit, upstreams, message, body, (method, name, found)))
 
 
@@ -53,7 +53,7 @@ async def _passed_on(visit: Visit, upstreams: Upstreams, message: Message, sent:
 
 
 def _asked(visit: Visit, message: Message) -> tuple[Method, str, _Addressed | None]:
-    """Method, the name of the item as the client has it, and whose it is; None: nobody's. Raises `Malformed`."""
+    """Method, the name of the item as the client has it, and whose it is; None: no target's. Raises `Malformed`."""
     method = METHODS[str(message.method)]
     params = messages.object_of(message.params)
     if visit.is_judged:
@@ -85,9 +85,9 @@ def _judged(
     return Sent(found.target, body, rewriting(visit, upstreams, message, found.target))
 
 
-async def _guarded_item(visit: Visit, message: Message, method: Method, found: _Addressed) -> _Addressed:
+async def _processed_item(visit: Visit, message: Message, method: Method, found: _Addressed) -> _Addressed:
     """What processors make of it: another item of the same target, perhaps, which rules are asked about then."""
-    params = await guarding.item(visit, message, found.target.name, found.params)
+    params = await processing.item(visit, message, found.target.name, found.params)
     name = messages.text_of(params.get(method.key))
     if name is None:
         raise Malformed(INVALID_PARAMS, f"params.{method.key} must be a string", message.request_id)
@@ -161,7 +161,7 @@ async def reference(visit: Visit, upstreams: Upstreams, message: Message, body: 
     """`completion/complete`: about the prompt or resource in `ref`. Raises `Malformed`, `TargetFailed`."""
     params, found = _reference_asked(visit, message)
     if found is not None and visit.plan.several and visit.policies.guardrails is not None:
-        params = await guarding.item(visit, message, found.target.name, params)
+        params = await processing.item(visit, message, found.target.name, params)
         found = _Addressed(found.target, _referred(message, params).name, params)
     sent = _reference_judged(visit, upstreams, message, body, params, found)
     return await _passed_on(visit, upstreams, message, sent)

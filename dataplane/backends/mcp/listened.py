@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp import processing
 from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, wrong
 from dataplane.backends.mcp.following import Pauses
 from dataplane.backends.mcp.relay import Rewrite, rewrite_of
@@ -66,7 +66,7 @@ async def pass_on(
 ) -> None:
     """Until the streams end; of what is not there `ask` is called again. Raises `TargetFailed`."""
     end = await _Whole(visit, message, ask).end_of(streams)
-    shown = await guarding.result(visit, message, guarding.names(visit), end)
+    shown = await processing.result(visit, message, processing.names(visit), end)
     visit.out.give(write(Event(messages.result(message.request_id, shown), b"message")))
     visit.out.end()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp import processing
 from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed, unreadable
 from dataplane.backends.mcp.relay import JSON, kind_of
 from dataplane.backends.mcp.sending import passed_on
@@ -43,7 +43,7 @@ class _Part(NamedTuple):
 
 async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
     method = METHODS[str(message.method)]
-    if not visit.plan.several and not visit.policies.rules and not guarding.reads_answers(visit, message):
+    if not visit.plan.several and not visit.policies.rules and not processing.reads_answers(visit, message):
         return await passed_on(visit, upstreams, visit.plan.targets[0], message, body, None)
     params = messages.object_of(message.params)
     pages = _pages(visit, message, params)
@@ -57,7 +57,7 @@ async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: byt
         visit.give(messages.encode(answers[0]))
         return None
     result = await _page(visit, message, method, parts)
-    result = await guarding.result(visit, message, guarding.names(visit), result)
+    result = await processing.result(visit, message, processing.names(visit), result)
     visit.give(messages.result(message.request_id, result))
     return None
 

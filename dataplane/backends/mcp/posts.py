@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp import arranging, failing, forwarding, guarding, hello, items, listening, lists
+from dataplane.backends.mcp import arranging, failing, forwarding, hello, items, listening, lists, processing
 from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.sending import ACCEPTED, Sent, acknowledged, asked, notified, passed_on, rewriting
 from dataplane.backends.mcp.upstreams import Upstreams, together
@@ -133,24 +133,24 @@ _READY: Final[dict[str, Callable[[Visit, Upstreams, Message, bytes], Sent | Repl
 
 async def _served(visit: Visit, message: Message, body: bytes) -> Reply | None:
     try:
-        reply = await _guarded(visit, message, body, message.method == "initialize" and message.is_request)
+        reply = await _processed(visit, message, body, message.method == "initialize" and message.is_request)
     except Malformed as error:
         return failing.malformed(error, message)
     visit.is_answered = reply is None
     return reply
 
 
-async def _guarded(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
+async def _processed(visit: Visit, message: Message, body: bytes, is_first: bool) -> Reply | None:
     if visit.policies.guardrails is None:
         return await _asked(visit, message, body, is_first)
     from dataplane.mcp.verdicts import Rejected  # with protobuf's JSON: not where there are none
 
     try:
         if message.is_request and not (visit.plan.several and _is_addressed(str(message.method))):
-            message, body = await guarding.request(visit, message, body)
+            message, body = await processing.request(visit, message, body)
         return await _asked(visit, message, body, is_first)
     except Rejected as rejected:
-        return guarding.refused(visit, message, rejected)
+        return processing.refused(visit, message, rejected)
 
 
 def _is_addressed(method: str) -> bool:
@@ -209,7 +209,7 @@ async def _all(visit: Visit, upstreams: Upstreams, message: Message, body: bytes
     if len(wrong) == len(answers):
         visit.give(messages.encode(wrong[0]))
     else:
-        result = await guarding.result(visit, message, guarding.names(visit), Raw(b"{}"))
+        result = await processing.result(visit, message, processing.names(visit), Raw(b"{}"))
         visit.give(messages.result(message.request_id, result))
     return None
 
@@ -219,7 +219,7 @@ async def _notify(visit: Visit, upstreams: Upstreams, message: Message, body: by
     for the one that asked, since tokens of servers may be alike."""
     method = str(message.method)
     if not method.startswith("notifications/") and (visit.policies.rules or visit.policies.guardrails is not None):
-        raise Malformed(INVALID_REQUEST, "a request needs an id")  # nobody would be asked about it
+        raise Malformed(INVALID_REQUEST, "a request needs an id")  # no rule or processor would be asked about it
     targets = [each for each in visit.plan.targets if not _is_lost(upstreams, each)]
     if visit.plan.stateless or visit.is_modern:
         visit.out.whole(ACCEPTED, b"", b"")  # there is no session that it could be about
@@ -237,7 +237,8 @@ async def _notify(visit: Visit, upstreams: Upstreams, message: Message, body: by
 
 
 def _progressed(message: Message, targets: list[TargetPlan]) -> tuple[bytes, list[TargetPlan]]:
-    """Progress of what a server has asked for, with the token that it gave; for nobody where that is none of ours."""
+    """Progress of what a server has asked for, with the token that it gave; for no target where that is unknown
+    here."""
     params = messages.object_of(message.params)
     found = names.untagged(messages.id_of(params.get(merging.TOKEN)))
     if found is None:

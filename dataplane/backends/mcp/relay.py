@@ -1,4 +1,4 @@
-"""A server's answer on its way to the client: as it is, or message by message where names and ids are ours."""
+"""A server's answer on its way to the client: as it is, or message by message where names and ids are the gateway's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET, Raw
 
-from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, take_room, too_large, wrong
+from dataplane.backends.mcp.answers import WRONG, Opened, TargetFailed, take_memory, too_large, wrong
 from dataplane.backends.mcp.visit import EVENTS, JSON_LINES, Visit
 from dataplane.backends.terminating.pump import pumped
 from dataplane.chain.calls import CallFailed
@@ -51,9 +51,9 @@ def passed_head(head: ResponseHead) -> ResponseHead:
     low = head.block.lower() if head.low is None else head.low
     if _SESSION not in low:
         return head
-    ours = Head(head.block, low)
-    ours.remove(SESSION)
-    return ResponseHead(head.status, head.line, ours.block, ours.low, head.length, head.is_dated)
+    own = Head(head.block, low)
+    own.remove(SESSION)
+    return ResponseHead(head.status, head.line, own.block, own.low, head.length, head.is_dated)
 
 
 async def relay(visit: Visit, opened: Opened, lines: bytes = b"") -> None:
@@ -91,7 +91,7 @@ _DIGITS: Final = 15
 
 
 async def whole(visit: Visit, opened: Opened) -> bytes:
-    """All content of an answer, of at most as many bytes as are read of one, for which there is room. Raises
+    """All content of an answer, of at most as many bytes as are read of one, for which there is memory. Raises
     `TargetFailed`."""
     parts, size, most = [], 0, visit.plan.max_answer
     try:
@@ -99,7 +99,7 @@ async def whole(visit: Visit, opened: Opened) -> bytes:
             size += len(data)
             if size > most:
                 raise too_large(opened.target, most)
-            take_room(visit.out.hold, len(data), opened.target)
+            take_memory(visit.out.hold, len(data), opened.target)
             parts.append(data)
     except CallFailed as error:
         raise TargetFailed(opened.target, str(error)) from None
@@ -128,9 +128,9 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class Rewrite:
     """How messages of one target become those of the endpoint. `renames`, with several: ids of its events name it, and
-    so do resources and tasks wherever they are named. `tag` makes the ids of its requests ours, so that answers find
-    it; None: they stay. `hides`, with rules: notices of items that they refuse are left out. `is_resumed`: of a stream
-    that goes on where it was broken off. `seen`: notes its events."""
+    so do resources and tasks wherever they are named. `tag` makes the ids of its requests the gateway's, so that
+    answers find it; None: they stay. `hides`, with rules: notices of items that they refuse are left out. `is_resumed`:
+    of a stream that goes on where it was broken off. `seen`: notes its events."""
 
     target: str
     request_id: messages.Id | None
@@ -174,13 +174,13 @@ class Rewrite:
 
     def _related(self, message: Message) -> bool:
         """Name the task that it belongs to as clients see it. Raises `Malformed`."""
-        ours = partial(names.joined, "task", self.target)
-        message.params = merging.related(message.params, ours)
-        message.result = merging.related(message.result, ours)
+        rename = partial(names.joined, "task", self.target)
+        message.params = merging.related(message.params, rename)
+        message.result = merging.related(message.result, rename)
         return True
 
     def _noticed(self, message: Message) -> bool:
-        """Make a notice ours; whether it is for this client. Raises `Malformed`."""
+        """Make a notice the gateway's; whether it is for this client. Raises `Malformed`."""
         kind, key = _NAMED[str(message.method)]
         if self.hides is not None:
             fields = messages.object_of(_object(message.params))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET
 
-from dataplane.backends.mcp import guarding
+from dataplane.backends.mcp import processing
 from dataplane.backends.mcp.answers import Opened, TargetFailed
 from dataplane.backends.mcp.relay import Rewrite, relay, relay_rewritten, rewrite_of, whole
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, NOT_FOUND, Upstreams
@@ -30,7 +30,7 @@ MAX_ASKED: Final = 256
 
 
 class Sent(NamedTuple):
-    """What goes to one server, and how its answer becomes ours; None: it passes as it is."""
+    """What goes to one server, and how its answer becomes the gateway's; None: it passes as it is."""
 
     target: TargetPlan
     body: bytes
@@ -87,8 +87,8 @@ async def relayed(visit: Visit, opened: Opened, message: Message, rewrite: Rewri
     try:
         if opened.answer.status == NOT_FOUND and visit.session is not None:
             visit.give(await _not_found(visit, opened, message))
-        elif guarding.reads_any_answers(visit):
-            await guarding.relay_shown(visit, opened, rewrite, message, opened.target)
+        elif processing.reads_any_answers(visit):
+            await processing.relay_shown(visit, opened, rewrite, message, opened.target)
         elif rewrite is None:
             await relay(visit, opened)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dataplane.backends.mcp import guarding, merged_streams
+from dataplane.backends.mcp import merged_streams, processing
 from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.arranging import SessionLost
 from dataplane.backends.mcp.following import relay_stream
@@ -37,7 +37,7 @@ async def get(visit: Visit, body: bytes, out: Terminator) -> Reply | None:
         return reply
     visit.describe("stream")
     upstreams = Upstreams(visit)
-    is_shown = guarding.reads_any_answers(visit)
+    is_shown = processing.reads_any_answers(visit)
     last = None if is_shown else visit.head.get(b"last-event-id")
     try:
         if visit.plan.several:
@@ -48,7 +48,7 @@ async def get(visit: Visit, body: bytes, out: Terminator) -> Reply | None:
             if opened.answer.status == NOT_FOUND:  # its session is there: it has no such stream
                 return errors.refused("McpNoStream", headers=merged_streams.WITHOUT_STREAM)
             if (is_shown or visit.policies.rules) and opened.answer.status < _NO_SUCCESS:
-                guarding.check_stream(opened)
+                processing.check_stream(opened)
                 visit.out.head(_OK, EVENTS)
                 await relay_stream(visit, target, opened)
                 visit.out.end()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dataplane.exchange import Traced, Work
     from dataplane.http.heads import Head
     from dataplane.http.messages import Peer
-    from dataplane.link.pools import Room
+    from dataplane.link.pools import BodyMemory
     from dataplane.link.shared import Region
     from dataplane.mcp.worker import Memory
     from dataplane.table.binds import ListenerPlan
@@ -47,7 +47,7 @@ class McpWorker(Protocol):
     make_future: Callable[[], Future]
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
-    room: Room
+    body_memory: BodyMemory
     shortages: Shortages
     recorder: Recorder
     spawn: Callable[[Coroutine[Any, Any, None]], Any]

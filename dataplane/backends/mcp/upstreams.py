@@ -119,7 +119,7 @@ class Upstreams:
         if is_passed:
             return None
         now = self.of(target.name)
-        if now is None or now == known:  # nobody else has renewed it meanwhile
+        if now is None or now == known:  # it was not renewed meanwhile
             now = await self.renew(target)
         return now
 
@@ -240,7 +240,7 @@ class Upstreams:
     async def _as_before(
         self, session: Session, target: TargetPlan, made: UpstreamSession, hello: msgspec.Raw, was_there: bool
     ) -> None:
-        """Make a new session like the one before. Raises `TargetFailed`: nobody uses it then, and where it cannot be
+        """Make a new session like the one before. Raises `TargetFailed`: it is not used then, and where it cannot be
         done the client's own session is over."""
         try:
             await arranging.again(self, target, made, hello, was_there)

@@ -33,7 +33,7 @@ EVENTS: Final = b"content-type: text/event-stream\r\ncache-control: no-cache, no
 JSON_LINES: Final = b"content-type: application/json\r\n"
 
 _OUTCOMES: Final = {"McpDenied": "denied", "McpRejected": "denied", "McpAnswerRefused": "failed"}
-"""By reason of an answer of ours, for the metric."""
+"""By reason of a reply of the gateway, for the metric."""
 
 
 class Visit:
@@ -64,7 +64,7 @@ class Visit:
         self.farewell: Callable[[Visit, Goodbye | None], Goodbye | None] | None = None
         """Makes what ends the session at its servers once it is idle, of the one before; None: nothing does."""
         self.asking: Callable[[], None] | None = None
-        """Called before a server is asked; None: nobody wants to know."""
+        """Called before a server is asked; None: not called."""
         self._remembered: Remembered | None = None
         self._owner: bytes | None = None
         self._described: dict[str, Any] = {}
@@ -189,7 +189,7 @@ class Visit:
             self.x.attributes.pop(f"mcp.{kind}", None)
 
     def _count(self, outcome: str) -> None:
-        """For the metric, once for each message. Methods that nobody knows are one."""
+        """For the metric, once for each message. Unknown methods are one."""
         described, target, tool = self._described, "", ""
         method = described["methodName"]
         for kind, item in described.items():
@@ -240,7 +240,7 @@ def policies_of(x: McpExchange, plan: McpPlan) -> McpPolicies:
 
 
 def caller_of(visit: Visit) -> bytes:
-    """Stands for who the client has proven to be; b"" for anybody."""
+    """Identifies who the client has proven to be; b"" for anybody."""
     attributes = visit.x.attributes
     tls, workload = visit.x.client.tls, visit.x.client.workload
     if not attributes and tls is None and workload is None:

@@ -7,11 +7,11 @@ awaits futures of `Services`, calls, and `asyncio.sleep(0)`, behind which it goe
 
 Laws
 - The answer is one head, then content, then one end: `end`, `lost`, or a `Reply` before the head. `whole` is all of it.
-- Who gives waits for `ready` in between: a client that takes no more stops whoever answers. `pour`, `pump.pumped` and
-  what was handed on do so by themselves.
+- Who gives waits for `ready` in between: a client that takes no more stops the one that answers. `pour`, `pump.pumped`
+  and what was handed on do so by themselves.
 - When the client leaves, what serves is cancelled where it waits, and calls that were handed on are given up; what is
-  given afterwards is for nobody, and no error.
-- A request that is taken whole is bounded by what the listener lets be held, and takes room as other held bodies do;
+  given afterwards is dropped, and no error.
+- A request that is taken whole is bounded by what the listener lets be held, and takes memory as other held bodies do;
   of one that is taken as it comes at most `MOST_AHEAD` bytes wait for `received`, then the client is stopped.
 """
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from dataplane.chain.reply import Reply
     from dataplane.exchange import Traced, Work
     from dataplane.http.messages import ResponseHead
-    from dataplane.link.pools import Room
+    from dataplane.link.pools import BodyMemory
     from dataplane.upstream.calls import HttpCalls
 
 Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
 """What serving answers at once. None: it is answered, or handed on."""
 
 MOST_AHEAD: Final = 65_536
-"""Bytes of a request that wait for whoever takes it as it comes."""
+"""Bytes that wait of a request that is taken as it comes."""
 
 
 class Turns(Protocol):
@@ -52,7 +52,7 @@ class Services(Protocol):
     """Of a worker (`proxy/context.Context`)."""
 
     make_future: Callable[[], Future]
-    room: Room
+    body_memory: BodyMemory
 
     @property
     def turns(self) -> Turns: ...
@@ -72,7 +72,7 @@ class Routed(Protocol):
     length: int
     upgrade: bytes
     peer: str
-    """Address of the client: whose room its bodies take."""
+    """Address of the client: whose memory its bodies take."""
     takes_trailers: bool
     up: Upstream | None
     endpoint: Any  # kinds of backends know none
@@ -96,7 +96,7 @@ class Routed(Protocol):
 
 
 class Pours(Protocol):
-    """A call whose answer has begun (`chain.calls.Call`), or what stands for one."""
+    """A call whose answer has begun (`chain.calls.Call`), or what acts as one."""
 
     async def receive(self) -> bytes: ...
 
@@ -123,8 +123,8 @@ class Answer(Protocol):
         """More of its content."""
 
     def hold(self, size: int) -> bool:
-        """Take room for `size` bytes until the request is served (`link/pools.Room`). False: there is none, or the
-        request is served."""
+        """Take memory for `size` bytes until the request is served (`link/pools.BodyMemory`). False: there is none, or
+        the request is served."""
         ...
 
     async def ready(self) -> None:
@@ -140,7 +140,7 @@ class Answer(Protocol):
         """The rest of it cannot be had: it is broken off. `cause`: as `carriers.Consumer.upstream_lost`."""
 
     def give_up(self) -> None:
-        """Nobody wants what is served any more, though the exchange may be over."""
+        """What is served is not wanted any more, though the exchange may be over."""
 
 
 class Passing(Protocol):
@@ -186,7 +186,7 @@ class Taker(Protocol):
         """All has passed, or nothing more will: the request is served."""
 
     def hold_client(self, held: bool) -> None:
-        """Whoever the request goes to takes no more of it for now, or more again."""
+        """The receiver of the request takes no more of it for now, or more again."""
 
     def pass_head(self, head: ResponseHead, first: bytes, end: bool) -> None:
         """As `carriers.Consumer.upstream_head`, and so are the others."""

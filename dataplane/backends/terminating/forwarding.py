@@ -1,7 +1,7 @@
 """A request that is handed on: to one backend, over a lease of its own, with lines that its terminator has made. Bytes
 pass as they are in both directions, also behind a 101; nothing waits in a coroutine.
 
-The answer's head is looked at once (`Forwarding.passed`). Whoever does not want it passed reads it, as the answer of
+The answer's head is looked at once (`Forwarding.passed`). Code that does not want it passed reads it, as the answer of
 any other call.
 """
 
@@ -90,7 +90,7 @@ class Forwarding(Call):
 
     def passed(self, head: ResponseHead) -> ResponseHead | None:
         """The head that the client gets of an answer with this one. None: the answer does not pass; this is a call
-        whose answer has begun, and whoever reads it cancels it in the end."""
+        whose answer has begun, and its reader cancels it in the end."""
         return head
 
     def broke(self, error: CallFailed) -> None:

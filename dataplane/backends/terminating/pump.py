@@ -1,4 +1,4 @@
-"""The events of an answer: one loop for whoever reads, changes or passes them.
+"""The events of an answer: one loop for code that reads, changes or passes them.
 
 Thousands may come in one piece, and each may be asked about: they are read in slices, and others are served in between.
 """

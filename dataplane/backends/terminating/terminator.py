@@ -12,7 +12,7 @@ from dataplane.backends.terminating.contract import MOST_AHEAD
 from dataplane.chain.chain import leave
 from dataplane.chain.replies import made
 from dataplane.chain.reply import Reply
-from dataplane.http.body import NoRoom, TooLarge, gather
+from dataplane.http.body import BodyMemoryFull, TooLarge, gather
 from dataplane.http.dates import is_dated
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Serve = Callable[["Terminator"], "Served"]
 
 SMALL: Final = 16_384
-"""Bytes of a request that takes no room of the worker as long as nobody waits for anything."""
+"""Bytes of a request that takes no memory of the worker as long as nothing waits."""
 _LINES: Final = {200: b"HTTP/1.1 200 OK", 202: b"HTTP/1.1 202 Accepted", 204: b"HTTP/1.1 204 No Content"}
 _NO_CONTENT: Final = 204
 
@@ -77,7 +77,7 @@ class Terminator:
         self.has_begun = False
         """The head of the answer is out."""
         self.at_end: Callable[[], None] | None = None
-        """Called when the request is served, or nobody wants the answer any more; once."""
+        """Called when the request is served, or the answer is not wanted any more; once."""
         self.keep_alive: float | None = None
         """Seconds of silence on a stream of events after which it gets a sign of life; None: none."""
         self._serve: Serve | None = serve
@@ -88,11 +88,11 @@ class Terminator:
         self._size = 0
         """Bytes of `_parts`."""
         self._claimed = 0
-        """Bytes of the worker's room that the request takes."""
+        """Bytes of the worker's memory that the request takes."""
         self._is_here = False
         """All of the request has come."""
         self._is_served = False
-        """Nobody gives back any more what is claimed."""
+        """What is claimed is not given back any more."""
         self._work: Work | None = None
         self._reader: Future | None = None
         """Of who waits for more of the request."""
@@ -119,7 +119,7 @@ class Terminator:
                 self._size = len(first)
             self._is_here = end
             self._begin()
-        elif end and len(first) <= SMALL:  # most are: it takes room as soon as somebody waits
+        elif end and len(first) <= SMALL:  # most are: it takes memory as soon as something waits
             if first:
                 if len(first) > self.x.may_hold(WHOLE_BODY):
                     self.x.reply(made("BodyTooLarge"))
@@ -159,7 +159,7 @@ class Terminator:
         if self._size + len(data) > x.may_hold(WHOLE_BODY):
             x.reply(made("BodyTooLarge"))
             return False
-        if not x.context.room.take(len(data), x.peer):
+        if not x.context.body_memory.take(len(data), x.peer):
             x.reply(made("TooManyBodies"))
             return False
         self._claimed += len(data)
@@ -169,7 +169,7 @@ class Terminator:
 
     def hold(self, size: int) -> bool:
         """As `Answer.hold`."""
-        if self._is_served or not self.x.context.room.take(size, self.x.peer):
+        if self._is_served or not self.x.context.body_memory.take(size, self.x.peer):
             return False
         self._claimed += size
         return True
@@ -189,7 +189,7 @@ class Terminator:
         turns = self.x.context.turns
         if turns.has_time():
             self._begin_now()
-        elif self._has_room():
+        elif self._has_capacity():
             turns.add(self, self.x.makers()[0])
 
     def next_turn(self) -> None:
@@ -207,7 +207,7 @@ class Terminator:
         assert serve is not None  # it is called once
         try:
             found = serve(self)
-        except Exception as error:  # a bug of ours must end in an answer
+        except Exception as error:  # a bug in Gatewright must end in an answer
             self.x.failed(error)
             return
         if found is not None and not isinstance(found, Reply):
@@ -220,16 +220,16 @@ class Terminator:
 
     def run(self, served: Awaitable[Reply | None]) -> None:
         """As `Taker.run`."""
-        if self._has_room():
+        if self._has_capacity():
             self._is_served = False
             self._work = self.x.work(self._run(served))
         elif iscoroutine(served):
             leave(served)
 
-    def _has_room(self) -> bool:
-        """What is here of the request takes room of the worker from now on; otherwise it was answered."""
+    def _has_capacity(self) -> bool:
+        """What is here of the request takes memory of the worker from now on; otherwise it was answered."""
         missing = self._size - self._claimed if self._takes_whole else 0
-        if missing and not self.x.context.room.take(missing, self.x.peer):
+        if missing and not self.x.context.body_memory.take(missing, self.x.peer):
             self.x.reply(made("TooManyBodies"))
             return False
         self._claimed += missing
@@ -240,7 +240,7 @@ class Terminator:
             return await served
         except TooLarge:
             return made("BodyTooLarge")
-        except NoRoom:
+        except BodyMemoryFull:
             return made("TooManyBodies")
         finally:
             if self._passing is None:
@@ -257,7 +257,7 @@ class Terminator:
 
     def _free(self) -> None:
         if self._claimed:
-            self.x.context.room.free(self._claimed, self.x.peer)
+            self.x.context.body_memory.free(self._claimed, self.x.peer)
         self._claimed = self._size = 0
         self._parts.clear()
 
@@ -306,8 +306,8 @@ class Terminator:
         self._size = len(data)
 
     async def body(self, most: int) -> bytes:
-        """The request's content, whole, of at most `most` bytes. Raises `TooLarge` and `NoRoom`, which who serves may
-        let pass: the client reads what they mean."""
+        """The request's content, whole, of at most `most` bytes. Raises `TooLarge` and `BodyMemoryFull`, which who
+        serves may let pass: the client reads what they mean."""
         if self._takes_whole:
             if self._size > most:
                 raise TooLarge
@@ -318,8 +318,8 @@ class Terminator:
             size += len(data)
             if size > most:
                 raise TooLarge
-            if not self.x.context.room.take(len(data), self.x.peer):
-                raise NoRoom
+            if not self.x.context.body_memory.take(len(data), self.x.peer):
+                raise BodyMemoryFull
             self._claimed += len(data)
             gather(parts, data)
         return b"".join(parts)

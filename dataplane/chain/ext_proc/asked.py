@@ -1,4 +1,4 @@
-"""A server of this protocol, as whoever asks it has it: the calls to it, and what becomes of those without an answer.
+"""A server of this protocol, as filters use it: the calls to it, and what becomes of those without an answer.
 
 One that cannot be asked, or that breaks its protocol, ends the exchange: it may be what rejects requests and takes out
 of them what a backend must not see.
@@ -50,7 +50,7 @@ class Asked:
     def begun(self, x: Exchange) -> Session:
         """A call for this exchange, or for this try of it."""
         before = self.session(x)
-        if before is not None and before.x is x:  # of the try before; one of another exchange is not ours
+        if before is not None and before.x is x:  # of the try before; one of another exchange belongs to that
             before.close()
         session = Session(self, x)
         x.leave(self._state, session)

@@ -28,11 +28,11 @@ CHUNK: Final = 65_536
 MOST_KEPT: Final = 1024 * 1024
 """Bytes that are kept for the case that the server gives no answer."""
 MOST_AHEAD: Final = 1024 * 1024
-"""Bytes that are given on while nobody takes them, before the server is read no further."""
+"""Bytes that are given on while they are not taken, before the server is read no further."""
 
 
-def _nobody() -> None:
-    """Nobody waits."""
+def _ignored() -> None:
+    """Nothing waits for it."""
 
 
 class Content(ABC):
@@ -92,7 +92,7 @@ class Content(ABC):
         return self.asks_trailers
 
     def sent(self) -> None:  # noqa: B027  # only modes that queue act on it
-        """The queue of messages has room again."""
+        """The queue of messages is no longer full."""
 
     def over(self, reply: Reply | None) -> None:
         """There will be no more answers: this one is given in place of all else."""
@@ -145,7 +145,7 @@ class Whole(Content):
         """The server has to answer about the body."""
         self._passes = False
         """It has."""
-        self.passed: Callable[[], None] = _nobody
+        self.passed: Callable[[], None] = _ignored
         """Called when the body passes without an answer: the server has nothing more to say."""
 
     def content(self, data: bytes, end: bool) -> None:
@@ -258,7 +258,7 @@ class Duplex(Content):
 
     def answered(self, common: pb.CommonResponse) -> bool:
         if self.ended:
-            return self._is_replaced  # what still comes about content that was replaced is for nobody
+            return self._is_replaced  # what still comes about content that was replaced is ignored
         if common.body_mutation.WhichOneof("mutation") != "streamed_response":
             raise CallFailed("invalid", "an answer about a body in full duplex that is no streamed response")
         said = common.body_mutation.streamed_response
@@ -282,7 +282,7 @@ class Duplex(Content):
         self.ended = self._is_replaced = True
         self.outlet.content(data, True)
 
-    # --- nobody takes more; more is sent than the server takes
+    # --- content is not taken further; more is sent than the server takes
 
     def pause(self) -> None:
         self._is_blocked, self._ahead = True, 0
@@ -385,7 +385,7 @@ class Kept(Duplex):
     def _keep(self, data: bytes) -> None:
         if self._kept is None or not data:
             return
-        if self._kept_size + len(data) > MOST_KEPT or not self.session.x.context.room.take(
+        if self._kept_size + len(data) > MOST_KEPT or not self.session.x.context.body_memory.take(
             len(data), self.session.x.peer
         ):
             self._forget()
@@ -396,7 +396,7 @@ class Kept(Duplex):
     def _forget(self) -> None:
         self._kept = None
         if self._kept_size:
-            self.session.x.context.room.free(self._kept_size, self.session.x.peer)
+            self.session.x.context.body_memory.free(self._kept_size, self.session.x.peer)
             self._kept_size = 0
 
     @property
@@ -409,7 +409,7 @@ class Kept(Duplex):
 
 
 class Replaced(Content):
-    """The server has given the whole body with the headers: what comes is for nobody."""
+    """The server has given the whole body with the headers: what comes is ignored."""
 
     def __init__(self, session: Session, direction: Direction, outlet: Outlet, data: bytes) -> None:
         super().__init__(session, direction, outlet, False)

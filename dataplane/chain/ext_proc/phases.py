@@ -67,12 +67,12 @@ class Half(ABC):
     def headers_answered(self, common: pb.CommonResponse) -> bool:
         if messages.replaces(common):
             messages.body_of(common, b"")  # raises for one that is streamed, while the failure can still be said
-        return settle(self._headers, common)
+        return finish(self._headers, common)
 
     def body_answered(self, common: pb.CommonResponse) -> bool:
         if self._content is None or not self._content.answered(common):
             return False
-        settle(self._body, common)
+        finish(self._body, common)
         return True
 
     def trailers_answered(self, mutation: pb.HeaderMutation) -> bool:
@@ -90,7 +90,7 @@ class Half(ABC):
         return _is_pending(self._headers) or (self._content is not None and self._content.is_under_way)
 
     def over(self, reply: Reply) -> None:
-        if settle(self._headers, reply) or settle(self._body, reply):
+        if finish(self._headers, reply) or finish(self._body, reply):
             if self._content is not None:
                 self._content.ended = True  # the step answers
         elif self._content is not None:
@@ -147,7 +147,7 @@ class Half(ABC):
         return self._content
 
     def _passed(self) -> None:
-        settle(self._body, NO_CHANGE)
+        finish(self._body, NO_CHANGE)
 
     def replacing(self, data: bytes) -> Any:
         """Makes a stage that gives this in place of the content."""
@@ -295,8 +295,8 @@ def _is_pending(future: Any) -> bool:  # Any: a future or None
     return future is not None and not future.done()
 
 
-def settle(future: Any, value: pb.CommonResponse | Reply) -> bool:  # Any: as `_is_pending`
-    """False: nobody waits for it."""
+def finish(future: Any, value: pb.CommonResponse | Reply) -> bool:  # Any: as `_is_pending`
+    """False: nothing waits for it."""
     if not _is_pending(future):
         return False
     future.set_result(value)

@@ -1,7 +1,7 @@
 """One call to the server, for one exchange: messages leave in their order, answers go to the direction they are about.
 
 The call begins with the first message, and lives until the exchange ends or the server has no more to say. Two tasks
-carry it, one for each way. Whatever goes wrong ends in one reply (`failure`), which whoever waits gets; a server that
+carry it, one for each way. Every failure ends in one reply (`failure`) for all that wait; a server that
 ends its call in good order, while nothing waits for an answer, has nothing more to say: what follows passes as it is.
 """
 
@@ -34,7 +34,7 @@ DEADLINE: Final = 10.0
 MOST: Final = 4 * 1024 * 1024
 """Bytes of one message of the server (gRPC's usual bound)."""
 MOST_QUEUED: Final = 65_536
-"""Bytes that wait to be sent, from which on whoever gives content is asked to stop."""
+"""Bytes that wait to be sent, from which on the source of content is asked to stop."""
 MOST_METADATA: Final = 65_536
 """Bytes of `dynamic_metadata` in all answers of one call: the exchange keeps it to its end."""
 
@@ -67,7 +67,7 @@ class Half(Protocol):
     """One direction of the exchange (`phases`)."""
 
     def headers_answered(self, common: pb.CommonResponse) -> bool:
-        """False: nobody has asked. Raises `CallFailed`."""
+        """False: no answer was due. Raises `CallFailed`."""
         ...
 
     def body_answered(self, common: pb.CommonResponse) -> bool: ...
@@ -205,7 +205,7 @@ class Session:
             self.fail(CallFailed("invalid", str(error)))
         except CallFailed as error:
             self.fail(error)
-        except Exception as error:  # a bug of ours ends in an answer
+        except Exception as error:  # a bug in Gatewright ends in an answer
             self.fail(CallFailed("invalid", f"its answer could not be carried out: {type(error).__name__}"))
             raise
 
@@ -232,7 +232,7 @@ class Session:
         direction, _, part = kind.partition("_")
         half = self.halves.get(direction)
         if half is None:
-            raise CallFailed("invalid", f"an answer about {kind} that nobody asked for")
+            raise CallFailed("invalid", f"an answer about {kind} that was not asked for")
         if part == "headers" and answer.HasField("mode_override"):
             self.modes = overridden(self.modes, answer.mode_override, direction == "response")
         said = getattr(answer, kind)
@@ -243,7 +243,7 @@ class Session:
         else:
             was_asked = half.body_answered(said.response)
         if not was_asked:
-            raise CallFailed("invalid", f"an answer about {kind} that nobody asked for")
+            raise CallFailed("invalid", f"an answer about {kind} that was not asked for")
         self.moved()
 
     def _note(self, metadata: Struct) -> None:
@@ -288,7 +288,7 @@ class Session:
     # --- what waits, and for how long
 
     def hold(self, held: bool) -> None:
-        """Whoever takes content takes no more for now: no answer is read; as often as it is held it is let go."""
+        """The receiver of content takes no more for now: no answer is read; as often as it is held it is let go."""
         self._held += 1 if held else -1
         if not self._held:
             _wake(self._reading)

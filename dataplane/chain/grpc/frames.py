@@ -32,7 +32,7 @@ class Messages:
         if not data:
             return None
         if data[0]:
-            raise CallFailed("invalid", "a message that is compressed, though nobody asked for that")
+            raise CallFailed("invalid", "a compressed message, though compression was not asked for")
         if len(data) < _HEAD:
             return None
         end = _HEAD + int.from_bytes(data[1:_HEAD], "big")

@@ -30,7 +30,7 @@ class Stream:
         await self._call.send(framed(message))
 
     async def end(self) -> None:
-        """There are no more messages of ours. Raises `CallFailed`."""
+        """There are no more messages from here. Raises `CallFailed`."""
         await self._call.end()
 
     async def receive(self) -> bytes | None:

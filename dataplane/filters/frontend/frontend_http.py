@@ -88,7 +88,7 @@ def build(config: frontend_pb2.FrontendHttp, env: Env) -> HttpRules:
 
 
 def closed(why: str) -> HttpRules:
-    """In place of a policy that cannot be applied: no request is served, and nobody in front is believed."""
+    """In place of a policy that cannot be applied: no request is served, and no hop in front is trusted."""
     return HttpRules(hops=Hops(), refused=why)
 
 

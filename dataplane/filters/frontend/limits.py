@@ -1,5 +1,5 @@
 """`frontend.limits`: how much a proxy takes on at a time. Carried out by `server/admission` (connections),
-`proxy/request/admission` (requests, their bodies and their pace), `link/pools.Room` (memory of held bodies) and
+`proxy/request/admission` (requests, their bodies and their pace), `link/pools.BodyMemory` (memory of held bodies) and
 `filters/steps/basic_authentication` (checks of passwords)."""
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _check(names: list[str]) -> None:
 
 
 def _value_bytes(names: list[str]) -> int:
-    """That each value may have, so that all labels of a series have room."""
+    """That each value may have, so that all labels of a series fit."""
     if not names:
         return 0
     left = EXTRA_BYTES - sum(len(name.encode()) + 2 for name in names)

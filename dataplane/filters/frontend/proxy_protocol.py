@@ -33,5 +33,5 @@ def build(config: connection_pb2.FrontendProxyProtocol, env: Env) -> ProxyRules:
 
 
 def closed(why: str) -> ProxyRules:
-    """In place of a policy that cannot be applied: nobody may connect, for nobody knows who it would be."""
+    """In place of a policy that cannot be applied: no client may connect, for its address is not known."""
     return ProxyRules(Reader((V2, V1)), refused=why)

@@ -61,7 +61,7 @@ def build(config: ai_pb2.BackendAi, env: Env) -> AiPolicy:
 
 
 def _lists(env: Env) -> Lists:
-    """Of this policy alone: nobody's providers take the places of another's."""
+    """Of this policy alone, so that providers of other policies displace none of its entries."""
     from dataplane.llm.model_lists import Lists
 
     return env.kept(f"{env.origin.key}|lists of models", Lists)

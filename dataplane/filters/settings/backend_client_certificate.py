@@ -1,7 +1,7 @@
 """A Gateway's own certificate for the servers of its backends (Gateway API, `spec.tls.backend.clientCertificateRef`).
 
 A value of `upstream/settings`: TLS to a backend that has no certificate of its own presents it. One that cannot be
-built refuses that TLS: a server that lets anybody in would take us for nobody.
+built refuses that TLS: a server that takes clients without a certificate would not know who connects.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Upgrades (`traffic.upgrades`, an extension of ours): which protocols a client may switch to; carried in the plan of a
-route for `proxy/request/entry`, which asks when a request wants one."""
+"""Upgrades (`traffic.upgrades`, a Gatewright extension): which protocols a client may switch to; carried in the plan of
+a route for `proxy/request/entry`, which asks when a request wants one."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def combine(filters: Sequence[Filter]) -> Filter:
 
 def _filter(parts: tuple[Rule, ...]) -> Filter:
     decide = _decision(parts)
-    whose = max((rule.whose for rule in parts), default=expressions.NOBODYS)
+    whose = max((rule.whose for rule in parts), default=expressions.NO_BODIES)
     return Filter(
         NAME,
         request=_holding(decide, parts, whose) if whose else decide,

@@ -1,10 +1,10 @@
 """Basic authentication (RFC 7617): a user and password of an htpasswd file let a request pass; `basicAuth.username`.
 
 `basicAuthentication`. Slow hashes are checked in a thread. The outcome is remembered by a keyed digest of what
-the client sent, good and bad ones apart, so that a repeated password costs one look-up and invented ones push nobody
-out. One and the same check runs once. Checks wait in a queue that is fair between client addresses: who sends a flood
-of invented passwords waits behind itself, and is answered with 503 above a bound; nobody else is. For users that are
-not there a hash of the file is checked all the same.
+the client sent, good and bad ones apart, so that a repeated password costs one look-up and invented ones displace no
+valid one. One and the same check runs once. Checks wait in a queue that is fair between client addresses: who sends a
+flood of invented passwords waits behind itself, and is answered with 503 above a bound; other clients are not affected.
+For users that are not there a hash of the file is checked all the same.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Authentication:
         return self._busy if check.is_dropped else self._verdict(x, found, check.digest)
 
     def _begin(self, spawn: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
-        """Run the check whose turn it is, unless one runs. It is nobody's own: whoever asked for it may leave."""
+        """Run the check whose turn it is, unless one runs. No request owns it: the one that asked for it may leave."""
         if not self._is_checking and (work := self._next()) is not None:
             self._is_checking = True
             spawn(work)
@@ -225,7 +225,7 @@ class Authentication:
 
 
 def _remember(outcomes: dict[bytes, ValueT], digest: bytes, value: ValueT) -> None:
-    """The oldest goes when there is no room."""
+    """The oldest is forgotten when there are too many."""
     if len(outcomes) >= KNOWN:
         del outcomes[next(iter(outcomes))]
     outcomes[digest] = value

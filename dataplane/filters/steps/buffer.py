@@ -53,7 +53,7 @@ def _response(limit: int, origin: str) -> ResponseHook:
     too_large = made("ResponseTooLarge", origin)
 
     def measure(x: Exchange) -> Reply | None:
-        if x.reason:  # it is ours
+        if x.reason:  # the response was made here
             return None
         return (
             too_large

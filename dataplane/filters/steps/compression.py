@@ -1,9 +1,9 @@
-"""Response compression, an extension of ours (RFC 9110 8.4, 12.5.3).
+"""Response compression, a Gatewright extension (RFC 9110 8.4, 12.5.3).
 
 Decided with the head of a response, by what the client sent. What must not be transformed is not (RFC 9110 7.7, RFC
 9111 5.2.2.6), nor what is encoded already, a part of a representation, an answer to HEAD, or gRPC, which compresses by
 itself.
-A response whose length nobody knows may be one of events: all of it that is here is passed on at once.
+A response of unknown length may be one of events: all of it that is here is passed on at once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Crowd(Places):
 
 
 def build(config: traffic_pb2.Compression, env: Env) -> Filter:
-    """Raises `Refused` for a coding that nobody here knows."""
+    """Raises `Refused` for a coding that is not supported."""
     unknown = next((each for each in config.encodings if each.encode() not in CODINGS), None)
     if unknown is not None or not config.encodings:
         raise Refused(f"encodings: {unknown or 'none'} is not one of {', '.join(each.decode() for each in CODINGS)}")
@@ -120,7 +120,7 @@ def _forbids(head: Head) -> bool:
 
 
 def _length(x: Exchange, head: Head) -> int | None:
-    """Bytes of content; None: nobody knows yet."""
+    """Bytes of content; None: not known yet."""
     if x.response_body is not None:
         return len(x.response_body)
     value = head.get(b"content-length")

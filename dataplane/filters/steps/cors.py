@@ -2,7 +2,7 @@
 
 A preflight (OPTIONS with `Origin` and `Access-Control-Request-Method`) is answered here and goes no further; one from
 an origin that is not allowed gets no CORS headers. All other requests go on, and their response gets the headers that
-their origin is due, whoever made it: the upstream, or a later step that refused. What the upstream itself says of CORS
+their origin is due, whether the upstream made it or a later step that refused. What the upstream itself says of CORS
 is taken out, and `Vary: Origin` is always there, so that no cache gives one site the answer for another.
 
 Whether a method or header is allowed is the browser's to compare: the preflight's answer lists those that are.
@@ -41,7 +41,7 @@ PREFLIGHT = "CorsPreflight"
 VARY, VARY_LOW = b"vary: Origin\r\n", b"vary: origin\r\n"
 CREDENTIALS = b"access-control-allow-credentials: true\r\n"
 
-OURS: Final = {
+WRITTEN_HERE: Final = {
     b"access-control-" + name
     for name in b"allow-origin allow-credentials allow-headers allow-methods expose-headers max-age".split()
 }
@@ -187,7 +187,7 @@ def _response_hook(key: str, lists_exposed: bool) -> ResponseHook:
 
 
 def _edit(head: Head, lines: bytes, lists_exposed: bool) -> None:
-    head.block, head.low = without_named(head.block, head.low, OURS)
+    head.block, head.low = without_named(head.block, head.low, WRITTEN_HERE)
     if lists_exposed and lines != VARY:
         lines += _line(b"expose-headers", b", ".join(dict.fromkeys(name for name, _ in head.items())))
     head.append(lines[len(VARY) :] if _varies_by_origin(head) else lines)
@@ -251,7 +251,7 @@ def _names(names: Iterable[str], field: str) -> bytes:
 
 
 def _line(name: bytes, value: bytes) -> bytes:
-    """`access-control-<name>`, finished; an empty line would only tell what its absence tells."""
+    """`access-control-<name>`, finished; an empty value would mean the same as no line."""
     return b"access-control-%b: %b\r\n" % (name, value) if value else b""
 
 

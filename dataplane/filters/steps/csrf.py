@@ -36,7 +36,7 @@ JUDGED: Final = frozenset((b"sec-fetch-site", b"origin"))
 _ORIGIN = re.compile(rb"([a-z][a-z0-9+.\-]*)://(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(?::([0-9]{1,5}))?").fullmatch
 
 Parts = tuple[bytes, bytes, int]
-"""Scheme, host and port; 0 where nobody knows it."""
+"""Scheme, host and port; 0 where it is not known."""
 
 
 def build(config: traffic_pb2.Csrf, env: Env) -> Filter:

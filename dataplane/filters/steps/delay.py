@@ -1,4 +1,4 @@
-"""Delay, an extension of ours: a request waits before it goes on, for tests of what a slow service does to others.
+"""Delay, a Gatewright extension: a request waits before it goes on, for tests of what a slow service does to others.
 
 Who leaves while it waits costs nothing more. `timeouts.request` begins when a request is sent on, so it does not count
 this time. An expression that fails, or gives nothing above zero, is no delay: nothing is protected by waiting.

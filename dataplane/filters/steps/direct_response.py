@@ -82,7 +82,7 @@ class Answer:
         self.body = body
         self.headers = headers
         self.typed = any(header.low == CONTENT_TYPE for header in headers)
-        """The content type is the configuration's to tell."""
+        """The configuration sets the content type."""
         self.origin = origin
         self.failed = made("DirectResponseFailed", origin)
 

@@ -1,7 +1,8 @@
-"""Fault injection, an extension of ours: some requests wait, some are answered with an error in place of their backend.
+"""Fault injection, a Gatewright extension: some requests wait, some are answered with an error in place of their
+backend.
 
 Which ones is drawn for each request and each of the two faults by itself. A request that is to meet both waits first.
-An expression that fails chooses nobody: what was configured for tests does no harm beyond them.
+An expression that fails chooses no request: what was configured for tests does no harm beyond them.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def build(config: traffic_pb2.Fault, env: Env) -> Filter:
     """Raises `Refused` for a status that is no error, a delay above five minutes, a share above all requests, and an
     expression that cannot work."""
     programs: list[Program] = []
-    delayed: Chosen = _nobody
-    aborted: Chosen = _nobody
+    delayed: Chosen = _never
+    aborted: Chosen = _never
     seconds = 0.0
     if config.HasField("delay"):
         if not 0 < config.delay.duration_ms <= LONGEST:
@@ -56,7 +57,7 @@ def build(config: traffic_pb2.Fault, env: Env) -> Filter:
     return Filter(NAME, request=buffering(meet, env.buffer_limit, whose=whose) if whose else meet)
 
 
-def _nobody(x: Exchange) -> bool:
+def _never(x: Exchange) -> bool:
     return False
 
 

@@ -1,9 +1,9 @@
 """Session persistence (Gateway API SessionPersistence): reads the session of a request, and writes what came of it.
 
-The client keeps it, in a cookie or a header, sealed under the session key: nobody can read which endpoint it is, choose
-another one, or make it last longer. What is no session (of another key, changed, over) is none, and the response brings
-a new one. Who finds the endpoint is `upstream/persistence`. A response that we made ourselves, or one of a backend that
-chooses by other means, says nothing of sessions.
+The client keeps it, in a cookie or a header, sealed under the session key: a client cannot read which endpoint it is,
+choose another one, or make it last longer. What is no session (of another key, changed, over) is none, and the response
+brings a new one. Who finds the endpoint is `upstream/persistence`. A response that we made ourselves, or one of a
+backend that chooses by other means, says nothing of sessions.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def _response_body(x: Exchange, head: Head, body: Program, side: Side) -> Reply 
     if x.status == SWITCHING:  # no body, but a tunnel
         return None
     if x.response_body is None and (x.method == b"HEAD" or x.status == 304):
-        side.old_body(x, head)  # it says what a GET would get, which nobody knows
+        side.old_body(x, head)  # it describes what a GET would get, which is unknown
         head.remove(b"content-length")
         return None
     try:

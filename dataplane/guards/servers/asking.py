@@ -21,7 +21,7 @@ MAX_ANSWER: Final = 8 * 1024 * 1024
 """Bytes of an answer: it may hold all that was asked, escaped."""
 _LEAST, _MOST = 200, 299
 _LINES: Final = b"content-type: application/json\r\naccept: application/json\r\naccept-encoding: identity\r\n"
-_OURS: Final = frozenset(
+_RESERVED: Final = frozenset(
     (b"host", b"content-length", b"transfer-encoding", b"connection", b"content-type", b"accept", b"accept-encoding")
 )
 """Headers that a call has of its own."""
@@ -69,7 +69,7 @@ async def _asked(
     passed = b"".join(
         b"%b: %b\r\n" % (name, value)
         for name, value in headers
-        if name.lower() not in _OURS and server.forwards(name.lower(), value)
+        if name.lower() not in _RESERVED and server.forwards(name.lower(), value)
     )
     request = CallRequest(b"POST", question.target, headers=_LINES + passed, body=question.body)
     plan = calls.plan(server.backend, x)

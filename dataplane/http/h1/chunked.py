@@ -1,7 +1,7 @@
 """The chunked transfer coding (RFC 9112 section 7.1), read strictly, and without copying where the bytes are right.
 
 A reader finds where a body ends, and hands on either the body's bytes as framed by the peer, or its content. Chunk
-extensions are dropped (nobody may rely on them passing a hop, 7.1.1) and trailer fields are held to what may be one
+extensions are dropped (they need not pass a hop, 7.1.1) and trailer fields are held to what may be one
 (7.1.2): then what is handed on is written anew, otherwise the peer's own bytes go on untouched.
 """
 

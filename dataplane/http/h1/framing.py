@@ -1,4 +1,4 @@
-"""How a message is written in HTTP/1.1: its head, and content in chunks where nobody knows its length. Pure.
+"""How a message is written in HTTP/1.1: its head, and content in chunks where its length is unknown. Pure.
 
 What the carriers of `server/h1` and `upstream/h1` write; the readers beside this file read it back.
 """

@@ -44,7 +44,7 @@ _special(DEFAULT.pattern)  # here, once for all workers, instead of in the first
 _MEANT = re.compile(_NAMES).fullmatch
 
 _STAYS = frozenset((b"host", b"content-length", b"x-request-id"))
-"""Of these, what goes on; the rest ends at this hop (RFC 9110 7.6.1), or says who the client is, which is ours to say
+"""Of these, what goes on; the rest ends at this hop (RFC 9110 7.6.1), or says who the client is, which only we say
 (an origin may read `x_forwarded_for` as `x-forwarded-for`, and `content_length` as what it is not)."""
 
 _NOT_REMOVABLE = frozenset((*_STAYS, b"transfer-encoding", b"close", b"keep-alive", b"upgrade", b"te"))
@@ -85,9 +85,9 @@ class Meaning:
     has_body: bool = False
     has_id: bool = False
     """The client sent an `x-request-id`."""
-    ours: bytes = b""
+    added: bytes = b""
     """What was added behind the client's headers, and its twin."""
-    low_ours: bytes = b""
+    low_added: bytes = b""
     folds: bool = False
     """A name that stayed has another character than letters, digits and hyphens."""
     dropped: int = 0
@@ -175,11 +175,11 @@ def read(
     if named_options:
         named_options = {plain_name(option) for option in named_options} - _NOT_REMOVABLE
         headers, low_headers = without_named(headers, low_headers, named_options)
-    ours = _ours(authority, forwarded, scheme, low_headers, b"" if hosts else authority or peer.local)
-    low_ours = ours.lower()
+    added = _added(authority, forwarded, scheme, low_headers, b"" if hosts else authority or peer.local)
+    low_added = added.lower()
     named_by, has_body = authority or peer.local, framing.has_body
-    meaning = Meaning(host, named_by, keep, client, scheme, framing, has_body, has_id, ours, low_ours, folds, dropped)
-    return RequestHead(block, headers + ours, low_headers + low_ours, meaning)
+    meaning = Meaning(host, named_by, keep, client, scheme, framing, has_body, has_id, added, low_added, folds, dropped)
+    return RequestHead(block, headers + added, low_headers + low_added, meaning)
 
 
 _Scanned = tuple[list[bytes], list[bytes], list[tuple[int, int]], list[re.Match[bytes]], bool]
@@ -229,13 +229,13 @@ def again(known: RequestHead, block: bytes) -> RequestHead | None:
         meaning = _with_length(meaning, length)
     kept = block if like.kept is None else like.onward(block)
     low = folded(kept.lower()) if meaning.folds else kept.lower()
-    return RequestHead(block, kept + meaning.ours, low + meaning.low_ours, meaning)
+    return RequestHead(block, kept + meaning.added, low + meaning.low_added, meaning)
 
 
 def _like(known: RequestHead) -> values.Like:
     meaning = known.meaning
     upgrades = b"\r\nupgrade:" in known.block.lower()  # for llhttp such a request has no body
-    own = known.headers[: len(known.headers) - len(meaning.ours)]
+    own = known.headers[: len(known.headers) - len(meaning.added)]
     meaning.like = values.Like(known.block, own, _means, not upgrades)
     return meaning.like
 
@@ -288,7 +288,7 @@ def _weigh(rare: list[re.Match[bytes]], options: list[bytes], version: bytes) ->
         if lengths or version != b"HTTP/1.1":
             return "BadRequest"
         if codings[-1] != b"chunked" or b"chunked" in codings[:-1] or b"" in codings:
-            return "BadRequest"  # 6.3: where the body ends could not be told; that goes before the 501 of 6.1
+            return "BadRequest"  # 6.3: where the body ends would be ambiguous; that goes before the 501 of 6.1
         if len(codings) > 1:
             return "CodingNotImplemented"
         framing.chunked = True
@@ -299,7 +299,7 @@ def _weigh(rare: list[re.Match[bytes]], options: list[bytes], version: bytes) ->
     return framing
 
 
-def _ours(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes, host: bytes) -> bytes:
+def _added(authority: bytes, forwarded: bytes, scheme: bytes, low: bytes, host: bytes) -> bytes:
     """Forwarding headers, and a host where none came. `low`: what goes on of the client's headers."""
     lines = forwarding.lines(authority, forwarded, scheme, low)
     if host:  # HTTP/1.0: upstream speaks HTTP/1.1 and wants one (RFC 9112 3.3)

@@ -38,7 +38,7 @@ class Named:
     authority: bytes = b""
 
 
-NOBODY = Named()
+UNNAMED = Named()
 
 
 MOST_JUDGED = 4096
@@ -82,8 +82,8 @@ def read(line: bytes) -> tuple[bytes, bytes, bytes, bytes, Named] | str:
             return "BadRequest"
         return method, uri.NO_PATH, b"", version, Named(authority=target)
     if target == uri.NO_PATH and method == b"OPTIONS":
-        return method, uri.NO_PATH, b"", version, NOBODY
-    named = NOBODY
+        return method, uri.NO_PATH, b"", version, UNNAMED
+    named = UNNAMED
     absolute = uri.split_absolute(target)
     if absolute is not None:
         scheme, authority, target = absolute

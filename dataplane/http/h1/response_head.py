@@ -158,16 +158,16 @@ def _frame(lengths: list[bytes], codings: list[bytes], status: int, to_head: boo
     return (LENGTH, int(lengths[0])) if lengths else (UNTIL_CLOSE, UNKNOWN)
 
 
-class _Nobody:
-    """Takes no callbacks: a parser for it only judges."""
+class _NoCallbacks:
+    """A parser with none of them only checks."""
 
 
-_NOBODY = _Nobody()
+_NO_CALLBACKS = _NoCallbacks()
 
 
 def _valid(head: bytes) -> bool:
     try:
-        httptools.HttpResponseParser(_NOBODY).feed_data(head)
+        httptools.HttpResponseParser(_NO_CALLBACKS).feed_data(head)
     except httptools.HttpParserUpgrade:
         return True
     except httptools.HttpParserError:

@@ -54,7 +54,7 @@ class Like:
     """How the heads look that mean what a known one means.
 
     A new value has to be printable text of Latin-1, which is less than RFC 9110 5.5 allows: no other octet may stand
-    in a line that nobody reads.
+    in a line that is not read.
     """
 
     __slots__ = ("_changing", "_compared", "_first", "_pieces", "_rest", "_sized", "_stems", "kept")

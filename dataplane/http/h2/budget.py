@@ -42,14 +42,14 @@ CLIENTS: Final = {
 
 SERVERS: Final = {
     **CLIENTS,
-    # Its content is malformed or reset by the wish of whoever asked for it: once for each stream that we opened.
+    # Its content is malformed or reset as its client wished: once for each stream that we opened.
     "MalformedStreams": Limit(1000, 100, per_stream=1),
     "PingFlood": Limit(1000, 100, per_stream=4, per_frame=2),  # gRPC measures with one for each frame or message
     "SettingsFlood": Limit(200, 10),
     # It answers each piece of content with up to two, and may see more pieces than we sent frames: messages of gRPC.
     "WindowUpdateFlood": Limit(20_000, 20_000, per_stream=8, per_frame=8),
     "EmptyFrames": Limit(1000, 100, per_stream=8),
-    "UnknownFrames": Limit(2000, 200, per_stream=4),  # ALTSVC, ORIGIN, and what nobody has yet
+    "UnknownFrames": Limit(2000, 200, per_stream=4),  # ALTSVC, ORIGIN, and types that do not exist yet
     # A client that goes away leaves a window's worth of whatever pieces the server sends.
     "StaleFrames": Limit(20_000, 5_000, per_stream=64),
 }

@@ -46,8 +46,8 @@ class Connection(Receiving):
 
     Our SETTINGS (a client's behind the magic) are among the bytes of the first `take`. For reading:
 
-    `settings`: ours; `peer`: the peer's (`PeerSettings`), defaults before they came.
-    `greeted`: the peer's SETTINGS have come (3.4). `acknowledged`: it has acknowledged ours; a carrier does not wait
+    `settings`: our own; `peer`: the peer's (`PeerSettings`), defaults before they came.
+    `greeted`: the peer's SETTINGS have come (3.4). `acknowledged`: it has acknowledged our own; a carrier does not wait
     for that without end (6.5.3).
     `streams`: open streams by number.
     `failed`: `Failed` was reported; nothing is read any more, and nothing written behind the GOAWAY.

@@ -1,5 +1,5 @@
 """Frames that are small and whole: PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, and PUSH_PROMISE, which
-nobody may send us. Each is a handler of `receiving`'s table."""
+no peer may send here. Each is a handler of `receiving`'s table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Our header blocks (RFC 7541): what was encoded before is looked up.
 
 The table of a connection fills until it is full and then stays as it is, so that the index of a field does not move and
-its octets can be remembered; when many fields came for which there was no room it begins anew. How one field looks
+its octets can be remembered; when many fields came that did not fit it begins anew. How one field looks
 outside of the table is the library's to say (`jh2._hazmat`), once for all connections.
 """
 
@@ -18,7 +18,7 @@ _OVERHEAD = 32
 _STATIC = 61
 """RFC 7541 appendix A: entries of the static table; the dynamic one is behind it."""
 _MOST_MISSES = 256
-"""Fields without room in the table of HPACK, after which it begins anew."""
+"""Fields that did not fit into the table of HPACK, after which it begins anew."""
 _MOST_REMEMBERED = 1024
 _LONGEST_REMEMBERED = 256
 _MOST_BLOCKS = 32
@@ -91,7 +91,7 @@ class BlockEncoder(dict[Field, bytes]):
         parts are asked for in their order, and `whole` is what ends a block."""
         entries, misses = len(self._numbers), self._misses
         made = b"".join(map(self.__getitem__, fields))
-        # what was added to the table is an index from now on, what found no room has to be counted each time
+        # what was added to the table is an index from now on, what did not fit has to be counted each time
         if entries == len(self._numbers) and misses == self._misses and len(made) <= _LONGEST_BLOCK:
             if len(self.blocks) >= _MOST_BLOCKS:
                 self.blocks.clear()

@@ -37,4 +37,4 @@ class StreamFailure(Exception):
 
 
 class Misuse(RuntimeError):
-    """A carrier called the codec out of order (content before a head, or after the end): a bug of ours."""
+    """A carrier called the codec out of order (content before a head, or after the end): a bug in Gatewright."""

@@ -1,7 +1,7 @@
 """What `Connection.receive` reports: the vocabulary between the codec and the two carriers.
 
 Plain slotted classes, made once for each thing that happened; a carrier dispatches by type. Heads are values that may
-be shared between requests that sent the same header block: nobody changes them.
+be shared between requests that sent the same header block: they are not changed.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Reset:
 
 
 class Drained:
-    """Nothing of `stream` waits for a window any more: whoever feeds it may go on."""
+    """Nothing of `stream` waits for a window any more: its source may go on."""
 
     __slots__ = ("stream",)
 
@@ -230,7 +230,7 @@ class SettingsChanged:
 
 
 class SettingsAcknowledged:
-    """The peer has acknowledged ours: the timeout for that ends."""
+    """The peer has acknowledged our SETTINGS: the timeout for that ends."""
 
     __slots__ = ()
 
@@ -251,7 +251,8 @@ class Pong:
 
 
 class GoAway:
-    """The peer takes no more streams (RFC 9113 6.8). Those of ours that it left out are reported by `Reset` events."""
+    """The peer takes no more streams (RFC 9113 6.8). Streams opened here that it left out are reported by `Reset`
+    events."""
 
     __slots__ = ("code", "debug", "last")
 

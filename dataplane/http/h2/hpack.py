@@ -20,7 +20,7 @@ Field: TypeAlias = tuple[bytes, bytes, bool]
 """(name, value, never indexed): the last is RFC 7541 6.2.3, and travels on as it came."""
 
 TABLE_SIZE = 4096
-"""Bytes of the dynamic table: of the peer's encoder (the default; we announce no other) and, at most, of ours."""
+"""Bytes of the dynamic table: of the peer's encoder (the default; we announce no other) and, at most, of our own."""
 
 _Huffman: TypeAlias = tuple[int, bool, int]
 """A string in Huffman code: number of its field, whether it is the value (else the name), its last octet."""

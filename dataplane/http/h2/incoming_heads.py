@@ -49,7 +49,7 @@ _FIELDS_PER_FRAME = 4
 _SIZE_PER_FRAME = 512
 _REFUSED_COST = 64
 """What a head costs: as much as one frame more for each so many fields above the ordinary number, and for each so many
-bytes, decoded; one that is refused, of which nobody counted the bytes, as so many frames more."""
+bytes, decoded; one that is refused, of which the bytes were not counted, as so many frames more."""
 
 
 _Meaning: TypeAlias = RequestHead | ResponseHead | StreamFailure | TooLarge
@@ -102,7 +102,7 @@ class IncomingHeads(Sending):
     # --- which stream
 
     def _is_idle(self, number: int) -> bool:
-        """5.1.1: nobody has opened it."""
+        """5.1.1: neither end has opened it."""
         if number & 1:
             return number > self.last_stream if self._server else number >= self._next_stream
         return True
@@ -241,7 +241,7 @@ class IncomingHeads(Sending):
         self._events.append(Request(stream, head, ends))
 
     def _response(self, stream: Stream, head: _Meaning, ends: bool) -> None:
-        """A response head for a request of ours."""
+        """The head of a response."""
         if isinstance(head, StreamFailure):
             raise again(head)
         if isinstance(head, TooLarge):

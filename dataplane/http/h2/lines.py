@@ -79,7 +79,7 @@ _known_fields = lru_cache(512)(_fields)
 
 
 def fields_of(block: bytes) -> list[Field]:
-    """The fields of a block (`heads.Head`), in order, without those that HTTP/2 does not have. Nobody changes the list.
+    """The fields of a block (`heads.Head`), in order, without those that HTTP/2 does not have. The list is not changed.
 
     Raises BadLine.
     """
@@ -97,17 +97,17 @@ def request_fields_of(block: bytes) -> list[Field]:
 
 
 def last_field(line: bytes) -> Field | None:
-    """The last line of a request's block, without its CRLF: mostly the id that it was given, which nobody sends twice.
+    """The last line of a request's block, without its CRLF: mostly the id that it was given, which is not sent twice.
     What stands before it repeats. None: it is not sent. Raises BadLine."""
     if line[:14] == b"x-request-id: ":
         value = line[14:]
-        if value.replace(b"-", b"").isalnum():  # as ours are: nothing else is to be looked at
+        if value.replace(b"-", b"").isalnum():  # as generated ids are: nothing else is to be checked
             return b"x-request-id", value, True
     return _REQUEST_LINES[line]
 
 
 def marked(fields: list[Field], never_indexed: frozenset[bytes]) -> list[Field]:
-    """Fields that a table may not have stay out of ours too (RFC 7541 6.2.3)."""
+    """Fields that a table may not have stay out of our own too (RFC 7541 6.2.3)."""
     if not never_indexed:
         return fields
     return [(name, value, secret or name in never_indexed) for name, value, secret in fields]

@@ -81,7 +81,7 @@ class Receiving(ControlFrames):
         self._data_left = 0
         self._data_end = False
         self._skip = 0
-        """Bytes behind these that nobody wants: padding, frames of unknown kinds."""
+        """Bytes behind these that are skipped: padding, frames of unknown kinds."""
 
     # --- frames
 
@@ -198,7 +198,7 @@ class Receiving(ControlFrames):
         self._events.append(Failed(failure.code, failure.reason))
 
     def _fail_stream(self, number: int, failure: StreamFailure) -> None:
-        """RFC 9113 5.4.2: RST_STREAM; whoever knows the stream is told."""
+        """RFC 9113 5.4.2: RST_STREAM, and an event for a stream that is known."""
         self._budget.charge(budget.RESET if failure.code == REFUSED_STREAM else budget.MALFORMED)
         self._reply(frames.rst_stream(number, failure.code))
         self._remember_reset(number)
@@ -268,7 +268,7 @@ class Receiving(ControlFrames):
             self._report(stream, data[start : start + content], ends)
 
     def _admit(self, number: int, length: int, content: int, ends: bool) -> Stream | None:
-        """Count a DATA frame against windows, state and content-length; None: nobody wants it."""
+        """Count a DATA frame against windows, state and content-length; None: it is dropped."""
         stream = self.streams.get(number)
         if stream is None and self._is_idle(number):
             raise ConnectionFailure(PROTOCOL_ERROR, "IdleStream")  # stream 0 is one

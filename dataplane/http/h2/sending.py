@@ -135,9 +135,9 @@ class Sending(OutgoingHeads):
 
     def _send_waiting(self, stream: Stream) -> None:
         """One DATA frame of what waits, and what ends the stream behind the last."""
-        room = min(stream.send_window, self._send_window, self.peer.frame_size)
+        most = min(stream.send_window, self._send_window, self.peer.frame_size)
         assert stream.waiting_parts is not None  # something waits
-        data = _cut(stream.waiting_parts, room)
+        data = _cut(stream.waiting_parts, most)
         size = len(data)
         stream.waiting -= size
         stream.send_window -= size

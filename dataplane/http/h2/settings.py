@@ -36,7 +36,8 @@ NEVER_INDEXED_ABOVE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one side of ours behaves; sizes in bytes. A server and a client may use one object for all connections."""
+    """How our side of a connection behaves; sizes in bytes. A server and a client may use one object for all
+    connections."""
 
     max_streams: int = 100
     """Server: streams that a client may have open; more are refused (REFUSED_STREAM)."""

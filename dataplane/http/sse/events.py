@@ -38,4 +38,4 @@ class Aside:
 
 
 class EventTooLarge(Exception):
-    """An event, or a line, has more bytes than whoever reads it holds."""
+    """An event, or a line, has more bytes than its reader may hold."""

@@ -75,8 +75,8 @@ def _answers_tools(turns: list[chat.Turn]) -> bool:
 
 def _has_thought(turns: list[chat.Turn]) -> bool:
     last = next((turn for turn in reversed(turns) if turn.role is Role.ASSISTANT), None)
-    return last is not None and any(_is_ours(part) for part in last.parts)
+    return last is not None and any(_is_anthropic(part) for part in last.parts)
 
 
-def _is_ours(part: chat.Part) -> bool:
+def _is_anthropic(part: chat.Part) -> bool:
     return isinstance(part, chat.Thinking) and part.origin is Origin.ANTHROPIC

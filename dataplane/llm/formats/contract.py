@@ -5,7 +5,7 @@ Laws
 - A stream's reader gives the same deltas however its bytes are split, and by `end` exactly one of `Stopped` and
 `Failed`
   has been given. Its writer writes the end of its format for `Stopped` alone.
-- Readers take any bytes: what a provider writes is not ours to trust.
+- Readers take any bytes: what a provider writes is not trusted.
 """
 
 from __future__ import annotations

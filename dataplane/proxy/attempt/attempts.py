@@ -1,6 +1,6 @@
 """Sending an exchange upstream: which backend, which endpoint, which connection, and what to do when that fails.
 
-An attempt costs no object of its own: its state is in the exchange, its response goes to whoever carries the exchange.
+An attempt costs no object of its own: its state is in the exchange, its response goes to the carrier of the exchange.
 """
 
 from __future__ import annotations
@@ -96,12 +96,14 @@ def _begin_kept(x: ActiveExchange, context: Context) -> None:
     policy = x.policies.retry
     if policy is not None:
         x.retries = retries.granted(x, policy)
-        x.request.remove(RETRY_HEADER)  # a client's own must not pass for ours
+        x.request.remove(RETRY_HEADER)  # a client's own must not pass for the gateway's
     copies = None
     if x.policies.mirrors:
         copies = mirrors.drawn(x, context) if x.target_plan.chain.request is None else x.mirroring
     if x.has_body and (x.retries is not None or copies is not None):
-        x.body_copy = BodyCopy(x.may_hold(WHOLE_BODY), context.room, x.peer, x.length, copies, x.retries is not None)
+        x.body_copy = BodyCopy(
+            x.may_hold(WHOLE_BODY), context.body_memory, x.peer, x.length, copies, x.retries is not None
+        )
         x.body_copy.trailers = request_body.passing_trailers(x)
     had_body = x.has_body  # steps of the backend may make one
     attempt(x, context)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
-from dataplane.http.body import NoRoom, TooLarge
+from dataplane.http.body import BodyMemoryFull, TooLarge
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.proxy.attempt.as_routed import AsRouted
 from dataplane.proxy.request import request_body
@@ -50,7 +50,7 @@ def _enter(x: ActiveExchange, context: Context, then: Next) -> None:
     assert steps is not None  # as above
     copy = x.body_copy
     if copy is not None and steps.takes_body and x.body is not None:
-        copy.tell(x.body)
+        copy.body_read(x.body)
     if retries is not None and not retries.tries:
         x.as_routed = AsRouted(x)
     x.stage = BACKEND
@@ -70,6 +70,6 @@ async def _held(x: ActiveExchange) -> Reply | None:
     except TooLarge:
         if x.body_copy is not None:
             x.body_copy.give_up()
-    except NoRoom:
+    except BodyMemoryFull:
         return made("TooManyBodies")
     return None

@@ -99,7 +99,7 @@ class Mirroring:
 
 
 class _Copy(Sending):
-    """One copy, from the choice of an endpoint to the end of the answer, of which nobody wants more than that."""
+    """One copy, from the choice of an endpoint to the end of the answer, of which nothing else is used."""
 
     __slots__ = (
         "_is_grpc",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
-from dataplane.http.body import NoRoom, TooLarge
+from dataplane.http.body import BodyMemoryFull, TooLarge
 from dataplane.http.rules import WHOLE_BODY
 from dataplane.proxy.layers import registry as layers
 from dataplane.proxy.steps.waiting import Steps
@@ -95,6 +95,6 @@ async def _outcome(waits: Awaitable[None]) -> Reply | None:
         return made(error.reason, str(error))
     except TooLarge:
         return made("BodyTooLarge")
-    except NoRoom:
+    except BodyMemoryFull:
         return made("TooManyBodies")
     return None

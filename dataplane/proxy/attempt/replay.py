@@ -1,8 +1,8 @@
 """The request body as it went upstream, kept while it may be needed once more: for another try, or for a mirror.
 
 Made by `proxy/attempt/attempts` for requests whose policies ask for it; fed by the connection that reads the client,
-with the bytes that it sends on anyway. What is larger than its limit, or finds no room, is not kept at all. It does not
-frame, send or decide.
+with the bytes that it sends on anyway. What is larger than its limit, or finds no memory, is not kept at all. It does
+not frame, send or decide.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataplane.http.body import gather
 
 if TYPE_CHECKING:
     from dataplane.http.body import BodyBuffer
-    from dataplane.link.pools import Room
+    from dataplane.link.pools import BodyMemory
 
 
 class NeedsBody(Protocol):
@@ -27,26 +27,26 @@ class NeedsBody(Protocol):
 
 
 class BodyCopy:
-    """Content, without the framing of any hop. `limit`: bytes kept; `room`: where there has to be room for them, for
+    """Content, without the framing of any hop. `limit`: bytes kept; `memory`: what has to have space for them, for
     the client at `address`; `expected`: length that the client announced, -1 when it did not; `waits`: who waits
     for the whole body, or None."""
 
-    __slots__ = ("address", "limit", "pieces", "retried", "room", "size", "taken", "too_large", "trailers", "waits")
+    __slots__ = ("address", "limit", "memory", "pieces", "retried", "size", "taken", "too_large", "trailers", "waits")
 
     def __init__(
         self,
         limit: int,
-        room: Room,
+        memory: BodyMemory,
         address: str,
         expected: int = -1,
         waits: NeedsBody | None = None,
         retried: bool = True,
     ) -> None:
         self.limit = limit
-        self.room = room
+        self.memory = memory
         self.address = address
         self.taken = 0
-        """Bytes of `room` that are taken."""
+        """Bytes of `memory` that are taken."""
         self.pieces: list[bytes] = []
         self.size = 0
         self.waits = waits
@@ -64,7 +64,7 @@ class BodyCopy:
             return
         if data:
             self.size += len(data)
-            if self.size > self.limit or not self.room.take(len(data), self.address):
+            if self.size > self.limit or not self.memory.take(len(data), self.address):
                 self.give_up()
                 return
             self.taken += len(data)
@@ -75,7 +75,7 @@ class BodyCopy:
             waits.send(self.whole(), self.trailers)
 
     def again(self, data: bytes, done: bool) -> bytes:
-        """What a try has to send at its beginning: all that earlier ones sent, and `data`, which nobody sent yet."""
+        """What a try has to send at its beginning: all that earlier ones sent, and `data`, which none has sent yet."""
         if not self.pieces:
             self.sent(data, done)
             return data
@@ -89,7 +89,7 @@ class BodyCopy:
             self.pieces[:] = [b"".join(self.pieces)]
         return self.pieces[0] if self.pieces else b""
 
-    def tell(self, body: bytes) -> None:
+    def body_read(self, body: bytes) -> None:
         """All content as the route left it is here, before the steps of a backend: that is what who waits gets."""
         waits, self.waits = self.waits, None
         if waits is not None:
@@ -127,7 +127,7 @@ class BodyCopy:
 
     def _clear(self) -> None:
         self.pieces.clear()
-        self.room.free(self.taken, self.address)
+        self.memory.free(self.taken, self.address)
         self.taken = 0
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.chain.replies import made
-from dataplane.http.body import NoRoom, TooLarge
+from dataplane.http.body import BodyMemoryFull, TooLarge
 from dataplane.http.heads import Head
 from dataplane.http.methods import IDEMPOTENT
 from dataplane.http.statuses import SWITCHING
@@ -149,7 +149,7 @@ def _again(x: ActiveExchange, context: Context, cause: str, attempt: Attempt, st
             return
         try:
             attempt(x, context)
-        except Exception as error:  # a bug of ours must end in an answer
+        except Exception as error:  # a bug in Gatewright must end in an answer
             x.failed(error)
 
     context.deadlines.call_at(moment, begin)
@@ -173,8 +173,8 @@ def _obstacle(x: ActiveExchange, retries: Retries, moment: float) -> str:
 
 
 async def read_body(x: ActiveExchange, limit: int) -> None:
-    """Wait for the body that a precondition reads; one over `limit`, or without room, has no value for it."""
+    """Wait for the body that a precondition reads; one over `limit`, or without memory for it, has no value."""
     try:
         x.body = await x.buffer.whole(limit)  # type: ignore[union-attr]  # the caller has looked
-    except (TooLarge, NoRoom):
+    except (TooLarge, BodyMemoryFull):
         x.body = None

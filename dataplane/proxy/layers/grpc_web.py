@@ -26,7 +26,7 @@ class WebCall(Layer):
     __slots__ = ("_decoder", "_is_text", "_translates")
 
     def __init__(self, x: ActiveExchange, up: Upstream) -> None:
-        assert x.grpc is not None  # whoever makes this has looked
+        assert x.grpc is not None  # the caller has checked that
         super().__init__(x, up)
         self._is_text = x.grpc.kind == grpc.WEB_TEXT
         self._decoder = Decoder() if self._is_text else None

@@ -65,7 +65,7 @@ class ReadingLayer(Layer, ABC):
             return  # it was let go
         try:
             self._go_on(True)
-        except Exception as error:  # a bug of ours must end in an answer
+        except Exception as error:  # a bug in Gatewright must end in an answer
             self._x.failed(error)
             return
         if self._waits:

@@ -65,7 +65,7 @@ def too_large(x: ActiveExchange, bounds: Bounds) -> None:
 
 def watch(x: ActiveExchange, idle: float) -> None:
     """A tunnel of a CONNECT stands: it ends when nothing moves for long; `idle` seconds where no limit says otherwise.
-    (Nobody has to send anything on a connection: only time tells one that was forgotten.)"""
+    (Neither end has to send anything on a connection: one that was forgotten is known by time alone.)"""
     bounds = x.bounds
     if bounds is None:
         bounds = x.bounds = Bounds(NO_LIMITS)

@@ -103,7 +103,7 @@ def _connect(x: ActiveExchange, context: Context) -> None:
         x.down.arm(x.deadline)
     attempts.limit(x, context)
     leases = context.leases
-    if backend.rules is not None and not leases.admits(x, backend, leases.guard(backend, backend.rules)):
+    if backend.rules is not None and not leases.admits(x, backend, leases.rule_state(backend, backend.rules)):
         return
     opening = _Opening(x)
     up = opening.up = x.up = EndpointTunnel(
@@ -164,7 +164,7 @@ def _enter(x: ActiveExchange, bind: BindPlan) -> None:
     if limits is not None and admission.refuses(x, limits):
         return
     found = uri.split_authority(x.authority)
-    assert found is not None  # whoever read it has seen to that
+    assert found is not None  # its reader has checked that
     key = _addressed(x, found[1])
     if x.client.tunnels >= MAX_DEPTH:
         x.reply(made("TunnelTooDeep"))

@@ -1,4 +1,4 @@
-"""What still comes of a request's content that nobody has a use for is read, and dropped."""
+"""What still comes of a request's content that is no longer needed is read, and dropped."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def start(x: ActiveExchange) -> None:
                 interrupted(x, context, listener.chain, answer, route)
                 return
         route(x, context)
-    except Exception as error:  # a bug of ours must end in an answer
+    except Exception as error:  # a bug in Gatewright must end in an answer
         x.failed(error)
 
 
@@ -148,7 +148,7 @@ def route(x: ActiveExchange, context: Context) -> None:
 
 
 def _is_full(context: Context) -> bool:
-    """Whether somebody, whoever it was, has made this turn of the loop long."""
+    """Whether this turn of the loop is long already."""
     return context.writes.turns.is_full()
 
 

@@ -148,7 +148,7 @@ def take(x: ActiveExchange) -> tuple[bytes, bool]:
     buffer, x.buffer = x.buffer, None
     if x.body is not None:
         x.forget_json()  # the steps of the request have run
-    if x.claimed and x.body is None:  # too large for the step that waited: nobody keeps it
+    if x.claimed and x.body is None:  # too large for the step that waited: it is not kept
         unclaim(x)
     data = b"" if buffer is None else buffer.pour()
     if x.paused:
@@ -177,13 +177,13 @@ def replace(x: ActiveExchange, data: bytes) -> None:
         x.inlet.leave(x)
     x.inlet = None if x.request_done else DROPPING
     x.trailers = b""
-    x.expects = False  # for nobody waits for it
+    x.expects = False  # no step waits for it
     x.buffer = BodyBuffer.of(data, x.context.make_future, x.pace)
     pace(x)
 
 
 def keep(x: ActiveExchange) -> None:
-    """Between two tries nobody takes the content: buffer what comes of it until `take` is asked again."""
+    """Between two tries no upstream takes the content: buffer what comes of it until `take` is asked again."""
     _resume(x, UPSTREAM)
     if x.buffer is None and not x.request_done:
         x.buffer = buffer_of(x)
@@ -201,13 +201,13 @@ def pace(x: ActiveExchange) -> None:
 
 
 def _claim(x: ActiveExchange, buffer: BodyBuffer) -> None:
-    """A step waits for the body: ask for it, take room for what has come, and begin its time."""
+    """A step waits for the body: ask for it, take memory for what has come, and begin its time."""
     context = x.context
     if x.expects:
         invite(x)
     more = buffer.size - x.claimed
     if more > 0:
-        if context.room.take(more, x.peer):
+        if context.body_memory.take(more, x.peer):
             x.claimed += more
         else:
             buffer.crowded = True
@@ -217,7 +217,7 @@ def _claim(x: ActiveExchange, buffer: BodyBuffer) -> None:
 
 
 def leave(x: ActiveExchange) -> None:
-    """The content of the request is for nobody any more. What still comes must not pass by the stages."""
+    """The content of the request is no longer needed. What still comes must not pass by the stages."""
     inlet = x.inlet
     if inlet is not None:
         x.inlet = DROPPING
@@ -225,8 +225,8 @@ def leave(x: ActiveExchange) -> None:
 
 
 def unclaim(x: ActiveExchange) -> None:
-    """The body that took room is kept no longer."""
-    x.context.room.free(x.claimed, x.peer)
+    """The body that took memory is kept no longer."""
+    x.context.body_memory.free(x.claimed, x.peer)
     x.claimed = 0
 
 

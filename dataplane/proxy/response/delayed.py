@@ -26,7 +26,7 @@ class Stages(Protocol):
     def unblock(self) -> None: ...
 
     def cancel(self) -> None:
-        """What would still come out is for nobody."""
+        """What would still come out is dropped."""
 
 
 class DelayedResponse:
@@ -36,13 +36,13 @@ class DelayedResponse:
 
     def __init__(self, head: ResponseHead | None, limit: int = -1) -> None:
         self.head = head
-        """None: nobody waits to send it (stages have their own way)."""
+        """None: nothing waits to send it (stages have their own way)."""
         self.stages: Stages | None = None
         """What its content passes."""
         self.limit = limit
         """Bytes that are buffered before the steps run without them; -1: steps are under way."""
         self.claimed = 0
-        """Bytes of the worker's room (`link/pools.Room`) that its body takes."""
+        """Bytes of the worker's memory (`link/pools.BodyMemory`) that its body takes."""
         self.pieces: list[bytes] = []
         self.size = 0
         self.ended = False

@@ -65,11 +65,11 @@ def keep(x: ActiveExchange, delayed: DelayedResponse, data: bytes, end: bool) ->
 
 
 def _claim(x: ActiveExchange, delayed: DelayedResponse, more: int) -> bool:
-    """Take room for `more` bytes of a body that is read to be buffered. False: there is none, and the exchange has
+    """Take memory for `more` bytes of a body that is read to be buffered. False: there is none, and the exchange has
     another answer. A body that a retry policy alone would look at is not buffered any more."""
     if delayed.size > delayed.limit:
         return True  # it is not buffered any more
-    if x.context.room.take(more, x.peer):
+    if x.context.body_memory.take(more, x.peer):
         delayed.claimed += more
         return True
     if response_steps.is_read(x):
@@ -80,8 +80,8 @@ def _claim(x: ActiveExchange, delayed: DelayedResponse, more: int) -> bool:
 
 
 def _unclaim(x: ActiveExchange, delayed: DelayedResponse) -> None:
-    """The body that took room is buffered no longer."""
-    x.context.room.free(delayed.claimed, x.peer)
+    """The body that took memory is buffered no longer."""
+    x.context.body_memory.free(delayed.claimed, x.peer)
     delayed.claimed = 0
 
 
@@ -142,14 +142,14 @@ def _steps(x: ActiveExchange) -> response_steps.Outcome:
 def _go_on(x: ActiveExchange, context: Context) -> None:
     """The steps have waited, and the response is as they want it."""
     delayed = x.delayed_response
-    assert delayed is not None and delayed.head is not None  # whoever takes it away cancels its steps
+    assert delayed is not None and delayed.head is not None  # who takes it away cancels its steps
     _send(x, delayed.head, delayed.take(), delayed.ended)
     if x.up is not None and x.delayed_response is None and not x.down.is_blocked:
         x.up.resume()
 
 
 def drop(x: ActiveExchange) -> None:
-    """The response that is not passed on whole yet is for nobody."""
+    """The response that is not passed on whole yet is no longer needed."""
     delayed, x.delayed_response = x.delayed_response, None
     if delayed is not None:
         _unclaim(x, delayed)
@@ -186,7 +186,7 @@ def _send(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> Non
                 block, first = other
                 length, trailers = len(first), b""
             if not end:
-                lease.release(x)  # what the endpoint still sends is for nobody
+                lease.release(x)  # what the endpoint still sends is dropped
                 end = True
             if stages is not None:
                 stages.cancel()

@@ -46,7 +46,7 @@ def block_of(reply: Reply) -> bytes:
 
 
 def reply(x: ActiveExchange, reply: Reply) -> None:
-    """End the exchange with an answer of ours."""
+    """End the exchange with a reply of the gateway."""
     if reply.status >= _ERROR:
         reply = grpc_calls.answer(x, _in_shape(x, reply))
     elif x.grpc is not None:
@@ -103,7 +103,7 @@ def _answer(x: ActiveExchange, reply: Reply) -> None:
 
 
 class _StepsOfReply(Steps):
-    """Response steps that see an answer of ours, which is decided, whatever becomes of them."""
+    """Response steps that see a reply of the gateway, which is decided, whatever becomes of them."""
 
     __slots__ = ()
 
@@ -134,9 +134,9 @@ def _send(x: ActiveExchange, reply: Reply) -> None:
 
 
 def failed(x: ActiveExchange, error: Exception) -> None:
-    """A bug of ours in the life of an exchange, or a request of which more is asked than is read."""
+    """A bug in Gatewright in the life of an exchange, or a request of which more is asked than is read."""
     if isinstance(error, Gone) and (x.ended or x.replied):
-        return  # a step was told that it waits for nothing
+        return  # a step waited for what cannot come
     if isinstance(error, Unread) and not x.ended:  # a route asked for it, or a chain's only step
         x.give_up(error.reason, str(error))
         return
@@ -146,8 +146,8 @@ def failed(x: ActiveExchange, error: Exception) -> None:
 
 
 def give_up(x: ActiveExchange, reason: str, detail: str = "") -> None:
-    """End an exchange that cannot go on: with an answer, or, when a part of a response is out, by breaking off. Only a
-    carrier that breaks off tells the client that the rest is missing, and the endpoint that it has not seen all."""
+    """End an exchange that cannot go on: with an answer, or, when a part of a response is out, by breaking off. Only
+    then does the client know that the rest is missing, and the endpoint that it has not seen all."""
     if x.replied and x.down.take_back():
         x.replied = False
     if x.replied:

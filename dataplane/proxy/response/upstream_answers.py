@@ -32,7 +32,7 @@ def begins(x: ActiveExchange, head: ResponseHead, first: bytes, end: bool) -> No
         endpoint.pending -= 1
         x.attempt_deadline = NEVER
         backend = x.backend_plan
-        if backend.guard is not None or head.status >= 500 or endpoint.health != 1.0:
+        if backend.rule_state is not None or head.status >= 500 or endpoint.health != 1.0:
             lease.answered(backend, endpoint, head, x)
     if end:
         x.up = None  # the carrier has given it back

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dataplane.proxy.steps.stages import Place
 
 BUG: Final = "InternalError"
-"""Reason of the answer to a bug of ours. No stage sees it: the bug may be a stage's."""
+"""Reason of the answer to a bug in Gatewright. No stage sees it: the bug may be a stage's."""
 
 
 class ResponseStages(Row):
@@ -161,13 +161,13 @@ class WholeBody(Row):
             self._wake()
 
     def fail(self, error: Exception) -> None:
-        """Whoever installs the stage raises it."""
+        """The code that installs the stage raises it."""
         if self._error is None and not self.is_over:
             self._error = error
             self._wake()
 
     def answer(self, reply: Reply, place: Place) -> None:
-        """Whoever installs the stage answers it."""
+        """The code that installs the stage answers it."""
         self._answer = reply
         self._wake()
 

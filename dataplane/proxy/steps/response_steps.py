@@ -158,7 +158,7 @@ def stop_at(x: ActiveExchange, step: Filter | None) -> None:
 
 def _reframed(x: ActiveExchange, length: int | None) -> bytes:
     """The header block for a body of `length` bytes; None: for none at all (RFC 9112 6.1, RFC 9110 8.6)."""
-    assert x.response is not None  # whoever sends it has looked
+    assert x.response is not None  # the caller has checked that
     head = Head(x.response.block, x.response.low)
     for name in (b"content-length", b"trailer"):
         head.remove(name)

@@ -1,6 +1,6 @@
 """Stages in a row, between the source of content and its sink: the other side of `dataplane/streams`.
 
-A `Place` is where one stage stands: its outlet, and the guard of its laws. What stands at the two ends of the row is
+A `Place` is where one stage stands: its outlet, which enforces its laws. What stands at the two ends of the row is
 said by `proxy/steps/request_stages` and `proxy/steps/response_stages`. Nothing here is made for an exchange without
 stages.
 """
@@ -60,7 +60,7 @@ class Place:
         self._asks = False
         """It wants no more content."""
         self._is_blocked = False
-        """Nobody takes what it gives."""
+        """What it gives is not taken now."""
         self._came = self._passing = b""
         """Trailers that it was given; those that go past it, behind its end."""
         self.of_step: Filter | None = getattr(row.x, "installing", None)
@@ -98,7 +98,7 @@ class Place:
             self._row.answer(reply, self)
 
     def _may_give(self, what: str) -> bool:
-        """False: it is for nobody. Raises RuntimeError."""
+        """False: it is dropped. Raises RuntimeError."""
         if self.ended:
             raise RuntimeError(f"{what} after the end")
         if self._row.is_over or (self.stage is None and self.fed):
@@ -153,7 +153,7 @@ class Place:
         self.stage.content(b"", True)  # type: ignore[union-attr]  # `take` has looked
 
     def block(self) -> None:
-        """Nobody takes what it gives."""
+        """What it gives is not taken now."""
         if self._is_blocked:
             return
         self._is_blocked, self._ahead = True, 0
@@ -174,7 +174,7 @@ class Place:
                 self._row.fail(error)
 
     def let_go(self) -> None:
-        """Whoever stands before it may go on, unless its stage wants no more."""
+        """What is before it may go on, unless its stage wants no more."""
         if self._asks:
             return
         if self._before is None:
@@ -183,7 +183,7 @@ class Place:
             self._before.unblock()
 
     def cancel(self) -> None:
-        """What it would still give is for nobody."""
+        """What it would still give is dropped."""
         stage, self.stage = self.stage, None
         self.fed = True
         if stage is not None and not self.ended:
@@ -255,7 +255,7 @@ class Row(ABC):
             self.last.unblock()
 
     def cut(self, place: Place) -> None:
-        """The stage there has given the end before it was given it: what still comes is for nobody."""
+        """The stage there has given the end before it was given it: what still comes is dropped."""
         place.fed = True
         each = place.before()
         while each is not None:
@@ -313,11 +313,11 @@ class Row(ABC):
 
     @abstractmethod
     def drop_source(self) -> None:
-        """The rest of what comes is for nobody."""
+        """The rest of what comes is dropped."""
 
     @abstractmethod
     def pause_outside(self) -> None:
-        """Ask whoever sends the content to stop."""
+        """Ask the sender of the content to stop."""
 
     @abstractmethod
     def resume_outside(self) -> None: ...

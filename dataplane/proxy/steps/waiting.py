@@ -6,9 +6,9 @@ begin when the present events are handled, not at once: of many requests that co
 each its steps run, which was measured to cost less than one request after the other.
 
 They may await futures of `Env` (which calls of policies, bodies and threads give, too) and each other, nothing else:
-there is no current Task, so `asyncio.timeout`, groups and other libraries' waiting would go wrong in ways that nobody
-sees. What is awaited otherwise fails at once and says why. Hooks that need a Task have one of their own behind such a
-future (`chain/tasks`).
+there is no current Task, so `asyncio.timeout`, groups and other libraries' waiting would go wrong in ways that are
+hard to see. What is awaited otherwise fails at once and says why. Hooks that need a Task have one of their own behind
+such a future (`chain/tasks`).
 
 The work of a backend that ends requests itself runs beside the steps in the same way (`work`).
 """
@@ -37,7 +37,7 @@ ASKED, THROWN = 1, 2
 """Of a cancellation: not thrown yet, because the steps run just now; thrown."""
 
 
-_NOBODY: Final = object()
+_OVER: Final = object()
 """Of steps that are over: nothing runs them on."""
 
 
@@ -163,7 +163,7 @@ class Steps:
 
     def _over(self) -> ActiveExchange:
         self._work = None
-        self._awaited = _NOBODY
+        self._awaited = _OVER
         x = self._exchange
         if x.waiting is self:  # no cycle may be left
             x.waiting = None
@@ -192,7 +192,7 @@ class Steps:
                 x.reply(reply)
             else:
                 self._then(x, x.context)
-        except Exception as error:  # a bug of ours must end in an answer
+        except Exception as error:  # a bug in Gatewright must end in an answer
             x.failed(error)
 
     def _failed(self, x: ActiveExchange, error: Exception) -> None:

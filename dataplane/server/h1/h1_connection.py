@@ -17,7 +17,7 @@ from dataplane.http.connect_rules import CONNECT
 from dataplane.http.h1 import request_head, request_line
 from dataplane.http.h1.chunked import BadChunk, ChunkedReader
 from dataplane.http.h1.request_head import NO_REQUEST, Framing, Meaning, RequestHead
-from dataplane.http.h1.request_line import NOBODY, PLAIN, PREFACE, Named
+from dataplane.http.h1.request_line import PLAIN, PREFACE, UNNAMED, Named
 from dataplane.http.heads import Head, has_bare_lf
 from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
@@ -101,7 +101,7 @@ class Connection(Responding):
         self.progress: tuple[CarriedExchange | None, int] = (None, 0)
         self.progress_due = NEVER
         """Exchange and bytes of its bodies when they changed last, as far as was looked; what is the same when that is
-        an idle timeout ago stands still and is given up."""
+        an idle timeout ago has stalled and is given up."""
         self.quiet: tuple[CarriedExchange | None, int] = (None, 0)
         self.quiet_due = NEVER
         """After the client ended its sending side: exchange and response bytes at the last look, and the next look."""
@@ -210,7 +210,7 @@ class Connection(Responding):
         """As `net.crowd.Guest`. Who has sent a part of a head has no request yet."""
         return self.idle_since if self.exchange is None and self.state in (READ_HEAD, LINGER) else BUSY
 
-    def make_room(self) -> None:
+    def close_idle(self) -> None:
         """As `net.crowd.Guest`."""
         self.flush()
         self.state = CLOSED
@@ -363,7 +363,7 @@ class Connection(Responding):
             learned = None
             if head.block and eol <= limits.max_line and end <= limits.max_head:
                 learned = request_head.again(head, block)  # it may say what the last one said
-            learned = learned or self._learn(data, eol, end, method, b"HTTP/1.1", NOBODY)
+            learned = learned or self._learn(data, eol, end, method, b"HTTP/1.1", UNNAMED)
             if learned is None:
                 return
             head = self.known = learned

@@ -113,7 +113,7 @@ class Responding(Gathering):
                 self.keep = False
         if not self.keep:
             block += framing.CLOSE_LINE
-        elif not self.knows_chunks:  # and keeps connections only when told
+        elif not self.knows_chunks:  # and keeps connections only when asked to
             block += b"connection: keep-alive\r\n"
         self.unsent = len(self.queued)
         self.write(b"".join((line, block, b"\r\n", first)))
@@ -149,10 +149,10 @@ class Responding(Gathering):
         self.state = TUNNELLING
         self.keep = False
         if x.method == CONNECT:  # RFC 9110 9.3.6: the 2xx itself says so
-            line, ours = framing.status_line(x.status), b""
+            line, headers = framing.status_line(x.status), b""
         else:
-            ours = framing.upgrade_lines(x.upgrade)
-        self.write(b"".join((line, block, ours, b"\r\n", first)))
+            headers = framing.upgrade_lines(x.upgrade)
+        self.write(b"".join((line, block, headers, b"\r\n", first)))
         if self.buffer:  # the client did not wait for the 101
             data, self.buffer = self.buffer, b""
             x.downstream_content(data, False)

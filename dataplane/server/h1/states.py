@@ -1,4 +1,4 @@
-"""What a downstream connection is doing, and why it may not be reading: words that the files of this room share."""
+"""What a downstream connection is doing, and why it may not be reading: words that the files of this package share."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ PIPELINED, EXCHANGE, TURN = 1, 2, 4
 read already is more than one turn of the loop is for."""
 
 PLAIN, ENCODED, JOINED = range(3)
-"""How the content of the response leaves: as it is given; in chunks of ours; in chunks of the endpoint's."""
+"""How the content of the response leaves: as it is given; in chunks made here; in the endpoint's chunks."""

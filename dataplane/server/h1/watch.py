@@ -1,5 +1,5 @@
 """How long a downstream connection waits, and for whom: for a head, for an exchange with a deadline, for a peer that
-stands still.
+has stalled.
 
 A connection asks to be woken (`arm`) at the earliest moment that concerns it, looks then at what is due, and asks for
 the next. While bytes come and go nothing of this runs, but for requests that have a deadline of their own.
@@ -55,7 +55,7 @@ class Watched(Protocol):
     progress: tuple[CarriedExchange | None, int]
     progress_due: float
     """Exchange and bytes of its bodies when they changed last, as far as was looked; what is the same when that is
-    an idle timeout ago stands still and is given up."""
+    an idle timeout ago has stalled and is given up."""
     quiet: tuple[CarriedExchange | None, int]
     quiet_due: float
     """After the client ended its sending side: exchange and response bytes at the last look, and the next look."""
@@ -116,7 +116,7 @@ def _look(down: Watched, x: CarriedExchange, now: float) -> None:
         return
     if _has_left(down, x, now):
         leave(down, x)
-    elif _stands_still(down, x, now):
+    elif _has_stalled(down, x, now):
         x.give_up("UpstreamTimeout" if x.paused & UPSTREAM else "RequestTimeout")
     else:
         _look_again(down, x, now, due)
@@ -130,7 +130,7 @@ def _look_again(down: Watched, x: CarriedExchange, now: float, due: float) -> No
     down.arm(min(due, down.progress_due, down.quiet_due, down.expires, now + down.idle_timeout))
 
 
-def _stands_still(down: Watched, x: CarriedExchange, now: float) -> bool:
+def _has_stalled(down: Watched, x: CarriedExchange, now: float) -> bool:
     """Whether an idle timeout went by while somebody who has to send or to read did not."""
     if now < down.progress_due:  # it was another deadline that was asked for
         return False
@@ -139,8 +139,8 @@ def _stands_still(down: Watched, x: CarriedExchange, now: float) -> bool:
 
 
 def sends_no_more(down: Watched, x: CarriedExchange) -> None:
-    """The client has ended its sending side while `x` is under way: at once the end of a stream, else of whoever takes
-    no byte for a while. A stream that has not begun shows itself by its head (`stream_begins`)."""
+    """The client has ended its sending side while `x` is under way: at once the end of a stream, else of a client that
+    takes no byte for a while. A stream that has not begun shows itself by its head (`stream_begins`)."""
     if x.grpc is not None or asks_for_stream(x.request) or (down.stream_head and is_stream(Head(down.stream_head))):
         leave(down, x)
     else:

@@ -123,7 +123,7 @@ class Connection:
         self.due = NEVER
         """When it is woken next."""
         self.has_settings = False
-        """The client's preface and SETTINGS have come, and its acknowledgement of ours."""
+        """The client's preface and SETTINGS have come, and its acknowledgement of our SETTINGS."""
         self.head_due = NEVER
         """When a frame, or a header block, that has begun has to be here."""
         self.blocked_due = NEVER
@@ -207,7 +207,7 @@ class Connection:
             carrier.gone(carrier.broken)
 
     def eof_received(self) -> bool:
-        """RFC 9113 has no half-closed connections: nobody could acknowledge what we send."""
+        """RFC 9113 has no half-closed connections: the client could not acknowledge what we send."""
         self.flush()
         return False
 
@@ -259,7 +259,7 @@ class Connection:
         """As `net.crowd.Guest`."""
         return BUSY if self.codec.streams or self.arrived else self.idle_since
 
-    def make_room(self) -> None:
+    def close_idle(self) -> None:
         """As `net.crowd.Guest`; RFC 9113 6.8: GOAWAY says that nothing was lost."""
         if self.state == OPEN:
             self.codec.goaway(NO_ERROR)

@@ -1,7 +1,7 @@
 """What a request head of HTTP/2 comes to for an exchange: the same as an HTTP/1 head of that meaning. Pure.
 
 Policies, routes and the log must not depend on the protocol of a client, so the block gets `host` back and loses what a
-client may not say of itself, and an extended CONNECT (RFC 8441) is the GET that it stands for. A plain one (RFC 9113
+client may not say of itself, and an extended CONNECT (RFC 8441) is the GET that it replaces. A plain one (RFC 9113
 8.5) has no path. How fields have to look was judged by the codec (`http/h2/rules`); what is left to judge is the same
 as in `http/h1/request_head`.
 """
@@ -37,7 +37,7 @@ _PLAIN_TARGET = re.compile(rb"(" + uri.PLAIN_PATH + rb")(\?[\x21\x22\x24-\x7e]*+
 """(path, "?query" or None) of a target that needs no normalising, as in `http/h1/request_line`."""
 
 KEY = b"sec-websocket-key"
-"""RFC 8441 5: has no use in HTTP/2; an endpoint of HTTP/1 gets one of ours."""
+"""RFC 8441 5: has no use in HTTP/2; an endpoint of HTTP/1 gets a generated one."""
 
 
 class Meaning:
@@ -193,10 +193,10 @@ def _fill(found: Meaning, head: RequestHead, peer: Peer, rules: HttpRules) -> st
             unusual = unusual_lines(block)
             block, low = without(block, low, unusual)
             found.dropped = len(unusual)
-    ours = forwarding.lines(head.authority, forwarded, found.scheme, low)
+    added = forwarding.lines(head.authority, forwarded, found.scheme, low)
     host = b"\r\nhost: " + head.authority
-    found.block = host + block + ours
-    found.low = host.lower() + low + ours.lower()
+    found.block = host + block + added
+    found.low = host.lower() + low + added.lower()
     if b"application/grpc" in found.low:
         found.grpc = grpc.kind(Head(found.block, found.low).get(b"content-type") or b"")
     return ""

@@ -104,8 +104,8 @@ class StreamCarrier:
         self.has_content = False
         """The exchange takes what comes: content of the request, or of a tunnel."""
         self.held = 0
-        """Bytes of the worker's room (`link/pools.Room`) for content that waits in the codec: as many as waited at most
-        since nothing did."""
+        """Bytes of the worker's memory (`link/pools.BodyMemory`) for content that waits in the codec: as many as waited
+        at most since nothing did."""
         self.holder = ""
         """Whose they are: an address."""
         self.is_blocked = False
@@ -178,22 +178,24 @@ class StreamCarrier:
                 self.exchange.downstream_blocked()
 
     def _hold(self, more: int) -> bool:
-        """Take room for what the client's windows do not take; without any the answer is broken off."""
+        """Take memory for what the client's windows do not take; without any the answer is broken off."""
         x = self.exchange
         if x is None:
             return True
         if not self.held:
             self.holder = x.peer
-        if self.connection.context.room.keep(more, self.holder):
+        if self.connection.context.body_memory.keep(more, self.holder):
             self.held += more
             return True
-        self._break(x, "TooManyResponses", "the client does not take them, and there is no room (maxHeldBytes)")
+        self._break(
+            x, "TooManyResponses", "the client does not take them, and no memory is free (maxHeldBytes)"
+        )
         return False
 
     def _free(self) -> None:
-        """Nothing waits any more, or nobody waits for it."""
+        """Nothing waits any more, or it is no longer needed."""
         held, self.held = self.held, 0
-        self.connection.context.room.free(held, self.holder)
+        self.connection.context.body_memory.free(held, self.holder)
 
     def trailers(self, lines: bytes) -> None:
         if self.broken:
@@ -212,7 +214,7 @@ class StreamCarrier:
         never_indexed, self.never_indexed_answer = self.never_indexed_answer, NO_NAMES
         try:
             self.connection.codec.send_interim(self.stream, int(line[9:12]), block, never_indexed)
-        except BadLine:  # nobody needs it
+        except BadLine:  # it is optional
             log.debug("an interim response is left out: it is not well-formed")
         self.connection.write_soon()
 
@@ -279,7 +281,7 @@ class StreamCarrier:
         return CONNECT_ERROR if self.exchange is not None and self.exchange.method == CONNECT else CANCEL
 
     def close_after(self) -> None:
-        """Frames tell requests apart."""
+        """Frames separate requests."""
 
     def pause(self) -> None:
         self.is_paused = True
@@ -354,7 +356,7 @@ class StreamCarrier:
         self._end_soon(x, "UpgradeFailed")
 
     def _break(self, x: CarriedExchange, reason: str, why: str) -> None:
-        """A head has a line that is no header field, or there is no room for content."""
+        """A head has a line that is no header field, or there is no memory for content."""
         x.detail = why
         self.connection.codec.reset(self.stream, INTERNAL_ERROR)
         self._free()

@@ -1,5 +1,5 @@
 """How long a downstream HTTP/2 connection waits, and for whom: for a head, for exchanges with deadlines, for streams
-that stand still, for the end. As `server/h1/watch`, for many exchanges at once.
+that have stalled, for the end. As `server/h1/watch`, for many exchanges at once.
 
 One moment is remembered for all of them; when it comes each is looked at, and the next one is asked for.
 """
@@ -29,7 +29,7 @@ class Watched(Carries, Protocol):
     transport: Any
     rules: ConnectionRules
     has_settings: bool
-    """The client's preface and SETTINGS have come, and its acknowledgement of ours."""
+    """The client's preface and SETTINGS have come, and its acknowledgement of our SETTINGS."""
     due: float
     """When it is woken next."""
     head_due: float
@@ -178,7 +178,7 @@ def _look_at(connection: Watched, stream: Stream, carrier: StreamCarrier, now: f
     due = x.wake(now)
     if carrier.exchange is not x:
         return carrier.progress_due if stream.owner is carrier else NEVER
-    if _stands_still(carrier, x, now):
+    if _has_stalled(carrier, x, now):
         x.give_up("UpstreamTimeout" if x.paused & UPSTREAM else "RequestTimeout")
         return carrier.progress_due if stream.owner is carrier else NEVER
     progress = x.body_bytes + x.response_bytes
@@ -187,7 +187,7 @@ def _look_at(connection: Watched, stream: Stream, carrier: StreamCarrier, now: f
     return min(due, carrier.progress_due)
 
 
-def _stands_still(carrier: StreamCarrier, x: CarriedExchange, now: float) -> bool:
+def _has_stalled(carrier: StreamCarrier, x: CarriedExchange, now: float) -> bool:
     """Whether an idle timeout went by while somebody who has to send or to read did not."""
     if now < carrier.progress_due:
         return False

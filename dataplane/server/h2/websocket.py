@@ -7,5 +7,5 @@ import os
 
 
 def key_line() -> bytes:
-    """A `sec-websocket-key` of ours. The client has none; its tunnel does not depend on the answer to this one."""
+    """A generated `sec-websocket-key`. The client has none; its tunnel does not depend on the answer to this one."""
     return b"sec-websocket-key: %b\r\n" % base64.b64encode(os.urandom(16))

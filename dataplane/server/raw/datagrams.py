@@ -1,10 +1,10 @@
 """Datagrams of UDP: from clients to endpoints and back, by sessions.
 
-A session is one client's address and port, and the address of ours that it sent to. It has a socket of its own toward
+A session is one client's address and port, and the local address that it sent to. It has a socket of its own toward
 one endpoint, chosen with its first datagram, so that the endpoint's answers are known to be for this client; they leave
 from the address that the client sent to. The system has datagrams of one client come to one worker, so a session is in
 one process. It ends when it was silent for a minute, when its endpoint or route is gone, or when the endpoint's host
-says that nobody listens there; the client's next datagram begins another one.
+says that no process listens there; the client's next datagram begins another one.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ class Datagrams:
             session.end("IdleTimeout")
         self._sweep = self.loop.call_later(SWEEP, self._look) if len(self.sessions) else None
 
-    def has_room(self, source: pools.Key) -> bool:
+    def has_capacity(self, source: pools.Key) -> bool:
         """Whether another session of this client may begin; one may go for it."""
         self.sessions.most = min(MAX_SESSIONS, max(1, self.context.descriptors() // 2))
-        if self.sessions.has_room(source):
+        if self.sessions.has_capacity(source):
             return True
         goes = self.sessions.goes(self.context.clock(), source)
         if goes is None:
@@ -139,7 +139,7 @@ class UdpSocket:
         for _ in range(AT_ONCE):
             try:
                 datagram = udp.receive(self.sock)
-            except OSError as error:  # of an earlier datagram of ours
+            except OSError as error:  # of an earlier datagram from here
                 log.debug("a UDP socket reported %s", error)
                 continue
             if datagram is None:
@@ -188,7 +188,7 @@ class UdpSocket:
             of.dropped(reason, peer.address, refused or found.backend.key)
             return None
         source = pools.key_of(peer.address)
-        if not of.has_room(source):
+        if not of.has_capacity(source):
             of.dropped("TooManySessions", peer.address)
             return None
         record = ConnectionRecord("udp", peer.address, context.clock(), listener, found.route)

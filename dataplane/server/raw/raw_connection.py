@@ -181,11 +181,11 @@ class RawConnection:
 
     @property
     def idle_from(self) -> float:
-        """As `net.crowd.Guest`: nobody knows whether its two ends are done with it."""
+        """As `net.crowd.Guest`: whether its two ends are done with it is unknown."""
         return BUSY
 
-    def make_room(self) -> None:
-        """As `net.crowd.Guest`: it came when there was no room."""
+    def close_idle(self) -> None:
+        """As `net.crowd.Guest`: it came when no more could be accepted."""
         self.transport.abort()
 
     def drain(self) -> None:

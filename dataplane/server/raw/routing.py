@@ -45,7 +45,7 @@ def goal(table: Table, listener: ListenerPlan, server_name: bytes, random: Calla
     if policies.backend is not NO_SETTINGS:
         backend = backend.under(policies.backend, BY_REQUEST)
     if policies.rules is not None:
-        backend = backend.guarded(policies.rules)
+        backend = backend.with_rules(policies.rules)
     return Goal(route, backend)
 
 

@@ -109,7 +109,7 @@ class SessionTable(Generic[KeyT, SessionT]):
         if not own.new and not own.answered:
             del self._of[session.source]
 
-    def has_room(self, source: Key) -> bool:
+    def has_capacity(self, source: Key) -> bool:
         """For another session of this client, in its share."""
         return self._places.fits(source)
 

@@ -42,7 +42,7 @@ def region_of(environment: Mapping[str, str]) -> str:
 
 
 class Clock:
-    """AWS' time: ours, unless AWS has said that ours is wrong by more than a minute."""
+    """AWS' time: the local one, unless AWS has said that it is wrong by more than a minute."""
 
     __slots__ = ("__weakref__", "_wall", "skew")
 

@@ -105,7 +105,7 @@ class Retargeted:
 
 
 class Refusing:
-    """Stands for a credential that cannot be had: nothing is sent without it."""
+    """In place of a credential that cannot be had: nothing is sent without it."""
 
     __slots__ = ("_why",)
     needs_body = False

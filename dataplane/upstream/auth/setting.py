@@ -16,7 +16,7 @@ Made = Callable[[str, bool, "CloudPlace"], "Finisher"]
 
 
 class BackendAuth:
-    """Equal where `identity` is, which stands for the policy and for what is in its Secrets."""
+    """Equal where `identity` is, a digest of the policy and of what is in its Secrets."""
 
     __slots__ = ("_identity", "finisher")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SESSION: Final = b"x-amz-security-token"
 _OWN: Final = (b"authorization", b"x-amz-date", _SESSION, b"x-amz-content-sha256")
-"""What a client has of these never passes for ours."""
+"""What a client has of these never passes for the gateway's."""
 _PREFIX: Final = b"x-amz-"
 
 

@@ -1,8 +1,9 @@
 """One credential that a server gives for a time: kept, fetched once for all who wait, renewed ahead of its end and off
 the path of requests.
 
-It opens no sockets: fetching is a coroutine that it is given. Nobody waits longer than a fetch takes, which bounds its
-own time. While fetching fails, what is there counts to its end; without one, requests fail at once until the next try.
+It opens no sockets: fetching is a coroutine that it is given. No request waits longer than a fetch takes, which bounds
+its own time. While fetching fails, what is there counts to its end; without one, requests fail at once until the next
+try.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Services(NamedTuple):
 
 
 class Kept(Protocol[ReadT_co]):
-    """A credential, as whoever presents it has it."""
+    """A credential, as its users see it."""
 
     def current(self) -> ReadT_co | None: ...
 
@@ -68,7 +69,7 @@ class Kept(Protocol[ReadT_co]):
 
 
 class Constant(Generic[ValueT]):
-    """One that nobody fetches."""
+    """One that is not fetched."""
 
     __slots__ = ("_value",)
 
@@ -107,7 +108,7 @@ class Token(Generic[ValueT]):
         self._name, self._fetch, self._services = name, fetch, services
         self._value: ValueT | None = None
         self._ends = self._renew = -NEVER
-        """When it counts no more, and when another one is fetched behind the back of whoever asks."""
+        """When it counts no more, and when another one is fetched while requests go on with this one."""
         self._next = -NEVER
         """When a fetch may begin."""
         self._failures = 0
@@ -141,7 +142,7 @@ class Token(Generic[ValueT]):
             self._came(await self._fetch())
         except Unobtainable as error:
             self._failed(str(error))
-        except Exception as error:  # a bug of ours: its text may repeat what a server sent
+        except Exception as error:  # a bug in Gatewright: its text may repeat what a server sent
             log.error("%s: the credential cannot be fetched: %s", self._name, type(error).__name__)
             self._failed(f"internal error: {type(error).__name__}")
         finally:

@@ -176,7 +176,7 @@ class Call(Sending):
         self._size = 0
         if was_held:
             self.hold(False)
-        for part in parts:  # whoever takes them may hold again
+        for part in parts:  # the taker may hold again
             taker(part)
 
     def hold(self, held: bool) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from dataplane.exchange import Exchange
-    from dataplane.upstream.guards import Rules
+    from dataplane.upstream.backend_rules import Rules
     from dataplane.upstream.settings import Settings
 
 
@@ -66,6 +66,6 @@ def _of_request(table: Table, x: Exchange) -> Inherited:
 
 def plan_of(backends: Mapping[str, Any], key: str, above: Inherited, version: int = 0) -> Any:  # Any: as `Table`
     """The BackendPlan of this key below those policies; None: there is no such backend. `version`: of HTTP, where
-    nobody names one (of a GRPCRoute, for its requests and their copies)."""
+    none is configured (of a GRPCRoute, for its requests and their copies)."""
     plan = backends.get(key)
     return None if plan is None else plan.beneath(above.backend, above.rules, version)

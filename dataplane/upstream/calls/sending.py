@@ -246,7 +246,7 @@ class Sending(ABC):
         self.lease_ready(up)
 
     def lease_failed(self, cause: str, detail: str, others: bool = False) -> None:
-        """Another endpoint, where there is one: a name may have an address that nobody listens on."""
+        """Another endpoint, where there is one: a name may have an address that no process listens on."""
         if cause in _NOT_CONNECTED:
             self.calls.leases.failed(self.plan, self.endpoint)
             if others and len(self.tried) < MAX_CONNECTS:

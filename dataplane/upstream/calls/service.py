@@ -1,4 +1,4 @@
-"""The real `chain.calls.Calls`: requests of ours over the endpoints and pools that clients' requests use.
+"""The real `chain.calls.Calls`: the gateway's own requests over the endpoints and pools that clients' requests use.
 
 A worker has one and hands it to the builders of policies. A call costs one object and a Future; its deadlines are
 looks of the coarse sweep, its answer is framed by the carrier whose consumer it is. It follows no redirects, keeps no

@@ -4,7 +4,7 @@ Steps are written for exchanges, so a call gets a view that is one: its own requ
 whose sake it is made the client, the route and what policies have found out. What steps leave there is the view's.
 
 Content that is sent in parts is not there to be read or replaced: a call whose steps want it fails. An answer whose
-steps read it is held, within the room of all bodies; one that has no end, or too much, has no body for them.
+steps read it is held, within the memory for all bodies; one that has no end, or too much, has no body for them.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ class Answering:
         """Of an answer that is held."""
         self._parts: list[bytes] = []
         self._claimed = 0
-        """Bytes of the worker's room that its content takes."""
+        """Bytes of the worker's memory that its content takes."""
         self.method, self.target, self.length = call.method, call.target, call.length
         self.upgrade, self.takes_trailers = call.upgrade, call.takes_trailers
 
@@ -306,8 +306,8 @@ class Answering:
             self._call.upstream_content(data, end)
             return
         if data:
-            if not self._view.context.room.take(len(data), self._view.peer):
-                self._fail("too_large", "there is no room for an answer that a step of the backend reads")
+            if not self._view.context.body_memory.take(len(data), self._view.peer):
+                self._fail("too_large", "there is no memory for an answer that a step of the backend reads")
                 return
             self._claimed += len(data)
             self._parts.append(data)
@@ -332,11 +332,11 @@ class Answering:
         return content
 
     def drop(self) -> None:
-        """What is held is for nobody any more, or on its way."""
+        """What is held is no longer needed, or on its way."""
         self._held = None
         self._parts.clear()
         if self._claimed:
-            self._view.context.room.free(self._claimed, self._view.peer)
+            self._view.context.body_memory.free(self._claimed, self._view.peer)
             self._claimed = 0
 
     def _respond(self, head: ResponseHead, first: bytes, end: bool) -> None:
@@ -357,7 +357,7 @@ class Answering:
             first, length = view.response_body or b"", len(view.response_body or b"")
             made.remove(b"content-length")
             made.append(b"content-length: %d\r\n" % length)
-            if not end:  # what the endpoint still sends is for nobody
+            if not end:  # what the endpoint still sends is dropped
                 up, self._call.up = self._call.up, None
                 if up is not None:
                     up.reset()

@@ -1,7 +1,7 @@
 """A connection to a forward proxy that carries requests in absolute form (`backend.tunnel`, RFC 9112 3.2.2).
 
 It is kept for one destination, as a tunnel would be: what a target and Host name is the endpoint that was chosen, never
-what a client has sent, so nobody can choose where the proxy goes. The proxy's credentials are made once for each
+what a client has sent, so no client can choose where the proxy goes. The proxy's credentials are made once for each
 connection.
 """
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Pool
 
 _REPLACED: Final = frozenset((b"host", b"proxy-authorization"))
-"""A proxy takes the host from the target (RFC 9112 3.2.2); credentials of a client are for no proxy of ours."""
+"""A proxy takes the host from the target (RFC 9112 3.2.2); credentials of a client are not for this proxy."""
 _DEFAULT_PORT: Final = ":80"
 
 
 class ForwardedConnection(UpstreamConnection):
-    """`credentials`: lines for the proxy, `proxy`: its name in messages; whoever opens the connection sets both before
+    """`credentials`: lines for the proxy, `proxy`: its name in messages; the opener of the connection sets both before
     the first request."""
 
     __slots__ = ("_host", "before_target", "credentials", "proxy")

@@ -33,7 +33,7 @@ SETTINGS: Final = Settings(
     stream_window=STREAM_WINDOW,
     connection_window=2 * (STREAMS + 1) * STREAM_WINDOW,
 )
-"""As in `upstream.h2.shared_connection`: the connection's window has room for every stream's."""
+"""As in `upstream.h2.shared_connection`: the connection's window is as large as those of all streams."""
 MAX_TUNNELS: Final = 32
 """To one workload at one address, of one worker."""
 MAX_WORKLOADS: Final = 4096
@@ -92,14 +92,14 @@ class Tunnels:
 
     async def open(self, address: str, port: int, workload: str, make: Callable[[], Any]) -> HboneStream:
         """Connect a protocol that `make` makes to a port of a workload. Raises `NotOpened`."""
-        connection = await self._with_room((address, workload))
+        connection = await self._with_capacity((address, workload))
         stream = HboneStream(connection, self._connector.loop)
         host = f"[{address}]" if ":" in address else address
         await stream.ask(f"{host}:{port}".encode())
         stream.hand_over(make())
         return stream
 
-    async def _with_room(self, place: Place) -> SharedConnection:
+    async def _with_capacity(self, place: Place) -> SharedConnection:
         """A tunnel that takes one more stream. Raises `NotOpened`."""
         while True:
             plan = self._plan()
@@ -107,7 +107,7 @@ class Tunnels:
             if found is None:
                 found = self._entered(place)
             for tunnel in found.tunnels:
-                if tunnel.plan is plan and tunnel.connection.room():
+                if tunnel.plan is plan and tunnel.connection.free_streams():
                     return tunnel.connection
             if found.opening is None:
                 if len(found.tunnels) >= MAX_TUNNELS:
@@ -158,7 +158,7 @@ class Tunnels:
         self._connector.open(pool, done, settings=SETTINGS)
 
     def _look(self) -> None:
-        """Close what nobody uses, and what was opened under a certificate that has ended or was renewed."""
+        """Close what is not used, and what was opened under a certificate that has ended or was renewed."""
         now, plan = self._now(), self._table().mesh
         for place, found in [*self._workloads.items()]:
             found.tunnels = [each for each in found.tunnels if not self._is_over(each, plan, now)]

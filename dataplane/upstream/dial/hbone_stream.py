@@ -1,6 +1,6 @@
 """One stream of a tunnel of a mesh as a connection (`net/stream_transport`): asked for by CONNECT (RFC 9113 8.5), then
-bytes as they are, each direction with an end of its own. What comes while nobody reads is not acknowledged, so a peer
-sends no more than a window of it, and the other streams of the tunnel go on.
+bytes as they are, each direction with an end of its own. What comes while its protocol does not read is not
+acknowledged, so a peer sends no more than a window of it, and the other streams of the tunnel go on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class HboneStream(StreamTransport):
         "_loop",
         "_stream",
         "_unread",
-        "is_told_to_pause",
+        "begins_paused",
         "mark",
         "tunnel",
     )
@@ -44,10 +44,10 @@ class HboneStream(StreamTransport):
         self._stream: Stream | None = None
         self._answer: asyncio.Future[None] = loop.create_future()
         self._unread = 0
-        """Bytes that came while nobody read: owed to the peer until somebody does."""
+        """Bytes that came and were not read: owed to the peer until they are."""
         self._lingers = False
         """Closed, and something that was written has not left."""
-        self.is_told_to_pause = False
+        self.begins_paused = False
         """Its protocol wants to read nothing yet."""
         self.mark = -1
         self.tunnel = True
@@ -69,7 +69,7 @@ class HboneStream(StreamTransport):
         """From now on it is this protocol's."""
         self.set_protocol(protocol)
         protocol.connection_made(self)
-        if not self.is_told_to_pause:
+        if not self.begins_paused:
             self.open()
 
     def _answered(self, refusal: str) -> None:
@@ -129,11 +129,11 @@ class HboneStream(StreamTransport):
     # --- as `StreamTransport`
 
     def pause_reading(self) -> None:
-        self.is_told_to_pause = True
+        self.begins_paused = True
         super().pause_reading()
 
     def resume_reading(self) -> None:
-        self.is_told_to_pause = False
+        self.begins_paused = False
         super().resume_reading()
 
     def _give(self, data: bytes, end: bool) -> None:

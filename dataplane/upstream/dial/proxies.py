@@ -54,7 +54,7 @@ class Proxies:
         return (name.endpoint,)
 
     def _forget(self, now: float) -> None:
-        """Names that nobody uses any more: they come from the configuration alone, so they are looked through when
+        """Names that are no longer used: they come from the configuration alone, so they are looked through when
         there is another one."""
         for key, name in [*self._names.items()]:
             if now - name.used > UNUSED:

@@ -114,14 +114,14 @@ def _is_direct(pool: Pool) -> bool:
 
 async def _hbone(dial: Dial, below: Below, make: Make) -> None:
     pool = dial.pool
-    assert dial.tunnels is not None  # whoever knows workloads has them
+    assert dial.tunnels is not None  # who knows workloads has them
     dial.transport = await dial.tunnels.open(pool.address, pool.port, pool.workload, make)
 
 
 async def _tunnel(dial: Dial, below: Below, make: Make) -> None:
     pool = dial.pool
     assert pool.transport is not None and pool.transport.tunnel is not None  # it concerns this pool
-    assert dial.proxies is not None  # whoever serves a table has them
+    assert dial.proxies is not None  # who serves a table has them
     tunnel = pool.transport.tunnel
     dial.transport = await dial.proxies.open(tunnel, pool.address, pool.port, make, dial.forwarded)
 
@@ -156,7 +156,7 @@ async def _tls(dial: Dial, below: Below, make: Make) -> None:
 
 
 STEPS: Final[Sequence[DialStep]] = (
-    DialStep("own pages", "nothing is opened to what nobody may reach through us", _all, check=_refuse_own_pages),
+    DialStep("own pages", "nothing is opened to what clients must not reach", _all, check=_refuse_own_pages),
     DialStep("socket", "what everything else is written to", _is_direct, open=_socket),
     DialStep(
         "tunnel",

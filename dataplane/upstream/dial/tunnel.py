@@ -77,7 +77,7 @@ async def _within(plan: BackendPlan, end: _End, work: Coroutine[Any, Any, bytes]
 def _connect(end: _End, protocol: Any, rest: bytes) -> None:  # Any: asyncio's, by shape
     end.set_protocol(protocol)
     protocol.connection_made(end)
-    if not end.is_told_to_pause:
+    if not end.begins_paused:
         end.open()
     if rest:
         end.received(rest, False)
@@ -86,7 +86,7 @@ def _connect(end: _End, protocol: Any, rest: bytes) -> None:  # Any: asyncio's, 
 class _End(StreamTransport):
     """Our end of a tunnel, from the moment that it is asked for. `raw_end.Holder` toward the connection."""
 
-    __slots__ = ("_answer", "_below", "_came", "_is_asking", "_lease", "_loop", "_uncount", "is_told_to_pause")
+    __slots__ = ("_answer", "_below", "_came", "_is_asking", "_lease", "_loop", "_uncount", "begins_paused")
 
     def __init__(self, leases: Leases, closed: Callable[[], None], loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop.call_soon)
@@ -98,7 +98,7 @@ class _End(StreamTransport):
         self._is_asking = True
         self._came = b""
         """Of the answer."""
-        self.is_told_to_pause = False
+        self.begins_paused = False
         """Its protocol wants to read nothing yet."""
 
     @property
@@ -131,7 +131,7 @@ class _End(StreamTransport):
         return await _with_credentials(plan, method, target, lines)
 
     def _hand_over(self) -> None:
-        """From here on it is of whoever is connected through it, who counts it. Raises `TunnelFailed`."""
+        """From here on it belongs to the connection through it, which is counted. Raises `TunnelFailed`."""
         if self._below is None:  # it was lost since
             raise self._failed(*_CLOSED)
         self._is_asking = False
@@ -150,7 +150,7 @@ class _End(StreamTransport):
             self._uncount()
 
     def give_up(self) -> None:
-        """Nobody wants it any more."""
+        """It is not wanted any more."""
         if self._answer.done() and not self._answer.cancelled():
             self._answer.exception()  # it was seen
         self._leave_below(False)
@@ -214,11 +214,11 @@ class _End(StreamTransport):
     # --- as `StreamTransport`
 
     def pause_reading(self) -> None:
-        self.is_told_to_pause = True
+        self.begins_paused = True
         super().pause_reading()
 
     def resume_reading(self) -> None:
-        self.is_told_to_pause = False
+        self.begins_paused = False
         super().resume_reading()
 
     def _give(self, data: bytes, end: bool) -> None:
@@ -258,7 +258,7 @@ async def _with_credentials(plan: BackendPlan, method: bytes, target: bytes, lin
                 await waits
         except outgoing.Unfinished as error:
             raise TunnelFailed(f"credentials for the tunnel's proxy: {error}", "credentials") from None
-        except Exception as error:  # a bug of a finisher: whoever waits for the connection must hear of it
+        except Exception as error:  # a bug of a finisher: those that wait must hear of it
             log.exception("credentials for the proxy %s", plan.key)
             raise TunnelFailed(f"credentials for the tunnel's proxy: {type(error).__name__}", "credentials") from None
         if out.target != target:

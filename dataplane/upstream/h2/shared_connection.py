@@ -2,7 +2,7 @@
 
 An asyncio protocol without a Task around the codec (`http/h2/connection`). It lends streams (`h2/stream`), hands each
 what concerns it, and writes what the codec has at the end of each turn of the loop. It is open once the endpoint's
-SETTINGS have come: whoever does not speak HTTP/2 is noticed before a request is sent to it.
+SETTINGS have come: an endpoint that does not speak HTTP/2 is noticed before a request is sent to it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SETTINGS: Final = Settings(
     max_header_size=65_536,
     max_headers=500,
 )
-"""The connection's window has room for every stream's, also while half of it waits to be given back: what slow clients
-do not take must not stop the responses of others. So each exchange is bounded, by its stream. Heads may be as large as
-an HTTP/1.1 endpoint's."""
+"""The connection's window is as large as those of all streams together, also while half of it waits to be given back:
+what slow clients do not take must not stop the responses of others. So each exchange is bounded, by its stream. Heads
+may be as large as an HTTP/1.1 endpoint's."""
 FRAMES: Final = 1000
 """What one connection may cost in one turn of the loop: frames read, as `server.h2.h2_connection.FRAMES`."""
 WRITE_BUFFER: Final = 65_536
@@ -48,9 +48,10 @@ OPENING, OPEN, CLOSED = 0, 1, 2
 
 
 class SharedConnection:
-    """`on_open(cause)`: called once, when streams can be lent ("") or never will be. `on_room()`: a stream has ended,
-    or this has: whoever waits for room looks again. `on_close()`: an open one is gone. `on_fault(reason, detail)`: an
-    open one is broken, by a rule or limit that the endpoint broke, or an error that it reported: once."""
+    """`on_open(cause)`: called once, when streams can be lent ("") or never will be. `on_capacity()`: a stream has
+    ended, or this has: requests that wait for a stream are tried again. `on_close()`: an open one is gone.
+    `on_fault(reason, detail)`: an open one is broken, by a rule or limit that the endpoint broke, or an error that it
+    reported: once."""
 
     __slots__ = (
         "_known",
@@ -63,10 +64,10 @@ class SharedConnection:
         "idle_since",
         "is_scheduled",
         "number",
+        "on_capacity",
         "on_close",
         "on_fault",
         "on_open",
-        "on_room",
         "opened",
         "received",
         "reserved",
@@ -99,7 +100,7 @@ class SharedConnection:
         self.on_open = on_open
         self.on_close = on_close
         self.on_fault = on_fault
-        self.on_room: Callable[[], None] = _nothing
+        self.on_capacity: Callable[[], None] = _nothing
         self.opened = clock()
         self.codec = Connection(settings, False, clock)
         self.transport: Any = None
@@ -114,7 +115,7 @@ class SharedConnection:
         self.gathered = 0
         """Bytes of content that the codec was given in this turn."""
         self.begins = b""
-        """The first bytes of the endpoint: they tell another protocol."""
+        """The first bytes of the endpoint: they show another protocol."""
         self.idle_since = 0.0
         """When it was first seen unused (monotonic seconds); 0: it is in use, or not looked at yet."""
         self.is_scheduled = False
@@ -136,7 +137,7 @@ class SharedConnection:
         """Streams may be begun."""
         return self.state == OPEN and not self.codec.going_away
 
-    def room(self) -> int:
+    def free_streams(self) -> int:
         """Streams that can be lent now."""
         if self.state != OPEN or self.retired:
             return 0
@@ -155,11 +156,11 @@ class SharedConnection:
 
     @property
     def is_gone(self) -> bool:
-        """It is closed, whoever closed it."""
+        """It is closed, by either end."""
         return self.state == CLOSED
 
     def lend(self) -> SharedStream:
-        """A carrier for one request; only while there is `room`."""
+        """A carrier for one request; only while there are `free_streams`."""
         self.reserved += 1
         self.idle_since = 0.0
         return SharedStream(self)
@@ -188,7 +189,7 @@ class SharedConnection:
         return True
 
     def abandon(self) -> None:
-        """It is not wanted while it opens: nothing is told."""
+        """It is not wanted while it opens: nothing is reported."""
         if self.state == OPENING:
             self.state = CLOSED
             if self.transport is not None:
@@ -263,21 +264,21 @@ class SharedConnection:
     def touch(self, size: int = 0) -> None:
         """There may be something to write, of which `size` bytes are content: at the end of the turn."""
         self.gathered += size
-        if self.gathered > AT_ONCE:  # only what is written tells the loop that the endpoint is slow
+        if self.gathered > AT_ONCE:  # only by what is written the loop knows that the endpoint is slow
             self._write()
         if not self.is_scheduled:
             self.is_scheduled = True
             self.writes.add(self)
 
     def flush(self) -> None:
-        """The turn is over: write, and say where there is room."""
+        """The turn is over: write, and report free streams."""
         self.is_scheduled = False
         if self.state == CLOSED:
             return
         self._write()
         if self.is_spent and not self.streams:
             self.close()
-        self.on_room()
+        self.on_capacity()
 
     def _write(self) -> None:
         self.gathered = 0
@@ -393,15 +394,15 @@ class SharedConnection:
             if carrier is not None:
                 stale = self.served > 0 and carrier.mark == self.received
                 carrier.lose("reset" if carrier.tunnel and cause == "closed" else cause, stale)
-        on_room, self.on_room = self.on_room, _nothing
-        on_room()
+        on_capacity, self.on_capacity = self.on_capacity, _nothing
+        on_capacity()
 
     def __repr__(self) -> str:
         return f"SharedConnection({self.endpoint.label}, {self.codec!r})"
 
 
 def _nothing() -> None:
-    """Nobody waits for room."""
+    """Nothing waits for a stream."""
 
 
 def _no_fault(reason: str, detail: str) -> None:

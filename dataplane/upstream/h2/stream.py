@@ -52,7 +52,7 @@ class Lender(Protocol):
 
 
 class SharedStream:
-    """Made by `SharedConnection.lend`, which keeps room for it until it has begun. Over when `consumer` is None."""
+    """Made by `SharedConnection.lend`, which reserves it until it has begun. Over when `consumer` is None."""
 
     __slots__ = ("blocked", "connection", "consumer", "key", "mark", "paused", "stream", "tunnel", "unread")
 
@@ -250,7 +250,7 @@ class SharedStream:
             self.consumer.upstream_drained()
 
     def lose(self, cause: str, stale: bool) -> None:
-        """The response cannot be had: tell the consumer, who hears no more."""
+        """The response cannot be had: report that to the consumer, which gets no further call."""
         consumer, self.consumer = self.consumer, None
         if self.stream is not None:
             self.stream.owner = None
@@ -269,7 +269,7 @@ class SharedStream:
             self.connection.codec.acknowledge(self.stream, size)  # type: ignore[arg-type]  # it has begun
 
     def _over(self, size: int = 0) -> None:
-        """The response is whole, with `size` bytes that nobody has accounted for: the stream is free before anybody
+        """The response is whole, with `size` bytes that are not accounted for yet: the stream is free before anybody
         hears so. What there is still to send of the request is wanted no more (RFC 9113 8.1)."""
         stream = self.stream
         assert stream is not None  # it has begun

@@ -91,7 +91,7 @@ async def test_a_bind_that_a_worker_does_not_listen_on_is_refused_until_it_does(
 ) -> None:
     way, crew, _ = proxy(WEB)
     healed = asyncio.Event()
-    way.on_healing = healed.set
+    way.on_recovery = healed.set
     crew.deaf = {"bind/web"}
     assert await take(way, "bind/web") == {"bind/web": "workers [1] do not listen"}
 

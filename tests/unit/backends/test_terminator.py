@@ -13,7 +13,7 @@ from dataplane.backends.terminating.pump import LINES, SLICE, EventPump
 from dataplane.backends.terminating.terminator import Terminator
 from dataplane.chain.calls import CallFailed, CallRequest
 from dataplane.http.messages import ResponseHead
-from dataplane.link.pools import Room
+from dataplane.link.pools import BodyMemory
 from dataplane.net import turns
 from dataplane.net.turns import SHARE, Turns
 from dataplane.upstream.calls import Call
@@ -48,10 +48,10 @@ class Desk:
         self.served: list[bytes] = []
         self.waits: list[asyncio.Future[None]] = []
         """What serves."""
-        self.room = Room(room)
+        self.body_memory = BodyMemory(room)
         loop = asyncio.get_running_loop()
         self.turns = Turns(loop.call_soon)
-        context = SimpleNamespace(room=self.room, make_future=loop.create_future, turns=self.turns)
+        context = SimpleNamespace(body_memory=self.body_memory, make_future=loop.create_future, turns=self.turns)
         x: Any = SimpleNamespace(context=context, reply=self.replies.append, work=self._work, may_hold=lambda _: most)
         x.peer = "192.0.2.1"
         x.makers = lambda: ("192.0.2.1",)
@@ -99,11 +99,11 @@ async def desk() -> Any:
 
 async def test_a_message_is_bounded_by_what_may_be_held(desk: Desk) -> None:
     desk.begin(b"a" * 6).out.content(b"b" * 4, False)
-    assert not desk.replies and desk.room.used == 10
+    assert not desk.replies and desk.body_memory.used == 10
     desk.out.content(b"c", True)
     assert [each.reason for each in desk.replies] == ["BodyTooLarge"] and not desk.tasks
     desk.out.reset()
-    assert desk.room.used == 0 and not desk.out._parts
+    assert desk.body_memory.used == 0 and not desk.out._parts
 
 
 async def test_a_request_whose_turn_has_come_is_served_however_little_time_that_has(
@@ -126,27 +126,27 @@ async def test_a_request_that_is_given_up_while_it_waits_for_its_turn_is_not_ser
     desk.turns._clock = lambda: 0.0
     while len(desk.turns):
         await asyncio.sleep(0)
-    assert not desk.served and desk.room.used == 0
+    assert not desk.served and desk.body_memory.used == 0
 
 
 async def test_who_serves_takes_room_until_the_request_is_served(desk: Desk) -> None:
     desk.begin(b"ab", end=True)
     await desk.turn()
-    assert desk.out.hold(40) and desk.room.used == 42
+    assert desk.out.hold(40) and desk.body_memory.used == 42
     assert not desk.out.hold(40), "the client has its share"
     desk.go_on()
     await desk.turn()
-    assert desk.room.used == 0
-    assert not desk.out.hold(1) and desk.room.used == 0, "nobody would give it back"
+    assert desk.body_memory.used == 0
+    assert not desk.out.hold(1) and desk.body_memory.used == 0, "nobody would give it back"
 
 
 async def test_a_message_takes_room_beside_those_of_others() -> None:
     desk = Desk(most=100, room=11)
-    desk.room.take(7, "192.0.2.2")
+    desk.body_memory.take(7, "192.0.2.2")
     desk.begin(b"abc").out.content(b"d", True)
     assert [each.reason for each in desk.replies] == ["TooManyBodies"] and not desk.tasks
     desk.out.discard()
-    assert desk.room.used == 7
+    assert desk.body_memory.used == 7
 
 
 # --- the answer

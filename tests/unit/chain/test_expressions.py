@@ -75,8 +75,8 @@ def test_a_field_is_named() -> None:
         ("a2a.method", expressions.OF_AGENTS, False),
         ("a2a.task.id + string(request.body)", expressions.ALL, False),
         ("variables()", expressions.ALL, True),
-        ("response.bodyPrefix", expressions.NOBODYS, True),
-        ("response.code", expressions.NOBODYS, False),
+        ("response.bodyPrefix", expressions.NO_BODIES, True),
+        ("response.code", expressions.NO_BODIES, False),
     ],
 )
 def test_which_expressions_read_bodies(text: str, request_body: int, response_body: bool) -> None:

@@ -128,11 +128,11 @@ def test_each_response_is_judged_by_its_own_body() -> None:
 def test_a_response_of_which_no_more_can_be_buffered_passes_as_it_comes() -> None:
     """Where a retry alone would have read it."""
     proxy = proxy_with("retry: {attempts: 1, condition: 'string(response.body).contains(\"again\")'}")
-    proxy.context.room.most = 0
+    proxy.context.body_memory.most = 0
     client = proxy.connect()
     client.send(GET)
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
     proxy.upstream.answer(head + b"o")
     assert client.received == head + b"o"
     proxy.upstream.answer(b"k")
-    assert client.received == head + b"ok" and proxy.context.room.used == 0
+    assert client.received == head + b"ok" and proxy.context.body_memory.used == 0

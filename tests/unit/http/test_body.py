@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.http.body import BodyBuffer, Gone, NoRoom, TooLarge, gather
+from dataplane.http.body import BodyBuffer, BodyMemoryFull, Gone, TooLarge, gather
 
 
 def test_small_pieces_are_joined_and_large_ones_are_left_alone() -> None:
@@ -70,7 +70,7 @@ async def test_one_that_turns_out_too_large_is_refused_with_its_first_byte_too_m
 
 
 async def test_who_leaves_or_finds_no_room_is_told_of() -> None:
-    for what, error in (("fail", Gone), ("crowd", NoRoom)):
+    for what, error in (("fail", Gone), ("crowd", BodyMemoryFull)):
         sent = Sent()
         task = await sent.reading(sent.buffer.whole(100))
         if what == "fail":
@@ -89,7 +89,7 @@ async def test_what_is_there_is_kept_while_there_is_room() -> None:
     sent.buffer.end()
     assert await sent.buffer.whole(3) == b"abc" and sent.asked[-1] == 4
     sent.buffer.crowded = True
-    with pytest.raises(NoRoom):
+    with pytest.raises(BodyMemoryFull):
         sent.buffer.keep()
 
 

@@ -104,7 +104,7 @@ def test_what_is_spent_may_be_owed(either: Buckets) -> None:
 @pytest.mark.parametrize("limits", [1, 2])
 def test_the_last_moment_at_which_there_is_a_token(limits: int) -> None:
     rate = Rate(1.0, 1)
-    for tokens, is_taken in ((rate.room, True), (math.nextafter(rate.room, 1.0), False)):
+    for tokens, is_taken in ((rate.tolerance, True), (math.nextafter(rate.tolerance, 1.0), False)):
         meter = Buckets.local().meter("a", [rate] * limits)
         meter.spend(0.0, limits - 1, tokens)
         assert (meter.take(0.0) is None) is is_taken
@@ -112,9 +112,9 @@ def test_the_last_moment_at_which_there_is_a_token(limits: int) -> None:
 
 def test_what_may_be_missing_of_a_token() -> None:
     """A thousandth of it and what the digits of the clock may lose, at most half."""
-    assert Rate(1000.0, 3).room == pytest.approx(2001.0)
-    assert Rate(1.0, 500_000).room - 499_999 == pytest.approx(0.002)
-    assert Rate(1e-6, 5000).room == pytest.approx(4999e-6 + 0.5e-6)
+    assert Rate(1000.0, 3).tolerance == pytest.approx(2001.0)
+    assert Rate(1.0, 500_000).tolerance - 499_999 == pytest.approx(0.002)
+    assert Rate(1e-6, 5000).tolerance == pytest.approx(4999e-6 + 0.5e-6)
 
 
 def test_one_lock_is_enough_for_one_process() -> None:
@@ -223,7 +223,7 @@ def test_keys_do_not_meet(either: Buckets) -> None:
 
 
 def test_an_entry_is_used_again_when_its_bucket_is_full() -> None:
-    """A section of one group: there is room for GROUP buckets that are not full, and for any number over time."""
+    """A section of one group: there is tolerance for GROUP buckets that are not full, and for any number over time."""
     found = Buckets(memoryview(bytearray(GROUP * 16)), None)
     for moment in range(10):
         now = moment * 10.0 + 1.0
@@ -245,7 +245,7 @@ def test_more_than_there_is_room_for_is_said_once(caplog: pytest.LogCaptureFixtu
     for index in range(GROUP + 5):
         assert taken(found, f"{index}", Rate(100.0 + index, 1), 1.0, 2) == 1
     assert [record.message for record in caplog.records] == [
-        "more rate limits are in use than there is room for: the one nearest to full begins anew"
+        "more rate limits are in use than can be counted: the one nearest to full begins anew"
     ]
     assert taken(found, f"{GROUP - 1}", Rate(100.0 + GROUP - 1, 1), 1.0, 1) == 0  # the farthest stayed
 

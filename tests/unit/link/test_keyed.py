@@ -276,7 +276,7 @@ def test_the_last_moment_at_which_a_key_has_a_token(beside: list[Limit]) -> None
         assert take(0.0, [b"a"]) is None
         moments = buckets.tables().cast("d")
         (at,) = [at for at in range(DIRECTORY // 8, len(moments)) if moments[at] == 1.0]
-        moments[at] = rate.room if is_taken else math.nextafter(rate.room, 1.0)
+        moments[at] = rate.tolerance if is_taken else math.nextafter(rate.tolerance, 1.0)
         assert (take(0.0, [b"a"]) is None) is is_taken
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dataplane.link.loads import HELD, Loads
-from dataplane.link.pools import LITTLE, MUCH, RESERVE, Places, Room, Shares
+from dataplane.link.pools import LITTLE, MUCH, RESERVE, BodyMemory, Places, Shares
 from dataplane.telemetry.shortages import Shortages
 
 ONE, OTHER, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
 
-def filled(room: Room, address: str, size: int = 1) -> int:
+def filled(room: BodyMemory, address: str, size: int = 1) -> int:
     """What an address gets of a room when it takes all that it can have."""
     taken = 0
     while room.take(size, address):
@@ -23,20 +23,20 @@ def filled(room: Room, address: str, size: int = 1) -> int:
 
 
 def test_one_address_leaves_a_quarter_and_others_share_what_is_left_in_the_same_way() -> None:
-    room = Room(1024)
+    room = BodyMemory(1024)
     assert [filled(room, each) for each in (ONE, OTHER, THIRD)] == [768, 192, 48]
     assert filled(room, ONE) == 0 and room.used == 1008
 
 
 def test_a_thousand_hostile_addresses_leave_something_for_one_more() -> None:
-    room = Room(1 << 28)
+    room = BodyMemory(1 << 28)
     for number in range(1000):
         assert room.take(65_536, f"10.0.{number >> 8}.{number & 255}")
     assert filled(room, ONE, 65_536) > 1 << 20
 
 
 def test_what_was_freed_can_be_taken_again_by_anybody() -> None:
-    room = Room(100)
+    room = BodyMemory(100)
     assert room.take(75, ONE) and not room.take(1, ONE) and room.take(18, OTHER)
     room.free(75, ONE)
     assert room.used == 18 and room.take(61, ONE) and not room.take(1, ONE)
@@ -46,14 +46,14 @@ def test_what_was_freed_can_be_taken_again_by_anybody() -> None:
 
 
 def test_addresses_of_one_ipv6_network_are_one() -> None:
-    room = Room(100)
+    room = BodyMemory(100)
     assert room.take(75, "2001:db8::1") and not room.take(1, "2001:db8::2:3")
     assert room.take(18, "2001:db8:0:1::1")
 
 
 def test_a_limit_of_the_whole_proxy_takes_the_place_of_the_worker_s_own() -> None:
     loads = Loads.local()
-    room = Room(1000, loads, lambda: 40)
+    room = BodyMemory(1000, loads, lambda: 40)
     assert not room.take(31, ONE) and room.take(30, ONE) and loads.total(HELD) == 30
 
 
@@ -95,7 +95,7 @@ def test_places_are_shared_by_address_and_by_identity(keys: tuple[str | bytes, .
 
 def test_the_end_of_much_is_told_once() -> None:
     told: list[int] = []
-    room = Room(1 << 28)
+    room = BodyMemory(1 << 28)
     room.emptied = lambda: told.append(room.used)
     for _ in range(2):
         for number in range(10):
@@ -112,12 +112,12 @@ class TestKeep:
     """Bytes that are here already."""
 
     def test_who_has_little_finds_room_in_the_reserve_until_that_is_used_up(self) -> None:
-        room = Room(0)
+        room = BodyMemory(0)
         kept = [room.keep(LITTLE, f"10.0.{number >> 8}.{number & 255}") for number in range(300)]
         assert kept == [True] * (RESERVE // LITTLE) + [False] * (300 - RESERVE // LITTLE)
         assert room.used == RESERVE, "addresses without end have no more"
 
     def test_who_has_more_has_his_share(self) -> None:
-        room = Room(8 * LITTLE)
+        room = BodyMemory(8 * LITTLE)
         assert room.keep(6 * LITTLE, ONE) and not room.keep(1, ONE) and room.keep(LITTLE, OTHER)
         assert not room.keep(LITTLE + 1, OTHER)

@@ -18,7 +18,7 @@ class Guest:
     idle_from: float = 0.0
     closed: list[str] = field(default_factory=list)
 
-    def make_room(self) -> None:
+    def close_idle(self) -> None:
         self.closed.append(self.name)
 
     def __repr__(self) -> str:

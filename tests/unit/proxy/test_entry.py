@@ -133,7 +133,7 @@ def test_a_worker_that_is_alone_has_nothing_in_common_with_others() -> None:
     bare = Context(*(getattr(proxy.context, name) for name in REQUIRED))
     assert (bare.draining, bare.admitted, bare.index, bare.shares_sessions) == (False, 0, 0, False)
     assert (bare.sockets, bare.common, len(bare.session_key), bare.descriptors()) == ("", None, 32, 2**31)
-    with pytest.raises(RuntimeError, match="nobody takes connections"):
+    with pytest.raises(RuntimeError, match="no connections are taken here"):
         bare.enter("bind/a", None, None)  # type: ignore[arg-type]
 
 

@@ -245,7 +245,7 @@ def test_content_for_a_step_takes_room_until_it_is_over() -> None:
     for end in ("complete", "gone", "reply"):
         world = World(request=read)
         x = world.exchange(UNKNOWN)
-        room = world.proxy.context.room
+        room = world.proxy.context.body_memory
         x.downstream_content(b"abc", False)
         x.downstream_content(b"de", False)
         assert room.used == x.claimed == 5
@@ -311,13 +311,13 @@ def response(status: int = 200, length: int = UNKNOWN, lines: bytes = b"\r\n") -
 def test_no_room_for_a_body_that_a_step_reads_is_an_answer() -> None:
     found: list[Any] = []
     world = read_by(found)
-    world.proxy.context.room.most = 4
+    world.proxy.context.body_memory.most = 4
     x = world.exchange()
     x.upstream_head(response(), b"abc", False)
     assert not x.ended
     x.upstream_content(b"d", False)
     assert x.ended and "reason=TooManyResponses" in world.proxy.log_lines()[0]
-    assert world.origin.told[-1] == "reset" and world.proxy.context.room.used == 0
+    assert world.origin.told[-1] == "reset" and world.proxy.context.body_memory.used == 0
 
 
 def test_a_stage_that_fails_later_breaks_off_and_is_cancelled(caplog: pytest.LogCaptureFixture) -> None:

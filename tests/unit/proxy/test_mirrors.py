@@ -30,9 +30,9 @@ class Backend:
     finishers = None
     steps = None
 
-    def __init__(self, request_timeout: float | None = None, guard: Any = None) -> None:
+    def __init__(self, request_timeout: float | None = None, rule_state: Any = None) -> None:
         self.request_timeout = request_timeout
-        self.guard = guard
+        self.rule_state = rule_state
 
     def beneath(self, *_given: object) -> Backend:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.http.body import BodyBuffer
-from dataplane.link.pools import Room
+from dataplane.link.pools import BodyMemory
 from dataplane.proxy.attempt.replay import BodyCopy
 
 
@@ -25,7 +25,7 @@ LARGE = b"a" * 20_000
 
 @pytest.mark.parametrize("pieces", [[b""], [b"ab"], [b"a", b"b"], [LARGE, b"b"], [LARGE, LARGE, LARGE, b""]])
 def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
-    room, mirror = Room(100_000), Mirror()
+    room, mirror = BodyMemory(100_000), Mirror()
     copy = BodyCopy(80_000, room, "192.0.2.1", waits=mirror, retried=True)
     for number, piece in enumerate(pieces, 1):
         assert not mirror.got
@@ -39,7 +39,7 @@ def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
 
 @pytest.mark.parametrize("begin", [b"", b"be"])
 def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: bytes) -> None:
-    room, mirror = Room(100), Mirror()
+    room, mirror = BodyMemory(100), Mirror()
     copy = BodyCopy(100, room, "192.0.2.1", waits=mirror)
     copy.sent(begin, False)
     assert copy.again(b"gin", False) == begin + b"gin"
@@ -51,7 +51,7 @@ def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: b
 
 
 def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
-    room, mirror = Room(100), Mirror()
+    room, mirror = BodyMemory(100), Mirror()
     copy = BodyCopy(100, room, "192.0.2.1", waits=mirror)
     copy.sent(b"be", False)
     copy.no_more_tries()
@@ -62,7 +62,7 @@ def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
 
 
 def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
-    room, fits, over = Room(100), Mirror(), Mirror()
+    room, fits, over = BodyMemory(100), Mirror(), Mirror()
     copy = BodyCopy(4, room, "192.0.2.1", 4, fits)
     copy.sent(b"ab", False)
     copy.sent(b"cd", True)
@@ -78,12 +78,12 @@ def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
 
 def test_a_length_that_is_announced_and_too_large_is_not_begun_with() -> None:
     mirror = Mirror()
-    assert BodyCopy(4, Room(100), "192.0.2.1", 5, mirror).too_large and mirror.got == ["too_large"]
-    assert not BodyCopy(0, Room(100), "192.0.2.1").too_large
+    assert BodyCopy(4, BodyMemory(100), "192.0.2.1", 5, mirror).too_large and mirror.got == ["too_large"]
+    assert not BodyCopy(0, BodyMemory(100), "192.0.2.1").too_large
 
 
 def test_for_another_try_it_is_kept_although_nobody_waits_for_the_whole() -> None:
-    copy = BodyCopy(4, Room(100), "192.0.2.1")
+    copy = BodyCopy(4, BodyMemory(100), "192.0.2.1")
     copy.sent(b"ab", False)
     assert copy.again(b"cd", True) == b"abcd"
     copy.no_more_tries()
@@ -91,7 +91,7 @@ def test_for_another_try_it_is_kept_although_nobody_waits_for_the_whole() -> Non
 
 
 def test_where_there_is_no_room_nothing_is_kept() -> None:
-    room, mirror = Room(4), Mirror()
+    room, mirror = BodyMemory(4), Mirror()
     copy = BodyCopy(10, room, "192.0.2.1", waits=mirror)
     copy.sent(b"abc", False)
     copy.sent(b"d", False)
@@ -112,7 +112,7 @@ def test_a_mirror_gets_a_body_that_no_endpoint_took_if_it_is_whole(
     unsent: bytes | None, sent: bytes, is_whole: bool, got: bytes | str
 ) -> None:
     mirror = Mirror()
-    copy = BodyCopy(4, Room(100), "192.0.2.1", waits=mirror)
+    copy = BodyCopy(4, BodyMemory(100), "192.0.2.1", waits=mirror)
     if sent:
         copy.sent(sent, False)
     body = None

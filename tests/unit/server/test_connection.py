@@ -751,7 +751,7 @@ def test_who_makes_room_and_does_not_read_is_cut() -> None:
     reads, does_not = proxy.connect(), proxy.connect()
     does_not.protocol.pause_writing()
     for client in (reads, does_not):
-        client.protocol.make_room()
+        client.protocol.close_idle()
     assert not reads.open and not reads.aborted and does_not.aborted
 
 

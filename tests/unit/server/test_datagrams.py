@@ -272,7 +272,7 @@ def test_what_a_route_leads_to_cannot_be_sent_to(
     reason: str,
     detail: str,
 ) -> None:
-    proxy.load("binds: []")  # a backend keeps the object that it stands for
+    proxy.load("binds: []")  # a backend keeps the object that it was made from
     change(proxy, config(), edit)
     proxy.send(b"x")
     assert (proxy.sources(), proxy.dropped(reason)) == ([], 1)

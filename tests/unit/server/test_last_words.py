@@ -66,7 +66,7 @@ class Loop:
 
 ENDS: dict[str, Callable[[FakeTransport], None]] = {
     "the worker ends": lambda client: client.protocol.drain(),
-    "another one needs its place": lambda client: client.protocol.make_room(),
+    "another one needs its place": lambda client: client.protocol.close_idle(),
     "the client sends no more": lambda client: client.half_close(),
 }
 

@@ -48,7 +48,7 @@ class TestRoom:
         second = sent(proxy, 80, b"x" * 60)
         assert second.received.startswith(b"HTTP/1.1 503 ")
         assert not second.open or second.eof
-        assert proxy.context.room.used == 60
+        assert proxy.context.body_memory.used == 60
         first.send(b"x" * 20)
         proxy.upstream.answer(OK)
         assert first.received == OK
@@ -60,11 +60,11 @@ class TestRoom:
             hog = proxy.connect((f"2001:db8::{number:x}", 40000))
             hog.send(post(2_000_000))
             hog.send(b"x" * 1_400_000)
-        used = proxy.context.room.used
-        assert used <= proxy.context.room.most * 3 / 4
+        used = proxy.context.body_memory.used
+        assert used <= proxy.context.body_memory.most * 3 / 4
         client = sent(proxy, 1_500_000, b"y" * 1_500_000)
         proxy.upstream.answer(OK)
-        assert client.received == OK and proxy.context.room.used == used
+        assert client.received == OK and proxy.context.body_memory.used == used
         (line,) = caplog.messages
         assert "(maxHeldBytes): 1 refused" in line and "2001:db8::/64, who holds" in line
 
@@ -74,9 +74,9 @@ class TestRoom:
         first.send(post(60) + b"x" * 60)
         second.send(post(60) + b"x" * 60)
         assert second.received.startswith(b"HTTP/1.1 503 ")
-        assert proxy.context.room.used == 60
+        assert proxy.context.body_memory.used == 60
         proxy.upstream.answer(OK)
-        assert proxy.context.room.used == 0
+        assert proxy.context.body_memory.used == 0
 
     @pytest.mark.parametrize("text", [GUARDED, READ])
     def test_is_free_again_after_the_exchange(self, text: str) -> None:
@@ -85,19 +85,19 @@ class TestRoom:
         for _ in range(3):
             client.send(post(80))
             client.send(b"x" * 40)
-            assert proxy.context.room.used == 40
+            assert proxy.context.body_memory.used == 40
             client.send(b"x" * 40)
-            assert proxy.context.room.used == 80
+            assert proxy.context.body_memory.used == 80
             proxy.upstream.answer(OK)
             assert client.take() == OK
-            assert proxy.context.room.used == 0
+            assert proxy.context.body_memory.used == 0
 
     def test_is_free_again_when_the_client_leaves(self) -> None:
         proxy = MemoryProxy(GUARDED)
         client = sent(proxy, 80, b"x" * 40)
-        assert proxy.context.room.used == 40
+        assert proxy.context.body_memory.used == 40
         client.lose()
-        assert proxy.context.room.used == 0
+        assert proxy.context.body_memory.used == 0
 
     def test_is_free_again_when_the_body_was_too_large_for_the_step(self) -> None:
         proxy = MemoryProxy(READ)
@@ -106,7 +106,7 @@ class TestRoom:
         for _ in range(33):
             client.send(b"10000\r\n%b\r\n" % (b"x" * 65_536))
         assert proxy.upstream.received.startswith(b"POST ")
-        assert proxy.context.room.used == 0
+        assert proxy.context.body_memory.used == 0
 
     def test_is_not_asked_for_by_bodies_that_nobody_reads(self) -> None:
         proxy = MemoryProxy(PLAIN, limits=Limits(buffered_bodies=0))
@@ -124,9 +124,9 @@ class TestRoom:
     def test_of_a_body_for_another_try_is_free_when_there_will_be_none(self) -> None:
         proxy = MemoryProxy(RETRIED)
         client = sent(proxy, 80, b"x" * 80)
-        assert proxy.context.room.used == 80
+        assert proxy.context.body_memory.used == 80
         proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
-        assert proxy.context.room.used == 0
+        assert proxy.context.body_memory.used == 0
         proxy.upstream.answer(b"k")
         assert client.received == OK
 
@@ -141,7 +141,7 @@ class TestTime:
         assert client.received == b""
         proxy.advance(1.1)
         assert client.received.startswith(b"HTTP/1.1 408 ")
-        assert proxy.context.room.used == 0
+        assert proxy.context.body_memory.used == 0
         assert "reason=RequestTimeout" in proxy.log_lines()[0]
 
     def test_is_looked_at_when_it_is_over(self) -> None:

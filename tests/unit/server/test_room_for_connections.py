@@ -58,7 +58,7 @@ def test_who_has_made_room_is_told_no_more() -> None:
     slow = made.connect(HOG)
     slow.send(GET[:-4])
     slow.close = lambda: None  # type: ignore[method-assign]
-    slow.protocol.make_room()
+    slow.protocol.close_idle()
     made.advance(made.context.limits.header_timeout + 1)
     assert slow.take() == b""
     del slow.close  # type: ignore[method-assign]

@@ -29,7 +29,7 @@ NEWCOMER = "192.0.2.9"
 def test_the_one_that_was_never_there_goes_first() -> None:
     sessions = table(3, "a", "b", "c")
     sessions.answered("a")
-    assert not sessions.has_room(NEWCOMER)
+    assert not sessions.has_capacity(NEWCOMER)
     assert sessions.goes(100.0, NEWCOMER) is sessions.find("b")
 
 
@@ -60,9 +60,9 @@ def test_silent_ones_are_found_in_both_groups() -> None:
 def test_a_client_with_its_share_makes_place_by_its_own_and_others_find_some() -> None:
     sessions: SessionTable[int, Timed] = SessionTable(16)
     for number in range(16):
-        if sessions.has_room(ONE):
+        if sessions.has_capacity(ONE):
             sessions.add(number, Timed(float(number), ONE))
-    assert len(sessions) == 12 and sessions.has_room(NEWCOMER)
+    assert len(sessions) == 12 and sessions.has_capacity(NEWCOMER)
     sessions.add(99, Timed(0.0, NEWCOMER))
     assert sessions.goes(100.0, ONE) is sessions.find(0), "the oldest of its own, not the newcomer's that is older"
     for number in range(12):
@@ -72,7 +72,7 @@ def test_a_client_with_its_share_makes_place_by_its_own_and_others_find_some() -
 
 def test_who_has_none_gets_the_last_place() -> None:
     sessions = table(3, "a", "b")
-    assert not sessions.has_room("of a") and sessions.has_room(NEWCOMER)
+    assert not sessions.has_capacity("of a") and sessions.has_capacity(NEWCOMER)
 
 
 def test_whoever_finds_no_place_is_named() -> None:
@@ -81,7 +81,7 @@ def test_whoever_finds_no_place_is_named() -> None:
         4, lambda pool, key, held, fullest: said.append((pool, key, held, *fullest()))
     )
     for number in range(4):
-        if sessions.has_room(ONE):
+        if sessions.has_capacity(ONE):
             sessions.add(number, Timed(0.0, ONE))
     assert said == [("udpSessions", ONE, 3, ONE, 3)]
 
@@ -100,7 +100,7 @@ def test_there_are_never_more_than_allowed(steps: list[tuple[str, int]]) -> None
             assert sessions.find(key) is known.get(key)
         else:
             source = f"192.0.2.{key % 4}"
-            if not sessions.has_room(source):
+            if not sessions.has_capacity(source):
                 goes = sessions.goes(float(now), source)
                 if goes is None:
                     continue

@@ -275,7 +275,7 @@ class TestResponseWindows:
         proxy = Http1Endpoints()
         client = FrameClient(proxy, initial_window(0))
         client.send(headers(1, GET))
-        room = proxy.context.room
+        room = proxy.context.body_memory
         proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + bytes(1000 if is_whole else 900))
         assert (room.used, proxy.upstream.reading) == (1000 if is_whole else 900, is_whole)
         client.send(window(1, 50))
@@ -303,7 +303,7 @@ class TestResponseWindows:
         """Each of thousands of streams would hold what was read of its answer at once."""
         monkeypatch.setattr(pools, "LITTLE", 1000)
         proxy = Http1Endpoints()
-        room = proxy.context.room
+        room = proxy.context.body_memory
         room.most = 4000
         client = FrameClient(proxy, initial_window(0))
         client.send(*(headers(number, GET) for number in range(1, 21, 2)))
@@ -325,7 +325,7 @@ class TestResponseWindows:
         monkeypatch.setattr(pools, "LITTLE", 0)
         step = "policies: {transformation: {response: {set: [{name: x-size, value: 'string(size(response.body))'}]}}}"
         proxy = Http1Endpoints(served(step))
-        room = proxy.context.room
+        room = proxy.context.body_memory
         room.most = 4000
         client = FrameClient(proxy, initial_window(0))
         client.send(headers(1, GET))
@@ -339,13 +339,13 @@ class TestResponseWindows:
 
     def test_who_has_little_that_waits_is_not_broken_off_whatever_others_hold(self) -> None:
         proxy = Http1Endpoints()
-        proxy.context.room.most = 0
+        proxy.context.body_memory.most = 0
         client = FrameClient(proxy, initial_window(4))
         client.send(headers(1, GET))
         proxy.upstream.answer(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n12345678")
         client.send(window(1, 4))
         assert client.take()[1:] == [Said("data", 1, b"1234"), Said("data", 1, b"5678")]
-        assert proxy.upstream.reading and proxy.context.room.used == 0
+        assert proxy.upstream.reading and proxy.context.body_memory.used == 0
 
 
 class TestEnds:

@@ -364,12 +364,12 @@ def test_who_made_room_is_not_listened_to_any_more() -> None:
     proxy = Http1Endpoints()
     client = FrameClient(proxy)
     client.transport.close = lambda: None  # type: ignore[method-assign]
-    client.transport.protocol.make_room()
+    client.transport.protocol.close_idle()
     assert client.take() == [Said("goaway", 0, NO_ERROR)]
     client.send(headers(1, GET))
     assert client.take() == [] and not proxy.connector.upstreams
     client.transport.protocol.pause_writing()
-    client.transport.protocol.make_room()
+    client.transport.protocol.close_idle()
     assert client.transport.aborted
 
 

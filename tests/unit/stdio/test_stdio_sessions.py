@@ -180,9 +180,9 @@ async def test_a_start_that_fails_is_tried_again_with_growing_pauses(
             with pytest.raises(Unavailable, match=r"its processes end at once; the next may be started in \d+\.\d s"):
                 await sessions.begin(OWN)
             await asyncio.sleep(pause)
-    await dying(sessions, servers, after=module.SETTLED)
+    await dying(sessions, servers, after=module.STABLE)
     assert "pause" not in fields_of(caplog)
-    await dying(sessions, servers, after=module.SETTLED - 0.1)
+    await dying(sessions, servers, after=module.STABLE - 0.1)
     assert "pause=0.25s" in fields_of(caplog), "all is forgiven"
     await sessions.close()
 
@@ -406,7 +406,7 @@ async def test_whom_nobody_hears_is_not_read_until_somebody_does(servers: Memory
     await turns()
     assert server.unread == 10
     ear = use(session)
-    session.room.set()
+    session.may_read.set()
     await turns()
     assert server.unread == 0 and len(ear.heard) == dialogue.MAX_UNHEARD + 10
     await sessions.close()

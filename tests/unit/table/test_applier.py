@@ -478,7 +478,7 @@ def refusals() -> list[tuple[str, Change, str]]:
         ("revision", change(newer), "needs a newer proxy: wire revision 2 or later, this one knows 1"),
         ("kind", change(resource_pb2.Resource(key="x/y")), "a kind of resource that this proxy"),
         ("stream", change(stream), "a tcp_route with key 'tcproute/default/s' was sent as"),
-        ("stream kind", change(of_another_kind), "a tcp_route resource cannot stand for a HTTPRoute"),
+        ("stream kind", change(of_another_kind), "a tcp_route resource cannot be made from a HTTPRoute"),
         ("host of a port", listener("o", protocol=listener_pb2.PROTOCOL_TCP, hostname="a.b"), "TCP has no hostname"),
         ("policy", change(policy), "header_modifiers: request.remove: 'a b' is not a header"),
         ("field", change(unknown), "a policy that this proxy does not know"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.upstream.guards import Rules
+from dataplane.upstream.backend_rules import Rules
 from dataplane.upstream.health import Eviction, Health
-from tests.fakes import guards
+from tests.fakes import rule_states
 from tests.fakes.table_state import TableRun, endpoint, endpoint_gone, service
 
 A, B, BOTH, NONE = ["a"], ["b"], ["a", "b"], list[str]()
@@ -57,7 +57,7 @@ def test_when_all_of_the_own_zone_are_evicted_those_of_others_are_used() -> None
     plan = run.backend()
     assert plan is not None
     now = 0.0
-    guard = guards.local(lambda: now).of(plan.key, Rules(Health(None, Eviction(3.0))))
+    guard = rule_states.local(lambda: now).of(plan.key, Rules(Health(None, Eviction(3.0))))
 
     def usable() -> list[str]:
         return sorted(each.address for each in guard.usable(plan.endpoints, plan.far))

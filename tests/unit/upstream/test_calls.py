@@ -21,7 +21,7 @@ from dataplane.upstream.calls import HttpCalls
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.h1 import UpstreamConnection
 from dataplane.upstream.lease import Leases
-from tests.fakes import guards
+from tests.fakes import rule_states
 from tests.fakes.memory_proxy import FakeConnector, FakeUpstream, Pending
 
 TCP, UNIX, SERVICE, NAME = (
@@ -91,7 +91,7 @@ class World:
         }
         self.calls = HttpCalls(
             table=lambda: Table(backends=self.plans),
-            leases=Leases(BACKENDS, self.connector, self.names, lambda: 0.0, guards=guards.local()),
+            leases=Leases(BACKENDS, self.connector, self.names, lambda: 0.0, rule_states=rule_states.local()),
             wake_at=self.deadlines.wake_at,
             make_future=Pending,
             clock=lambda: self.now,

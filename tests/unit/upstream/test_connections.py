@@ -24,7 +24,7 @@ from dataplane.upstream.connector import Connector
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.lease import Leases
 from dataplane.upstream.versions import HTTP1, HTTP2
-from tests.fakes import guards
+from tests.fakes import rule_states
 from tests.fakes.h2_peer import EchoServer
 from tests.fakes.moved_loop import moved
 
@@ -99,7 +99,7 @@ class Far:
                 self.connector,
                 None,  # type: ignore[arg-type]  # no names
                 lambda: 0.0,
-                guards=guards.local(),
+                rule_states=rule_states.local(),
             ),
             wake_at=lambda moment, sleeper: None,
             make_future=loop.create_future,

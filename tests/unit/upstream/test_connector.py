@@ -89,12 +89,12 @@ async def test_only_without_a_descriptor_room_is_made_and_one_more_try(
         done.append("tried")
         raise OSError(number, "no")
 
-    def make_room() -> bool:
+    def close_idle() -> bool:
         done.append("made room")
         return True
 
     connector = Connector(loop, Writes(loop.call_soon), Count())
-    connector.make_room = make_room
+    connector.close_idle = close_idle
     monkeypatch.setattr(loop, "create_connection", no_connection)
     answer: asyncio.Future[str] = loop.create_future()
     connector.connect(Endpoint("127.0.0.1", 1), lambda _, cause: answer.set_result(cause))

@@ -33,7 +33,7 @@ class Asks:
         self.heard: list[str] = []
 
     def serve(self, gate: Gate) -> bool:
-        if gate.has_room:
+        if gate.has_capacity:
             gate.begin_opening()
             self.is_served = True
         return self.is_served
@@ -161,7 +161,7 @@ def test_those_who_have_left_make_place_for_others() -> None:
 def test_how_many_more_may_be(most: int | None, expected: bool) -> None:
     world = World(connections=most, pending=most)
     world.gate.begin_opening(1)
-    assert world.gate.has_room is expected and world.gate.takes_one_more is expected
+    assert world.gate.has_capacity is expected and world.gate.takes_one_more is expected
     assert world.counted() == (1, 1)
 
 
@@ -546,7 +546,7 @@ def test_a_worker_that_gives_way_lets_the_other_one_look_first(region: Region) -
     give_back(one, up)
     assert up.is_gone and not own.is_served
     one.gate.lost(up)
-    assert not own.is_served and one.gate.has_room
+    assert not own.is_served and one.gate.has_capacity
     one.opens.passes(2 * LOOK - 0.001)
     assert not own.is_served
     one.opens.passes(0.001)

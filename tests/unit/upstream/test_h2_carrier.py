@@ -36,7 +36,7 @@ class Line:
         writes = Writes(lambda flush: self.flushes.append(flush) if gathered else flush())
         endpoint = Endpoint("192.0.2.1", 80)
         self.up = SharedConnection(endpoint, writes, self.opened.append, self._closed, lambda: 0.0)
-        self.up.on_room = self._room
+        self.up.on_capacity = self._room
         self.transport = FakeUpstream(self.up)
         if opens:
             self.far = Endpoint2(self.transport, settings or Settings())
@@ -65,7 +65,7 @@ class Line:
 
     @property
     def is_unused(self) -> bool:
-        return self.up.streams == 0 and not self.up.codec.streams and self.up.room() == 100
+        return self.up.streams == 0 and not self.up.codec.streams and self.up.free_streams() == 100
 
 
 class Asked:
@@ -385,7 +385,7 @@ def test_a_consumer_that_wants_no_more() -> None:
 def test_a_stream_that_was_lent_and_is_not_wanted() -> None:
     line = Line()
     asked = Asked(line, Consumer())
-    assert line.up.streams == 1 and line.up.room() == 99
+    assert line.up.streams == 1 and line.up.free_streams() == 99
     rooms = line.rooms
     asked.up.reset()
     assert line.is_unused and line.rooms > rooms, "whoever waits gets its place"
@@ -430,7 +430,7 @@ def test_a_connection_that_was_used_before_and_breaks_at_once_was_stale() -> Non
             line.transport.answer(frames.ping(b"12345678"))
         line.transport.lose()
         assert asked.heard == [("lost", "closed", stale)], (served, said)
-        assert line.closed == 1 and line.up.streams == 0 and line.up.room() == 0
+        assert line.closed == 1 and line.up.streams == 0 and line.up.free_streams() == 0
 
 
 def test_a_lost_connection_loses_each_stream_once() -> None:
@@ -638,12 +638,12 @@ def test_a_connection_that_was_never_used_has_its_time() -> None:
 
 def test_it_opens_with_the_settings_of_its_endpoint() -> None:
     line = Line(opens=False)
-    assert line.opened == [] and line.up.room() == 0 and not line.up.is_open
+    assert line.opened == [] and line.up.free_streams() == 0 and not line.up.is_open
     assert line.transport.received.startswith(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "it speaks first (RFC 9113 3.4)"
     for piece in (frames.settings(b"")[:4], frames.settings(b"")[4:]):
         assert line.opened == []
         line.transport.answer(piece)
-    assert line.opened == [""] and line.up.room() == 100 and line.up.is_open
+    assert line.opened == [""] and line.up.free_streams() == 100 and line.up.is_open
     line.transport.answer(frames.settings(b""))
     assert line.opened == [""]
 
@@ -684,12 +684,12 @@ def test_a_connection_that_nobody_wants_while_it_opens() -> None:
 
 def test_streams_are_bounded_by_both_ends() -> None:
     line = Line(Settings(max_streams=2))
-    assert line.up.room() == 2
+    assert line.up.free_streams() == 2
     one, _ = line.ask(), line.up.lend()
-    assert line.up.room() == 0 and line.up.streams == 2
+    assert line.up.free_streams() == 0 and line.up.streams == 2
     line.far.answer(one.taken)
-    assert line.up.room() == 1
-    assert Line(Settings(max_streams=1000)).up.room() == 100
+    assert line.up.free_streams() == 1
+    assert Line(Settings(max_streams=1000)).up.free_streams() == 100
 
 
 def test_goaway_lets_streams_end() -> None:
@@ -699,7 +699,7 @@ def test_goaway_lets_streams_end() -> None:
     assert not line.up.is_spent
     line.transport.answer(frames.goaway(first.stream.id, errors.NO_ERROR))
     assert other.heard == [("lost", REFUSED, True)] and one.heard == []
-    assert line.up.is_spent and not line.up.is_open and line.up.room() == 0 and line.up.streams == 1
+    assert line.up.is_spent and not line.up.is_open and line.up.free_streams() == 0 and line.up.streams == 1
     line.far.answer(first, 200, b"x")
     assert one.consumer.summary()[-1] == ("content", b"x", True)
     assert not line.transport.open and line.closed == 1
@@ -709,7 +709,7 @@ def test_retiring() -> None:
     line = Line()
     asked = line.ask()
     line.up.retire()
-    assert line.transport.open and line.up.room() == 0 and line.up.is_spent
+    assert line.transport.open and line.up.free_streams() == 0 and line.up.is_spent
     line.far.answer(asked.taken)
     assert not line.transport.open and line.closed == 1 and len(line.far.goaways) <= 1
     unused = Line(gathered=True)
@@ -777,7 +777,7 @@ def test_a_consumer_that_begins_anew_at_once() -> None:
 
     def begin_anew(event: Event) -> None:
         if event[0] == "head" and not again:
-            assert line.up.room() == 1
+            assert line.up.free_streams() == 1
             again.append(Asked(line, Consumer()))
             again[0].up.begin(again[0].consumer, BLOCK, b"", True)
 

@@ -26,7 +26,7 @@ OVER_TLS = Transport(PLAIN_TCP, Tls(), "origin.test")
 
 
 class Watching:
-    """Stands for the guards of policies."""
+    """In place of the state of backend rules."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[Any, ...]] = []
@@ -48,14 +48,14 @@ class Watching:
 
 class World:
     def __init__(self, draws: Iterable[float] = ()) -> None:
-        self.opens, self.guards, self.stale = Opening(), Watching(), 0
+        self.opens, self.rules, self.stale = Opening(), Watching(), 0
         self.names: dict[bytes, Any] = {}
         self.ready: list[Any] = []
         resolver = SimpleNamespace(endpoints=self._endpoints)
         left = iter(draws)
         opens: Any = self.opens
-        guards: Any = self.guards
-        self.leases: Any = Leases({}, opens, resolver, lambda: next(left), self._count, guards=guards)
+        rules: Any = self.rules
+        self.leases: Any = Leases({}, opens, resolver, lambda: next(left), self._count, rule_states=rules)
         self.endpoint: Any = Endpoint("192.0.2.1", 80)
 
     def _count(self) -> None:
@@ -72,7 +72,7 @@ class World:
 
 
 def plan(version: int = 0, transport: Transport | None = None, **more: Any) -> Any:
-    fields = {"key": "backend/a", "guard": None, "host": b"origin.test", "port": 80, **more}
+    fields = {"key": "backend/a", "rule_state": None, "host": b"origin.test", "port": 80, **more}
     return SimpleNamespace(version=version, transport=transport, **fields)
 
 
@@ -206,11 +206,11 @@ def test_a_limited_backend_is_asked_at_its_gate() -> None:
     transport = Transport(PLAIN_TCP, None, "", quota)
     holder = world.take(wants(), 0, transport)
     pool = world.endpoint.pool(transport)
-    assert world.guards.made == [quota]
-    assert world.guards.taken == [(holder, pool, (world.endpoint,), HTTP1)] and world.opens.asked == []
-    pool.gate = SimpleNamespace(take=lambda *said: world.guards.taken.append(said))
+    assert world.rules.made == [quota]
+    assert world.rules.taken == [(holder, pool, (world.endpoint,), HTTP1)] and world.opens.asked == []
+    pool.gate = SimpleNamespace(take=lambda *said: world.rules.taken.append(said))
     world.take(wants(b"HTTP/2"), 0, transport)
-    assert world.guards.made == [quota] and world.guards.taken[1][3] == HTTP2
+    assert world.rules.made == [quota] and world.rules.taken[1][3] == HTTP2
 
 
 # --- which endpoint
@@ -336,10 +336,10 @@ def test_what_is_sent_again_to_a_limited_backend_asks_at_its_gate() -> None:
     world = World()
     transport = Transport(PLAIN_TCP, None, "", Quota("backend/a", 1))
     pool = world.endpoint.pool(transport)
-    pool.gate = SimpleNamespace(take=lambda *said: world.guards.taken.append(said))
+    pool.gate = SimpleNamespace(take=lambda *said: world.rules.taken.append(said))
     holder: Any = Holder(world.endpoint)
     assert lost(world, holder, transport)
-    assert world.guards.taken == [(holder, pool, (), HTTP1)] and world.opens.asked == []
+    assert world.rules.taken == [(holder, pool, (), HTTP1)] and world.opens.asked == []
 
 
 # --- what an endpoint is judged by
@@ -365,34 +365,35 @@ def test_answers_say_whether_an_endpoint_is_well(before: float, status: int, aft
     assert endpoint.health == pytest.approx(after)
 
 
-def test_a_guard_judges_in_the_place_of_all() -> None:
+def test_the_state_of_rules_judges_in_the_place_of_all() -> None:
     endpoint, said = Endpoint("192.0.2.1", 80), list[Any]()
-    guard = SimpleNamespace(answered=lambda *each: said.append(each), failed=lambda *each: said.append(each))
+    state = SimpleNamespace(answered=lambda *each: said.append(each), failed=lambda *each: said.append(each))
     head: Any = SimpleNamespace(status=500)
     exchange: Any = object()
-    answered(plan(guard=guard), endpoint, head, exchange)
+    answered(plan(rule_state=state), endpoint, head, exchange)
     world = World()
-    world.leases.failed(plan(guard=guard), endpoint)
+    world.leases.failed(plan(rule_state=state), endpoint)
     assert said == [(endpoint, head, exchange, None), (endpoint,)] and endpoint.health == 1.0
-    assert world.guards.heard == [("failed", "backend/a", "192.0.2.1:80")]
+    assert world.rules.heard == [("failed", "backend/a", "192.0.2.1:80")]
 
 
 def test_a_try_that_brought_nothing_is_held_against_its_endpoint() -> None:
     world = World()
     world.leases.failed(plan(), None)
-    assert world.guards.heard == []
+    assert world.rules.heard == []
     world.leases.failed(plan(), world.endpoint)
-    assert world.guards.heard == [("failed", "backend/a", "192.0.2.1:80")] and world.endpoint.health == pytest.approx(
+    assert world.rules.heard == [("failed", "backend/a", "192.0.2.1:80")] and world.endpoint.health == pytest.approx(
         0.7
     )
 
 
-def test_the_guard_of_a_plan_is_made_once() -> None:
+def test_the_state_of_rules_of_a_plan_is_made_once() -> None:
     world = World()
     made = plan()
     rules: Any = object()
-    guard = world.leases.guard(made, rules)
-    assert made.guard is guard is world.leases.guard(made, rules) and world.guards.made == [("backend/a", rules)]
+    state = world.leases.rule_state(made, rules)
+    assert made.rule_state is state is world.leases.rule_state(made, rules)
+    assert world.rules.made == [("backend/a", rules)]
 
 
 # --- what is counted
@@ -414,13 +415,13 @@ class Tally:
 def test_a_request_is_counted_once_or_refused(admits: bool) -> None:
     world, tally = World(), Tally(admits)
     holder: Any = Holder()
-    guard: Any = SimpleNamespace(tally=tally)
-    assert world.leases.admits(holder, plan(), guard) is admits
+    state: Any = SimpleNamespace(tally=tally)
+    assert world.leases.admits(holder, plan(), state) is admits
     if not admits:
         assert holder.heard == [("limit", "backend/a: limits.maxRequests", False)] and holder.counted is None
-        assert world.guards.heard == [("limited", "backend/a", "maxRequests")]
+        assert world.rules.heard == [("limited", "backend/a", "maxRequests")]
         return
-    assert world.leases.admits(holder, plan(), guard) and tally.heard == ["admit"] and holder.counted is tally
+    assert world.leases.admits(holder, plan(), state) and tally.heard == ["admit"] and holder.counted is tally
     uncount(holder, True)
     uncount(holder)
     assert tally.heard == ["admit", True] and holder.counted is None
@@ -429,8 +430,8 @@ def test_a_request_is_counted_once_or_refused(admits: bool) -> None:
 def test_without_a_limit_nothing_is_counted() -> None:
     world = World()
     holder: Any = Holder()
-    guard: Any = SimpleNamespace(tally=None)
-    assert world.leases.admits(holder, plan(), guard) and holder.counted is None
+    state: Any = SimpleNamespace(tally=None)
+    assert world.leases.admits(holder, plan(), state) and holder.counted is None
     uncount(holder)
 
 

@@ -55,8 +55,8 @@ class World:
             random=lambda: 0.0,
             resolve=self._resolve,
             failed=lambda plan, endpoint: self.failed.append(endpoint),
-            guards=SimpleNamespace(gate=lambda *_: self.gate),
-            guard=lambda plan, rules: SimpleNamespace(usable=lambda endpoints: endpoints[1:]),
+            rule_states=SimpleNamespace(gate=lambda *_: self.gate),
+            rule_state=lambda plan, rules: SimpleNamespace(usable=lambda endpoints: endpoints[1:]),
         )
         self.transport = None if quota is None else Transport(PLAIN_TCP, None, "", quota)
         fields = {"key": "backend/a", "refused": "", "host": b"", "port": 0, "rules": None, "by_request": False, **plan}

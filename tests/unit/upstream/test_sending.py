@@ -55,7 +55,7 @@ class World:
         self.lost: list[tuple[Any, ...]] = []
         self.is_sent_again = False
         self.plan = SimpleNamespace(
-            key="backend/a", request_timeout=None, guard=None, steps=None, finishers=None, **plan
+            key="backend/a", request_timeout=None, rule_state=None, steps=None, finishers=None, **plan
         )
         self.woken: list[float] = []
         self.leases = SimpleNamespace(

@@ -46,11 +46,11 @@ class World:
 def test_those_who_wait_get_the_streams_of_the_first_connection(again: bool) -> None:
     world = World()
     holders = world.take(3, again)
-    assert world.opening == 1 and world.shared.waiting == 3 and not world.shared.has_room
+    assert world.opening == 1 and world.shared.waiting == 3 and not world.shared.has_capacity
     many = Many()
     world.opens.comes(many)
     assert [holder.heard for holder in holders] == [[("again" if again else "ready", holder.up)] for holder in holders]
-    assert many.streams == world.shared.streams == 3 and world.shared.waiting == 0 and world.shared.has_room
+    assert many.streams == world.shared.streams == 3 and world.shared.waiting == 0 and world.shared.has_capacity
     (fourth,) = world.take()
     assert fourth.up.connection is many and world.opening == 0
 
@@ -68,7 +68,7 @@ def test_who_comes_behind_others_does_not_go_before_them() -> None:
     (first,) = world.take()
     world.connected(1)  # it has room, and nobody has said so yet
     (second,) = world.take()
-    assert first.heard == second.heard == [] and not world.shared.has_room
+    assert first.heard == second.heard == [] and not world.shared.has_capacity
     world.opens.comes(Many(0))
     assert len(first.heard) == 1 and second.heard == []
 
@@ -97,7 +97,7 @@ def test_an_endpoint_that_takes_no_stream_at_all_is_not_connected_to_once_more()
     (holder,) = world.take()
     assert world.opening == 0
     useless.most = 1
-    useless.on_room()
+    useless.on_capacity()
     assert holder.heard == []  # nobody listens to one that came by no opening
     useless.is_spent = True
     world.shared.open_more()
@@ -126,7 +126,7 @@ def test_room_goes_to_who_waits_longest_and_to_nobody_who_has_left() -> None:
     second.lease += 1
     assert len(first.heard) == 1 and world.shared.waiting == 1
     many.most = 2
-    many.on_room()
+    many.on_capacity()
     assert second.heard == [] and third.up.connection is many and many.streams == 2
 
 
@@ -137,10 +137,10 @@ def test_when_a_connection_takes_no_more_another_one_is_opened_for_who_waits() -
     world.opens.comes(many)
     assert second.heard == [] and world.opening == 1
     many.is_spent = True
-    many.on_room()
+    many.on_capacity()
     assert world.shared.connections == [many], "its stream goes on"
     many.streams = 0
-    many.on_room()
+    many.on_capacity()
     assert world.shared.connections == []
     assert world.opening == 1, "the one that is opened already"
 

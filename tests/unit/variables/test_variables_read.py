@@ -13,7 +13,7 @@ from dataplane.http.heads import Head
 from dataplane.http.messages import Peer
 from dataplane.http.rules import HttpRules
 from dataplane.tls.names import Names
-from dataplane.variables import Unread, Variables, connection, place
+from dataplane.variables import Unread, Variables, client_connection, place
 from dataplane.variables.facts import KEPT
 from gatewright.cel.errors import CelError, TooMany
 from gatewright.cel.values import Timestamp
@@ -397,7 +397,7 @@ OF_CLIENT = {
 def test_what_a_certificate_says_counts_where_it_was_verified(
     proven: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "names_of", lambda certificate: PROVEN)
+    monkeypatch.setattr(client_connection, "names_of", lambda certificate: PROVEN)
     tls: Any = None if proven is None else SimpleNamespace(certificate=b"", is_proven=proven, sni=b"a.example")
     x = Moment(client=Peer("192.0.2.1", tls=tls))
     assert {name: getattr(x, name) for name in OF_CLIENT} == (OF_CLIENT if proven else dict.fromkeys(OF_CLIENT))
@@ -405,7 +405,7 @@ def test_what_a_certificate_says_counts_where_it_was_verified(
 
 
 def test_a_certificate_may_say_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "names_of", lambda certificate: Names("O=b", pem="PEM"))
+    monkeypatch.setattr(client_connection, "names_of", lambda certificate: Names("O=b", pem="PEM"))
     tls: Any = SimpleNamespace(certificate=b"", is_proven=True, sni=b"")
     x = Moment(client=Peer("192.0.2.1", tls=tls))
     assert (x.source_subject, x.source_subject_cn, x.source_identity, x.destination_hostname) == ("O=b",) + (None,) * 3

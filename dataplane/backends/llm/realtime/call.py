@@ -1,8 +1,8 @@
 """A realtime session on its way: the request that opens its WebSocket, which other candidates may take over, and then
 messages in both directions, each by a pump of its own.
 
-A session ends with the provider's connection, with the client's, or by an event of ours and a close frame. Whoever
-takes no more stops the other side; one in which nothing moves is ended.
+A session ends with the provider's connection, with the client's, or by an event of the gateway and a close frame. The
+side that takes no more stops the other side; one in which nothing moves is ended.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Realtime(Asking):
         self.head_of_answer = head
         self._is_tunnel = self._has_token = True
         Forwarding.answered(self, head, b"", False)
-        self._session.tell_client, self._session.tell_provider = self._tell_client, self._tell_provider
+        self._session.send_to_client, self._session.send_to_provider = self._send_to_client, self._send_to_provider
         self._from_provider.put(first, end)
         self._move()
         self.calls.wake_at(self._moved + IDLE_TIME, self)
@@ -210,10 +210,10 @@ class Realtime(Asking):
             if not self._is_ending:
                 self._over_by_provider()
 
-    def _tell_client(self, event: bytes) -> None:
+    def _send_to_client(self, event: bytes) -> None:
         self.out.give(websocket.frame(websocket.TEXT, event, False))
 
-    def _tell_provider(self, event: bytes) -> None:
+    def _send_to_provider(self, event: bytes) -> None:
         if self.up is not None:
             self.up.content(websocket.frame(websocket.TEXT, event, True), False)
 
@@ -232,7 +232,7 @@ class Realtime(Asking):
         if not self._x.detail:
             self._x.detail = str(ended)
         if ended.event:
-            self._tell_client(ended.event)
+            self._send_to_client(ended.event)
         self.out.give(websocket.close(ended.code, str(ended), False))
         self._let_provider_go(websocket.close(websocket.GOING_AWAY, "", True))
         self._closes_by = self.calls.clock() + CLOSING_TIME

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Pump:
-    """`address`: the client's, for whom room is taken; `most`: bytes of a message; `hold`: whoever sends is to wait,
+    """`address`: the client's, for whom memory is taken; `most`: bytes of a message; `hold`: the sender is to wait,
     or may go on."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Pump:
         self._size = 0
         """Bytes of `_waiting`."""
         self._claimed = 0
-        """Bytes of the worker's room that the part of a message takes."""
+        """Bytes of the worker's memory that the part of a message takes."""
         self._is_held = False
         self.is_over = False
         """No more comes."""
@@ -91,14 +91,14 @@ class Pump:
     def _claim(self) -> None:
         more = self._reader.held - self._claimed
         if more < 0:
-            self._services.room.free(-more, self._address)
-        elif more and not self._services.room.take(more, self._address):
-            raise websocket.Broken(websocket.TRY_LATER, "there is no room for a message of this size")
+            self._services.body_memory.free(-more, self._address)
+        elif more and not self._services.body_memory.take(more, self._address):
+            raise websocket.Broken(websocket.TRY_LATER, "there is no memory for a message of this size")
         self._claimed += more
 
     def drop(self) -> None:
-        """Nobody reads any more."""
-        self._services.room.free(self._claimed, self._address)
+        """It is not read any more."""
+        self._services.body_memory.free(self._claimed, self._address)
         self._claimed = self._size = 0
         self._waiting.clear()
 

@@ -38,7 +38,8 @@ class Ended(Exception):
 
 
 class Session:
-    """`tell_client`, `tell_provider`: send a message of ours. `asking`, `answering`: guards, None for none."""
+    """`send_to_client`, `send_to_provider`: send a message of the gateway. `asking`, `answering`: guards, None for
+    none."""
 
     def __init__(
         self,
@@ -51,8 +52,8 @@ class Session:
         self._visit, self._x, self._known = visit, visit.x, known
         self._asking = asking
         self._guarded = None if answering is None else GuardedMessages(answering)
-        self.tell_client: Callable[[bytes], None] = _nobody
-        self.tell_provider: Callable[[bytes], None] = _nobody
+        self.send_to_client: Callable[[bytes], None] = _ignored
+        self.send_to_provider: Callable[[bytes], None] = _ignored
         self.turns = Turns(visit.x, known, clock)
         self._rejected: set[str] = set()
         """Ids of responses, and of their items, of which the client gets nothing more."""
@@ -116,13 +117,13 @@ class Session:
     def _refuse(self, reply: Reply, message: str, field: str, event: Event) -> bytes:
         """The client reads why an event is not sent; nothing is."""
         text = message or reply.detail or reply.body.decode("utf-8", "replace")
-        self.tell_client(realtime.error(reply.status, reply.reason, text, field, event))
+        self.send_to_client(realtime.error(reply.status, reply.reason, text, field, event))
         return b""
 
     def _rejected_event(self, rejected: Rejected, event: Event) -> bytes:
         self._log(rejected, Phase.REQUEST)
         reason = rejections.reason(rejected, Phase.REQUEST)
-        self.tell_client(realtime.error(rejected.status, reason, rejected.message, "", event))
+        self.send_to_client(realtime.error(rejected.status, reason, rejected.message, "", event))
         return b""
 
     def _log(self, rejected: Rejected, phase: Phase) -> None:
@@ -130,7 +131,7 @@ class Session:
 
     def _over_limit(self, reply: Reply) -> Ended:
         self._x.reason, self._x.detail = reply.reason, reply.detail
-        message = errors.told(reply)
+        message = errors.text_of(reply)
         return Ended(NOT_ALLOWED, message, realtime.error(reply.status, reply.reason, message))
 
     # --- from the provider
@@ -177,7 +178,7 @@ class Session:
         if kind == realtime.DONE:
             return answer + self._emptied(event)
         if response:
-            self.tell_provider(realtime.cancel(response))
+            self.send_to_provider(realtime.cancel(response))
         return answer
 
     def _leave_out(self, name: str) -> None:
@@ -200,5 +201,5 @@ class Session:
         return f"Session({self._known.get('requestModel')})"
 
 
-def _nobody(event: bytes) -> None:
+def _ignored(event: bytes) -> None:
     """Before the WebSocket is open."""

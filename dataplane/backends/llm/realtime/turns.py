@@ -99,14 +99,14 @@ class Turns:
         report = usage.of_realtime(event)
         own = self._own()
         facts.add_usage(own, report.usage)
-        self._settle(own, report.usage, turn, usage.cached_audio(event))
+        self._record(own, report.usage, turn, usage.cached_audio(event))
 
     def _own(self) -> Facts:
         """What is known of one response."""
         names = ("provider", "requestModel", "responseModel", "sentModel")
         return facts.Facts({name: self._known[name] for name in names if name in self._known}, {})
 
-    def _settle(self, own: Facts, found: usage.Usage, turn: Turn | None, cached_audio: int = 0) -> None:
+    def _record(self, own: Facts, found: usage.Usage, turn: Turn | None, cached_audio: int = 0) -> None:
         self._price(own, cached_audio)
         facts.sum_usage(self._known, found)
         self._context = found.total_tokens or self._context
@@ -147,7 +147,7 @@ class Turns:
         own = self._own()
         facts.add_usage(own, found)
         own["usageEstimated"] = self._known["usageEstimated"] = True
-        self._settle(own, found, turn)
+        self._record(own, found, turn)
 
     def __repr__(self) -> str:
         return f"Turns({len(self._open)} open)"

@@ -90,7 +90,7 @@ class StreamAnswer:
     """`Answer` to a message that was posted: 202 goes to the `real` one, and what else is said to the stream."""
 
     is_paused = True
-    """Whoever gives waits until the stream has taken it."""
+    """The giver waits until the stream has taken it."""
 
     def __init__(self, visit: Visit, real: Answer, mail: Mail, message: Message) -> None:
         self.has_begun = False

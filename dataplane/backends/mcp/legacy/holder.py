@@ -2,7 +2,7 @@
 socket of its own, whose name is a part of what it gives to clients, sealed. So a message may come to any worker.
 
 Bounded: `MOST` streams of servers and as many of clients, of which one client has no more than its share
-(`link/pools`). A server's stream that nobody has used for `IDLE` seconds is ended; where there is no place, the one of
+(`link/pools`). A server's stream that was not used for `IDLE` seconds is ended; where there is no place, the one of
 the same client that was idle longest makes some.
 """
 
@@ -41,7 +41,7 @@ SERVERS: Final = "mcpServerStreams"
 CLIENTS: Final = "mcpClientStreams"
 """The same as pools, in log and metrics."""
 SWEEP: Final = 30.0
-"""Seconds between looks for streams that nobody uses."""
+"""Seconds between looks for streams that are not used."""
 PEERS: Final = 64
 """Other workers, with those that were before them, to which connections are kept."""
 BACKLOG: Final = 1024
@@ -68,7 +68,7 @@ class Services(Protocol):
 
 
 class OfServer(Protocol):
-    """A stream of a server (`server_streams`), as whoever holds it needs it."""
+    """A stream of a server (`server_streams`), as its holder needs it."""
 
     id: str
     of: tuple[bytes, str]
@@ -118,7 +118,7 @@ class Holder(Generic[ServerT, ClientT]):
         self._connections: set[Connection] = set()
         self._opening: Signal | None = None
         self._is_alone = not folder
-        """Nobody else can ask for what it holds."""
+        """No other worker can ask for what it holds."""
         self._is_sweeping = False
         self._places = Places(MOST, Shares(SERVERS, full))
         self._client_places = Places(MOST, Shares(CLIENTS, full))
@@ -175,13 +175,13 @@ class Holder(Generic[ServerT, ClientT]):
             self.calls.wake_at(self.clock() + SWEEP, self)
 
     def wake(self, now: float) -> None:
-        """As `carriers.Sleeper`: end what nobody has used for long."""
+        """As `carriers.Sleeper`: end what was not used for long."""
         self._is_sweeping = False
         late = now - IDLE
         has_ended = self._context.of_kind(MCP).memory.has_ended
         for stream in list(self._streams.values()):
             if (stream.used < late and stream.dialogue.is_idle) or has_ended(stream.of[0]):
-                stream.end("nobody used it, or its session was ended")
+                stream.end("it was not used, or its session was ended")
         if self._streams:
             self._sweep_later()
 
@@ -280,7 +280,7 @@ _DIGITS: Final = 16
 
 
 def _make_folder(folder: str) -> None:
-    """Nobody else may be able to open what is in it. Raises OSError."""
+    """No other user may be able to open what is in it. Raises OSError."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:

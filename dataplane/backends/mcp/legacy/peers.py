@@ -119,7 +119,7 @@ async def _said(stream: ServerStream, hearing: Hearing, out: Connection) -> None
         while not last and (said := await hearing.next()) is not None:
             text, last = said
             await out.give(write(Event(text, LAST if last else b"message")))
-            stream.room.set()
+            stream.may_read.set()
         if not last and stream.is_over:
             out.abort()  # what was asked will not be answered
         else:

@@ -46,7 +46,7 @@ class Heard(Protocol):
         ...
 
     def leave(self) -> None:
-        """Nobody listens any more; who waits in `next` gets None."""
+        """It is not listened to any more; who waits in `next` gets None."""
         ...
 
 
@@ -98,7 +98,7 @@ class _NearHeard:
         said = await self._hearing.next()
         if said is None and self._stream.is_over and not self._has_left:
             raise CallFailed("lost", self._stream.why)
-        self._stream.room.set()
+        self._stream.may_read.set()
         return said
 
     def leave(self) -> None:

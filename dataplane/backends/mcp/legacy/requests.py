@@ -220,7 +220,7 @@ class _Sent:
             self._late.is_met = True
 
     def over(self) -> None:
-        """Nobody waits for it any more."""
+        """It is not waited for any more."""
         self.said()
         if self.call is not None and self.refused is None:
             self.call.cancel()
@@ -302,7 +302,7 @@ class _Whole:
         return body
 
     def cancel(self) -> None:
-        """Nobody is asked."""
+        """No server is asked."""
 
 
 def _whole(target: TargetPlan, status: int, body: bytes = b"") -> Opened:

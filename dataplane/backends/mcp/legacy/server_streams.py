@@ -1,8 +1,8 @@
 """A stream of a server: opened for a session, read by the worker that opened it until the session is over.
 
 Laws: the stream names its endpoint within `HELLO_SECONDS`, once, on the server's own origin. An event has a bounded
-size. What nobody takes stops the server: bounded (`mcp/dialogue`). When the stream ends its session is over; whoever
-asks next opens another one.
+size. What is not taken stops the server: bounded (`mcp/dialogue`). When the stream ends its session is over; the next
+request opens another one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ServerStream:
         self.endpoint = b""
         """Path and query that messages are posted to; b"": not known yet."""
         self.dialogue = Dialogue()
-        self.room = Signal(holder.make_future)
+        self.may_read = Signal(holder.make_future)
         """Set when somebody listens, or took what it was given; and when the endpoint is known."""
         self.used = holder.clock()
         self.is_over = False
@@ -82,7 +82,7 @@ class ServerStream:
             while (event := await pump.event()) is not None:
                 self._said(event)
                 while self.dialogue.is_full and not self.is_over:
-                    await self.room.wait()
+                    await self.may_read.wait()
         except TooMuchNoise:
             why = "it says what are no messages, or answers what was not asked"
         except (CallFailed, EventTooLarge, WrongEndpoint) as error:
@@ -96,7 +96,7 @@ class ServerStream:
             if self.endpoint and self.endpoint != found:
                 raise WrongEndpoint("it names a second endpoint")
             self.endpoint = found
-            self.room.set()
+            self.may_read.set()
         elif event.data and event.type in (b"", b"message"):
             self.dialogue.say(event.data)
 
@@ -106,7 +106,7 @@ class ServerStream:
         deadline = _Deadline(self)
         calls_of.wake_at(calls_of.clock() + calls.HELLO_SECONDS, deadline)
         while not self.endpoint and not self.is_over:
-            await self.room.wait()
+            await self.may_read.wait()
         deadline.is_met = True
         if self.is_over:
             raise TargetFailed(self.target.name, self.why)
@@ -134,14 +134,14 @@ class ServerStream:
             self.dialogue.cancel(message)
 
     def leave(self, hearing: Hearing) -> None:
-        """Nobody listens to this any more."""
+        """This is not listened to any more."""
         self.dialogue.forget(hearing)
         hearing.leave()
         self.touch()
 
     def touch(self) -> None:
         self.used = self._holder.clock()
-        self.room.set()
+        self.may_read.set()
 
     def end(self, why: str) -> None:
         if self.is_over:
@@ -150,7 +150,7 @@ class ServerStream:
         self._holder.forget(self)
         self.call.cancel()
         self.dialogue.end()
-        self.room.set()
+        self.may_read.set()
         log.debug("stream of MCP server %s ended: %s", self.target.name, why)
 
     def __repr__(self) -> str:
@@ -211,7 +211,7 @@ async def _held(visit: Visit, target: TargetPlan, call: Call, origin: tuple[str,
     stream = ServerStream(holder, call, target, origin, number, visit.keys)
     holder.hold(stream)
     visit.x.context.spawn(stream.listen(visit.plan.max_answer))
-    await stream.ready()  # whoever gives up ends the call, and so the stream
+    await stream.ready()  # giving up ends the call, and so the stream
     return stream
 
 

@@ -31,7 +31,7 @@ Fetch = Callable[[World], Awaitable[Fetched[ValueT]]]
 
 
 def _token(name: str, what: tuple[object, ...], fetch: Fetch[ValueT], env: Env) -> Token[ValueT]:
-    """One for all policies of the same source: `what` stands for it. `name`: for the log."""
+    """One for all policies of the same source: `what` identifies it. `name`: for the log."""
 
     def made() -> Token[ValueT]:
         servers = CredentialServers(env)
@@ -115,7 +115,7 @@ _OfAudience = Callable[[World, str], Awaitable[Fetched[bytes]]]
 
 
 def _azure_source(config: backend_policy_pb2.AzureAuth, env: Env) -> tuple[str, tuple[object, ...], _OfAudience]:
-    """Its name for the log, what stands for it, and how it is asked for tokens for an audience."""
+    """Its name for the log, what identifies it, and how it is asked for tokens for an audience."""
     if config.secret:
         client = microsoft.Client(*(_text(config.secret, name, env) for name in _CLIENT))
         name = f"Azure client {client.client}"

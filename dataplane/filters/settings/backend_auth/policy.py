@@ -40,7 +40,7 @@ def build(config: backend_policy_pb2.BackendAuth, env: Env) -> BackendAuth:
 
 
 def _identity(config: backend_policy_pb2.BackendAuth, env: Env) -> bytes:
-    """Stands for the policy and for what is in its Secrets."""
+    """A digest of the policy and of what is in its Secrets."""
     made = hashlib.blake2b(config.SerializeToString(deterministic=True), digest_size=16)
     for key in secrets(config):
         for name, value in sorted(env.secret(key).items()):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from dataplane.chain.ext_proc import content, messages
 from dataplane.chain.ext_proc.asked import Asked
 from dataplane.chain.ext_proc.modes import DUPLEX, Modes
-from dataplane.chain.ext_proc.phases import NO_CHANGE, Half, RequestHalf, ResponseHalf, settle
+from dataplane.chain.ext_proc.phases import NO_CHANGE, Half, RequestHalf, ResponseHalf, finish
 from dataplane.chain.replies import made
 from dataplane.tls.client import NOTHING, security
 from dataplane.upstream import picked
@@ -152,7 +152,7 @@ class _Opening(Half):
         if isinstance(self._content, content.Kept) and not self._content.let_pass():
             return False
         self.is_open = True
-        settle(self._headers, NO_CHANGE)
+        finish(self._headers, NO_CHANGE)
         return True
 
 

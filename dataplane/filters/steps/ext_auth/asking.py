@@ -136,4 +136,4 @@ class Cached:
 
 
 _NOT_KEPT: Final = "not kept"
-"""Told to those who wait: the answer was for one request only."""
+"""The result for those who wait: the answer was for one request only."""

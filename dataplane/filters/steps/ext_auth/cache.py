@@ -26,7 +26,7 @@ ENTRIES: Final = 10_000
 MOST_BYTES: Final = 32 * 1024 * 1024
 """Of the answers that a policy keeps: clients choose how many there are, the server how large they are."""
 LONG: Final = 128
-"""Characters of a part above which its digest stands for it: clients choose how long their headers are."""
+"""Characters of a part above which its digest is used instead: clients choose how long their headers are."""
 NANOSECONDS: Final = 1_000_000_000
 
 Key = Any
@@ -113,7 +113,7 @@ def _single(evaluate: Callable[[Exchange], Any]) -> KeyOf:
 def _part(value: Any) -> Any:
     """A value that is no short plain string, so that equal parts are equal values of one type; None: unsupported.
 
-    A secret stands for itself. A text made of a redacted one does not tell two secrets apart and makes no key.
+    A secret is only equal to itself. A text made of redacted ones may be the same for two secrets and makes no key.
     """
     kind = type(value)
     if kind is Redacted:

@@ -62,7 +62,7 @@ def of_backend(config: traffic_pb2.ExtAuth, env: Env) -> Filter:
     """That of `backend.extAuth`, a step of the backend. Raises `Refused`."""
     made = build(config, env)
     if made is None:
-        raise Refused("it asks nobody")
+        raise Refused("it names no server to ask")
     return made
 
 

@@ -6,7 +6,7 @@ costs the others nothing. How many tokens a request needs is known at its end, s
 there, and the end takes what it was; a bucket may owe tokens until it has filled again.
 
 A limit with a key has a bucket for each value of an expression (`link/keyed`). Requests for which it fails, or has a
-value that is no text, share one: by making it fail nobody gets another bucket than all who do.
+value that is no text, share one: a client that makes it fail gets the same bucket as all who do.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def build(config: traffic_pb2.RateLimit, env: Env) -> Filter | None:
         Name(f"{env.origin} local[{index}]", _shown(limit, rate))
         for index, (limit, rate) in enumerate(zip(config.local, rates, strict=True))
     )
-    settled = tuple(index for index, rate in enumerate(rates) if not rate.is_charged)
+    at_end = tuple(index for index, rate in enumerate(rates) if not rate.is_charged)
 
     def refuse(levels: Sequence[float]) -> Reply:
         return _refusal(rates, names, levels)
 
     programs = _programs(config)
     if programs:
-        return _keyed(config, env, rates, programs, refuse, settled)
+        return _keyed(config, env, rates, programs, refuse, at_end)
     meter = env.buckets.meter(env.origin.key, rates)
     return Filter(
         NAME,
-        request=_request_hook(meter, env.clock, refuse, rates if settled else ()),
-        end=_end_hook(meter, env.clock, settled) if settled else None,
+        request=_request_hook(meter, env.clock, refuse, rates if at_end else ()),
+        end=_end_hook(meter, env.clock, at_end) if at_end else None,
     )
 
 
@@ -142,7 +142,7 @@ class Lasting:
                     self._spend(now, index, -1)  # it was none
             return None
         of_tokens = [0.0 if rate.is_charged else level for rate, level in zip(self._rates, levels, strict=True)]
-        if all(level <= rate.room for rate, level in zip(self._rates, of_tokens, strict=True)):
+        if all(level <= rate.tolerance for rate, level in zip(self._rates, of_tokens, strict=True)):
             return None
         return self._refuse(of_tokens)
 
@@ -159,7 +159,7 @@ def _keyed(
     rates: Sequence[Rate],
     programs: Mapping[str, Program],
     refuse: Refuse,
-    settled: Sequence[int],
+    at_end: Sequence[int],
 ) -> Filter:
     """Where a limit has a key. Limits with the same one ask for its value once, when the request is let through: what
     it comes to is taken from the buckets of the same values."""
@@ -180,7 +180,7 @@ def _keyed(
         levels = take(clock(), values)
         if levels is not None:
             return refuse(levels)
-        if settled:
+        if at_end:
             x.leave(state, values)
             if x.upgrade:
                 limits.add(x, lasting(values))
@@ -195,19 +195,19 @@ def _keyed(
 
         return Lasting(rates, take_again, spend_again, clock, refuse)
 
-    def settle(x: Exchange) -> None:
+    def charge(x: Exchange) -> None:
         values: Any = None if x.attributes is None else x.attributes.get(state)
         used = _tokens_left(x)
         if values is not None and used:
             now = clock()
-            for index in settled:
+            for index in at_end:
                 spend(now, index, values, used)
 
     whose = expressions.reads_request_body(programs.values())
     return Filter(
         NAME,
         request=buffering(limit, env.buffer_limit, made("BodyTooLarge", str(origin)), whose) if whose else limit,
-        end=settle if settled else None,
+        end=charge if at_end else None,
         writes=expressions.headers_read(programs.values()),
     )
 
@@ -233,7 +233,7 @@ def _key_of(program: Program) -> Callable[[Exchange], bytes]:
 
 
 def _key(value: Any) -> bytes:
-    """A value as a key: equal texts are equal keys, and a secret stands for itself."""
+    """A value as a key: equal texts are equal keys, and a secret is only equal to itself."""
     if isinstance(value, str):
         text = value.unredacted() if type(value) is Redacted else value
         return b"=" + text.encode("utf-8", "surrogatepass")
@@ -253,17 +253,17 @@ def _address(value: Any) -> bytes | None:
     return network.cidr_text(value).encode() if isinstance(value, network.Network) else None
 
 
-def _end_hook(meter: Meter, clock: Callable[[], float], settled: Sequence[int]) -> EndHook:
+def _end_hook(meter: Meter, clock: Callable[[], float], at_end: Sequence[int]) -> EndHook:
     spend = meter.spend
 
-    def settle(x: Exchange) -> None:
+    def charge(x: Exchange) -> None:
         used = _tokens_left(x)
         if used:
             now = clock()
-            for index in settled:
+            for index in at_end:
                 spend(now, index, used)
 
-    return settle
+    return charge
 
 
 def tokens_used(x: Exchange) -> int:
@@ -276,12 +276,12 @@ def tokens_used(x: Exchange) -> int:
 def _tokens_left(x: Exchange) -> int:
     """Those that were not counted on its way."""
     used = tokens_used(x)
-    return used - limits.settled(x) if used and x.upgrade else used
+    return used - limits.charged(x) if used and x.upgrade else used
 
 
 def _refusal(rates: Sequence[Rate], names: Sequence[Name], levels: Sequence[float]) -> Reply:
     """Of the limit that makes one wait longest; `levels` as `buckets.Take` answers."""
-    waits = [level - rate.room for rate, level in zip(rates, levels, strict=True)]
+    waits = [level - rate.tolerance for rate, level in zip(rates, levels, strict=True)]
     wait = max(waits)
     index = waits.index(wait)
     rate, level = rates[index], levels[index]

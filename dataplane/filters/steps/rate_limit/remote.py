@@ -1,6 +1,7 @@
 """Limits that a service counts for all proxies (`rateLimit.global`): Envoy's rate limit service, version 3, over gRPC.
 
-A request waits for its answer. What is known at the end of a request only is reported then (`settling`): nobody waits.
+A request waits for its answer. What is known at the end of a request only is reported then (`usage_reports`), and no
+request waits for that.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataplane.filters.steps.rate_limit import answers
 from dataplane.filters.steps.rate_limit.answers import Said
 from dataplane.filters.steps.rate_limit.descriptors import Descriptor, Dropped
 from dataplane.filters.steps.rate_limit.local import NAME
-from dataplane.filters.steps.rate_limit.settling import Settling
+from dataplane.filters.steps.rate_limit.usage_reports import UsageReports
 from dataplane.telemetry.observer_rows.rate_limit import DROPPED
 from gatewright.wire.external import rate_limit_pb2 as pb
 from gatewright.wire.v1 import traffic_pb2
@@ -55,12 +56,12 @@ def build(config: traffic_pb2.GlobalRateLimit, env: Env) -> Filter:
     whose = expressions.reads_request_body(programs)
     if whose:
         hook = buffering(hook, env.buffer_limit, made("BodyTooLarge", str(env.origin)), whose)
-    settles = any(each.at_end for each in found)
+    reports = any(each.at_end for each in found)
     return Filter(
         NAME,
         request=hook,
         response=limit.responding(),
-        end=limit.settling() if settles else None,
+        end=limit.reporting() if reports else None,
         writes=expressions.headers_read(programs),
     )
 
@@ -80,7 +81,7 @@ class _Limit:
         "_fails_open",
         "_origin",
         "_reach",
-        "_settling",
+        "_reports",
         "_state",
     )
 
@@ -94,7 +95,7 @@ class _Limit:
         self._origin = str(env.origin)
         self._state = f"?{env.origin.key}"  # no other filter of the chain has it
         self._reach = reach_of(NAME, SERVER, config.backend, env)
-        self._settling = env.kept(f"{NAME} settling {config.backend}", lambda: Settling(METHOD, calls, env))
+        self._reports = env.kept(f"{NAME} reports {config.backend}", lambda: UsageReports(METHOD, calls, env))
 
     def ask(self, x: Exchange) -> Awaitable[Reply | None] | None:
         message = pb.RateLimitRequest(domain=self._domain)
@@ -149,8 +150,8 @@ class _Limit:
 
         return respond
 
-    def settling(self) -> EndHook:
-        def settle(x: Exchange) -> None:
+    def reporting(self) -> EndHook:
+        def report(x: Exchange) -> None:
             state: Any = None if x.attributes is None else x.attributes.get(self._state)
             for descriptor, asked in () if state is None else state[1]:
                 try:
@@ -159,9 +160,9 @@ class _Limit:
                     _count(x)
                     continue
                 if cost:
-                    self._settling.add(self._backend, self._domain, asked, cost, x)
+                    self._reports.add(self._backend, self._domain, asked, cost, x)
 
-        return settle
+        return report
 
 
 _SILENCE: Final = Said(None, (), ())

@@ -40,7 +40,7 @@ def _part(block: Raw) -> chat.Part | None:
     if thought:
         text = part(thought, "reasoningText")
         signature = said(text, "signature")
-        return chat.Thinking(said(text, "text"), signature, Origin.ANTHROPIC if signature else Origin.NOBODY)
+        return chat.Thinking(said(text, "text"), signature, Origin.ANTHROPIC if signature else Origin.UNSIGNED)
     cited = part(block, "citationsContent")
     if cited:
         return chat.Text("".join(said(each, "text") for each in dicts(cited.get("content"))))

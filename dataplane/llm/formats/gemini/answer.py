@@ -72,7 +72,7 @@ def _parts(found: Raw, answer_id: str, index: int) -> Iterable[chat.Part]:
     signature = said(found, "thoughtSignature")
     call = part(found, "functionCall")
     if found.get("thought") is True:
-        yield chat.Thinking(said(found, "text"), signature, Origin.GOOGLE if signature else Origin.NOBODY)
+        yield chat.Thinking(said(found, "text"), signature, Origin.GOOGLE if signature else Origin.UNSIGNED)
         return
     if signature:
         yield chat.Thinking("", signature, Origin.GOOGLE)
@@ -90,7 +90,7 @@ def _joined(pieces: Iterable[chat.Part]) -> Iterator[chat.Part]:
         elif kind is chat.Thinking:
             thoughts = [each for each in group if isinstance(each, chat.Thinking)]
             signature = "".join(each.signature for each in thoughts)
-            origin = Origin.GOOGLE if signature else Origin.NOBODY
+            origin = Origin.GOOGLE if signature else Origin.UNSIGNED
             yield chat.Thinking("".join(each.text for each in thoughts), signature, origin)
         else:
             yield from group

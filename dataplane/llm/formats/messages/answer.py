@@ -51,7 +51,7 @@ def _part(block: Raw) -> chat.Part | None:
         return chat.ToolCall(said(block, "id"), said(block, "name"), written(part(block, "input")))
     if kind == "thinking":
         signature = said(block, "signature")
-        return chat.Thinking(said(block, "thinking"), signature, Origin.ANTHROPIC if signature else Origin.NOBODY)
+        return chat.Thinking(said(block, "thinking"), signature, Origin.ANTHROPIC if signature else Origin.UNSIGNED)
     if kind == "redacted_thinking":
         return chat.Thinking("", said(block, "data"), Origin.ANTHROPIC, True)
     return None

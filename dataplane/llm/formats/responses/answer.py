@@ -65,7 +65,7 @@ def _parts(item: Raw) -> Iterable[chat.Part]:
 
 def signature_of(item: Raw) -> tuple[str, Origin]:
     signature = thought.signed(said(item, "id"), said(item, "encrypted_content"))
-    return signature, Origin.OPENAI if signature else Origin.NOBODY
+    return signature, Origin.OPENAI if signature else Origin.UNSIGNED
 
 
 def read_error(status: int, body: bytes) -> chat.Failure:

@@ -52,7 +52,7 @@ class EventWriter(Writer):
         self._texts: list[str] = []
         """Of that item."""
         self._kept = 0
-        self._signature: tuple[str, Origin] = ("", Origin.NOBODY)
+        self._signature: tuple[str, Origin] = ("", Origin.UNSIGNED)
         self._call = ("", "")
         self._began = NO_USAGE
         self._is_over = False
@@ -143,7 +143,7 @@ class EventWriter(Writer):
         if self._open == "reasoning":
             return b""
         closed = self._close()
-        return closed + self._begin("reasoning", answer.reasoning(self._id(), "", "", Origin.NOBODY))
+        return closed + self._begin("reasoning", answer.reasoning(self._id(), "", "", Origin.UNSIGNED))
 
     def _thought(self, delta: Thought) -> bytes:
         given = self._reasoning()
@@ -196,7 +196,7 @@ class EventWriter(Writer):
             part = {"type": "summary_text", "text": text}
             done += self._of_item("response.reasoning_summary_part.done", summary_index=0, part=part)
         item = answer.reasoning(self._id(), text, *self._signature)
-        self._signature = ("", Origin.NOBODY)
+        self._signature = ("", Origin.UNSIGNED)
         return done + self._item_done(item)
 
     def _item_done(self, item: Raw) -> bytes:

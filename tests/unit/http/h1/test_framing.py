@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.http.h1 import chunked, framing, request_head, request_line, response_head
 from dataplane.http.h1.chunked import ChunkedReader
-from dataplane.http.h1.request_line import NOBODY
+from dataplane.http.h1.request_line import UNNAMED
 from dataplane.http.h1.response_head import CHUNKED, LENGTH
 from dataplane.http.messages import UNKNOWN, Peer
 
@@ -54,8 +54,8 @@ def test_an_empty_content_that_is_not_the_last_is_nothing() -> None:
 def test_requests(block: bytes, length: int, has_body: bool) -> None:
     sent = framing.request(b"PUT", b"/a?b=c", block, b"")
     line, _, rest = sent.partition(b"\r\n")
-    assert request_line.read(line) == (b"PUT", b"/a", b"?b=c", b"HTTP/1.1", NOBODY)
-    head = request_head.read(line, b"\r\n" + rest[:-2], b"HTTP/1.1", NOBODY, PEER, 100)
+    assert request_line.read(line) == (b"PUT", b"/a", b"?b=c", b"HTTP/1.1", UNNAMED)
+    head = request_head.read(line, b"\r\n" + rest[:-2], b"HTTP/1.1", UNNAMED, PEER, 100)
     assert not isinstance(head, str)
     assert (head.meaning.framing.length, head.meaning.has_body, head.meaning.host) == (length, has_body, b"a")
     assert b"transfer-encoding" not in head.low, "framing is of one hop"
@@ -63,7 +63,7 @@ def test_requests(block: bytes, length: int, has_body: bool) -> None:
 
 def test_a_request_for_an_upgrade() -> None:
     block = b"\r\nhost: a\r\n" + framing.upgrade_lines(b"websocket")
-    head = request_head.read(b"GET / HTTP/1.1", block, b"HTTP/1.1", NOBODY, PEER, 100)
+    head = request_head.read(b"GET / HTTP/1.1", block, b"HTTP/1.1", UNNAMED, PEER, 100)
     assert not isinstance(head, str)
     assert head.meaning.framing.upgrade == b"websocket"
     assert b"upgrade" not in head.low, "the next hop's carrier asks anew"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dataplane.http.h1 import request_head, response_head
 from dataplane.http.h1 import values as h1_values
 from dataplane.http.h1.request_head import RequestHead
-from dataplane.http.h1.request_line import NOBODY
+from dataplane.http.h1.request_line import UNNAMED
 from dataplane.http.h1.response_head import H1ResponseHead
 from dataplane.http.messages import Peer
 
@@ -114,7 +114,7 @@ def _read_and_compare(succession: list[list[bytes]]) -> None:
     known: RequestHead | None = None
     for head in succession:
         block = _block(head)
-        read = request_head.read(b"POST / HTTP/1.1", block, b"HTTP/1.1", NOBODY, PEER, 100)
+        read = request_head.read(b"POST / HTTP/1.1", block, b"HTTP/1.1", UNNAMED, PEER, 100)
         again = request_head.again(known, block) if known is not None else None
         if again is not None:
             assert isinstance(read, RequestHead), f"{block!r} is {read}"
@@ -175,7 +175,7 @@ def _read_and_compare_responses(
     ],
 )
 def test_what_need_not_be_read(first: tuple[bytes, ...], second: tuple[bytes, ...], alike: bool) -> None:
-    known = request_head.read(b"POST / HTTP/1.1", _block(list(first)), b"HTTP/1.1", NOBODY, PEER, 100)
+    known = request_head.read(b"POST / HTTP/1.1", _block(list(first)), b"HTTP/1.1", UNNAMED, PEER, 100)
     assert isinstance(known, RequestHead)
     once = request_head.again(known, _block(list(second)))
     assert (once is not None) is alike
@@ -196,7 +196,7 @@ def test_what_need_not_be_read(first: tuple[bytes, ...], second: tuple[bytes, ..
 def test_nothing_is_learned_of_heads_that_have_to_be_read_anyway(second: tuple[bytes, ...]) -> None:
     """As they come over a connection that many clients share: learning costs more than reading."""
     block = _block([b"X-Forwarded-For: 1.1.1.1", b"x-one: 1"])
-    known = request_head.read(b"GET / HTTP/1.1", block, b"HTTP/1.1", NOBODY, PEER, 100)
+    known = request_head.read(b"GET / HTTP/1.1", block, b"HTTP/1.1", UNNAMED, PEER, 100)
     assert isinstance(known, RequestHead)
     assert request_head.again(known, _block(list(second))) is None
     assert known.meaning.like is None
@@ -207,7 +207,7 @@ def test_nothing_is_learned_of_heads_that_have_to_be_read_anyway(second: tuple[b
     [(b"v", b"7"), (b"", b" 7 "), (b"\xff", b"7"), (b"a\tb", b"7"), (b"\xad", b"7"), (b"v", b"+7"), (b"v", b"9" * 19)],
 )
 def test_after_some_heads_one_expression_says_what_the_pieces_said(value: bytes, length: bytes) -> None:
-    known = request_head.read(b"POST / HTTP/1.1", _block(_sized(b"0", b"1")), b"HTTP/1.1", NOBODY, PEER, 100)
+    known = request_head.read(b"POST / HTTP/1.1", _block(_sized(b"0", b"1")), b"HTTP/1.1", UNNAMED, PEER, 100)
     assert isinstance(known, RequestHead)
     block = _block(_sized(value, length))
     by_pieces = request_head.again(known, block)
@@ -232,7 +232,7 @@ def _sized(value: bytes, length: bytes) -> list[bytes]:
 def test_pieces_that_are_long_are_compared_one_by_one() -> None:
     """What an expression costs to make grows with its text."""
     heads = [[b"x-one: %d" % number, b"x-long: " + b"a" * 600] for number in range(3 * h1_values._WORTH)]
-    known = request_head.read(b"GET / HTTP/1.1", _block(heads[0]), b"HTTP/1.1", NOBODY, PEER, 100)
+    known = request_head.read(b"GET / HTTP/1.1", _block(heads[0]), b"HTTP/1.1", UNNAMED, PEER, 100)
     for head in heads[1:]:
         assert isinstance(known, RequestHead)
         known = request_head.again(known, _block(head))

@@ -23,7 +23,7 @@ OF_JWT: Final = "envoy.filters.http.jwt_authn"
 PAYLOAD: Final = "jwt_payload"
 """Where servers that were written for Envoy look for the claims of a token."""
 PARTIAL: Final = "x-envoy-auth-partial-body"
-"""Whether the body is cut off. Ours is whole, or the request is refused."""
+"""Whether the body is cut off. It never is: the body is whole, or the request is refused."""
 _JOINED_BY: Final = {"cookie": "; "}
 """Values of one name in one text (RFC 9110 5.3, RFC 9113 8.2.3); others by a comma."""
 NANOSECONDS: Final = 1_000_000_000

@@ -64,7 +64,7 @@ def _escape(match: re.Match[bytes]) -> bytes:
 
 
 def plain_parameter(name: bytes) -> bytes:
-    """The name as whoever reads the query takes it: a client must not escape removal by another spelling."""
+    """The name as readers of the query decode it: a client must not escape removal by another spelling."""
     return unquote_to_bytes(name.replace(b"+", b" "))
 
 

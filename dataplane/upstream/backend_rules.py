@@ -2,8 +2,8 @@
 no more than so much at a time (`limits`), to choose an endpoint by a key (`hashing`), and to keep sessions where they
 are (`persistence`).
 
-A `Guard` is made for a plan with such rules when the first request comes to it, and lives with that plan. What has to
-outlive swaps is elsewhere: with the endpoints, and in the memory that workers share.
+A `RuleState` is made for a plan with such rules when the first request comes to it, and lives with that plan. What has
+to outlive swaps is elsewhere: with the endpoints, and in the memory that workers share.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Events(health.Events, gate.Events, Protocol):
     """Who counts (`telemetry/requests.Recorder`)."""
 
 
-class Guard:
+class RuleState:
     """Of one plan of a backend."""
 
     __slots__ = ("_persistence", "_ring", "_watch", "tally")
@@ -106,10 +106,10 @@ class Guard:
             self._watch.failed(endpoint)
 
     def __repr__(self) -> str:
-        return f"Guard({self._watch}, {self.tally})"
+        return f"RuleState({self._watch}, {self.tally})"
 
 
-class Guards:
+class RuleStates:
     """Makes them; one for each worker."""
 
     __slots__ = ("_clock", "_evictions", "_gates", "_loads", "events", "watched")
@@ -121,7 +121,7 @@ class Guards:
         self._gates: WeakValueDictionary[Quota, Gate] = WeakValueDictionary()
         """As long as there is a connection pool that has one."""
 
-    def of(self, backend: str, rules: Rules) -> Guard:
+    def of(self, backend: str, rules: Rules) -> RuleState:
         """`backend`: its key."""
         watch: Watch[Endpoint] | None = None
         tally: Tally | None = None
@@ -130,7 +130,7 @@ class Guards:
         if rules.backend_limits is not None and rules.backend_limits.counts_requests:
             tally = Tally(backend, rules.backend_limits, self._loads)
         persistence = None if rules.session_persistence is None else Persistence()
-        return Guard(watch, tally, persistence, None if rules.backend_hash is None else Ring(rules.backend_hash))
+        return RuleState(watch, tally, persistence, None if rules.backend_hash is None else Ring(rules.backend_hash))
 
     def gate(self, quota: Quota, connects: Connects) -> Gate:
         """The one for these limits."""

@@ -38,8 +38,8 @@ class _Key(NamedTuple):
     descriptor: bytes
 
 
-class Settling:
-    """Of one service."""
+class UsageReports:
+    """Those for one service."""
 
     __slots__ = ("__weakref__", "_calls", "_env", "_is_running", "_method", "_waiting", "lost")
 
@@ -121,4 +121,4 @@ class Settling:
         self.lost += count
 
     def __repr__(self) -> str:
-        return f"Settling({len(self._waiting)} waiting, {self.lost} lost)"
+        return f"UsageReports({len(self._waiting)} waiting, {self.lost} lost)"

@@ -38,12 +38,12 @@ def names(visit: Visit) -> tuple[str, ...]:
 
 
 def _concerned(visit: Visit, message: Message, phase: int) -> tuple[Any, ...]:
-    guards = visit.policies.guardrails
-    if guards is None:
+    configured = visit.policies.guardrails
+    if configured is None:
         return ()
     from dataplane.mcp import guardrails
 
-    return guardrails.concerned(guards.processors, str(message.method), phase)
+    return guardrails.concerned(configured.processors, str(message.method), phase)
 
 
 def reads_answers(visit: Visit, message: Message) -> bool:
@@ -53,8 +53,10 @@ def reads_answers(visit: Visit, message: Message) -> bool:
 
 def reads_any_answers(visit: Visit) -> bool:
     """Whether somebody is shown results of any method."""
-    guards = visit.policies.guardrails
-    return guards is not None and any(phases & RESPONSE for each in guards.processors for _, phases in each.methods)
+    configured = visit.policies.guardrails
+    if configured is None:
+        return False
+    return any(phases & RESPONSE for each in configured.processors for _, phases in each.methods)
 
 
 # --- requests
@@ -155,7 +157,7 @@ async def relay_shown(
     visit: Visit, opened: Opened, rewrite: Rewrite | None, message: Message, target: str, lines: bytes = b""
 ) -> None:
     """Pass an answer on, its result as processors have it; without any, where none of them is shown results of this
-    method. `rewrite`: how its messages become ours after that. Raises `verdicts.Rejected`."""
+    method. `rewrite`: how its messages become the gateway's after that. Raises `verdicts.Rejected`."""
     kind = kind_of(opened)
     if opened.answer.status != _OK:
         await _relay_failure(visit, opened, target, lines)
@@ -173,7 +175,8 @@ async def relay_shown(
 
 
 async def _relay_failure(visit: Visit, opened: Opened, target: str, lines: bytes) -> None:
-    """An answer that is no success passes as it is, unless it has a result all the same: nobody was shown that."""
+    """An answer that is no success passes as it is, unless it has a result all the same: no processor was shown
+    that."""
     status, kind = opened.answer.status, kind_of(opened)
     if status < _NO_SUCCESS or kind == STREAM:
         raise TargetFailed(target, f"it answered with status {status} and {kind[:40].decode('latin-1')}")
@@ -220,7 +223,8 @@ async def _shown(visit: Visit, text: bytes, rewrite: Rewrite | None, message: Me
 
 
 def _aside(aside: Aside) -> bytes:
-    """What is beside events, as far as it says nothing: nobody was shown the text of a comment. There are no ids."""
+    """What is beside events, as far as it says nothing: no processor was shown the text of a comment. There are no
+    ids."""
     if aside.comment is None and aside.retry is None:
         return b""
     return write_aside(Aside(None if aside.comment is None else b"", None, aside.retry))
@@ -233,9 +237,9 @@ def check_stream(opened: Opened) -> None:
         raise TargetFailed(opened.target, f"it answered GET with status {status} and no stream of events")
 
 
-async def relay_unasked(visit: Visit, opened: Opened, rewrite: Rewrite, target: str) -> None:
-    """The events of a stream that a server speaks on of its own accord; answers, which nobody would be shown, are left
-    out."""
+async def relay_unsolicited(visit: Visit, opened: Opened, rewrite: Rewrite, target: str) -> None:
+    """The events of a stream that a server speaks on of its own accord; answers, which no processor would be shown, are
+    left out."""
 
     def shown(event: Event | Aside) -> bytes:
         if isinstance(event, Aside):
