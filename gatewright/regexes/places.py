@@ -21,7 +21,7 @@ _BEYOND: Final = 1 << 128
 
 def largest(pattern: str) -> int | None:
     """RE2's instructions for the largest place of a pattern that has one way, matched against the whole of a text.
-    None: it has several, or nobody knows. `pattern`: one that RE2 takes."""
+    None: it has several, or their number is not known. `pattern`: one that RE2 takes."""
     known = tree.read(pattern)
     if known is None:
         return None
@@ -86,7 +86,7 @@ class _Places:
         return _Ends(here, here, False)
 
     def _repeated(self, node: tree.Repeat) -> _Ends:
-        """Twice stands for more: a third one adds no other way than the second."""
+        """Two represent more: a third one adds no other way than the second."""
         if node.most == 0:
             return _Ends()
         least = min(node.least, 2 if node.most == node.least else 1)
@@ -127,7 +127,7 @@ def _either(rows: list[_Ends]) -> _Ends:
 
 @lru_cache(maxsize=1024)
 def _class(text: str, flags: str) -> tuple[int, int]:
-    """The characters that a place stands for, as bits, and RE2's instructions for it."""
+    """The characters that a place takes, as bits, and RE2's instructions for it."""
     import re2
 
     options = re2.Options()

@@ -13,7 +13,7 @@ from typing import Final
 MOST: Final = 20_000_000
 """Nanoseconds of one call."""
 MOST_OF_SEARCH: Final = 2 * MOST
-"""Of one search of a guard."""
+"""Of one search of `promptGuard`."""
 SHORT: Final = 256
 """Bytes of a text: a pattern that takes longer than `MOST` for so few is refused when it is read."""
 LEAST: Final = 20

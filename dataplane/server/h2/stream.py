@@ -187,9 +187,7 @@ class StreamCarrier:
         if self.connection.context.body_memory.keep(more, self.holder):
             self.held += more
             return True
-        self._break(
-            x, "TooManyResponses", "the client does not take them, and no memory is free (maxHeldBytes)"
-        )
+        self._break(x, "TooManyResponses", "the client does not take them, and no memory is free (maxHeldBytes)")
         return False
 
     def _free(self) -> None:
