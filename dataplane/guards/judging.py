@@ -24,7 +24,7 @@ T = TypeVar("T")
 _ERRORS: Final = "surrogatepass"
 """JSON may hold halves of characters; they are no text, and pass."""
 
-MAX_SECONDS: Final = 3.0
+MAX_SECONDS: Final = 5.0
 """Processor time of the patterns of one guard, for all texts of one request or one answer."""
 
 Ask = Callable[[Guard, Phase, Sequence[Text]], "Awaitable[Verdict]"]
