@@ -277,12 +277,12 @@ class FakeConnector:
         return self.now
 
     def advance(self, seconds: float) -> None:
-        """Move the clock of those who wait for a stream."""
+        """Move the clock of those who wait for a stream, until nothing is due any more."""
         self.now += seconds
-        due = [call for at, call in self.timers if at <= self.now]
-        self.timers = [timer for timer in self.timers if timer[0] > self.now]
-        for call in due:
-            call()
+        while due := [call for at, call in self.timers if at <= self.now]:
+            self.timers = [timer for timer in self.timers if timer[0] > self.now]
+            for call in due:
+                call()
 
     def release(self) -> None:
         waiting, self.waiting = self.waiting, []

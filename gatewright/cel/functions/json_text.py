@@ -58,20 +58,12 @@ HALVES = ("\\ud", "\\uD")
 DECODER = json.JSONDecoder(parse_int=_integer, parse_constant=_constant)
 
 
-def _marks_of_bytes(text: bytes) -> int:
-    return len(text) - len(text.translate(None, b",[{"))  # in half the time of three counts
-
-
-def _marks_of_text(text: str) -> int:
-    return text.count(",") + text.count("[") + text.count("{")
-
-
 FORMS: Final[dict[type, tuple[Any, ...]]] = {
-    bytes: (_marks_of_bytes, b"", b'"', (b"\\\\", b'\\"')),
-    str: (_marks_of_text, "", '"', ("\\\\", '\\"')),
+    bytes: (lambda text: len(text) - len(text.translate(None, b",[{")), b"", b'"', (b"\\\\", b'\\"')),
+    str: (lambda text: sum(map(text.count, ",[{")), "", '"', ("\\\\", '\\"')),
 }
-"""Of each type of text: what counts the marks that come with each key, nothing, a quotation mark, and escapes that hide
-quotation marks."""
+"""Of each type of text: what counts the marks that come with each key (of bytes in half the time of three counts),
+nothing, a quotation mark, and escapes that hide quotation marks."""
 
 
 def parse(budget: Budget, value: str | bytes) -> Any:

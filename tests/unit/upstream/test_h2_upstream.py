@@ -497,6 +497,7 @@ def test_too_many_that_wait() -> None:
     assert not later.received
     proxy.connector.refuse = "no route"
     proxy.connector.release()
+    proxy.connector.advance(0.0)  # they are answered a few at a time
     assert later.received.startswith(b"HTTP/1.1 503 ")
 
 
@@ -514,6 +515,7 @@ def test_one_client_leaves_streams_to_wait_for_to_others(caplog: pytest.LogCaptu
     assert not other.received
     proxy.connector.refuse = "no route"
     proxy.connector.release()
+    proxy.connector.advance(0.0)
     assert other.received.startswith(b"HTTP/1.1 503 ")
 
 
