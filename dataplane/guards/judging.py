@@ -170,8 +170,8 @@ class _Spent:
         self._seconds = 0.0
 
     async def paced(self, work: Generator[None, None, T]) -> T:
-        """Do it, and let others go on between. Raises `Rejected` when all takes longer than `MAX_SECONDS`: nobody has
-        judged the rest."""
+        """Do it, and let others go on between. Raises `Rejected` when all takes longer than `MAX_SECONDS`: the rest
+        is not judged."""
         began = time.thread_time()
         while True:
             try:

@@ -188,7 +188,7 @@ class DatagramProxy(MemoryProxy):
 
     def sources(self) -> list[str]:
         """Of the sessions that there are, in order."""
-        return [f"{session.source[0]}:{session.source[1]}" for session in self.datagrams.sessions]
+        return [f"{session.sends_to[0]}:{session.sends_to[1]}" for session in self.datagrams.sessions]
 
     def count(self, name: str, *labels: str) -> int:
         return int(self.metrics.slots[self.metrics.counter(name, *labels)])

@@ -353,7 +353,7 @@ class Leases:
         self.did.append(("resolved", again))
         return self._resolved
 
-    def guard(self, plan: Any, rules: Any) -> Any:
+    def rule_state(self, plan: Any, rules: Any) -> Any:
         return SimpleNamespace(choosable=lambda _holder, _key, endpoints, far: (*endpoints, far))
 
     def admits(self, holder: Any, plan: Any, guard: Any) -> bool:
@@ -369,11 +369,11 @@ class Leases:
         ("static", {}, Leases(), []),
         ("static", {"host": b"h"}, Leases(), ["resolved", ("take", ("resolved",))]),
         ("static", {"host": b"h"}, Leases(resolved=None), ["resolved"]),
-        ("guarded", {"endpoints": ("a",)}, Leases(), [("take", ("a", "far"))]),
-        ("guarded", {"endpoints": ("a",)}, Leases(admits=False), []),
-        ("guarded", {}, Leases(), [("endpoints", "b: it has no endpoints")]),
-        ("guarded", {"host": b"h"}, Leases(), ["resolved", ("take", ("resolved", ()))]),
-        ("guarded", {"host": b"h"}, Leases(resolved=()), ["resolved"]),
+        ("with_rules", {"endpoints": ("a",)}, Leases(), [("take", ("a", "far"))]),
+        ("with_rules", {"endpoints": ("a",)}, Leases(admits=False), []),
+        ("with_rules", {}, Leases(), [("endpoints", "b: it has no endpoints")]),
+        ("with_rules", {"host": b"h"}, Leases(), ["resolved", ("take", ("resolved", ()))]),
+        ("with_rules", {"host": b"h"}, Leases(resolved=()), ["resolved"]),
         ("refused", {"refused": "why"}, Leases(), [("refused", "b: why")]),
         ("mcp", {}, Leases(), [("refused", "b: MCP servers answer requests of clients, no calls of policies")]),
     ],
