@@ -286,7 +286,6 @@ FILES: Final[dict[str, Row]] = {
     "gatewright/attach/policies.py": Row(437, "a table: one row for each policy"),
     "gatewright/cel/emit_loops.py": Row(256, "a table in the form of functions: one for each macro"),
     "gatewright/cel/emit_operators.py": Row(288, "a table in the form of functions: one for each operator"),
-    "gatewright/cel/functions/json_text.py": Row(250, "JSON both ways, with what each part of a value costs"),
     "gatewright/cel/functions/network.py": Row(
         269, "a library of the language: one function for each of its names, and the table of them"
     ),
