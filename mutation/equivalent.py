@@ -200,12 +200,12 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "which lock guards a group does not matter, as long as it is always the same",
     (
         "dataplane/link/buckets.py",
-        'raise AssertionError("nobody else takes it")',
+        'raise AssertionError("no other process takes it")',
         "pass",
     ): "never called: the lock of a process without others is had at once, always",
     (
         "dataplane/link/buckets.py",
-        'raise AssertionError("nobody else gives it")',
+        'raise AssertionError("no other process gives it")',
         "pass",
     ): "never called: giving the lock of a process without others never fails",
     (
@@ -350,13 +350,13 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "a hint for speed: whatever these hooks answer is looked at, and it is nothing",
     (
         "dataplane/telemetry/lines.py",
-        "self._given = self._gone = 0  # bytes; the first is written by the callers of `put`, the second by the thread",
-        "self._given = self._gone = 1  # bytes; the first is written by the callers of `put`, the second by the thread",
+        "self._given = self._gone = 0  # bytes; the first is written by callers of `put`, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by callers of `put`, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
         "controlplane/cli/serving/lines.py",
-        "self._given = self._gone = 0  # bytes; the first is written by the callers of `put`, the second by the thread",
-        "self._given = self._gone = 1  # bytes; the first is written by the callers of `put`, the second by the thread",
+        "self._given = self._gone = 0  # bytes; the first is written by callers of `put`, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by callers of `put`, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
         "controlplane/cli/local/processes.py",
@@ -400,8 +400,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "an announced length is only compared with limits, and 0 is above none",
     (
         "dataplane/proxy/attempt/replay.py",
-        "self, limit: int, room: Room, expected: int = -1, waits: NeedsBody | None = None, retried: bool = True",
-        "self, limit: int, room: Room, expected: int = -2, waits: NeedsBody | None = None, retried: bool = True",
+        "expected: int = -1,",
+        "expected: int = -2,",
     ): "no limit is below any negative number",
     (
         "dataplane/proxy/attempt/replay.py",
@@ -720,8 +720,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "where both are the same, the one takes the place of the other, and there is a token either way",
     (
         "dataplane/link/keyed.py",
-        "guards = [locks[number] for number in (sorted(numbers) if len(numbers) > 1 else numbers)]",
-        "guards = [locks[number] for number in (sorted(numbers) if (len(numbers) >= 1) else numbers)]",
+        "taken = [locks[number] for number in (sorted(numbers) if len(numbers) > 1 else numbers)]",
+        "taken = [locks[number] for number in (sorted(numbers) if (len(numbers) >= 1) else numbers)]",
     ): "one number is in order",
     (
         "dataplane/link/tables.py",
