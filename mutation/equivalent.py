@@ -355,8 +355,8 @@ EQUIVALENT: Final[dict[tuple[str, str, str], str]] = {
     ): "only the difference of the two is ever looked at",
     (
         "controlplane/cli/serving/lines.py",
-        "self._given = self._gone = 0  # bytes; the first is written by callers of `put`, the second by the thread",
-        "self._given = self._gone = 1  # bytes; the first is written by callers of `put`, the second by the thread",
+        "self._given = self._gone = 0  # bytes; the first is written by the callers of `put`, the second by the thread",
+        "self._given = self._gone = 1  # bytes; the first is written by the callers of `put`, the second by the thread",
     ): "only the difference of the two is ever looked at",
     (
         "controlplane/cli/local/processes.py",
