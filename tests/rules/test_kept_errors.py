@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 from gatewright.kept_errors import again, kept
 
 PACKAGES = ("controlplane", "dataplane", "gatewright")
+MAY_RAISE = re.compile(r"\braise (?:[^(\n]*(?:#|$)|\()", re.MULTILINE)
+"""In a text that may have one: neither made on the spot nor a call. To parse all files takes seconds."""
 
 
 def held(tree: ast.AST) -> Iterator[ast.Raise]:
@@ -35,7 +38,8 @@ def test_no_exception_is_raised_that_something_holds(root: Path) -> None:
         f"{file.relative_to(root)}:{node.lineno}: raise again({ast.unparse(node.exc)}), see gatewright/kept_errors"
         for package in PACKAGES
         for file in sorted((root / package).rglob("*.py"))
-        for node in held(ast.parse(file.read_text()))
+        if MAY_RAISE.search(text := file.read_text())
+        for node in held(ast.parse(text))
         if node.exc is not None
     ]
     assert not found
