@@ -145,16 +145,6 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> MemoryServers:
 
 
 @moved
-async def test_a_session_begins_with_the_answer_to_initialize(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        assert server.heard == [INITIALIZE] and json.loads(worker.body)["result"] == {"protocolVersion": "2025-11-25"}
-        assert b"content-type: application/json" in worker.head and worker.received.startswith(b"HTTP/1.1 200 OK\r\n")
-        await worker.send("POST", READY, session)
-        assert worker.received.startswith(b"HTTP/1.1 202 Accepted\r\n") and server.heard == [INITIALIZE, READY]
-
-
-@moved
 async def test_sessions_that_began_make_place_for_others_to_begin(servers: MemoryServers) -> None:
     async with world_of(servers) as world:
         for _ in range(2 * module.STARTING):
@@ -185,24 +175,6 @@ async def test_what_begins_no_session(row: tuple[str, str, str, Any, int, bytes]
         assert len(servers.made) == 1, "the connection goes on"
 
 
-@moved
-async def test_a_session_is_of_one_server(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        await worker.send("POST", call(), session, "d2")
-        assert worker.status == 404 and server.heard == [INITIALIZE]
-
-
-@moved
-async def test_a_server_that_cannot_be_started_is_unavailable(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        servers.refuse["own"] = FileNotFoundError(2, "No such file or directory")
-        worker = world.worker()
-        await worker.send("POST", INITIALIZE)
-        assert worker.received.startswith(b"HTTP/1.1 503 Unavailable\r\n")
-        assert worker.body == b"it cannot be started: /own: No such file or directory"
-
-
 @pytest.mark.parametrize("end", ["refuses", "dies", "is not waited for"])
 @moved
 async def test_where_initialize_gets_no_result_there_is_no_session(end: str, servers: MemoryServers) -> None:
@@ -225,47 +197,6 @@ async def test_where_initialize_gets_no_result_there_is_no_session(end: str, ser
         if end != "dies":
             for _ in range(module.STARTING):
                 await world.opened()
-
-
-@moved
-async def test_an_answer_is_whole_where_nothing_comes_before_it(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        await worker.send("POST", call(a=1), session)
-        assert worker.status == 0 and server.heard[-1] == call(a=1)
-        server.says(id=1, result={"b": 2})
-        await turns()
-        assert (worker.status, json.loads(worker.body)) == (200, result(b=2))
-        assert b"mcp-session-id" not in worker.head
-
-
-@moved
-async def test_what_comes_before_an_answer_makes_it_a_stream(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        await worker.send("POST", call(), session)
-        server.says(**NOTICE)
-        await turns()
-        assert worker.said == [{"jsonrpc": "2.0", **NOTICE}] and not worker.has_ended
-        server.says(id=1, result={})
-        await turns()
-        assert worker.said[1:] == [result()] and worker.has_ended and not worker.is_cut
-        await worker.send("POST", call(2), session)
-        server.says(id=2, result={})
-        await turns()
-        assert json.loads(worker.body) == result(2), "the connection goes on"
-
-
-@moved
-async def test_messages_of_several_lines_are_one_line(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        for form in (
-            json.dumps(call(text="a\nb"), indent=2),
-            json.dumps(call(2, text="a\nb"), indent=2).replace("\n", "\r"),
-        ):
-            await worker.send("POST", form.encode(), session)
-        assert [each["params"] for each in server.heard[1:2]] == [{"text": "a\nb"}]
 
 
 @moved
@@ -294,61 +225,6 @@ async def test_another_notice_withdraws_nothing(servers: MemoryServers) -> None:
         server.says(id=1, result={})
         await turns()
         assert other.status == 202 and json.loads(worker.body) == result()
-
-
-@moved
-async def test_a_server_that_dies_breaks_off_what_it_had_begun(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        await worker.send("POST", call(), session)
-        server.says(**NOTICE)
-        await turns()
-        server.dies()
-        await turns()
-        assert worker.is_cut and not worker.has_ended
-        again = world.worker()
-        await again.send("POST", call(2), session)
-        assert again.status == 404
-
-
-@moved
-async def test_a_server_that_dies_before_it_answers_is_a_bad_gateway(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        await worker.send("POST", call(), session)
-        server.dies()
-        await turns()
-        assert (worker.status, worker.body) == (502, b"the server ended before it answered")
-
-
-@moved
-async def test_the_stream_of_a_session_has_what_is_said_beside_answers(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, server = await world.opened()
-        server.says(**NOTICE)
-        await worker.send("GET", b"", session)
-        assert b"cache-control: no-cache" in worker.head and len(worker.said) == 1
-        server.says(id="s1", method="roots/list")
-        await turns()
-        assert worker.said[1]["method"] == "roots/list"
-        second = world.worker()
-        await second.send("GET", b"", session)
-        assert worker.has_ended, "the newer one takes its place"
-        other = world.worker()
-        await other.send("DELETE", b"", session)
-        assert other.status == 200 and second.has_ended and not second.is_cut
-        await turns()
-        assert servers.alive == []
-        await other.send("POST", call(), session)
-        assert other.status == 404
-
-
-@moved
-async def test_other_methods_are_not_allowed(servers: MemoryServers) -> None:
-    async with world_of(servers) as world:
-        worker, session, _ = await world.opened()
-        await worker.send("PUT", b"", session)
-        assert worker.received.startswith(b"HTTP/1.1 405 Method Not Allowed\r\n")
 
 
 @moved

@@ -117,50 +117,9 @@ class Line:
 
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
-LENGTH_2 = b"\r\ncontent-length: 2\r\n"
 
 
 # Requests.
-
-
-def test_a_request_with_a_length() -> None:
-    line = Line()
-    line.begin(Consumer(b"POST", length=5), b"he", False)
-    assert line.far.take() == b"POST /a?b HTTP/1.1\r\nhost: a\r\n\r\nhe"
-    line.up.content(b"ll", False)
-    line.up.content(b"o", True)
-    assert line.far.take() == b"llo"
-    line.far.answer(OK)
-    assert line.is_idle
-
-
-def test_a_request_without_a_length_leaves_in_chunks() -> None:
-    line = Line()
-    line.begin(Consumer(b"POST", length=UNKNOWN), b"he", False)
-    assert line.far.take() == b"POST /a?b HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhe\r\n"
-    line.up.content(b"llo", False)
-    line.up.content(b"", True)
-    assert line.far.take() == b"3\r\nllo\r\n0\r\n\r\n"
-    line.far.answer(OK)
-    line.endpoint.idle.remove(line.up)
-    line.begin(Consumer(b"POST", length=UNKNOWN), b"all", True)
-    assert line.far.take().endswith(b"\r\n\r\n3\r\nall\r\n0\r\n\r\n")
-    line.far.answer(OK)
-    line.endpoint.idle.remove(line.up)
-    line.begin(Consumer(b"PUT", length=2), b"hi", True)
-    assert line.far.take() == b"PUT /a?b HTTP/1.1\r\nhost: a\r\n\r\nhi", "the next one has a length"
-
-
-@pytest.mark.parametrize(("length", "sent"), [(UNKNOWN, b"0\r\nx-a: 1\r\n\r\n"), (2, b"")])
-def test_trailers_pass_in_chunks_alone_and_end_the_request(length: int, sent: bytes) -> None:
-    line = Line()
-    line.begin(Consumer(b"POST", length=length), b"", False)
-    line.up.content(b"hi", False)
-    line.far.take()
-    line.up.trailers(b"x-a: 1\r\n")
-    assert line.far.take() == sent
-    line.far.answer(OK)
-    assert line.is_idle
 
 
 def test_a_connection_whose_request_has_not_ended_carries_no_other() -> None:
@@ -170,105 +129,9 @@ def test_a_connection_whose_request_has_not_ended_carries_no_other() -> None:
     assert not line.endpoint.idle and not line.far.open
 
 
-def test_a_slow_endpoint_is_reported() -> None:
-    line = Line()
-    consumer = line.begin(Consumer(b"POST", length=UNKNOWN), b"", False)
-    line.up.pause_writing()
-    line.up.resume_writing()
-    assert consumer.heard == [("blocked",), ("drained",)]
-    line.up.reset()
-    line.up.pause_writing()
-    line.up.resume_writing()
-    assert len(consumer.heard) == 2
-
-
 # Responses: method, bytes, what is heard, whether the connection is kept.
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
-RESPONSES: dict[str, tuple[bytes, bytes, list[Event], bool]] = {
-    "a length": (b"GET", OK, [("head", 200, LENGTH_2, 2), ("content", b"hi", True)], True),
-    "no content": (
-        b"GET",
-        b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
-        [("head", 200, b"\r\ncontent-length: 0\r\n", 0), ("content", b"", True)],
-        True,
-    ),
-    "HEAD": (
-        b"HEAD",
-        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n",
-        [("head", 200, b"\r\ncontent-length: 9\r\n", 0), ("content", b"", True)],
-        True,
-    ),
-    "HEAD in chunks": (
-        b"HEAD",
-        CHUNKED,
-        [("head", 200, b"\r\n", 0), ("content", b"", True)],
-        True,
-    ),
-    "204": (b"GET", b"HTTP/1.1 204 No Content\r\n\r\n", [("head", 204, b"\r\n", 0), ("content", b"", True)], True),
-    "304": (
-        b"GET",
-        b"HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n",
-        [("head", 304, b"\r\ncontent-length: 9\r\n", 0), ("content", b"", True)],
-        True,
-    ),
-    "chunks": (
-        b"GET",
-        CHUNKED + b"2\r\nhi\r\n3\r\n you\r\n0\r\n\r\n".replace(b"3", b"4"),
-        [("head", 200, b"\r\n", UNKNOWN), ("content", b"hi you", True)],
-        True,
-    ),
-    "chunks without content": (
-        b"GET",
-        CHUNKED + b"0\r\n\r\n",
-        [("head", 200, b"\r\n", UNKNOWN), ("content", b"", True)],
-        True,
-    ),
-    "trailers": (
-        b"GET",
-        CHUNKED + b"2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n",
-        [("head", 200, b"\r\n", UNKNOWN), ("trailers", b"X-Sum: 1\r\n"), ("content", b"hi", False)],
-        True,
-    ),
-    "interim": (
-        b"GET",
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n" + OK,
-        [("interim", 103, b"\r\nlink: </a>\r\n"), ("head", 200, LENGTH_2, 2), ("content", b"hi", True)],
-        True,
-    ),
-    "connection: close": (
-        b"GET",
-        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi",
-        [("head", 200, LENGTH_2, 2), ("content", b"hi", True)],
-        False,
-    ),
-    "HTTP/1.0": (
-        b"GET",
-        b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nhi",
-        [("head", 200, LENGTH_2, 2), ("content", b"hi", True)],
-        False,
-    ),
-    "HTTP/1.0 that stays": (
-        b"GET",
-        b"HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nhi",
-        [("head", 200, LENGTH_2, 2), ("content", b"hi", True)],
-        True,
-    ),
-}
-
-
-@pytest.mark.parametrize("step", [0, 1, 7])
-@pytest.mark.parametrize("name", RESPONSES)
-def test_a_response_in_pieces(name: str, step: int) -> None:
-    method, octets, heard, is_kept = RESPONSES[name]
-    line = Line()
-    for _ in range(2 if is_kept else 1):  # the second one of a connection is like the first
-        consumer = line.begin(Consumer(method))
-        for at in range(0, len(octets), step or len(octets)):
-            line.far.answer(octets[at : at + (step or len(octets))])
-        assert consumer.summary() == heard
-        assert line.is_idle == is_kept and line.far.open == is_kept and line.closed == (not is_kept)
-        line.endpoint.idle.clear()
 
 
 TOO_MUCH = {
@@ -289,18 +152,6 @@ def test_bytes_behind_a_response_cost_the_connection(octets: bytes, content: byt
                 line.far.answer(piece)
         assert consumer.summary()[-1] == ("content", content, True)
         assert not line.far.open and not line.endpoint.idle
-
-
-@pytest.mark.parametrize("error", [None, ConnectionResetError()])
-def test_a_response_until_the_connection_closes(error: Exception | None) -> None:
-    line = Line()
-    consumer = line.begin()
-    line.far.answer(b"HTTP/1.1 200 OK\r\n\r\nhel")
-    line.far.answer(b"lo")
-    assert ("content", b"lo", False) in consumer.heard
-    line.far.lose(error)
-    last = ("content", b"", True) if error is None else ("lost", "reset", False)
-    assert consumer.heard[-1] == last and line.closed == 1
 
 
 LOST = {
@@ -392,14 +243,6 @@ def test_sixteen_interim_heads_and_no_more() -> None:
     assert consumer.heard[16:] == [("lost", "too many informational responses", False)] and not line.far.open
 
 
-def test_a_consumer_that_gives_up_at_an_interim_head_hears_no_more() -> None:
-    line = Line()
-    consumer = Consumer(does=lambda event: line.up.reset())
-    line.begin(consumer)
-    line.far.answer(b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK)
-    assert [each[0] for each in consumer.heard] == ["interim"] and line.far.aborted
-
-
 @pytest.mark.parametrize("rest", [b"", b"2\r\nhi\r\n", b"2\r\nhi\r\n0\r\n\r\n"])
 def test_a_consumer_that_gives_up_at_a_head_in_chunks_hears_no_more(rest: bytes) -> None:
     line = Line()
@@ -407,15 +250,6 @@ def test_a_consumer_that_gives_up_at_a_head_in_chunks_hears_no_more(rest: bytes)
     line.begin(consumer)
     line.far.answer(CHUNKED + rest)
     assert [each[0] for each in consumer.heard] == ["head"] and line.far.aborted and not line.endpoint.idle
-
-
-def test_a_consumer_that_gives_up_at_content_in_chunks_hears_no_more() -> None:
-    line = Line()
-    consumer = Consumer(does=lambda event: line.up.reset() if event[0] == "content" else None)
-    line.begin(consumer)
-    line.far.answer(CHUNKED)
-    line.far.answer(b"2\r\nhi\r\n0\r\nx-a: 1\r\n\r\n")
-    assert [each[0] for each in consumer.heard] == ["head", "content"] and not line.endpoint.idle
 
 
 def test_a_head_is_understood_for_its_own_request() -> None:
@@ -494,15 +328,6 @@ def test_a_consumer_that_asks_for_a_pause_is_not_given_more() -> None:
     line.far.answer(b"i")  # was on the way
     assert consumer.summary()[-1] == ("content", b"hi", True)
     assert line.is_idle, "an idle connection is read: else it would not notice that it is closed"
-
-
-def test_a_closed_connection_is_not_paused_any_more() -> None:
-    line = Line()
-    line.begin()
-    line.far.lose()
-    line.up.pause()
-    assert line.far.reading
-    line.up.resume()
 
 
 # What nobody asked for.
@@ -635,13 +460,6 @@ def test_a_discarded_response_that_is_too_long(size: int, is_open: bool) -> None
     assert line.far.open == is_open
 
 
-def test_a_discarded_response_that_is_lost() -> None:
-    line, _, sleeper = discarding()
-    line.far.lose()
-    sleeper.wake(0.0)
-    assert not line.far.aborted and line.closed == 1
-
-
 def test_a_discarded_response_takes_its_chunks_along() -> None:
     line, taker = Line(), Taker()
     line.begin(Consumer(does=lambda event: line.up.hand_chunks(taker) and None))
@@ -654,50 +472,6 @@ def test_a_discarded_response_takes_its_chunks_along() -> None:
 # Tunnels.
 
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: chat\r\n\r\n"
-
-
-def tunnel() -> tuple[Line, Consumer]:
-    line = Line()
-    consumer = line.begin(Consumer(upgrade=b"chat"))
-    assert line.far.take().endswith(b"connection: upgrade\r\nupgrade: chat\r\n\r\n")
-    line.far.answer(SWITCH + b"hello")
-    assert consumer.heard.pop()[1:] == (101, b"\r\n", 0, b"hello", False)
-    return line, consumer
-
-
-def test_a_tunnel_carries_bytes_until_both_directions_are_closed() -> None:
-    line, consumer = tunnel()
-    line.far.answer(b"HTTP/1.1 200 OK\r\n\r\n")
-    line.up.content(b"ping", False)
-    assert consumer.heard == [("content", b"HTTP/1.1 200 OK\r\n\r\n", False)] and line.far.take() == b"ping"
-    line.up.content(b"bye", True)
-    assert line.far.take() == b"bye" and line.far.eof and line.far.open
-    line.far.answer(b"more")
-    line.far.half_close()
-    assert consumer.heard[1:] == [("content", b"more", False), ("content", b"", True)]
-    assert not line.far.open and not line.far.aborted and line.closed == 1
-
-
-def test_a_tunnel_whose_endpoint_ends_first() -> None:
-    line, consumer = tunnel()
-    line.far.half_close()
-    assert consumer.heard == [("content", b"", True)] and line.far.open and not line.far.eof
-    line.up.content(b"bye", True)
-    assert line.far.received == b"bye" and not line.far.open and consumer.heard == [("content", b"", True)]
-
-
-def test_a_tunnel_that_its_consumer_leaves_at_the_end() -> None:
-    line, consumer = tunnel()
-    consumer.does = lambda event: line.up.reset()
-    line.far.half_close()
-    assert consumer.heard == [("content", b"", True)] and line.far.aborted and line.closed == 1
-
-
-@pytest.mark.parametrize("error", [None, ConnectionResetError()])
-def test_a_tunnel_that_breaks(error: Exception | None) -> None:
-    line, consumer = tunnel()
-    line.far.lose(error)
-    assert consumer.heard == [("lost", "closed" if error is None else "reset", False)]
 
 
 def test_the_end_of_a_tunnel_takes_along_what_was_gathered() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.carriers import REFUSED, UNSENT
+from dataplane.carriers import UNSENT
 from dataplane.http.h2 import errors, frames
 from dataplane.http.h2.settings import Settings
 from dataplane.http.messages import UNKNOWN
@@ -94,42 +94,6 @@ class Asked:
 # Requests.
 
 
-def test_a_request() -> None:
-    line = Line()
-    asked = line.ask(Consumer(b"POST", length=5), b"he", False)
-    head = asked.taken.head
-    assert (head.method, head.scheme, head.authority, head.path) == (b"POST", b"http", b"a", b"/a?b")
-    assert head.block == b"\r\nx-a: 1\r\n" and not head.takes_trailers
-    assert (asked.taken.content, asked.taken.done) == (b"he", False)
-    asked.up.content(b"ll", False)
-    asked.up.content(b"o", True)
-    line.turn()
-    assert (asked.taken.content, asked.taken.done) == (b"hello", True)
-    line.far.answer(asked.taken, 200, b"hi")
-    assert asked.consumer.summary() == [("head", 200, b"\r\n", UNKNOWN), ("content", b"hi", True)]
-    assert line.is_unused and asked.taken.reset is None and asked.is_over
-
-
-@pytest.mark.parametrize(("first", "end"), [(b"", True), (b"all", True), (b"part", False), (b"", False)])
-def test_what_is_here_leaves_with_the_head(first: bytes, end: bool) -> None:
-    line = Line(gathered=True)
-    asked = line.ask(Consumer(b"POST", length=UNKNOWN), first, end)
-    assert (asked.taken.content, asked.taken.done) == (first, end)
-
-
-@pytest.mark.parametrize("takes", [False, True])
-def test_te_trailers(takes: bool) -> None:
-    assert Line().ask(Consumer(takes_trailers=takes)).taken.head.takes_trailers == takes
-
-
-def test_trailers_of_a_request_end_it() -> None:
-    line = Line()
-    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"x", False)
-    asked.up.trailers(b"x-sum: 1\r\n")
-    line.turn()
-    assert (asked.taken.trailers, asked.taken.done) == (b"\r\nx-sum: 1\r\n", True)
-
-
 def test_lines_that_http2_cannot_carry() -> None:
     """They fail the request alone, and nothing of it is sent."""
     line = Line()
@@ -144,20 +108,6 @@ def test_lines_that_http2_cannot_carry() -> None:
     assert other.heard == [("lost", "the request has a trailer line that HTTP/2 cannot carry", False)]
     assert other.taken.reset == errors.CANCEL and line.is_unused
     line.far.answer(line.ask().taken)
-
-
-def test_a_slow_endpoint_is_reported_once() -> None:
-    line = Line(Settings(stream_window=65_535))
-    line.far.reads = False
-    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"x" * 65_535, False)
-    assert asked.heard == []
-    asked.up.content(b"y", False)
-    asked.up.content(b"z", False)
-    line.turn()
-    assert asked.heard == [("blocked",)]
-    line.far.codec.acknowledge(asked.taken.stream, 65_535)
-    line.turn()
-    assert asked.heard == [("blocked",), ("drained",)] and asked.taken.content.endswith(b"xyz")
 
 
 def test_much_content_is_written_before_the_turn_is_over() -> None:
@@ -195,54 +145,6 @@ def answering(line: Line, asked: Asked, status: int, block: bytes, content: byte
     line.turn()
 
 
-HEADS: dict[str, tuple[bytes, int, bytes, bytes, Event]] = {
-    "with content": (b"GET", 200, b"\r\nx-b: 2\r\n", b"hi", ("head", 200, b"\r\nx-b: 2\r\n", UNKNOWN, b"hi", True)),
-    "with a length": (
-        b"GET",
-        200,
-        b"\r\ncontent-length: 2\r\n",
-        b"hi",
-        ("head", 200, b"\r\ncontent-length: 2\r\n", 2, b"hi", True),
-    ),
-    "without content": (b"GET", 200, b"\r\n", b"", ("head", 200, EMPTY, 0, b"", True)),
-    "without content, with a length": (b"GET", 200, EMPTY, b"", ("head", 200, EMPTY, 0, b"", True)),
-    "204": (b"GET", 204, b"\r\n", b"", ("head", 204, b"\r\n", 0, b"", True)),
-    "304": (
-        b"GET",
-        304,
-        b"\r\ncontent-length: 9\r\n",
-        b"",
-        ("head", 304, b"\r\ncontent-length: 9\r\n", 0, b"", True),
-    ),
-    "HEAD": (
-        b"HEAD",
-        200,
-        b"\r\ncontent-length: 9\r\n",
-        b"",
-        ("head", 200, b"\r\ncontent-length: 9\r\n", 0, b"", True),
-    ),
-    "HEAD without a length": (b"HEAD", 200, b"\r\n", b"", ("head", 200, b"\r\n", 0, b"", True)),
-    "gRPC": (
-        b"GET",
-        200,
-        b"\r\ncontent-type: application/grpc\r\n",
-        b"",
-        ("head", 200, b"\r\ncontent-type: application/grpc\r\n", UNKNOWN, b"", True),
-    ),
-    "an odd status": (b"GET", 599, b"\r\n", b"", ("head", 599, EMPTY, 0, b"", True)),
-}
-
-
-def test_heads_of_responses() -> None:
-    """Over one connection, each twice and in turn: what one head meant says nothing of another."""
-    line = Line()
-    for method, status, block, content, heard in (*HEADS.values(), *reversed(HEADS.values()), *HEADS.values()):
-        asked = line.ask(Consumer(method))
-        answering(line, asked, status, block, content, True)
-        assert asked.heard == [heard], (method, status)
-        assert line.is_unused and asked.taken.reset is None
-
-
 def test_equal_heads_that_end_differently() -> None:
     """The block and the length depend on whether anything follows, and on the method."""
     line = Line()
@@ -265,47 +167,12 @@ def test_status_lines_have_their_usual_phrase() -> None:
     assert found == [b"HTTP/1.1 404 Not Found", b"HTTP/1.1 599 "]
 
 
-def test_a_response_in_parts() -> None:
-    line = Line()
-    asked = line.ask()
-    answering(line, asked, 200, b"\r\n", b"a", False)
-    line.far.content(asked.taken, b"b")
-    line.far.content(asked.taken, b"c", True)
-    head = ("head", 200, b"\r\n", UNKNOWN, b"a", False)
-    assert asked.heard == [head, ("content", b"b", False), ("content", b"c", True)] and line.is_unused
-
-
-def test_an_end_behind_the_head() -> None:
-    line = Line()
-    asked = line.ask()
-    line.far.head(asked.taken)
-    line.far.content(asked.taken, b"", True)
-    assert asked.heard == [("head", 200, b"\r\n", UNKNOWN, b"", False), ("content", b"", True)]
-
-
-@pytest.mark.parametrize(("block", "last"), [(b"\r\nx-end: 1\r\n", ("trailers", b"x-end: 1\r\n"))])
-def test_trailers_of_a_response(block: bytes, last: Event) -> None:
-    line = Line()
-    asked = line.ask()
-    line.far.head(asked.taken)
-    line.far.trailers(asked.taken, block)
-    assert asked.heard[1:] == [last] and line.is_unused
-
-
 def test_trailers_of_which_none_may_pass_are_an_end() -> None:
     line = Line()
     asked = line.ask()
     line.far.head(asked.taken)
     line.transport.answer(frames.headers(1, b"\x00\x04host\x01a", True, 16_384))
     assert asked.heard[1:] == [("content", b"", True)] and line.is_unused
-
-
-def test_interim_heads_pass_and_100_does_not() -> None:
-    line = Line()
-    asked = line.ask()
-    line.far.interim(asked.taken, 100)
-    line.far.interim(asked.taken, 103, b"\r\nlink: </a>\r\n")
-    assert asked.heard == [("interim", 103, b"\r\nlink: </a>\r\n")]
 
 
 def test_content_goes_to_its_own_stream() -> None:
@@ -393,32 +260,6 @@ def test_a_stream_that_was_lent_and_is_not_wanted() -> None:
     assert line.is_unused
 
 
-RESETS = {
-    "refused": (errors.REFUSED_STREAM, False, REFUSED, True),
-    "refused behind its head": (errors.REFUSED_STREAM, True, "reset", False),
-    "reset": (errors.INTERNAL_ERROR, False, "reset", False),
-    "reset behind its head": (errors.CANCEL, True, "reset", False),
-}
-
-
-@pytest.mark.parametrize(("code", "begun", "cause", "stale"), RESETS.values(), ids=RESETS)
-def test_a_stream_that_the_endpoint_resets(code: int, begun: bool, cause: str, stale: bool) -> None:
-    line = Line()
-    asked = line.ask()
-    if begun:
-        line.far.head(asked.taken)
-    line.far.reset(asked.taken, code)
-    assert asked.heard[-1] == ("lost", cause, stale) and line.is_unused and line.up.is_open
-
-
-def test_a_malformed_response_costs_its_stream() -> None:
-    line = Line()
-    asked = line.ask()
-    line.transport.answer(frames.headers(1, b"\x88\x00\x03X-A\x011", True, 16_384))
-    assert asked.heard == [("lost", "HTTP/2 stream error: FieldName", False)]
-    assert line.is_unused and line.up.is_open
-
-
 def test_a_connection_that_was_used_before_and_breaks_at_once_was_stale() -> None:
     """RFC 9113 has no other sign of it. A new one, or one that has said anything since, was not."""
     for served, said, stale in ((True, False, True), (False, False, False), (True, True, False)):
@@ -431,15 +272,6 @@ def test_a_connection_that_was_used_before_and_breaks_at_once_was_stale() -> Non
         line.transport.lose()
         assert asked.heard == [("lost", "closed", stale)], (served, said)
         assert line.closed == 1 and line.up.streams == 0 and line.up.free_streams() == 0
-
-
-def test_a_lost_connection_loses_each_stream_once() -> None:
-    line = Line()
-    asked = [line.ask() for _ in range(3)]
-    line.far.head(line.far.requests[1])
-    line.transport.lose(ConnectionResetError())
-    assert [each.heard[-1] for each in asked] == [("lost", "reset", False)] * 3
-    assert [len(each.heard) for each in asked] == [1, 2, 1] and line.closed == 1
 
 
 def test_a_stream_lent_of_a_connection_that_is_gone() -> None:
@@ -516,87 +348,12 @@ def test_content_of_a_stream_that_was_given_up_is_not_owed() -> None:
 # Upgrades (RFC 8441).
 
 
-def tunnel(status: int = 200, block: bytes = b"\r\n") -> tuple[Line, Asked]:
-    line = Line()
-    consumer = Consumer(upgrade=b"websocket")
-    asked = Asked(line, consumer)
-    key = b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-    asked.up.begin(consumer, BLOCK + key, b"", True)
-    line.turn()
-    head = asked.taken.head
-    assert (head.method, head.protocol, head.path, head.authority) == (b"CONNECT", b"websocket", b"/a?b", b"a")
-    assert head.block == b"\r\nx-a: 1\r\n" and not asked.taken.done
-    return line, asked
-
-
-ACCEPT = b"sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"  # RFC 6455 1.3
-
-
-def test_a_tunnel() -> None:
-    line, asked = tunnel()
-    line.far.head(asked.taken, 200, b"\r\nx-b: 2\r\nsec-websocket-accept: other\r\n")
-    assert asked.heard == [("head", 101, b"\r\nx-b: 2\r\n" + ACCEPT, UNKNOWN, b"", False)]
-    asked.up.content(b"ping", False)
-    line.turn()
-    line.far.content(asked.taken, b"pong")
-    asked.up.content(b"bye", True)
-    line.turn()
-    assert (asked.taken.content, asked.taken.done) == (b"pingbye", True)
-    assert asked.heard[1:] == [("content", b"pong", False)] and line.up.streams == 1
-    line.far.content(asked.taken, b"bye", True)
-    assert asked.heard[2:] == [("content", b"bye", True)] and line.is_unused and asked.taken.reset is None
-
-
-def test_a_tunnel_whose_endpoint_ends_first() -> None:
-    line, asked = tunnel()
-    line.far.head(asked.taken, 200)
-    line.far.content(asked.taken, b"bye", True)
-    assert asked.heard[1:] == [("content", b"bye", True)] and line.up.streams == 1
-    asked.up.content(b"bye", True)
-    line.turn()
-    assert asked.taken.done and line.is_unused and asked.taken.reset is None and len(asked.heard) == 2
-    line.transport.lose()
-    assert len(asked.heard) == 2
-
-
-@pytest.mark.parametrize(("first", "end"), [(b"early", False), (b"early", True), (b"", True)])
-def test_a_tunnel_whose_endpoint_speaks_at_once(first: bytes, end: bool) -> None:
-    line, asked = tunnel()
-    answering(line, asked, 200, b"\r\n", first, end)
-    assert asked.heard[0] == ("head", 101, b"\r\n" + ACCEPT, UNKNOWN, b"", False)
-    assert asked.heard[1:] == [("content", first, end)]
-
-
-def test_trailers_in_a_tunnel_are_its_end() -> None:
-    line, asked = tunnel()
-    line.far.head(asked.taken)
-    line.far.trailers(asked.taken, b"\r\nx-a: 1\r\n")
-    assert asked.heard[1:] == [("content", b"", True)]
-
-
-@pytest.mark.parametrize("status", [300, 403])
-def test_a_tunnel_that_is_refused(status: int) -> None:
-    line, asked = tunnel()
-    answering(line, asked, status, b"\r\n", b"no", True)
-    assert asked.heard == [("head", status, b"\r\n", UNKNOWN, b"no", True)]
-    line.turn()
-    assert asked.taken.done and line.is_unused and asked.taken.content == b""
-
-
 def test_a_tunnel_without_a_key_proves_nothing() -> None:
     line = Line()
     asked = line.ask(Consumer(upgrade=b"chat"))
     assert asked.taken.head.protocol == b"chat"
     line.far.head(asked.taken)
     assert asked.heard == [("head", 101, b"\r\n", UNKNOWN, b"", False)]
-
-
-def test_a_tunnel_over_a_connection_that_closes_is_broken_off() -> None:
-    """Its peers must not take that for an end."""
-    line, asked = tunnel()
-    line.far.head(asked.taken)
-    line.transport.lose()
-    assert asked.heard[-1] == ("lost", "reset", False)
 
 
 def test_upgrades_that_cannot_be() -> None:
@@ -612,14 +369,6 @@ def test_upgrades_that_cannot_be() -> None:
 
 
 # The connection.
-
-
-def test_its_endpoint_s_end_is_its_own() -> None:
-    """RFC 9113 has no half-closed connections."""
-    line = Line()
-    asked = line.ask()
-    line.transport.half_close()
-    assert asked.heard == [("lost", "closed", False)] and not line.transport.open
 
 
 def test_what_waits_for_a_slow_endpoint_is_bounded() -> None:
@@ -648,31 +397,6 @@ def test_it_opens_with_the_settings_of_its_endpoint() -> None:
     assert line.opened == [""]
 
 
-@pytest.mark.parametrize(
-    ("pieces", "cause"),
-    [
-        ([b"HTTP/1.1 400 Bad Request\r\n\r\n"], "it speaks HTTP/1, where HTTP/2 was expected"),
-        ([b"HT", b"TP/1.1 400 Bad Request\r\n\r\n"], "it speaks HTTP/1, where HTTP/2 was expected"),
-        ([b"SSH-2.0-x\r\n"], "HTTP/2 connection error: FrameSize"),
-        ([frames.ping(b"12345678")], "HTTP/2 connection error: NoSettings"),
-    ],
-)
-def test_what_is_no_http2(pieces: list[bytes], cause: str) -> None:
-    line = Line(opens=False)
-    for piece in pieces:
-        if line.transport.open:
-            line.transport.answer(piece)
-    assert line.opened == [cause] and not line.transport.open and line.closed == 0
-
-
-@pytest.mark.parametrize("error", [None, ConnectionResetError()])
-def test_a_connection_that_is_lost_while_it_opens(error: Exception | None) -> None:
-    line = Line(opens=False)
-    line.transport.lose(error)
-    assert line.opened == [("closed" if error is None else "reset") + " before its HTTP/2 SETTINGS came"]
-    assert line.closed == 0
-
-
 def test_a_connection_that_nobody_wants_while_it_opens() -> None:
     line = Line(opens=False)
     line.up.abandon()
@@ -692,19 +416,6 @@ def test_streams_are_bounded_by_both_ends() -> None:
     assert Line(Settings(max_streams=1000)).up.free_streams() == 100
 
 
-def test_goaway_lets_streams_end() -> None:
-    line = Line()
-    one, other = line.ask(), line.ask()
-    first, _ = line.far.requests
-    assert not line.up.is_spent
-    line.transport.answer(frames.goaway(first.stream.id, errors.NO_ERROR))
-    assert other.heard == [("lost", REFUSED, True)] and one.heard == []
-    assert line.up.is_spent and not line.up.is_open and line.up.free_streams() == 0 and line.up.streams == 1
-    line.far.answer(first, 200, b"x")
-    assert one.consumer.summary()[-1] == ("content", b"x", True)
-    assert not line.transport.open and line.closed == 1
-
-
 def test_retiring() -> None:
     line = Line()
     asked = line.ask()
@@ -718,18 +429,6 @@ def test_retiring() -> None:
     for flush in unused.flushes:
         flush()
     assert not unused.transport.open and unused.closed == 1
-
-
-def test_closing_says_so() -> None:
-    line = Line()
-    asked = line.ask()
-    line.up.close()
-    assert not line.transport.open and line.closed == 1 and line.up.streams == 0
-    assert asked.heard == [("lost", "closed", False)]
-    line.far.turn()
-    assert [each.code for each in line.far.goaways] == [errors.NO_ERROR]
-    line.up.close()
-    assert line.closed == 1
 
 
 def test_whoever_waits_for_room_hears_of_it() -> None:
@@ -758,16 +457,6 @@ def test_more_frames_than_a_turn_reads_wait_for_the_next() -> None:
             flush()
         assert len(asked.heard) <= most
     assert len(asked.heard) == 2501 and line.transport.reading
-
-
-def test_a_broken_connection() -> None:
-    line = Line()
-    asked = line.ask()
-    line.transport.answer(b"\x00\x00\x04\x03\x00\x00\x00\x00\x63\x00\x00\x00\x00")
-    assert asked.heard == [("lost", "HTTP/2 connection error: IdleStream", False)]
-    assert not line.transport.open and line.closed == 1
-    line.far.turn()
-    assert [each.code for each in line.far.goaways] == [errors.PROTOCOL_ERROR]
 
 
 def test_a_consumer_that_begins_anew_at_once() -> None:

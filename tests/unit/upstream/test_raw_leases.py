@@ -14,8 +14,8 @@ from dataplane.upstream.gate import Gate
 from dataplane.upstream.limits import Quota
 from dataplane.upstream.raw import MAX_CONNECTS, RawLease
 from dataplane.upstream.raw_end import RawEnd
-from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client, Transport
-from tests.fakes.leases import Many, Opening
+from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Transport
+from tests.fakes.leases import Opening
 
 
 class Holder:
@@ -111,17 +111,6 @@ class Wire:
 # --- which endpoint
 
 
-def test_a_connection_is_the_holders_when_it_is_open() -> None:
-    world = World()
-    lease, holder = world.begin()
-    assert world.pending == [1] and lease.endpoint is world.endpoints[0] and holder.heard == []
-    world.opens.comes(None)
-    assert holder.heard == [("ready", world.end)] and world.pending == [1]
-    lease.release()
-    lease.release()
-    assert world.pending == [0] and lease.is_over and world.failed == []
-
-
 def test_others_are_tried_when_one_fails_but_no_more_than_there_may_be() -> None:
     world = World(MAX_CONNECTS + 1)
     lease, holder = world.begin()
@@ -157,19 +146,6 @@ def test_one_that_comes_when_its_holder_has_left_is_closed() -> None:
     assert holder.heard == [] and world.failed == [] and world.pending == [0]
 
 
-@pytest.mark.parametrize(
-    ("plan", "count", "cause", "detail"),
-    [
-        ({"refused": "tls: no certificate"}, 1, "refused", "backend/a: tls: no certificate"),
-        ({}, 0, "endpoints", "backend/a: it has no endpoints"),
-    ],
-)
-def test_what_cannot_be_connected_to_at_all(plan: dict[str, Any], count: int, cause: str, detail: str) -> None:
-    world = World(count, **plan)
-    lease, holder = world.begin()
-    assert holder.heard == [("failed", cause, detail)] and world.opens.asked == [] and lease.endpoint is None
-
-
 def test_a_name_is_waited_for_unless_the_holder_leaves() -> None:
     world = World(0, host=b"db.test", port=5432)
     lease, holder = world.begin()
@@ -184,27 +160,6 @@ def test_a_name_is_waited_for_unless_the_holder_leaves() -> None:
     world.names = (found,)
     world.waiting[-1]()
     assert len(world.opens.asked) == 1 and found.pending == 1
-
-
-def test_a_name_without_addresses() -> None:
-    world = World(0, host=b"db.test", port=5432)
-    world.names = ()
-    _, holder = world.begin()
-    assert holder.heard == [("failed", "dns", "db.test:5432 cannot be resolved")]
-
-
-def test_endpoints_that_policies_have_taken_out_are_not_chosen() -> None:
-    world = World(2, rules=object())
-    lease, _ = world.begin()
-    assert lease.endpoint is world.endpoints[1]
-
-
-@pytest.mark.parametrize("has_client", [True, False])
-def test_a_connection_knows_whom_it_is_for(has_client: bool) -> None:
-    world = World()
-    world.begin(Peer("198.51.100.7", local=b"10.0.0.1:80", port=4711) if has_client else None)
-    expected = Client("198.51.100.7", 4711, b"10.0.0.1:80") if has_client else OURSELVES
-    assert world.end.client == expected
 
 
 # --- limits
@@ -239,19 +194,6 @@ def test_one_more_than_may_wait_is_refused() -> None:
     assert not lease.is_over
 
 
-def test_an_unused_connection_is_closed_for_one_whose_bytes_pass() -> None:
-    world = World(1, Quota("backend/a", 1))
-    pool: Any = world.endpoints[0].pool(world.transport)  # type: ignore[arg-type]
-    many = Many()
-    world.gate.share(pool).connections.append(many)
-    world.gate.begin_opening()
-    world.gate.end_opening(many)
-    _, holder = world.begin()
-    assert many.heard == ["close"] and holder.heard == [] and world.opens.asked == [], "not before it is gone"
-    world.gate.lost(many)
-    assert len(world.opens.asked) == 1
-
-
 # --- one connection
 
 
@@ -265,53 +207,3 @@ def opened() -> tuple[Any, Any, Wire, list[Any]]:
     assert not end.is_gone and wire.heard == ["pause"], "nobody reads yet"
     end.opened()
     return end, holder, wire, closed
-
-
-def test_the_holder_hears_of_all_that_comes() -> None:
-    end, holder, _, closed = opened()
-    end.data_received(b"hello")
-    end.pause_writing()
-    end.resume_writing()
-    assert end.eof_received()
-    error = ConnectionResetError()
-    end.connection_lost(error)
-    assert holder.heard == [("received", b"hello"), ("blocked",), ("drained",), ("ended",), ("lost", error)]
-    assert closed == [end]
-
-
-@pytest.mark.parametrize("in_order", [True, False])
-def test_a_holder_that_is_done_hears_no_more(in_order: bool) -> None:
-    end, holder, wire, closed = opened()
-    end.leave(in_order)
-    assert wire.heard == ["pause", "close" if in_order else "abort"] and end.is_gone
-    end.data_received(b"hello")
-    end.pause_writing()
-    end.resume_writing()
-    assert not end.eof_received()
-    end.connection_lost(None)
-    assert holder.heard == [] and closed == [end]
-
-
-def test_what_is_closing_already_is_cut() -> None:
-    end, _, wire, _ = opened()
-    wire.closing = True
-    reset: list[Any] = []
-    end.reset = reset.append
-    end.leave(True)
-    assert reset == [wire]
-
-
-def test_a_holder_that_leaves_with_the_end_keeps_nothing_open() -> None:
-    end, holder, wire, _ = opened()
-    holder.on_end = lambda: end.leave(True)
-    assert not end.eof_received() and wire.heard == ["pause", "close"]
-
-
-def test_one_that_was_never_open_is_counted_nowhere() -> None:
-    closed: list[Any] = []
-    holder: Any = Holder()
-    end: Any = RawEnd(holder, closed.append, OURSELVES)
-    end.leave(False)
-    end.connection_made(Wire())
-    end.connection_lost(None)
-    assert closed == [] and holder.heard == []
