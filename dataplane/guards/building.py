@@ -10,8 +10,7 @@ from dataplane.chain.filter import Refused
 from dataplane.guards import builtins
 from dataplane.guards.patterns import Pattern, of_user, whole_test
 from dataplane.guards.plan import Guard, Guards
-from dataplane.guards.search import BOUND
-from dataplane.guards.values import Scope
+from dataplane.guards.values import BOUND, Scope
 from gatewright.turns import paced
 from gatewright.wire.v1 import ai_pb2, traffic_pb2
 

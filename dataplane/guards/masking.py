@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from dataplane.guards.search import BOUND, PIECE, Search
+from dataplane.guards.search import PIECE, Search
+from dataplane.guards.values import BOUND
 
 if TYPE_CHECKING:
     from dataplane.guards.patterns import Pattern, Span

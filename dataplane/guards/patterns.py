@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from dataplane.chain.filter import Refused
 from dataplane.guards.prefixes import prefixes_of
-from dataplane.guards.search import BOUND
-from dataplane.guards.values import TooCostly
+from dataplane.guards.values import BOUND, TooCostly
 from gatewright.regexes import prices
 from gatewright.turns import pause
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dataplane.guards.search import BOUND
-from dataplane.guards.values import Phase
+from dataplane.guards.values import BOUND, Phase
 
 if TYPE_CHECKING:
     from dataplane.guards.patterns import Pattern

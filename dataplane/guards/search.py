@@ -15,11 +15,11 @@ import re
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dataplane.guards.values import BOUND
+
 if TYPE_CHECKING:
     from dataplane.guards.patterns import Pattern, Span
 
-BOUND: Final = 1024
-"""Bytes of a match, and so of text that is held back on a stream, where a policy does not set it."""
 PIECE: Final = 4096
 CONTEXT: Final = 64
 """Bytes of a text that are kept before the place of a search: patterns, and checks of matches, look at them."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+BOUND: Final = 1024
+"""Bytes of a match, and so of text that is held back on a stream, where a policy does not set it."""
 
 
 class Scope(StrEnum):

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from gatewright.regexes import tree
+from gatewright.regexes.tree import Unknown
 
 MOST: Final = 4096
 """Places that are looked at, and steps from one to another for each of them."""
@@ -28,7 +29,7 @@ def largest(pattern: str) -> int | None:
     places = _Places("(?is)" if known.ignores_case else "(?s)")
     try:
         first = places.of(known.root).first
-    except (tree.Unknown, RecursionError):
+    except (Unknown, RecursionError):
         return None
     return places.largest if all(map(places.are_apart, (first, *places.next))) else None
 
@@ -62,7 +63,7 @@ class _Places:
         return True
 
     def of(self, node: tree.Node) -> _Ends:
-        """Enter the places of a part. Raises `tree.Unknown` where there are too many."""
+        """Enter the places of a part. Raises `Unknown` where there are too many."""
         if isinstance(node, tree.One):
             return self._one(node.text)
         if isinstance(node, tree.Choice):
@@ -77,7 +78,7 @@ class _Places:
 
     def _one(self, text: str) -> _Ends:
         if len(self._classes) == MOST:
-            raise tree.Unknown
+            raise Unknown
         characters, size = _class(text, self._flags)
         self.largest = max(self.largest, size)
         self._classes.append(characters)
@@ -113,7 +114,7 @@ class _Places:
         for place in places:
             self._steps += len(after)
             if self._steps > _STEPS:
-                raise tree.Unknown
+                raise Unknown
             self.next[place] += after
 
 
@@ -135,7 +136,7 @@ def _class(text: str, flags: str) -> tuple[int, int]:
     try:
         compiled = re2.compile(f"{flags}{text}".encode(), options)
     except re2.error:
-        raise tree.Unknown from None
+        raise Unknown from None
     found = sum(1 << code for code in range(128) if compiled.fullmatch(bytes((code,))) is not None)
     if compiled.search(_beyond()) is not None:
         found |= _BEYOND

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from controlplane.deploy.names import GATEWAY_NAME as NAME
-from controlplane.deploy.names import OURS, object_name
+from controlplane.deploy.names import MANAGED_OBJECTS, object_name
 from controlplane.deploy.render import API_VERSIONS, rendered
 from controlplane.deploy.request import Defaults, Layer, RenderingError, Request, ServicePort, WantedObject
 from dataplane.bootstrap.parse import parse
@@ -164,7 +164,7 @@ def test_every_golden_file_has_its_case() -> None:
 def test_every_object_is_known_as_ours_and_goes_with_its_gateway(name: str) -> None:
     for each in rendered(CASES[name], DEFAULTS, "c"):
         metadata = each.body["metadata"]
-        managed, gateway = OURS.split(",")
+        managed, gateway = MANAGED_OBJECTS.split(",")
         label, _, value = managed.partition("=")
         assert metadata["labels"][label] == value and metadata["labels"][gateway] == each_name(each)
         (owner,) = metadata["ownerReferences"]

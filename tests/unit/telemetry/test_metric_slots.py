@@ -152,7 +152,7 @@ MOST_SERIES = {
     "raw_received_bytes_total": 128,
     "raw_sent_bytes_total": 128,
     "udp_datagrams_dropped_total": 16,
-    "limits_exceeded_total": 16,
+    "limits_exceeded_total": 24,
     "idle_connections_closed_total": 8,
     "telemetry_records_total": 16,
     "upstream_connections_total": 16,
