@@ -67,7 +67,7 @@ class Policy:
     early: bool = False
     """Of `traffic`: whether it may run before a route is chosen (phase PreRouting). The others act on a route."""
     inline: str = ""
-    """How a rule of an HTTPRoute has it too: "filter" or "field"."""
+    """How a rule of an HTTPRoute has it: "filter" or "field". Unset, what only rules have is a filter."""
     in_rule: str = ""
     """The attribute of the rule's filter, where that has another name."""
     security: bool = False
@@ -113,9 +113,14 @@ class Policy:
         return f"policies/{self.name}.md"
 
     @property
+    def form_in_rules(self) -> str:
+        """As what a rule of an HTTPRoute may have it: "filter", "field", or "" where it cannot."""
+        return self.inline or ("filter" if self.part == RULE else "")
+
+    @property
     def is_in_rules(self) -> bool:
         """Whether a rule of an HTTPRoute may have it."""
-        return self.part == RULE or bool(self.inline)
+        return bool(self.form_in_rules)
 
     @property
     def may_be_locked(self) -> bool:

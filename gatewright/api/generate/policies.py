@@ -63,7 +63,7 @@ def _of_a_rule(row: Policy) -> tuple[str, ...]:
     beside = "both act, the policy first" if row.merge == WITH_INLINE else "the rule's own acts"
     return (
         f"[`{to_camel(row.rule_attribute)}`]({row.page})",
-        "filter" if row.part == RULE else row.inline,
+        row.form_in_rules,
         "no policy has it" if row.part == RULE else beside,
         "locked: the route is `Overridden`" if row.may_be_locked else "acts",
         "the rule is dropped" if row.drops_its_rule else "the rule answers 500",
@@ -87,7 +87,7 @@ def _row(row: Policy) -> tuple[str, ...]:
         f"[`{to_camel(row.attribute)}`]({row.page})",
         f"not supported yet: {row.does}" if row.waits_as_a_whole else row.does,
         _WHERE[row.part] + (", early too" if row.early else ""),
-        "filter" if row.part == RULE else row.inline,
+        row.form_in_rules,
         _SEVERAL[row.merge],
         "refuses" if row.security else "as it was",
     )
