@@ -19,8 +19,9 @@ from dataplane.http.grpc import NOT_GRPC
 
 MAX_PARAMETERS: Final = 1000
 """Parameters of a query that is read."""
-_PARAMETERS: Final = frozenset(("id", "taskId", "task_id", "contextId", "context_id"))
-_FOLDED_PARAMETERS: Final = frozenset(name.casefold() for name in _PARAMETERS)
+_PARAMETERS: Final = frozenset(("id", "taskId", "contextId"))
+"""As the protocol spells them. Some agents take names with `_` for them, and others pass over these."""
+_FOLDED_PARAMETERS: Final = frozenset((*(name.casefold() for name in _PARAMETERS), "task_id", "context_id"))
 
 Known = tuple[str, str | None]
 """A method and the id of its task, as a path of REST says them."""
@@ -71,9 +72,9 @@ def _without_content(facts: Facts, known: Known) -> Call:
         raise Unreadable("a parameter that is there twice")
     if not named.keys() <= _PARAMETERS:
         raise Unreadable("a parameter in other letters than the protocol's")
-    if any(named.get(name, call.task) != call.task for name in ("id", "taskId", "task_id")) and call.task is not None:
+    if any(named.get(name, call.task) != call.task for name in ("id", "taskId")) and call.task is not None:
         raise Unreadable("a query about one task, at the path of another")
-    call.context = _text(named, "contextId", "context_id")
+    call.context = _text(named, "contextId")
     return call
 
 

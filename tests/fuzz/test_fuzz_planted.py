@@ -160,7 +160,7 @@ def one_try_more(patch: pytest.MonkeyPatch) -> None:
 
 
 def one_token_more(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(buckets.Rate, "room", property(lambda rate: rate.capacity * rate.interval))
+    patch.setattr(buckets.Rate, "tolerance", property(lambda rate: rate.capacity * rate.interval))
 
 
 def errors_take_away(patch: pytest.MonkeyPatch) -> None:

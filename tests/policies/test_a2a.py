@@ -522,7 +522,7 @@ NAMED = [
     (rpc("tasks/cancel", {}, "/tasks/t2:cancel"), "t2", None, None),
     (rest("POST", "/message:send", {"id": "t1"}), None, None, None),
     (rest("GET", "/tasks?pageSize=1&contextId=c1"), None, "c1", None),
-    (rest("GET", "/v1/tasks?context_id=c%31"), None, "c1", None),
+    (rest("GET", "/v1/tasks?contextId=c%31"), None, "c1", None),
     (rest("GET", "/tasks/t1?id=t1&historyLength=1"), "t1", None, None),
     (rpc("tasks/list", {"contextId": "c1"}, "/rpc?contextId=c2"), None, "c1", None),
 ]

@@ -260,5 +260,5 @@ def test_a_row_says_what_its_models_may_name(row: BackendKind) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in KINDS.values() if row.policy], ids=lambda row: row.name)
-def test_guards_are_settings_of_the_policy_of_the_kind(row: BackendKind) -> None:
-    assert row.guards and set(row.guards) <= at(BackendFull, row.policy).model_fields.keys()
+def test_security_is_settings_of_the_policy_of_the_kind(row: BackendKind) -> None:
+    assert row.security and set(row.security) <= at(BackendFull, row.policy).model_fields.keys()

@@ -31,7 +31,7 @@ ALLOWED = {
     ("dataplane/server/workload_tunnels.py", 1): "the same: when a tunnel ends",
     ("dataplane/upstream/dial/hbone.py", 1): "the same",
     ("dataplane/http/dates.py", 2): "the date header of our own answers, and of others without one (RFC 9110, 6.6.1)",
-    ("controlplane/app.py", 1): "when the controller was started, shown to people",
+    ("controlplane/known_facts.py", 1): "when the controller was started, shown to people",
     ("controlplane/snapshot/snapshots.py", 1): "when a state was published, shown to people",
     ("controlplane/answers/news.py", 1): "when a proxy acknowledged or refused",
     ("controlplane/pipeline.py", 2): "when an object was read; lastTransitionTime",

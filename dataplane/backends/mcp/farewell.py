@@ -54,6 +54,8 @@ class Farewell:
 
     trace = None
     """No request is there to be traced."""
+    peer = None
+    """It is sent for no client: nothing that it waits for is of a client's share."""
 
     def __init__(self, visit: Visit, upstreams: list[UpstreamSession], passing: bytes) -> None:
         x = visit.x

@@ -228,6 +228,7 @@ REQUEST = b'{"request": {"message_id": "m", "role": "ROLE_USER", "content": [{"t
 @example("GET", "/v1/card", "text/plain", "", b'{"taskId": "t2"}', "")
 @example("GET", "/tasks", "", "1.0", b'{"contextId": "c2"}', "")
 @example("GET", "/tasks", "", "1.0", b"", "contextId=c1")
+@example("GET", "/tasks", "application/json", "1.0", b"", "context_id=c1")
 @example("GET", "/tenant/tasks/t1", "application/json", "1.0", b"", "")
 @example("GET", "/tasks/tasks", "application/json", "1.0", b"", "")
 def test_what_a_server_executes_is_what_policies_know(

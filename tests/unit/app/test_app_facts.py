@@ -138,7 +138,7 @@ async def test_a_proxy_is_as_far_behind_as_the_newest_state_is_old(
     proxy = fleet.connect("default/web/one", "default/web", "unix:")
     published = world.app.pipeline.published_at["default/web"]
     since = max(published, world.app.pipeline.fleet.proxies(lambda _: 0)[0].connected_since)
-    monkeypatch.setattr(app.readings, "time", SimpleNamespace(monotonic=lambda: since + 2.5))
+    monkeypatch.setattr(known_facts.readings, "time", SimpleNamespace(monotonic=lambda: since + 2.5))
     (row,) = world.facts.proxies()
     assert (row.gateway, row.instance, row.wanted, row.acknowledged) == ("default/web", "one", newest.version, "")
     assert row.lag_seconds == 2.5
@@ -154,7 +154,7 @@ async def test_about(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     about = world.facts.about()
     assert (about["pid"], about["source"], about["synced"]) == (os.getpid(), str(world.app.settings.source), False)
     started = world.facts._started
-    monkeypatch.setattr(app, "time", SimpleNamespace(monotonic=lambda: started + 1.23456))
+    monkeypatch.setattr(known_facts, "time", SimpleNamespace(monotonic=lambda: started + 1.23456))
     assert world.facts.about()["uptimeSeconds"] == 1.235
     assert datetime.fromisoformat(about["startedAt"]).tzname() == "UTC" and about["startedAt"].endswith("Z")
     await world.put(CLASS)

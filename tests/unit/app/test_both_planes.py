@@ -109,7 +109,7 @@ async def test_commands_without_a_controller_say_what_to_do(capsys: pytest.Captu
     assert await asyncio.to_thread(main, ["wait", "--timeout", "1ms", "--admin", nobody]) == exits.CONFIG
     async with origin() as stranger:
         assert await asyncio.to_thread(main, ["status", "--admin", f"127.0.0.1:{stranger}"]) == exits.DEPENDENCY
-    assert "is not a controller of ours" in capsys.readouterr().err
+    assert "is not a controller of Gatewright" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, exits.OK), (signal.SIGINT, exits.INTERRUPTED)])
