@@ -54,9 +54,9 @@ class Lane:
 MEMORY = Lane("memory", "not process and not slow", 1, 1050)
 """Runs of 31,500 tests took 640 to 813 seconds on machines of one kind, by which the yardstick saw no difference."""
 PROCESS = Lane("process", "process and not slow", 2, 1250)
-"""Real processes: mostly waiting, so more workers than cores. Runs took 593 and, with hostile rows live, 878 seconds."""
+"""Real processes: mostly waiting, so more workers than cores. Runs took 593 and, with hostile rows sent live, 878 s."""
 SLOW = Lane("slow", "slow", 1, 1050)
-"""Runs of 12,100 to 12,500 tests took 515 and 742 seconds: machines differ, and the yardstick sees only a part of it."""
+"""Runs of 12,100 to 12,500 tests took 515 and 742 seconds: of what machines differ in the yardstick sees a part."""
 ROUNDS: Sequence[Sequence[Lane]] = ((MEMORY,), (PROCESS, SLOW))
 """Lanes of a round run at the same time. The in-memory lane needs all cores; the others wait for each other's sake."""
 
