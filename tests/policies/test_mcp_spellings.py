@@ -248,7 +248,7 @@ def test_a_host_that_is_allowed_is_no_user_of_another(asked: str, carrier: Carri
 NOBODY_KNOWS = [
     # what a rule names, what some server may read as that, and where the page says so
     ("file:///a/b", "file:///A/B", "file systems that take `B` for `b`"),
-    ("file:///a/b", "file:///proc/self/root/a/b", "symbolic and hard links"),
+    ("file:///a/b", "file:///link/b", "symbolic and hard links"),
     ("file:///a/b", "file:///a/b%25252562", "escapes resolved three times"),
     ("http://h.example/x", "http://h.example//x", "doubled slashes"),
     ("http://h.example/x", "http://h.example/x/", "a slash at the end"),
