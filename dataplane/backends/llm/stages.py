@@ -7,19 +7,16 @@ of a large one share the turns of the loop with all other work of unknown length
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dataplane.chain.reply import Reply
 from dataplane.llm.body import Malformed
-from dataplane.llm.pieces import at_once
+from dataplane.llm.pieces import PIECE, at_once
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.visit import Visit
     from dataplane.backends.terminating.contract import Served
     from dataplane.llm.pieces import Steps
-
-LARGE: Final = 65_536
-"""Bytes of a body that is served in stages."""
 
 
 def served(visit: Visit, stages: Steps[Served]) -> Served:
@@ -28,8 +25,8 @@ def served(visit: Visit, stages: Steps[Served]) -> Served:
 
 
 def is_large(size: int) -> bool:
-    """`size`: of a body."""
-    return size > LARGE
+    """Whether a body of `size` bytes is served in stages: it is decoded in more than one piece."""
+    return size > PIECE
 
 
 async def staged(visit: Visit, stages: Steps[Served]) -> Reply | None:
