@@ -31,6 +31,10 @@ CROWD: Final = 64
 """Each that waits makes the part smaller that another one may do at a time; more than so many do not."""
 
 
+LARGE: Final = 2048
+"""Bytes of one read that may hold more frames than others should wait for; most requests have fewer."""
+
+
 class Waiting(Protocol):
     def next_turn(self) -> None:
         """Go on, by a bounded piece; ask again when that was not all. Also called when the connection is gone."""
@@ -157,6 +161,11 @@ class Turns:
     def is_spent(self) -> bool:
         """Whether the share of this turn is used up, by whatever: what is left waits. False where no work began."""
         return self._has_begun and self._clock() >= self._end
+
+    def is_late_for(self, size: int) -> bool:
+        """A connection whose frames nobody has counted yet got so many bytes in one read. Whether they wait, because
+        others have used up the share of this turn: 32 connections may each have a read that no bound of one cuts."""
+        return size > LARGE and not self.begin() and self.is_spent()
 
     def share(self, most: int) -> int:
         """How much of `most`, the bound of one connection, it may do at a time while so many wait as do now."""

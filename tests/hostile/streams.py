@@ -596,6 +596,13 @@ ROWS: Final = (
         H2,
         again(frame(DATA, PADDED, 1, b"\xfex" + bytes(254)), OPEN_POST),
     ),
+    Row(
+        "DATA of one byte in 255 of padding, on 32 connections",
+        CLIENT,
+        H2,
+        again(frame(DATA, PADDED, 1, b"\xfex" + bytes(254)), OPEN_POST),
+        connections=32,
+    ),
     Row("DATA of one byte over 32 connections", CLIENT, H2, again(data(1, b"x"), OPEN_POST), connections=32),
     Row("frames, a byte in each read", CLIENT, H2, again(data(1, b"x"), OPEN_POST), manner={"piece": 1, "pieces": 32}),
     Row("an upload as fast as windows let it", CLIENT, H2, again(data(1, b"x" * 16_384), OPEN_POST)),

@@ -356,6 +356,10 @@ class Connection:
                 self.is_stopped = True
                 self.transport.pause_reading()
             return
+        if self.context.writes.turns.is_late_for(len(data)):
+            self.unread = data
+            self._wait()
+            return
         self._receive(data)
 
     def _receive(self, data: bytes) -> list[Event]:

@@ -210,6 +210,10 @@ class SharedConnection:
         if self.waits:
             self.unread += data
             return
+        if self.writes.turns.is_late_for(len(data)):
+            self.unread = data
+            self._wait()
+            return
         self._receive(data)
         self.touch()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dataplane.net.accounts import MOST, Accounts
-from dataplane.net.turns import CROWD, SHARE, Turns
+from dataplane.net.turns import CROWD, LARGE, SHARE, Turns
 
 
 class Loop:
@@ -117,6 +117,14 @@ class TestSharesOfATurn:
         loop.now += SHARE
         assert not loop.turns.is_spent() and loop.turns.begin()
         assert not loop.turns.is_spent() and not loop.turns.begin()
+
+    def test_large_reads_wait_where_others_have_used_it_up_and_small_ones_never(self) -> None:
+        loop = Loop()
+        assert not loop.turns.is_late_for(LARGE + 1)
+        loop.now += SHARE  # reading these
+        assert loop.turns.is_late_for(LARGE + 1) and not loop.turns.is_late_for(LARGE)
+        loop.turn()
+        assert not loop.turns.is_late_for(LARGE + 1)
 
     def test_the_more_wait_the_less_one_may_do(self) -> None:
         loop = Loop()
