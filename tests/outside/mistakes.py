@@ -28,6 +28,7 @@ FOREIGN_FILE = (
     "f:1: has neither apiVersion and kind, as an object has, nor binds, as the file of a proxy alone has; "
     "files of other products are not read"
 )
+NO = "YAML reads off, no and false as a boolean; put it in quotes"
 FILE = "binds:\n- port: 8080\n  listeners:\n  - routes:\n    - backends: [{host: 127.0.0.1:3000}]\n"
 
 
@@ -198,9 +199,16 @@ _YAML = (
             "f:5: name and value are one word to YAML: write a space after the colon"),
     Mistake("on", settings("headerModifiers: {request: {set: [{name: x-debug, value: on}]}}"),
             "f:7: GatewayPolicy default/p: spec.traffic.headerModifiers.request.set[0].value: must be a string, "
-            "got true: put it in quotes"),
+            "got true: YAML reads on, yes and true as a boolean; put it in quotes"),
     Mistake("no", PLAIN.replace("{name: web}", "{name: no}"),
-            ROUTE.format(5) + "parentRefs[0].name: must be a string, got false: put it in quotes"),
+            ROUTE.format(5) + f"parentRefs[0].name: must be a string, got false: {NO}"),
+    Mistake("no, of a target",
+            FILE.replace("{host: 127.0.0.1:3000}", "mcp: {targets: [{name: no, static: {host: a}}]}"),
+            f"f:5: binds[0].listeners[0].routes[0].backends[0].mcp.targets[0].name: must be a string, got false: {NO}"),
+    Mistake("a version", settings("headerModifiers: {request: {set: [{name: x-api, value: 1.10}]}}"),
+            "f:7: GatewayPolicy default/p: spec.traffic.headerModifiers.request.set[0].value: must be a string, "
+            "got 1.1: YAML reads it as a number; put it in quotes"),
+    Mistake("a date", settings("headerModifiers: {request: {set: [{name: x-api, value: 2026-01-31}]}}"), ""),
     Mistake("an octal port, as the API server reads it", listener("name: http, port: 0100, protocol: HTTP"), ""),
     Mistake("a port with a zero in front", FILE.replace("8080", "08080"),
             "f:2: binds[0].port: must be an integer, got 8080.0"),

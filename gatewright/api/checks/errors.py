@@ -73,7 +73,7 @@ def _message(error: Any, model: type[BaseModel], secret: bool) -> str:
     text = words(error.get("ctx", {}), limits) if words else str(error["msg"])
     quoted = True
     if error["type"] == "string_type" and (pattern := limits.pattern) in PATTERN_WORDS:
-        quoted = re.search(pattern, str(error["input"])) is not None
+        quoted = re.search(pattern, str(error["input"]).lower()) is not None  # True, False: YAML's in lower case
         text = text if quoted else PATTERN_WORDS[pattern]
     if error["type"] == "missing" or secret or _hidden(model, path):
         return text
@@ -184,7 +184,7 @@ def _given(value: Any, error_type: str) -> str:
     else:
         shown = "an object" if isinstance(value, dict) else "a list"
     if error_type == "string_type" and isinstance(value, bool | int | float):
-        return f"{shown}: put it in quotes"
+        return f"{shown}: {_OF_UNQUOTED.get(shown, 'YAML reads it as a number')}; put it in quotes"
     if error_type == "int_type" and isinstance(value, str):
         return f"{shown}: {_cure(value, _OF_INTEGERS)}" if _cure(value, _OF_INTEGERS) else shown
     return shown
@@ -194,6 +194,12 @@ def _one_line(text: str) -> str:
     """Control characters escaped: a problem is one line."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
+
+_OF_UNQUOTED: Final = {
+    "true": "YAML reads on, yes and true as a boolean",
+    "false": "YAML reads off, no and false as a boolean",
+}
+"""What YAML makes of words without quotes (1.1, https://yaml.org/type/bool.html, which its common readers follow)."""
 
 Cures = tuple[tuple[re.Pattern[str], str], ...]
 

@@ -417,7 +417,8 @@ def test_status_is_not_read() -> None:
 def test_objects_without_text_have_no_lines() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": 1}}
     decoded = decode_object(service, "cluster")
-    assert lines([decoded]) == ["cluster: Service 1/a: metadata.namespace: must be a string, got 1: put it in quotes"]
+    place = "cluster: Service 1/a: metadata.namespace"
+    assert lines([decoded]) == [f"{place}: must be a string, got 1: YAML reads it as a number; put it in quotes"]
     assert [(problem.line, problem.column) for problem in decoded.problems] == [(0, 0)]
 
 

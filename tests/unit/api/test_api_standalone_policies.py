@@ -301,7 +301,7 @@ def test_bad_policies(policies: str, expected: list[str]) -> None:
         ]),
         ("{mcp: {targets: [{name: a, stdio: {args: [1]}}]}}", [
             "mcp.targets[0].stdio.cmd: is required",
-            "mcp.targets[0].stdio.args[0]: must be a string, got 1: put it in quotes",
+            "mcp.targets[0].stdio.args[0]: must be a string, got 1: YAML reads it as a number; put it in quotes",
         ]),
         ("{mcp: {targets: [{name: a, static: {host: a}}]}}", ["mcp.targets[0].static.port: is required with host"]),
         ("{mcp: {targets: [{name: a, static: {backend: auth, port: 1}}]}}", [

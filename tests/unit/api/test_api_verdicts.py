@@ -163,7 +163,7 @@ HTTP_ROUTE: list[tuple[str, Any, str | None]] = [
     ("spec.hostnames", ["a.*.com"], "must be a lower-case host name"),
     ("spec.hostnames", ["a.com\n"], "must be a lower-case host name"),
     ("spec.hostnames", ["a.com:80"], "must be a lower-case host name"),
-    ("spec.hostnames", [1], "must be a string, got 1: put it in quotes"),
+    ("spec.hostnames", [1], "must be a string, got 1: YAML reads it as a number; put it in quotes"),
     # rules
     ("spec.rules", [], "must have 1 to 16 items, got 0 items"),
     ("spec.rules", [{}] * 16, None),
@@ -329,7 +329,7 @@ HTTP_ROUTE: list[tuple[str, Any, str | None]] = [
     ("metadata.name", "a" * 254, LENGTH.format(253)),
     ("metadata.name", "a/b", "must be lower-case letters"),
     ("metadata.namespace", "a.b", "must be lower-case letters"),
-    ("metadata.labels", {"a": 1}, "must be a string, got 1: put it in quotes"),
+    ("metadata.labels", {"a": 1}, "must be a string, got 1: YAML reads it as a number; put it in quotes"),
     ("metadata.annotations", {"a": "b"}, None),
     ("metadata.managedFields", [{"x": 1}], None),
     ("status", {"anything": 1}, None),

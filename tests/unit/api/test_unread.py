@@ -248,7 +248,7 @@ def test_services_of_a_tls_policy_that_is_not_valid(targets: str, left: list[tup
     found = remains_of_tls(f"{{targetRefs: {targets}, validation: {{hostname: 7}}}}")
     assert found is not None and str(found.key) == "BackendTLSPolicy ns/p"
     assert [(each.name, each.section_name) for each in found.spec.target_refs] == left
-    assert "spec.validation.hostname: must be a string, got 7: put it in quotes" in found.unread
+    assert "spec.validation.hostname: must be a string, got 7: YAML" in found.unread
 
 
 @pytest.mark.parametrize("spec", ["7", "{targetRefs: 7}", "{targetRefs: []}", "{targetRefs: [7]}", "{validation: 7}"])
