@@ -27,14 +27,14 @@ def serve(control: socket.socket) -> socket.socket | None:
     _call_itself("gw-fork-server")
     workers: dict[int, int] = {}
     try:
-        return _loop(control, workers)
+        return answer_all(control, workers)
     finally:
         control.close()
         for fd in workers:
             os.close(fd)
 
 
-def _loop(control: socket.socket, workers: dict[int, int]) -> socket.socket | None:
+def answer_all(control: socket.socket, workers: dict[int, int]) -> socket.socket | None:
     """`workers`: descriptors of processes -> pids."""
     poll = select.poll()  # not epoll, whose kernel object a fork would share with the server
     poll.register(control, select.POLLIN)

@@ -128,7 +128,7 @@ class Serving:
         self._connector.before_opening = partial(admission.spare_descriptor, self._context)
         recorder.held = lambda: self._context.body_memory.used
         self._context.body_memory.emptied = GivesBack(loop.call_later).asked
-        env = _env(self._context, buckets, loop)
+        env = env_of(self._context, buckets, loop)
         self._applier = Applier(
             rows, env, self._current, settings.zone, registry.load, kinds=registry.KINDS, in_mesh=settings.in_mesh
         )
@@ -378,13 +378,13 @@ class Serving:
         self.metrics.slots[self.metrics.counter("access_log_dropped_total")] += lines
 
 
-def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) -> Env:
+def env_of(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) -> Env:
     """What builders of policies are given: the capabilities that requests have, and threads."""
     return Env(
         clock=context.clock,
         random=context.random,
         calls=context.calls,
-        offload=_beside(loop, partial(StepFuture, loop=loop)),
+        offload=beside(loop, partial(StepFuture, loop=loop)),
         buckets=buckets,
         spawn=context.spawn,
         make_future=context.make_future,
@@ -396,7 +396,7 @@ def _env(context: Context, buckets: Buckets, loop: asyncio.AbstractEventLoop) ->
     )
 
 
-def _beside(
+def beside(
     loop: asyncio.AbstractEventLoop, make_future: Callable[[], StepFuture]
 ) -> Callable[[Callable[[], Any]], Awaitable[Any]]:
     """`Env.offload`: one thread, made when it is asked for. There is a worker for each core: with more threads, what

@@ -76,7 +76,7 @@ class Worker:
         self._finish(drain.minimum, drain.maximum)
 
     def _on_message(self, message: Message, fd: int) -> None:
-        at_once = _AT_ONCE.get(type(message))
+        at_once = AT_ONCE.get(type(message))
         if at_once is not None:
             at_once(self, message)
         else:
@@ -125,7 +125,7 @@ class Worker:
                 self._channel.send(answer)
 
 
-_AT_ONCE: dict[type[Message], Callable[[Worker, Any], None]] = {
+AT_ONCE: dict[type[Message], Callable[[Worker, Any], None]] = {
     messages.Ping: Worker._pong,
     messages.Commit: Worker._commit,
     messages.Drain: Worker._drain,
@@ -144,14 +144,14 @@ _IN_ORDER: dict[type[Message], Callable[[Serving, Any, int], Coroutine[Any, Any,
 
 def main(extra_rows: Sequence[Row] = ()) -> None:
     """Serve until the agent says otherwise. `extra_rows`: policies beside those of the registry (benchmarks)."""
-    loop_factory = _loop_factory()  # loaded before there are workers
+    quicker = loop_factory()  # loaded before there are workers
     collection.configure()
     link = _link(sys.argv[1:])
     if link is None:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal: the agent decides
     process_log.configure("text", "worker")
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
+    with asyncio.Runner(loop_factory=quicker) as runner:
         runner.run(_serve(link, (*registry.ROWS, *extra_rows)))
 
 
@@ -164,7 +164,8 @@ def _link(arguments: Sequence[str]) -> socket.socket | None:
     return given if arguments[0] == "--link-fd" else fork_server.serve(given)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop's where it is installed."""
     try:
         import uvloop
     except ImportError:

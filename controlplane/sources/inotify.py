@@ -123,17 +123,17 @@ class Inotify:
         watch = self._inotify.add_watch(folder, _OF_INTEREST | _ONLY_FOLDERS)
         self._name(watch, folder, status)
         with os.scandir(folder) as entries:
-            return sorted((entry.path for entry in entries if _is_folder(entry)), key=_turn, reverse=True)
+            return sorted((entry.path for entry in entries if _is_folder(entry)), key=scan_order, reverse=True)
 
     def _name(self, watch: int, folder: str, status: os.stat_result) -> None:
         """A folder that is reached by several links has one watch, and goes by the path that `scan` gives it: the
         first, as long as it leads there."""
         known = self._paths.get(watch)
-        if known is None or _turn(folder) < _turn(known) or not is_of(known, status):
+        if known is None or scan_order(folder) < scan_order(known) or not is_of(known, status):
             self._paths[watch] = folder
 
 
-def _turn(path: str) -> tuple[bool, list[str]]:
+def scan_order(path: str) -> tuple[bool, list[str]]:
     """The order in which `scan` goes through folders; what is hidden comes last, as it leaves that out."""
     names = path.split(os.sep)
     return any(name.startswith(".") for name in names), names

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-_TCP = ("/proc/net/tcp", "/proc/net/tcp6")
+TCP = ("/proc/net/tcp", "/proc/net/tcp6")
 _UDP = ("/proc/net/udp", "/proc/net/udp6")
 _LISTEN, _BOUND = "0A", "07"
 """States of sockets that connections, or datagrams of anybody, come to."""
@@ -26,7 +26,7 @@ def describe(port: int, datagrams: bool = False) -> str:
 
 def _listening(port: int, datagrams: bool) -> Iterator[str]:
     """Inodes of the sockets that listen on the port."""
-    for table in _UDP if datagrams else _TCP:
+    for table in _UDP if datagrams else TCP:
         try:
             lines = Path(table).read_text().splitlines()[1:]
         except OSError:

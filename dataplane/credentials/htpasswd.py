@@ -110,7 +110,7 @@ _CRYPT_DATA: Final = 256 * 1024
 
 
 @cache
-def _libcrypt() -> Callable[[bytes, bytes], bytes | None] | None:
+def libcrypt() -> Callable[[bytes, bytes], bytes | None] | None:
     """The system's crypt_r, or None where there is none."""
     import ctypes
 
@@ -126,7 +126,7 @@ def _libcrypt() -> Callable[[bytes, bytes], bytes | None] | None:
 
 
 def _crypt(password: bytes, text: bytes) -> bool:
-    function = _libcrypt()
+    function = libcrypt()
     made = None if function is None else function(password, text)
     if made is None or made.startswith(b"*"):  # there is none, or it does not know this kind
         return _crypt_in_python(password, text)

@@ -60,7 +60,7 @@ class Zstd:
     __slots__ = ("_inner", "_module", "compress")
 
     def __init__(self) -> None:
-        self._module = zstd = _zstd()
+        self._module = zstd = zstd_module()
         options = {
             zstd.CompressionParameter.compression_level: ZSTD_LEVEL,
             zstd.CompressionParameter.window_log: ZSTD_WINDOW,
@@ -85,7 +85,7 @@ def _brotli() -> Any:  # Any: a module without types
 
 
 @cache
-def _zstd() -> Any:  # Any: one of two modules of the same names
+def zstd_module() -> Any:  # Any: one of two modules of the same names
     if sys.version_info >= (3, 14):
         from compression import zstd
     else:

@@ -113,11 +113,11 @@ MAX_AUTHORITY = 260
 
 def canonical_host(authority: bytes) -> bytes | None:
     """`Host` value -> lower-case host without port and trailing dot, IPv6 in brackets; None: refuse it."""
-    return _canonical_host(authority) if len(authority) <= MAX_AUTHORITY else None  # nothing long is remembered
+    return remembered_host(authority) if len(authority) <= MAX_AUTHORITY else None  # nothing long is remembered
 
 
 @lru_cache(4096)
-def _canonical_host(authority: bytes) -> bytes | None:
+def remembered_host(authority: bytes) -> bytes | None:
     low = authority.lower()
     if low.startswith(b"["):
         literal, bracket, port = low.partition(b"]")

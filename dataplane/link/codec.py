@@ -37,7 +37,7 @@ class LinkError(Exception):
 
 def encode(message: Message) -> bytes:
     """One frame."""
-    kind = _CODES[type(message)]
+    kind = CODES[type(message)]
     payload = _WRITERS.get(type(message), _write_json)(message)
     return _LENGTH.pack(len(payload) + 1) + bytes((kind,)) + payload
 
@@ -187,7 +187,7 @@ _MESSAGES: dict[int, type[Message]] = {
     25: messages.Prepared,
     26: messages.Troubles,
 }
-_CODES = {kind: code for code, kind in _MESSAGES.items()}
+CODES = {kind: code for code, kind in _MESSAGES.items()}
 _WRITERS: dict[type[Message], Callable[[Message], bytes]] = {messages.Changes: _write_changes}
 _READERS: dict[type[Message], Callable[[type[Message], bytes], Message]] = {
     messages.Changes: _read_changes,

@@ -36,7 +36,7 @@ class Taken(NamedTuple):
 def taken(values: list[bytes]) -> Taken:
     """Which of the two a client takes."""
     if len(values) == 1 and len(values[0]) <= _SHORT:
-        return _remembered(values[0])
+        return remembered(values[0])
     return _taken(values)
 
 
@@ -50,5 +50,5 @@ _SHORT: Final = 128
 
 
 @lru_cache(64)
-def _remembered(value: bytes) -> Taken:
+def remembered(value: bytes) -> Taken:
     return _taken([value])

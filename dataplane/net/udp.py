@@ -13,7 +13,7 @@ from dataplane.net.tcp import ANY_IPV6, CAN_SHARE_PORT
 
 MAX_DATAGRAM: Final = 65_535
 
-_IP_PKTINFO: Final = getattr(socket, "IP_PKTINFO", 8)
+IP_PKTINFO: Final = getattr(socket, "IP_PKTINFO", 8)
 """Linux's number: Python has the name from 3.14 on (ip(7))."""
 
 _PKTINFO4 = struct.Struct("@i4s4s")
@@ -48,7 +48,7 @@ def listen(address: str, port: int, *, shared: bool) -> socket.socket:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address == ANY_IPV6 else 1)
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
         else:
-            sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+            sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)
         sock.bind((address, port))
     except OSError:
         sock.close()
@@ -75,7 +75,7 @@ def _from_where_it_came(ancillary: list[tuple[int, int, bytes]]) -> Ancillary:
         if level == socket.IPPROTO_IPV6 and kind == socket.IPV6_PKTINFO and len(data) >= _PKTINFO6.size:
             address, _ = _PKTINFO6.unpack_from(data)
             return [(level, kind, _PKTINFO6.pack(address, 0))]
-        if level == socket.IPPROTO_IP and kind == _IP_PKTINFO and len(data) >= _PKTINFO4.size:
+        if level == socket.IPPROTO_IP and kind == IP_PKTINFO and len(data) >= _PKTINFO4.size:
             _, local, _ = _PKTINFO4.unpack_from(data)
             return [(level, kind, _PKTINFO4.pack(0, local, bytes(4)))]
     return NO_ANCILLARY

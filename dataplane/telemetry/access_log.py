@@ -81,7 +81,7 @@ class AccessLog:
         """Gives records to collectors, where a Gateway has one."""
         self._made: list[str] = []
         """Lines that the writer does not have yet."""
-        self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, _report)
+        self._lines = None if write is None else LineWriter(write, MAX_QUEUED, dropped, report_loss)
 
     @property
     def waiting(self) -> int:
@@ -242,7 +242,7 @@ def _has_collector(x: Exchange) -> bool:
     return plan is not None and plan.collector is not None
 
 
-def _report(why: str, missed: int) -> None:
+def report_loss(why: str, missed: int) -> None:
     """Once when it begins and once when it is over: the counter has the rest."""
     if why:
         log.error("access log is not written: %s; its lines are dropped and counted, traffic goes on", why)

@@ -38,7 +38,7 @@ LAST_WORDS = 1.0
 """Seconds that the end of the process waits for its last lines to be written."""
 
 
-class _Handler(logging.Handler):
+class Handler(logging.Handler):
     """To standard error, by a thread."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class _Handler(logging.Handler):
 def configure(form: str, process: str) -> None:
     """Log to standard error in this form (`text` or `json`). `process` is who speaks: `agent`, `worker-0`."""
     root = logging.getLogger()
-    handler = next((each for each in root.handlers if isinstance(each, _Handler)), None) or _Handler()
+    handler = next((each for each in root.handlers if isinstance(each, Handler)), None) or Handler()
     handler.setFormatter(formatter(form, process))
     root.handlers[:] = [handler]
 

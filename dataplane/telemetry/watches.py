@@ -69,7 +69,7 @@ class Watches:
     def _look_at_files(self) -> None:
         """The event loop drops connections that it has no descriptor for without an error (libuv): one log line reports
         that."""
-        was_out, self._is_out_of_files = self._is_out_of_files, _is_out_of_files() and not self._close_idle()
+        was_out, self._is_out_of_files = self._is_out_of_files, is_out_of_files() and not self._close_idle()
         self._metrics.slots[self._out_of_files] = self._is_out_of_files
         if self._is_out_of_files and not was_out:
             limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -80,7 +80,7 @@ class Watches:
             log.info("file descriptors are free again")
 
 
-def _is_out_of_files() -> bool:
+def is_out_of_files() -> bool:
     try:
         os.close(os.dup(2))
     except OSError as error:

@@ -25,7 +25,7 @@ from tests.fakes.memory_proxy import MemoryProxy
 
 CLIENT = ("192.0.2.7", 40_000)
 OURS = bytes((198, 51, 100, 1))
-ANCILLARY = [(socket.IPPROTO_IP, udp._IP_PKTINFO, bytes(4) + OURS + bytes(4))]
+ANCILLARY = [(socket.IPPROTO_IP, udp.IP_PKTINFO, bytes(4) + OURS + bytes(4))]
 """What a reply takes along so that it leaves from the address that the client sent to."""
 
 _numbers = itertools.count(1_000_000)
@@ -60,7 +60,7 @@ class FakeSocket:
 
     def recvmsg(self, size: int, room: int) -> tuple[bytes, Any, int, Any]:
         data, source = self._next()
-        return data, [(socket.IPPROTO_IP, udp._IP_PKTINFO, b"\1\0\0\0" + OURS + OURS)], 0, source
+        return data, [(socket.IPPROTO_IP, udp.IP_PKTINFO, b"\1\0\0\0" + OURS + OURS)], 0, source
 
     def sendmsg(self, pieces: Sequence[bytes], ancillary: Any, flags: int, to: Any) -> None:
         self._may_send()

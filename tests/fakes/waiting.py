@@ -15,14 +15,14 @@ SETTING = "promptCaching"
 
 @pytest.fixture(name="a_setting_waits")
 def _a_setting_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    real = unsupported._waiting_below
+    real = unsupported.waiting_below
 
     def waiting(policy: Policy, attribute: str) -> Iterator[str]:
         yield from real(policy, attribute)
         if policy.name == "backend_ai":
             yield f"-{SETTING}"
 
-    monkeypatch.setattr(unsupported, "_waiting_below", waiting)
+    monkeypatch.setattr(unsupported, "waiting_below", waiting)
     unsupported.tree.cache_clear()
     yield
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from dataplane.link.messages import TYPE_URLS, Changes, Message, Record, Trouble
 from tests.fuzz.dice import Dice
 from tests.fuzz.rig import pieces, require
 
-KINDS = tuple(codec._CODES)
+KINDS = tuple(codec.CODES)
 """Every kind of message that there is: a new one is fuzzed from its first day."""
 
 

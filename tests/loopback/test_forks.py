@@ -256,7 +256,7 @@ def test_where_nothing_can_be_forked_the_reason_is_said(monkeypatch: pytest.Monk
     ours, theirs = socket.socketpair()
     link, other = socket.socketpair()
     with ours, other:
-        thread = threading.Thread(target=fork_server._loop, args=(theirs, {}))
+        thread = threading.Thread(target=fork_server.answer_all, args=(theirs, {}))
         thread.start()
         with link:
             socket.send_fds(ours, [QUESTION], [link.fileno()])

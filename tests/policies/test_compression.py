@@ -23,7 +23,7 @@ HTML: Final = ("content-type", "text/html; charset=utf-8")
 DECODED: Final[dict[str, Callable[[bytes], bytes]]] = {
     "gzip": lambda data: zlib.decompress(data, 16 + zlib.MAX_WBITS),
     "br": brotli.decompress,
-    "zstd": codings._zstd().decompress,
+    "zstd": codings.zstd_module().decompress,
 }
 
 

@@ -619,7 +619,7 @@ def test_a_call_names_no_destination() -> None:
 
 def test_no_rule_is_a_network_that_hides_another_one() -> None:
     """The first that has an address says what it is."""
-    rows: list[Any] = [network for network, _ in addresses._FORBIDDEN]
+    rows: list[Any] = [network for network, _ in addresses.FORBIDDEN]
     hidden = [
         (str(one), str(other))
         for at, one in enumerate(rows)

@@ -237,7 +237,7 @@ def test_how_many_checks_of_passwords_may_wait(carrier: Carrier) -> None:
     """What becomes of those above it: `test_basic_authentication.py`."""
     run = proxy(carrier, "{maxPasswordChecks: 100, maxPasswordChecksPerAddress: 2}")
     nobody: Any = None  # asked for later, by policies
-    bounds = serving._env(run.memory.context, nobody, nobody).password_checks
+    bounds = serving.env_of(run.memory.context, nobody, nobody).password_checks
     assert bounds() == (2, 100)
     run.load(FILE.format(limits="{maxPasswordChecks: 7}", policies="policies: {}"))
     assert bounds() == (None, 7)

@@ -175,13 +175,13 @@ def test_response_steps_of_policies_before_see_the_refusal(carrier: Carrier) -> 
 def parses(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The texts that were parsed as JSON."""
     found: list[bytes] = []
-    decoded = json_text._decoded
+    decoded = json_text.parsed
 
     def noted(text: bytes) -> object:
         found.append(text)
         return decoded(text)
 
-    monkeypatch.setattr(json_text, "_decoded", noted)
+    monkeypatch.setattr(json_text, "parsed", noted)
     return found
 
 

@@ -99,7 +99,7 @@ def test_the_author_is_told(kind: str, path: str) -> None:
 def test_reader_and_filter_agree_on_every_character() -> None:
     for code in range(33, 256):
         path = "/" + chr(code)
-        told = bool(http_filters._NEW_PATH(path))
+        told = bool(http_filters.NEW_PATH(path))
         assert told is (canonical_path(path.encode()) is not None), path
 
 

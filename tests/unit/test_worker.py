@@ -40,7 +40,7 @@ SETTINGS = WorkerSettings("", "test", 1, "text", "info", {}, Drain(2.0, 5.0), Se
 async def test_work_that_holds_the_processor_has_one_thread() -> None:
     """However much of it clients ask for: the loop has to share its core with one."""
     loop = asyncio.get_running_loop()
-    beside = serving._beside(loop, partial(StepFuture, loop=loop))
+    beside = serving.beside(loop, partial(StepFuture, loop=loop))
     threads = {await work for work in [beside(threading.get_ident) for _ in range(8)]}
     assert len(threads - {threading.get_ident()}) == len(threads) == 1
 
@@ -51,9 +51,9 @@ def test_the_access_log_goes_to_the_standard_output(capfd: pytest.CaptureFixture
 
 
 def test_its_loop_is_uvloop_where_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert worker._loop_factory() is uvloop.new_event_loop
+    assert worker.loop_factory() is uvloop.new_event_loop
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    assert worker._loop_factory() is asyncio.new_event_loop
+    assert worker.loop_factory() is asyncio.new_event_loop
 
 
 @pytest.mark.parametrize("arguments", [[], ["--link-fd"], ["--link-fd", "x"], ["--fd", "3"], ["--link-fd", "3", "4"]])

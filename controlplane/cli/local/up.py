@@ -117,7 +117,7 @@ async def _ready(processes: Processes) -> None:
     """Returns when every proxy is ready. Raises Failure when one ends before, or takes too long."""
     end = time.monotonic() + READY_SECONDS
     for proxy in processes.wanted():
-        while not await asyncio.to_thread(_answers_ready, proxy.pages["readiness"]):
+        while not await asyncio.to_thread(answers_ready, proxy.pages["readiness"]):
             code = processes.ended(proxy.label)
             if code is not None:
                 text = f"{proxy.label} ended with {code} before it was ready; what it said stands above"
@@ -128,7 +128,7 @@ async def _ready(processes: Processes) -> None:
             await asyncio.sleep(READY_PAUSE)
 
 
-def _answers_ready(port: int) -> bool:
+def answers_ready(port: int) -> bool:
     connection = http.client.HTTPConnection(fleet.HOST, port, timeout=1)
     try:
         connection.request("GET", announcement.PAGE_PATHS["readiness"])

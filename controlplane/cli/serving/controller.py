@@ -20,11 +20,11 @@ STDOUT = 1
 def run(arguments: argparse.Namespace) -> int:
     """0 after SIGTERM, 130 after SIGINT; Failure when an address is taken."""
     process_log.configure(arguments.log_level, arguments.log_format)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(arguments))
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(serve(arguments))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     """A change takes half a millisecond less than on asyncio's own loop. `up` has that one, for its children's sake."""
     try:
         import uvloop
@@ -33,7 +33,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-async def _serve(arguments: argparse.Namespace) -> int:
+async def serve(arguments: argparse.Namespace) -> int:
+    """As `run`, on a loop that runs already."""
     signals = running.Signals()
     wanted = running.from_arguments(arguments)
     async with running.controller(wanted) as app:

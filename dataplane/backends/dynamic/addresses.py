@@ -22,7 +22,7 @@ _METADATA: Final = "a metadata address"
 _GROUP: Final = "a multicast address"
 _RESERVED: Final = "a reserved address"
 
-_FORBIDDEN: Final = tuple(
+FORBIDDEN: Final = tuple(
     (ip_network(text), what)
     for text, what in (
         ("0.0.0.0/8", _THIS_NETWORK),  # RFC 1122 3.2.1.3; the kernel leads the first one to this machine
@@ -98,7 +98,7 @@ class Rules:
         return any(address in network for network in self._allowed)
 
     def _forbidden(self, address: Address) -> str:
-        what = next((what for network, what in _FORBIDDEN if address in network), "")
+        what = next((what for network, what in FORBIDDEN if address in network), "")
         return what or ("the address of the API server" if address in self._api_server else "")
 
 

@@ -24,7 +24,7 @@ _DIGITS = re.compile(_ANY_LENGTH).fullmatch
 _ANY_TEXT = rb"[ -~\xa1-\xac\xae-\xff]*+"
 """As `str.isprintable` of Latin-1 has it."""
 
-_WORTH = 32
+WORTH = 32
 """Heads that were compared piece by piece, after which an expression is made that compares the pieces at once: making
 it costs as much as a hundred comparisons."""
 _LARGEST = 512
@@ -78,7 +78,7 @@ class Like:
         self._sized = -1
         """Which of the values is the content's length; -1: none."""
         self._compared = 0
-        """Heads that the pieces were compared with since they are as they are, up to `_WORTH`."""
+        """Heads that the pieces were compared with since they are as they are, up to `WORTH`."""
         self._rest: Callable[[bytes, int], re.Match[bytes] | None] | None = None
         """Matches what stands behind the first piece of a head that is alike; None: the pieces are compared."""
 
@@ -107,7 +107,7 @@ class Like:
         if not head.startswith(next(pieces)):
             return UNLIKE
         self._compared += 1
-        if self._compared == _WORTH:
+        if self._compared == WORTH:
             self._rest = _expression(self._pieces[1:], self._sized)
         at, left, length = self._first, self._sized, ALIKE
         for piece in pieces:

@@ -33,7 +33,7 @@ _INDEXED = bytes(range(0x81, 0xFF))
 
 _indexes = re.compile(rb"[\x80-\xfe]+").match
 
-_CODE_BITS = bytes.fromhex(
+CODE_BITS = bytes.fromhex(
     "0d171c1c1c1c1c1c1c181e1c1c1e1c1c1c1c1c1c1c1c1e1c1c1c1c1c1c1c1c1c"
     "060a0a0c0d06080b0a0a080b080606060505050606060606060607080f060c0a"
     "0d06070707070707070707070707070707070707070707070807080d130d0e06"
@@ -74,7 +74,7 @@ class BlockDecoder:
             raise _broken() from error
         for number, is_value, last in strings:
             name, value, _ = fields[number]
-            padding = (1 << (-sum((value if is_value else name).translate(_CODE_BITS)) % 8)) - 1
+            padding = (1 << (-sum((value if is_value else name).translate(CODE_BITS)) % 8)) - 1
             if last & padding != padding:
                 raise _broken()
         return fields

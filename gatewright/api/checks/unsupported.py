@@ -147,7 +147,7 @@ def _steps(model: type[Model], rows: dict[str, _Row], honoured: bool) -> Iterato
         below = row.below
         if policy is not None and here:
             here = not policy.waits_as_a_whole
-            below = _rows(_waiting_below(policy, attribute)) if here else {}
+            below = _rows(waiting_below(policy, attribute)) if here else {}
         inside: Any = model_in(field.annotation)
         values = VALUES.get((model.__name__, attribute), ()) if here else ()
         if values:
@@ -169,7 +169,7 @@ def policy_of(model: type[Model], attribute: str) -> Policy | None:
     return None
 
 
-def _waiting_below(policy: Policy, attribute: str) -> Iterator[str]:
+def waiting_below(policy: Policy, attribute: str) -> Iterator[str]:
     """Rows of what does not work of a policy that works. `attribute`: its name here, in the file or elsewhere."""
     in_file = attribute == policy.in_file
     for each in policy.waits:

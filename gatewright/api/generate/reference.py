@@ -147,11 +147,11 @@ def _refused(kind: str, path: str) -> str:
 
 def _waiting(kind: str) -> frozenset[str]:
     """The fields of a kind that are refused for now."""
-    return _all_waiting().get(kind, frozenset())
+    return all_waiting().get(kind, frozenset())
 
 
 @cache
-def _all_waiting() -> dict[str, frozenset[str]]:
+def all_waiting() -> dict[str, frozenset[str]]:
     return {kind: frozenset(fields) for kind, fields in waiting.waiting().items()}
 
 

@@ -45,7 +45,7 @@ class HTTPHeader(Model):
 _Headers = Annotated[tuple[HTTPHeader, ...], Field(max_length=16), unique(lambda header: header.name, field="name")]
 
 
-_NEW_PATH = re.compile(r"(?:/(?:[!\"$&->@-\[\]-~]|%(?!00)[0-9A-Fa-f]{2})*)?").fullmatch
+NEW_PATH = re.compile(r"(?:/(?:[!\"$&->@-\[\]-~]|%(?!00)[0-9A-Fa-f]{2})*)?").fullmatch
 """Printable ASCII but ``?``, ``#``, ``%`` and the backslash; escapes."""
 CONNECTION_HEADERS: Final = frozenset(
     (
@@ -100,7 +100,7 @@ class HTTPPathModifier(RuledModel):
     def broken_rules(self) -> Iterator[Broken]:
         yield from type_decides(self, _PATH_MODIFIERS)
         for attribute, name in _PATH_MODIFIERS.values():
-            if not _NEW_PATH(getattr(self, attribute) or ""):
+            if not NEW_PATH(getattr(self, attribute) or ""):
                 yield Broken((name,), "must begin with / and hold only what a path may (no query, no broken escape)")
 
 

@@ -26,7 +26,7 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_DEPTH: Final = 100
 """Nesting of mappings and lists; the deepest thing that we read has about 20 levels."""
@@ -115,7 +115,7 @@ class _Events:
 
     def __init__(self, text: str) -> None:
         try:
-            self._loader = _Loader(text)
+            self._loader = Loader(text)
         except yaml.YAMLError as failure:
             raise _text_error(failure, text) from None
         self._text = text

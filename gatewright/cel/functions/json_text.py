@@ -77,7 +77,7 @@ def parse(budget: Budget, value: str | bytes) -> Any:
 
 def _value(text: str | bytes) -> Any:
     limit(text, MAX_KEYS)
-    return _decoded(text)
+    return parsed(text)
 
 
 _VALUES: Final[Remembered[str, Any]] = Remembered(_value)
@@ -102,7 +102,7 @@ def read(text: bytes, most: int) -> Read:
     try:
         built(list(START), COST * len(text))
         limit(text, most)
-        return Read(text, _decoded(text), None)
+        return Read(text, parsed(text), None)
     except CelError as error:
         return Read(text, None, kept(error))
 
@@ -123,7 +123,7 @@ def limit(text: str | bytes, most: int) -> None:
     raise TooMany(f"JSON of more than {most:,} keys")
 
 
-def _decoded(value: str | bytes) -> Any:
+def parsed(value: str | bytes) -> Any:
     try:
         text = as_text(value)
         decoded = DECODER.decode(text)

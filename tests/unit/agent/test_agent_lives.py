@@ -61,7 +61,7 @@ async def test_pages_answer_what_cannot_be_asked(tmp_path: Path) -> None:
 async def test_a_worker_that_says_nothing_of_itself_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with agent(tmp_path, config(reserve(), 1)) as proxy:
         await proxy.ready()
-        monkeypatch.setitem(worker._AT_ONCE, messages.DumpRequest, lambda *_: None)
+        monkeypatch.setitem(worker.AT_ONCE, messages.DumpRequest, lambda *_: None)
         silent = await proxy.page("admin", "/config_dump?worker=1")
         assert (silent.status, silent.body) == (504, "worker 1 does not answer\n")
         absent = await proxy.page("admin", "/config_dump?worker=2")

@@ -166,7 +166,7 @@ def held() -> Iterator[int]:
 def test_a_holder_is_named_by_its_command(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = f"pid {os.getpid()} ({' '.join(sys.orig_argv)[:120]})"
     assert holders.describe(held) == ours
-    monkeypatch.setattr(holders, "_TCP", ("/nowhere", *holders._TCP))  # a system without IPv6, say
+    monkeypatch.setattr(holders, "TCP", ("/nowhere", *holders.TCP))  # a system without IPv6, say
     monkeypatch.setattr(holders, "_pids", lambda: ["999999999", str(os.getpid())])  # the first has just ended
     assert holders.describe(held) == ours
 

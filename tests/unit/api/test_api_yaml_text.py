@@ -181,16 +181,16 @@ def test_positions_are_those_of_keys_and_items() -> None:
     assert c.parts[0].parts["x"].line == 4
 
 
-@pytest.mark.parametrize("loader", [yaml_text._Loader, yaml.SafeLoader])  # with libyaml and without
+@pytest.mark.parametrize("loader", [yaml_text.Loader, yaml.SafeLoader])  # with libyaml and without
 def test_positions_of_json_with_tabs(loader: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_text, "_Loader", loader)
+    monkeypatch.setattr(yaml_text, "Loader", loader)
     root = positions('{\n\t"a": {\n\t\t"b": 1\n\t}\n}')
     assert root is not None
     assert root.parts["a"].parts["b"].line == 3
 
 
 def test_without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_text, "_Loader", yaml.SafeLoader)
+    monkeypatch.setattr(yaml_text, "Loader", yaml.SafeLoader)
     assert load("a: [1, 'x', {b: yes}]\n") == {"a": [1, "x", {"b": True}]}
     with pytest.raises(TextError) as raised:
         load("a: 1\nb: [")

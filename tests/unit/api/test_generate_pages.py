@@ -188,7 +188,7 @@ def test_rows_tell_type_default_bounds_and_meaning() -> None:
 
 @pytest.mark.usefixtures("a_setting_waits")
 def test_what_does_not_work_yet_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "_all_waiting", cache(reference._all_waiting.__wrapped__))
+    monkeypatch.setattr(reference, "all_waiting", cache(reference.all_waiting.__wrapped__))
     page = reference.all_pages()["gatewaypolicy.md"]
     (row,) = (line for line in page.splitlines() if line.startswith("| `spec.backend.ai.promptCaching`"))
     assert "*Not supported yet.*" in row

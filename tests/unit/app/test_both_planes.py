@@ -123,7 +123,7 @@ async def test_the_controller_command_says_where_it_listens_and_ends_by_a_signal
         admin=f"127.0.0.1:{reserve()}",
         xds=f"127.0.0.1:{reserve()}",
     )
-    task = asyncio.create_task(controller._serve(arguments))
+    task = asyncio.create_task(controller.serve(arguments))
     await until(lambda: task.done() or "READY" in notices.take(), "readiness")
     os.kill(os.getpid(), number)
     assert await task == code

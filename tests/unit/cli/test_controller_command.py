@@ -127,6 +127,6 @@ def test_who_is_stopped_before_all_is_ready_never_was(
 
 
 def test_the_quicker_loop_is_used_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert controller._loop_factory() is uvloop.new_event_loop
+    assert controller.loop_factory() is uvloop.new_event_loop
     monkeypatch.setitem(sys.modules, "uvloop", None)
-    assert controller._loop_factory() is asyncio.new_event_loop
+    assert controller.loop_factory() is asyncio.new_event_loop

@@ -229,7 +229,7 @@ def test_a_proxy_is_ready_when_its_page_says_so(
             asked.append("closed")
 
     monkeypatch.setattr(http.client, "HTTPConnection", Connection)
-    assert up._answers_ready(15021) is is_ready
+    assert up.answers_ready(15021) is is_ready
     assert asked == [("127.0.0.1", 15021, 1), ("GET", "/healthz/ready"), "closed"]
 
 

@@ -32,7 +32,7 @@ HASHES = {  # of "secret"
 def crypt(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who checks crypt hashes."""
     if request.param == "Python":
-        monkeypatch.setattr(htpasswd, "_libcrypt", lambda: None)
+        monkeypatch.setattr(htpasswd, "libcrypt", lambda: None)
 
 
 @pytest.mark.parametrize("text", HASHES.values(), ids=HASHES)
@@ -162,9 +162,9 @@ class _Libraries:
 
 @pytest.fixture
 def asked_anew() -> Iterator[None]:
-    htpasswd._libcrypt.cache_clear()
+    htpasswd.libcrypt.cache_clear()
     yield
-    htpasswd._libcrypt.cache_clear()
+    htpasswd.libcrypt.cache_clear()
 
 
 @pytest.mark.parametrize("there", ["libcrypt.so.1", "libcrypt.so.2"])

@@ -106,13 +106,13 @@ def test_targets_are_split() -> None:
 
 
 def test_hosts_too_long_to_be_good_are_not_remembered() -> None:
-    before = uri._canonical_host.cache_info()
+    before = uri.remembered_host.cache_info()
     proxy = MemoryProxy()
     for number in range(3):
         client = proxy.connect()
         client.send(b"GET / HTTP/1.1\r\nHost: %d%b\r\n\r\n" % (number, b"a" * 60_000))
         assert client.received.startswith(b"HTTP/1.1 400 ")
-    assert uri._canonical_host.cache_info() == before
+    assert uri.remembered_host.cache_info() == before
     longest = b".".join([b"a" * 50] * 4 + [b"a" * 49])
     assert uri.canonical_host(longest + b".:65535") == longest
 

@@ -109,12 +109,12 @@ def test_types_are_taken_by_name(values: list[bytes], stream: bool, json: bool) 
 
 
 def test_what_many_clients_send_is_remembered_and_nothing_long() -> None:
-    accept._remembered.cache_clear()
+    accept.remembered.cache_clear()
     for size in (128, 129):
         value = b"text/event-stream".ljust(size, b" ")
         assert accept.taken([value]) == accept.taken([value]) == Taken(True, False)
     assert accept.taken([b"a", b"b"]) == Taken(False, False)
-    assert accept._remembered.cache_info()[:4:3] == (1, 1), "the value of 128 bytes, the second time"
+    assert accept.remembered.cache_info()[:4:3] == (1, 1), "the value of 128 bytes, the second time"
 
 
 # --- where messages are posted

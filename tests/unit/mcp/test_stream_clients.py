@@ -250,7 +250,7 @@ async def test_a_server_is_asked_again_after_pauses_that_grow(world: World, monk
 
     monkeypatch.setattr(following, "once", hear)
     target: Any = SimpleNamespace(name="one")
-    heeding = world.work(client_streams._heed(world.visit, target))
+    heeding = world.work(client_streams.heed(world.visit, target))
     pauses = []
     while True:
         await world.turn()

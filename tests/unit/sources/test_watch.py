@@ -132,7 +132,7 @@ def test_without_inotify_the_folder_is_looked_at_now_and_then(tmp_path: Path, mo
     made.watch.stop()
 
 
-OVERFLOW = struct.pack("iIII", -1, inotify._OVERFLOW, 0, 0)
+OVERFLOW = struct.pack("iIII", -1, 0x4000, 0, 0)  # IN_Q_OVERFLOW
 
 
 def test_lost_events_ask_for_a_look_at_everything(tmp_path: Path) -> None:

@@ -211,4 +211,4 @@ def test_a_system_without_inotify_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_folders_come_in_the_order_of_a_scan_hidden_ones_last() -> None:
     names = ["/r/.b/x", "/r/a/b", "/r/a", "/r/.a", "/r/b"]
-    assert sorted(names, key=inotify._turn) == ["/r/a", "/r/a/b", "/r/b", "/r/.a", "/r/.b/x"]
+    assert sorted(names, key=inotify.scan_order) == ["/r/a", "/r/a/b", "/r/b", "/r/.a", "/r/.b/x"]

@@ -228,8 +228,8 @@ def test_lines_of_four_mebibytes_wait_for_the_writer() -> None:
 
 def test_the_beginning_and_the_end_of_a_loss_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "dataplane.telemetry"):
-        access_log._report("the disk is full", 0)
-        access_log._report("", 7)
+        access_log.report_loss("the disk is full", 0)
+        access_log.report_loss("", 7)
     first, second = caplog.records
     assert (first.levelname, second.levelname) == ("ERROR", "INFO")
     assert "the disk is full" in first.message and "7 lines were dropped" in second.message

@@ -146,7 +146,7 @@ def test_lines_that_were_lost_are_told_of_when_there_is_room_again(capfd: pytest
     process_log.configure("text", "agent")
     process_log.configure("text", "agent")  # the same writer
     (handler,) = logging.getLogger().handlers
-    assert isinstance(handler, process_log._Handler)
+    assert isinstance(handler, process_log.Handler)
     handler._changed("it is not read fast enough", 0)
     assert written(capfd) == ""
     handler._changed("", 7)

@@ -60,7 +60,7 @@ def test_the_loop_is_looked_at_more_often_while_there_is_traffic_and_the_files_e
         looks.append(traffic.published)
         return len(looks) != 2
 
-    monkeypatch.setattr(watches, "_is_out_of_files", look)
+    monkeypatch.setattr(watches, "is_out_of_files", look)
     Watches(timer.call_later, metrics, traffic)
     gauge, found = metrics.gauge("workers_out_of_files"), []
     while len(looks) < 4:
@@ -92,7 +92,7 @@ def test_what_running_out_of_files_is(monkeypatch: pytest.MonkeyPatch, number: i
         return real(fd)
 
     monkeypatch.setattr(os, "dup", dup)
-    assert watches._is_out_of_files() is is_out
+    assert watches.is_out_of_files() is is_out
 
 
 def test_a_timer_that_fires_early_is_no_lag(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,14 +130,14 @@ async def _listen(visit: Visit, stream: ClientStream) -> None:
     hearing = copy(visit)
     hearing.out = Messages(visit, stream)  # type: ignore[assignment]  # of an `Answer`, what events are given to
     for target in visit.plan.targets:
-        visit.x.work(_heed(hearing, target))
+        visit.x.work(heed(hearing, target))
 
 
 def _session(visit: Visit, text: str) -> sessions.Session | None:
     return sessions.opened(text, visit.x.context.of_kind(MCP).sealer, visit.owner, visit.now)
 
 
-async def _heed(visit: Visit, target: TargetPlan) -> None:
+async def heed(visit: Visit, target: TargetPlan) -> None:
     """Ask for what one server says beside answers, again when its stream ends, until it has none."""
     seen = Seen()
     pauses = Pauses(visit, seen)

@@ -106,7 +106,7 @@ soon = st.sampled_from((1, 1000))
 def test_a_request_head_that_is_not_read_says_what_reading_it_would_say(
     succession: list[list[bytes]], worth: int
 ) -> None:
-    with patch.object(h1_values, "_WORTH", worth):
+    with patch.object(h1_values, "WORTH", worth):
         _read_and_compare(succession)
 
 
@@ -135,7 +135,7 @@ _STATUS_LINES += (b"HTTP/1.1 101 x", b"HTTP/1.1 103 Early", b"HTTP/1.1 200 a: b"
 def test_a_response_head_that_is_not_read_says_what_reading_it_would_say(
     succession: list[list[bytes]], status_lines: list[bytes], to_head: bool, mixed: bool, worth: int
 ) -> None:
-    with patch.object(h1_values, "_WORTH", worth):
+    with patch.object(h1_values, "WORTH", worth):
         _read_and_compare_responses(succession, status_lines, to_head, mixed)
 
 
@@ -211,7 +211,7 @@ def test_after_some_heads_one_expression_says_what_the_pieces_said(value: bytes,
     assert isinstance(known, RequestHead)
     block = _block(_sized(value, length))
     by_pieces = request_head.again(known, block)
-    for number in range(2 * h1_values._WORTH):
+    for number in range(2 * h1_values.WORTH):
         again = request_head.again(known, _block(_sized(b"%d" % number, b"%d" % number)))
         assert again is not None
         assert again.meaning.framing.length == number
@@ -231,7 +231,7 @@ def _sized(value: bytes, length: bytes) -> list[bytes]:
 
 def test_pieces_that_are_long_are_compared_one_by_one() -> None:
     """What an expression costs to make grows with its text."""
-    heads = [[b"x-one: %d" % number, b"x-long: " + b"a" * 600] for number in range(3 * h1_values._WORTH)]
+    heads = [[b"x-one: %d" % number, b"x-long: " + b"a" * 600] for number in range(3 * h1_values.WORTH)]
     known = request_head.read(b"GET / HTTP/1.1", _block(heads[0]), b"HTTP/1.1", UNNAMED, PEER, 100)
     for head in heads[1:]:
         assert isinstance(known, RequestHead)
