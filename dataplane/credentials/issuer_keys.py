@@ -42,25 +42,25 @@ def source(provider: authentication_pb2.JwtProvider, where: str, env: Env) -> So
 
 
 def _shared(key: str, where: str, env: Env) -> Source:
-    from dataplane.credentials import jwks, shared_secret
+    from dataplane.credentials import jwk, shared_secret
 
     data = env.secret(key).get(shared_secret.ENTRY)
     if data is None:
         raise Refused(f"{where}: {key} has no entry {shared_secret.ENTRY}")
     try:
         return InlineKeys(shared_secret.read(data))
-    except jwks.Unusable as error:
+    except jwk.Unusable as error:
         raise Refused(f"{where}: {key}: {error}") from None
 
 
 def _public(config: authentication_pb2.Jwks, issuer: str, where: str, env: Env) -> Source:
-    from dataplane.credentials import jwks  # with `cryptography`: not before a policy asks for it
+    from dataplane.credentials import jwk, jwks  # with `cryptography`: not before a policy asks for it
 
     kind = config.WhichOneof("kind")
     if kind == "inline":
         try:
             return InlineKeys(jwks.read(config.inline))
-        except jwks.Unusable as error:
+        except jwk.Unusable as error:
             raise Refused(f"{where}.inline: {error}") from None
     if kind is None:
         raise Refused(f"{where}: neither remote nor inline nor discovery")
@@ -112,12 +112,12 @@ async def _discover(calls: Calls, backend: str, issuer: str, place: Place) -> Ke
 
 async def _fetch(calls: Calls, backend: str, authority: bytes, path: str) -> KeySet:
     """A key set. `authority` b"": the backend's own. Raises `Unavailable`."""
-    from dataplane.credentials import jwks
+    from dataplane.credentials import jwk, jwks
 
     body = await _get(calls, backend, authority, path)
     try:
         return jwks.read(body)
-    except jwks.Unusable as error:
+    except jwk.Unusable as error:
         raise Unavailable(str(error)) from None
 
 

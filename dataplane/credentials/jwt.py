@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dataplane.credentials import json_object
-from dataplane.credentials.jwks import KeySet, from_base64url
+from dataplane.credentials.jwk import from_base64url
+from dataplane.credentials.jwks import KeySet
 
 LEEWAY: Final = 30.0
 """Seconds by which the clocks of issuer and gateway may differ."""

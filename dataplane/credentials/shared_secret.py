@@ -12,7 +12,8 @@ import hmac
 import json
 from typing import Final
 
-from dataplane.credentials.jwks import Key, KeySet, Unusable
+from dataplane.credentials.jwk import Key, Unusable
+from dataplane.credentials.jwks import KeySet
 from gatewright import invisible
 
 ENTRY: Final = "secret"

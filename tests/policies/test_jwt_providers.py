@@ -16,7 +16,7 @@ from dataplane.agent.resources import Resources
 from dataplane.chain.filter import Env, Refused
 from dataplane.chain.reply import Reply
 from dataplane.credentials import shared_secret
-from dataplane.credentials.jwks import Unusable, from_base64url
+from dataplane.credentials.jwk import Unusable, from_base64url
 from dataplane.filters.steps import jwt_authentication
 from dataplane.link.messages import Record
 from dataplane.table.store import RESOURCE_TYPE

@@ -119,7 +119,6 @@ FILES: Final[dict[str, Row]] = {
     ),
     "dataplane/carriers.py": Row(252, "a contract: mostly the words of what a carrier may do and when"),
     "dataplane/chain/ext_proc/content.py": Row(437, "a table in the form of classes: one for each mode of content"),
-    "dataplane/chain/ext_proc/phases.py": Row(303, "the two halves of one exchange, and what they have in common"),
     "dataplane/chain/ext_proc/session.py": Row(
         325, "one state machine: one call, in which answers decide what may be sent next"
     ),
@@ -199,9 +198,6 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/table/intern.py": Row(
         355, "one class: equal settings are one object, over all levels that share the tables of digests"
     ),
-    "dataplane/credentials/jwks.py": Row(
-        288, "keys of each kind with what a check costs, and the set that chooses among them"
-    ),
     "dataplane/table/plans.py": Row(451, "a vocabulary: the plans that a request meets, mostly fields and their words"),
     "dataplane/table/policies.py": Row(323, "one subject, a short function for each change and each place of a policy"),
     "dataplane/table/store.py": Row(
@@ -250,10 +246,6 @@ FILES: Final[dict[str, Row]] = {
     "gatewright/api/decode/documents.py": Row(
         347,
         "one walk from text to verdicts: any step may end it, and then says what can be read all the same",
-    ),
-    "gatewright/api/generate/reference.py": Row(
-        334,
-        "one page from top to bottom: sections, rows, cells; a fifth of it is the text of the index",
     ),
     "gatewright/api/generate/shapes.py": Row(
         266, "a vocabulary: one small class for each shape, and the one reader of annotations"

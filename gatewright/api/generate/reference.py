@@ -6,7 +6,6 @@ deep.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,26 +16,10 @@ from pydantic import BaseModel
 from gatewright.api.checks.honoured import STANDALONE, decided
 from gatewright.api.generate import crds, descriptions, editor, schema_nodes, spellings, waiting
 from gatewright.api.generate.form_rules import known_rules
-from gatewright.api.generate.shapes import (
-    Choice,
-    Field,
-    Flag,
-    Free,
-    Items,
-    Money,
-    Part,
-    Quantity,
-    Shape,
-    Size,
-    Table,
-    Text,
-    Whole,
-    fields_of,
-    is_duration,
-)
+from gatewright.api.generate.reference_cells import bounds_of, cell, type_of
+from gatewright.api.generate.reference_index import INDEX
+from gatewright.api.generate.shapes import Field, Items, Part, Shape, Table, fields_of
 from gatewright.api.objects.kinds import KINDS
-from gatewright.api.schema import status
-from gatewright.api.schema.fields import PATTERN_WORDS
 from gatewright.api.schema.metadata import ObjectMeta
 from gatewright.api.schema.names import API_VERSION, OUR_KINDS
 from gatewright.api.standalone.file import StandaloneFile
@@ -161,101 +144,12 @@ def _row(kind: str, path: str, within: str, field: Field) -> str:
     meaning = [field.description, f"Also spelled `{other}`." if other else ""]
     meaning += ["Required." if field.required else "", _NOT_YET if place in _waiting(kind) else ""]
     default = f"`{schema_nodes.default_text(field.default)}`" if field.default is not None else ""
-    cells = (f"`{place}`", _type(field.shape, within, field.name), default, _bounds(field.shape), _words(meaning))
-    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+    cells = (f"`{place}`", type_of(field.shape, within, field.name), default, bounds_of(field.shape), _words(meaning))
+    return f"| {' | '.join(cell(text) for text in cells)} |"
 
 
 def _words(parts: list[str]) -> str:
     return " ".join(part for part in parts if part)
-
-
-def _cell(text: str) -> str:
-    """Text as a cell of a table: `|` would end it, `<` outside of code would begin HTML."""
-    parts = text.replace("|", "\\|").split("`")
-    return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
-
-
-def _type(shape: Shape, within: str, name: str) -> str:
-    match shape:
-        case Part(model):
-            if model is ObjectMeta:
-                return "ObjectMeta"
-            title = model.__name__.strip("_")
-            return f"[{title}](#{title.lower()})"
-        case Items(item):
-            return f"list of {_type(item, within, name)}"
-        case Table(Free()):
-            return "map of any JSON"
-        case Table(Choice(values)):
-            return f"map of {_either(spellings.all_map_values(name, values))}"
-        case Table(value):
-            return f"map of {_type(value, '', '')}"
-        case Choice(values):
-            return _either(spellings.all_values(within, name, values))
-        case Text(moment=moment) if moment is not None:
-            return f"expression, {schema_nodes.MOMENTS[moment]}"
-    return "duration" if is_duration(shape) else _SCALARS[type(shape)]
-
-
-_SCALARS: Final[dict[type, str]] = {
-    Text: "string",
-    Whole: "integer",
-    Flag: "boolean",
-    Size: "size",
-    Money: "price",
-    Quantity: "quantity",
-    Free: "any JSON",
-}
-
-
-def _either(values: tuple[str | int, ...]) -> str:
-    return ", ".join(f"`{value}`" for value in values)
-
-
-def _bounds(shape: Shape) -> str:
-    match shape:
-        case Items(item, least, most, unique):
-            different = {None: "", "": "no two alike"}.get(unique, f"no two of the same {unique}")
-            parts = [_range(least, most, "items"), different, _each(_bounds(item))]
-        case Table(value, least, most):
-            parts = [_range(least, most, "entries"), _each(_bounds(value))]
-        case Text() if is_duration(shape):
-            parts = ["at least 1ms"] if shape.positive else []
-        case Text():
-            parts = [_range(shape.min_length, shape.max_length, "characters"), _pattern(shape.pattern)]
-        case Whole():
-            parts = [_range(shape.minimum, shape.maximum, "")]
-        case _:
-            parts = []
-    return "; ".join(part for part in parts if part)
-
-
-def _each(bounds: str) -> str:
-    return f"each {bounds}" if bounds else ""
-
-
-def _range(least: int | None, most: int | None, unit: str) -> str:
-    if least is None and most is None:
-        return ""
-    if least is None:
-        words = f"at most {most} {unit}"
-    else:
-        words = f"at least {least} {unit}" if most is None else f"{least} to {most} {unit}"
-    return re.sub(r"(at \w+ 1 \w+?)(ie)?s$", lambda match: match[1] + ("y" if match[2] else ""), words.rstrip())
-
-
-# What people do not write, in words; the rest of patterns without words is shown.
-_WORDS: Final = PATTERN_WORDS | {
-    status.CONDITION_TYPE_PATTERN: "one word, perhaps after DOMAIN/",
-    status.REASON_PATTERN: "one word: letters, digits, `_`, `,` and `:`",
-    status.CONTROLLER_PATTERN: "DOMAIN/PATH",
-}
-
-
-def _pattern(pattern: str | None) -> str:
-    if pattern is None:
-        return ""
-    return _WORDS.get(pattern, f"matches `{pattern}`")
 
 
 def _rules(section: _Section, names: list[str]) -> Iterator[str]:
@@ -277,58 +171,6 @@ def _index() -> str:
     pages = [f"- [{kind}]({kind.lower()}.md): {descriptions.of_class(KINDS[kind].model)}" for kind in OUR_KINDS]
     pages.append(f"- [The standalone file](standalone.md): {descriptions.of_class(StandaloneFile)}")
     schemas = [f"`schemas/{editor.file_name(kind)}`" for kind in OUR_KINDS]
-    return _INDEX.format(
+    return INDEX.format(
         note=_NOTE, pages="\n".join(pages), sizes="\n".join(sizes), schemas=", ".join(schemas), api_version=API_VERSION
     )
-
-
-_INDEX: Final = """# Reference
-
-{note}
-
-Every field of what a user writes, from the models that check it:
-
-{pages}
-
-A field has one canonical name; some have another spelling (`providerA` for `openai`), which is accepted in its place.
-*Not supported yet* marks what is valid but refused until its work has landed. `gatewright lint` says all of this about
-a file: line, field, what is wrong and what would be right.
-
-## CustomResourceDefinitions
-
-    kubectl apply -f manifests/crds
-
-Each is small enough for a client-side apply and for tools that do the same, which keep a copy of it in an annotation:
-annotations end at 262,144 bytes. A part that stands at several places is described at one of them, which the others
-name; in its other spelling (`providerA` for `openai`) it is any object, which the controller checks. Kubernetes 1.31 or
-newer takes them.
-
-The API server enforces bounds, enums, patterns and the rules between fields. What it cannot know is checked by the
-gateway only, which answers with `Accepted=False`: what is inside an expression, and the rules that say so.
-
-| File | Bytes | Bytes in the API server (JSON) |
-|---|---|---|
-{sizes}
-
-Defaults are filled in by the API server, but where it matters whether a field was set: beside `conditional`, which
-excludes its siblings, and in GatewayParameters, where fields that are set win over those of the class and of
-`rawConfig`.
-
-## Schemas for editors
-
-`schemas/` has JSON schemas (draft 2020-12) of each kind and of the standalone file: {schemas} and
-`schemas/standalone.json`. An editor that uses yaml-language-server takes one by a comment in the file's first line,
-with a path that is relative to the file or a URL:
-
-```yaml
-# yaml-language-server: $schema=../schemas/gatewaypolicy_v1alpha1.json
-apiVersion: {api_version}
-kind: GatewayPolicy
-```
-
-```yaml
-# yaml-language-server: $schema=../schemas/standalone.json
-binds:
-  - port: 8080
-```
-"""

@@ -10,7 +10,7 @@ import pytest
 from controlplane.xds.trust import tokens
 from dataplane.agent import xds_access
 from dataplane.agent.file_contents import Contents
-from dataplane.credentials import api_keys, htpasswd, jwks, shared_secret
+from dataplane.credentials import api_keys, htpasswd, jwk, shared_secret
 from gatewright import invisible
 from gatewright.api.advice.shared_secrets import weakness
 from gatewright.api.standalone import standalone
@@ -54,7 +54,7 @@ def test_one_within_a_text_is_named(text: str, name: str, caplog: pytest.LogCapt
     assert f"users: line 1: an invisible character in the user's name, {name}" in caplog.text
     if not data.isascii():
         assert weakness(data + SECRET) == f"has an invisible character, {name}"
-        with pytest.raises(jwks.Unusable, match="has an invisible character"):
+        with pytest.raises(jwk.Unusable, match="has an invisible character"):
             shared_secret.read(data + SECRET)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dataplane.credentials import jwks, jwt
+from dataplane.credentials import jwk, jwks, jwt
 from tests.fakes.tokens import Issuer, encoded, key_set
 
 FILE = Path(__file__).parents[3] / ".tools/specifications/wycheproof/json_web_signature_test.json"
@@ -40,7 +40,7 @@ def accepted(key: dict[str, Any], token: Any) -> bool:
         token = json.dumps(token)
     try:
         keys = jwks.read(key_set(key))
-    except jwks.Unusable:
+    except jwk.Unusable:
         return False
     signed, _, signature = token.encode().rpartition(b".")
     head, _, payload = signed.partition(b".")
@@ -53,8 +53,8 @@ def accepted(key: dict[str, Any], token: Any) -> bool:
 
 def _is_base64url(text: bytes) -> bool:
     try:
-        jwks.from_base64url(text)
-    except jwks.Unusable:
+        jwk.from_base64url(text)
+    except jwk.Unusable:
         return False
     return True
 
@@ -98,7 +98,7 @@ USABLE = [
 
 @pytest.mark.parametrize(("member", "algorithms"), USABLE)
 def test_algorithms_come_from_the_key(member: dict[str, Any], algorithms: set[str]) -> None:
-    assert set(jwks.key_of(member).checks) == algorithms
+    assert set(jwk.key_of(member).checks) == algorithms
 
 
 UNUSABLE = [
@@ -130,8 +130,8 @@ UNUSABLE = [
 
 @pytest.mark.parametrize(("member", "reason"), UNUSABLE)
 def test_keys_that_are_left_out(member: Any, reason: str) -> None:
-    with pytest.raises(jwks.Unusable) as caught:
-        jwks.key_of(member)
+    with pytest.raises(jwk.Unusable) as caught:
+        jwk.key_of(member)
     assert reason in str(caught.value)
     keys = jwks.read(key_set(member, RSA.key(kid="good")))
     assert [key.kid for key in keys.keys] == ["good"]
@@ -139,7 +139,7 @@ def test_keys_that_are_left_out(member: Any, reason: str) -> None:
 
 @pytest.mark.parametrize("text", [b"\xff", b"[" * 100_000, b'{"keys": {}}', b"{}", b"null", b'{"keys": [null, 1]}'])
 def test_texts_that_are_no_key_set(text: bytes) -> None:
-    with pytest.raises(jwks.Unusable):
+    with pytest.raises(jwk.Unusable):
         jwks.read(text)
 
 
@@ -166,19 +166,19 @@ def test_nothing_of_a_key_is_shown() -> None:
     ],
 )
 def test_not_base64url(text: bytes) -> None:
-    with pytest.raises(jwks.Unusable):
-        jwks.from_base64url(text)
+    with pytest.raises(jwk.Unusable):
+        jwk.from_base64url(text)
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"ab", b"abc", bytes(range(256))])
 def test_base64url(data: bytes) -> None:
-    assert jwks.from_base64url(encoded(data).encode()) == data
+    assert jwk.from_base64url(encoded(data).encode()) == data
 
 
 @pytest.mark.parametrize(("size", "at"), [(64, 32), (64, 0), (64, 64)])
 def test_a_signature_of_a_curve_has_one_length(size: int, at: int) -> None:
     """RFC 7518 3.4: a zero more between the two numbers changes neither of them."""
-    (check,) = jwks.key_of(EC.key()).checks.values()
+    (check,) = jwk.key_of(EC.key()).checks.values()
     signature = EC.signature(b"signed")
     assert len(signature) == size and check(signature, b"signed")
     assert not check(signature[:at] + b"\x00" + signature[at:], b"signed")
@@ -187,7 +187,7 @@ def test_a_signature_of_a_curve_has_one_length(size: int, at: int) -> None:
 
 @pytest.mark.parametrize("issuer", [ED, EC, RSA, Issuer("ES384"), Issuer("PS512")], ids=lambda issuer: issuer.algorithm)
 def test_a_key_knows_what_its_owner_signed(issuer: Issuer) -> None:
-    check = jwks.key_of(issuer.key()).checks[issuer.algorithm]
+    check = jwk.key_of(issuer.key()).checks[issuer.algorithm]
     signature = issuer.signature(b"signed")
     assert check(signature, b"signed") is True
     assert check(signature, b"Signed") is False and check(bytes(len(signature)), b"signed") is False

@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from dataplane.credentials.jwks import Unusable
+from dataplane.credentials.jwk import Unusable
 from dataplane.credentials.shared_secret import ALGORITHM, read
 
 LONG = b"0123456789abcdef0123456789abcdef"

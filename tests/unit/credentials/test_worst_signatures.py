@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from dataplane.credentials import jwks, jwt, providers, shared_secret
+from dataplane.credentials import jwk, jwks, jwt, providers, shared_secret
 from dataplane.credentials.jwks import KeySet
 from dataplane.credentials.key_sources import InlineKeys
 from tests.fakes.tokens import Issuer, encoded, key_set, number
@@ -32,7 +32,7 @@ def signatures(size: int) -> list[bytes]:
     return [bytes(size - 1) + b"\2", b"\1" * size, b"\0" + b"\x7f" * (size - 1), CHANCE.randbytes(size), b""]
 
 
-LARGEST: Final = jwks.MAX_RSA_EXPONENT
+LARGEST: Final = jwk.MAX_RSA_EXPONENT
 SETS: Final[dict[str, tuple[list[dict[str, Any]], str, int]]] = {
     "RS256, 2048": ([rsa(2048, 65537)] * MANY, "RS256", 256),
     "RS512, 4096": ([rsa(4096, LARGEST)] * MANY, "RS512", 512),
@@ -101,8 +101,8 @@ def test_a_second_provider_is_asked_where_there_is_time() -> None:
 
 @pytest.mark.parametrize("exponent", [2**31, 2**64 - 59, 2**1024 + 1, 2**2047 + 1])
 def test_an_exponent_that_makes_checks_slow_is_no_key(exponent: int) -> None:
-    with pytest.raises(jwks.Unusable, match="exponent"):
-        jwks.key_of(rsa(3072, exponent))
+    with pytest.raises(jwk.Unusable, match="exponent"):
+        jwk.key_of(rsa(3072, exponent))
 
 
 @pytest.mark.parametrize("size", [32, 64, 65, 1 << 20, 8 << 20])

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from dataplane.chain.ext_proc import content, messages
 from dataplane.chain.ext_proc.asked import Asked
+from dataplane.chain.ext_proc.half import NO_CHANGE, Half, finish
 from dataplane.chain.ext_proc.modes import DUPLEX, Modes
-from dataplane.chain.ext_proc.phases import NO_CHANGE, Half, RequestHalf, ResponseHalf, finish
+from dataplane.chain.ext_proc.phases import RequestHalf, ResponseHalf
 from dataplane.chain.replies import made
 from dataplane.tls.client import NOTHING, security
 from dataplane.upstream import picked
