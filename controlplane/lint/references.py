@@ -140,7 +140,7 @@ def _backend(world: World, owner: ObjectKey, path: Path, reference: BackendObjec
 
 def _referrer(owner: ObjectKey) -> Referrer:
     row = ROUTE_KINDS.get(owner.kind)
-    return Referrer(KINDS[owner.kind].group, owner.kind, owner.namespace, row.cannot_speak if row else frozenset())
+    return row.referrer(owner.namespace) if row else Referrer(KINDS[owner.kind].group, owner.kind, owner.namespace)
 
 
 def _users(world: World, owner: ObjectKey, path: Path, basic: BasicAuthentication) -> Findings:

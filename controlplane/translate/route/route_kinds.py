@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controlplane.translate.backend.backends import Referrer
 from controlplane.translate.route import filters
 from controlplane.translate.route.filters import Problem
 from gatewright.api.checks.parts import Path
@@ -18,6 +19,7 @@ from gatewright.api.routes.grpc_route import GRPCRouteRule
 from gatewright.api.routes.http_route import HTTPRouteRule
 from gatewright.api.routes.own_fields import own_fields
 from gatewright.api.routes.stream_routes import StreamRouteRule
+from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.attach.outcome import Setting
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
@@ -56,6 +58,12 @@ class RouteKind:
     def reads_content(self) -> bool:
         """Its content is HTTP; otherwise bytes pass as they are."""
         return self.field == "route"
+
+    def referrer(self, namespace: str) -> Referrer:
+        """A route of this kind as one who names backends."""
+        return Referrer(
+            GATEWAY_API_GROUP, self.kind, namespace, self.cannot_speak, self.transport, self.reads_content
+        )
 
     @property
     def message(self) -> type[RouteMessage]:

@@ -23,7 +23,6 @@ from gatewright.api.lower import to_wire
 from gatewright.api.routes.grpc_route import GRPCBackendRef
 from gatewright.api.routes.http_route import HTTPBackendRef
 from gatewright.api.routes.stream_routes import BackendRef
-from gatewright.api.schema.names import GATEWAY_API_GROUP
 from gatewright.api.schema.references import BackendObjectReference
 from gatewright.wire.v1 import policy_pb2, route_pb2
 
@@ -157,9 +156,7 @@ class _Translator:
         self._context = context
         self._backends = backends
         self._source = policy_pb2.ObjectRef(kind=kind.kind, namespace=key.namespace, name=key.name)
-        self._referrer = Referrer(
-            GATEWAY_API_GROUP, kind.kind, key.namespace, kind.cannot_speak, kind.transport, kind.reads_content
-        )
+        self._referrer = kind.referrer(key.namespace)
         self._hostnames = sorted(route.spec.hostnames)
         # Equal matches: the older route wins, then the smaller namespace/name. Files have no time, and come first.
         self._order = f"{route.metadata.creation_timestamp or ''} {key}"

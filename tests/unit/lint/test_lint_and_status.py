@@ -38,3 +38,11 @@ def test_what_status_shows_lint_tells(path: Path, tmp_path: Path) -> None:
     told = {problem.object for problem in report.problems if problem.severity != "info"}
     assert {name: texts for name, texts in bad(path).items() if name not in told} == {}
     assert all(problem.line for problem in report.problems), "every problem has a place"
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.removesuffix(".in.yaml"))
+def test_what_lint_calls_a_bad_condition_status_shows(path: Path, tmp_path: Path) -> None:
+    objects = [each for each in yamls.load_all(path.read_text()) if each and each["kind"] != "Fleet"]
+    (tmp_path / "folder.yaml").write_text(yamls.dump_all(objects))
+    told = {problem.object for problem in lint_paths([tmp_path]).problems if problem.code == "bad-condition"}
+    assert told - bad(path).keys() == set()
