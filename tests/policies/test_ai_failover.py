@@ -15,7 +15,7 @@ import pytest
 from dataplane.upstream.endpoint import INITIAL_LATENCY
 from tests.carriers import Carrier, Received, Response
 from tests.carriers.contract import Arrival
-from tests.carriers.run import Run
+from tests.carriers.run import Names, Run
 from tests.fakes.llm_toys import CHAT, CHATTED, DONE, EVENTS, LAST, TOKEN, as_json, error, of_backend, post
 
 PATH = "/v1/chat/completions"
@@ -168,6 +168,15 @@ def test_an_error_of_the_last_one_has_the_shape_of_the_api(carrier: Carrier) -> 
     run.refuse_connections()
     carried = run.carry(post(PATH, CHAT))
     assert error(carried.answer)["error"]["code"] == "ConnectFailed"
+
+
+def test_a_provider_whose_name_has_no_address_is_called_so_and_not_unhealthy(carrier: Carrier) -> None:
+    run = carrier.proxy(of_backend("provider: {openai: {}}"))
+    run.resolve(Names({}))
+    carried = run.carry(post(PATH, CHAT))
+    assert (carried.answer.status, error(carried.answer)["error"]["code"]) == (503, "DnsFailed")
+    (line,) = run.log_lines()
+    assert "api.openai.com:443 cannot be resolved" in line and "reason=DnsFailed" in line
 
 
 @pytest.mark.parametrize(("attempts", "tries"), [(0, 1), (1, 2), (2, 3), (4, 3)])

@@ -352,7 +352,7 @@ _FAILURES: Final = {
     "tunnel": lambda key, detail: CallFailed("connect", detail),
     "limit": lambda key, detail: CallFailed("connect", detail),
     "refused": lambda key, detail: CallFailed("unresolved", detail),
-    "dns": lambda key, detail: CallFailed("unresolved", f"{key}: its name cannot be resolved"),
+    "dns": lambda key, detail: CallFailed("unresolved", f"{key}: {detail}", "DnsFailed"),
     "endpoints": lambda key, detail: CallFailed("unresolved", f"{key}: it has no endpoints"),
 }
 """By cause of `Lease.lease_failed`."""

@@ -140,7 +140,7 @@ def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) 
         return
     api_version, kind = value.get("apiVersion"), value.get("kind")
     if api_version is None and kind is None and value:
-        yield _refused(subject, _OF_A_PROXY if _BINDS in value else _NO_OBJECT)
+        yield _refused(subject, next((text for field, text in _OF_OTHERS.items() if field in value), _NO_OBJECT))
         return
     for name, given in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(given, str) or not given:
@@ -158,11 +158,13 @@ def _decode_value(value: Any, place: Place, path: Path, *, expand: bool = True) 
         yield _decode_known(value, info, subject)
 
 
-_BINDS: Final = "binds"
-"""Field that a file of a proxy alone has."""
-_OF_A_PROXY: Final = (
-    "is the file of a proxy alone, not an object: `gatewright up FILE` runs it; a folder of objects is read without it"
-)
+_OF_OTHERS: Final = {
+    "binds": "is the file of a proxy alone, not an object: `gatewright up FILE` runs it; a folder of objects is read "
+    "without it",
+    "mcpServers": "is the file of an MCP client: `gatewright import FILE` makes the file of a proxy of it",
+    "model_list": "is a configuration of LiteLLM: `gatewright import litellm FILE` makes the file of a proxy of it",
+}
+"""Of what a document is that has this field and is no object."""
 _NO_OBJECT: Final = (
     "has neither apiVersion and kind, as an object has, nor binds, as the file of a proxy alone has; "
     "files of other products are not read"

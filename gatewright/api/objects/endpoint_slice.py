@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -84,8 +85,10 @@ class EndpointSlice(KubeObject):
             return
         for index, endpoint in enumerate(self.endpoints):
             for position, address in enumerate(endpoint.addresses):
-                if _ip_version(address) != version:
-                    yield Broken(("endpoints", index, "addresses", position), f"must be an {self.address_type} address")
+                if (found := _ip_version(address)) != version:
+                    cure = "" if found else ": names of hosts are for a GatewayBackend"
+                    text = f"must be an {self.address_type} address, got {json.dumps(address[:64])}{cure}"
+                    yield Broken(("endpoints", index, "addresses", position), text)
 
 
 def _ip_version(address: str) -> int | None:

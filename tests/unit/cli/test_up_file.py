@@ -56,7 +56,8 @@ def test_a_file_of_objects_is_not_for_one_proxy(
     path = tmp_path / "gateway.yaml"
     path.write_text("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")
     assert main(["up", str(path)]) == exits.DEPENDENCY
-    assert "is not the file of a proxy alone, which begins with binds; name the folder" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "is not the file of a proxy alone, which begins with binds. Of objects, name the folder" in said
     assert became == []
 
 

@@ -124,7 +124,7 @@ def test_what_is_after_the_head_keeps_its_time(of_backend: float | None, whole: 
     [
         ("refused", ("unresolved", "why")),
         ("limit", ("connect", "why")),
-        ("dns", ("unresolved", "backend/a: its name cannot be resolved")),
+        ("dns", ("unresolved", "backend/a: why")),
         ("endpoints", ("unresolved", "backend/a: it has no endpoints")),
         ("connect", ("connect", "why")),
     ],
