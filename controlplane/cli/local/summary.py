@@ -14,11 +14,12 @@ from typing import Final
 from urllib.parse import urlencode
 
 from controlplane.cli.local.demo import SERVES, Server
-from controlplane.cli.local.listeners import ANY_NAME, LOOPBACK, ServedListener, commands, listeners
+from controlplane.cli.local.listeners import ANY_NAME, LOOPBACK, SCHEMES, ServedListener, commands, listeners
 from gatewright.api.objects.endpoint_slice import EndpointSlice
 from gatewright.api.objects.gateway import Gateway
 from gatewright.api.routes.http_route import HTTPRoute, HTTPRouteMatch
 from gatewright.api.schema.metadata import KubeObject
+from gatewright.attach.hostnames import meeting
 
 DEMO_ANNOTATION = "gatewright.dev/demo"
 REQUESTS = ("HTTP", "HTTPS")
@@ -66,17 +67,24 @@ def _servers(kind: str, item: EndpointSlice) -> Iterator[Server]:
 
 
 def curls(gateways: Iterable[Gateway], routes: Sequence[HTTPRoute], offset: int) -> list[str]:
-    """Up to three command lines that reach different routes, or else different rules, then one for each protocol that
-    carries no requests; loopback is all they need."""
-    of_gateway: dict[tuple[str, str], list[ServedListener]] = {}
+    """Up to three command lines that reach different routes, or else different rules, one for a protocol that none of
+    these speaks, then one for each protocol that carries no requests; loopback is all they need."""
     there = listeners(gateways, offset)
+    shown = _ranked(there, routes, offset)[:CURLS]
+    for protocol in REQUESTS:
+        if not any(f"{SCHEMES[protocol]}://" in line for line in shown):
+            shown += _ranked([each for each in there if each.protocol == protocol], routes, offset)[:1]
+    return [*shown, *commands(there)]
+
+
+def _ranked(there: Iterable[ServedListener], routes: Sequence[HTTPRoute], offset: int) -> list[str]:
+    """One line for each route first, then their further rules."""
+    of_gateway: dict[tuple[str, str], list[ServedListener]] = {}
     for listener in there:
         of_gateway.setdefault((listener.gateway.namespace, listener.gateway.name), []).append(listener)
-    # One line for each route first, then their further rules.
     by_route = [list(dict.fromkeys(_lines(route, of_gateway, offset))) for route in routes]
     longest = max(map(len, by_route), default=0)
-    ranked = [lines[rank] for rank in range(longest) for lines in by_route if rank < len(lines)]
-    return [*list(dict.fromkeys(ranked))[:CURLS], *commands(there)]
+    return list(dict.fromkeys(lines[rank] for rank in range(longest) for lines in by_route if rank < len(lines)))
 
 
 def _lines(
@@ -88,11 +96,17 @@ def _lines(
         for listener in of_gateway.get((parent.namespace or route.metadata.namespace or "", parent.name), ())
         if listener.protocol in REQUESTS
         if parent.section_name in (None, listener.name) and parent.port in (None, listener.port - offset)
+        if meeting(listener.hostname, route.spec.hostnames) is not None
     ]
     for rule in route.spec.rules:
         for match in rule.matches[:1] or (HTTPRouteMatch(),):
             if found and _is_literal(match):
                 yield _line(found[0], route.spec.hostnames, match)
+
+
+def _host(listener: str, names: Sequence[str]) -> str:
+    """One that a listener and its route take; empty: any. `names`: those of the route that the listener has."""
+    return min(filter(None, (*names[:1], listener)), key=lambda each: (each.startswith("*"), -len(each)), default="")
 
 
 def _is_literal(match: HTTPRouteMatch) -> bool:
@@ -102,7 +116,7 @@ def _is_literal(match: HTTPRouteMatch) -> bool:
 
 
 def _line(listener: ServedListener, hostnames: Sequence[str], match: HTTPRouteMatch) -> str:
-    host = (hostnames[0] if hostnames else listener.hostname).replace("*", ANY_NAME)
+    host = _host(listener.hostname, meeting(listener.hostname, hostnames) or ()).replace("*", ANY_NAME)
     query = urlencode([(parameter.name, parameter.value) for parameter in match.query_params])
     words = ["curl", "-i"]
     body = BODIES.get(match.path.value) if match.method in (None, "POST") else None

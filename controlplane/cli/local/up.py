@@ -50,7 +50,10 @@ def _of_one_proxy(arguments: argparse.Namespace, file: Path) -> list[str]:
     """The proxy's command line. Raises Failure where the file is not that of a proxy alone, or an option needs more
     than one proxy."""
     if not is_standalone(file.read_text(errors="replace")):
-        text = f"{file} is not the file of a proxy alone, which begins with binds; name the folder that holds it"
+        text = (
+            f"{file} is not the file of a proxy alone, which begins with binds. Of objects, name the folder that holds "
+            "it; files of MCP clients and of LiteLLM are for `gatewright import`"
+        )
         raise exits.Failure(exits.DEPENDENCY, text)
     for option, given in (
         ("--proxies", arguments.proxies != options.PROXIES),

@@ -141,7 +141,7 @@ def test_no_more_than_three_lines_and_none_twice() -> None:
 
 
 def test_a_line_is_about_the_first_match_the_first_listener_and_the_route_s_own_host() -> None:
-    listeners = "[{name: one, protocol: HTTP, port: 80, hostname: x.example}, {name: two, protocol: HTTP, port: 81}]"
+    listeners = "[{name: one, protocol: HTTP, port: 80, hostname: '*.example'}, {name: two, protocol: HTTP, port: 81}]"
     matches = "[{matches: [{method: GET, path: {value: /1}}, {path: {value: /2}}]}]"
     found = [route("a", matches, "[a.example, b.example]"), route("b", "[{}]", parent="{name: web, port: 81}")]
     assert summary.curls([gateway(listeners=listeners)], found, 7000) == [
@@ -188,6 +188,25 @@ def test_a_line_for_a_listener_with_a_certificate_names_its_host_in_the_handshak
         "curl -i -k --resolve www.example:8443:127.0.0.1 https://www.example:8443/",
         "curl -i -k --resolve b.example:8443:127.0.0.1 https://b.example:8443/b",
     ]
+
+
+def test_a_listener_of_https_has_a_line_where_the_first_three_are_of_http() -> None:
+    listeners = "[{name: one, protocol: HTTP, port: 80}, {name: two, protocol: HTTPS, port: 443, hostname: a.example}]"
+    routes = [route(name, f"[{{matches: [{{path: {{value: /{name}}}}}]}}]") for name in "abcd"]
+    assert summary.curls([gateway(listeners=listeners)], routes, 8000) == [
+        *(f"curl -i http://127.0.0.1:8080/{name}" for name in "abc"),
+        "curl -i -k --resolve a.example:8443:127.0.0.1 https://a.example:8443/a",
+    ]
+
+
+def test_no_line_is_about_a_listener_that_does_not_take_the_host_of_its_route() -> None:
+    listeners = "[{name: one, protocol: HTTP, port: 80}, {name: two, protocol: HTTPS, port: 443, hostname: a.example}]"
+    lines = [
+        summary.curls([gateway(listeners=listeners)], [route("a", "[{}]", f"[{host}]")], 8000)
+        for host in ("b.example", "'*.example'", "b.example, a.example")
+    ]
+    assert [len(each) for each in lines] == [1, 2, 2]
+    assert lines[1][1] == lines[2][1] == "curl -i -k --resolve a.example:8443:127.0.0.1 https://a.example:8443/"
 
 
 def test_each_protocol_without_requests_has_a_line_of_its_own() -> None:
