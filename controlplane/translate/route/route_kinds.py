@@ -61,9 +61,7 @@ class RouteKind:
 
     def referrer(self, namespace: str) -> Referrer:
         """A route of this kind as one who names backends."""
-        return Referrer(
-            GATEWAY_API_GROUP, self.kind, namespace, self.cannot_speak, self.transport, self.reads_content
-        )
+        return Referrer(GATEWAY_API_GROUP, self.kind, namespace, self.cannot_speak, self.transport, self.reads_content)
 
     @property
     def message(self) -> type[RouteMessage]:
