@@ -180,10 +180,24 @@ def test_a_bad_body_is_refused_and_says_why(body: bytes, why: str, carrier: Carr
     assert why in found["message"] and found["type"] == "invalid_request_error"
 
 
-def test_a_compressed_body_and_another_method_are_refused(carrier: Carrier) -> None:
+def test_a_compressed_body_is_refused(carrier: Carrier) -> None:
     run = carrier.proxy(text())
     assert run.carry(post("/v1/chat/completions", CHAT, ("content-encoding", "gzip"))).answer.status == 415
-    assert run.carry(Request("GET", "/v1/chat/completions")).answer.status == 405
+
+
+@pytest.mark.parametrize(
+    ("request_", "said", "allowed"),
+    [
+        (Request("GET", "/v1/chat/completions"), "are Completions, which takes POST", "POST"),
+        (Request("POST", "/v1/models", body=b"{}"), "are Models, which takes GET, HEAD", "GET, HEAD"),
+    ],
+)
+def test_a_method_that_its_api_does_not_have_is_answered_with_those_that_it_has(
+    request_: Request, said: str, allowed: str, carrier: Carrier
+) -> None:
+    answer = carrier.proxy(text()).carry(request_).answer
+    assert (answer.status, answer.headers.all("allow")) == (405, [allowed])
+    assert said in error(answer)["error"]["message"]
 
 
 # --- lists of models

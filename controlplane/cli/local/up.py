@@ -92,7 +92,7 @@ def environment(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     made, warnings = {name: value for name, value in given.items() if name != notify.VARIABLE}, []
     if not made.get("SESSION_KEY"):
         made["SESSION_KEY"] = secrets.token_hex(32)
-        warnings.append("SESSION_KEY is unset: these proxies share a random one, which is gone when they stop")
+        warnings.append("SESSION_KEY is unset: sessions of clients (MCP, cookies) end when these proxies stop")
     # No load balancer has to notice that a proxy of one's own machine is going, so stopping does not wait for that.
     made.setdefault("CONNECTION_MIN_TERMINATION_DEADLINE", "0")
     made.setdefault("TERMINATION_GRACE_PERIOD_SECONDS", "3")

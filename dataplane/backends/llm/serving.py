@@ -229,7 +229,7 @@ def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
     """Why a request cannot be one of its format; None: it can."""
     provider = visit.part.provider
     if visit.x.method != b"POST":
-        return visit.refused("LlmMethodNotAllowed")
+        return visit.not_allowed("POST")
     coding = Head(out.block).get(b"content-encoding")
     if coding is not None and coding.strip().lower() not in (b"", b"identity"):
         return visit.refused("LlmContentCoding")
@@ -270,7 +270,7 @@ def _asks_usage(body: Body, form: Format) -> bool:
 
 def _models(visit: Visit, out: Terminator) -> Served:
     if visit.x.method not in (b"GET", b"HEAD"):
-        return visit.refused("LlmMethodNotAllowed")
+        return visit.not_allowed("GET, HEAD")
     return models.answer(visit, out)
 
 

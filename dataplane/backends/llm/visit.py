@@ -72,3 +72,9 @@ class Visit(NamedTuple):
     def refused(self, reason: str, message: str = "", field: str = "") -> Reply:
         """An answer in the shape of the API that was called."""
         return errors.refused(self.route, made(reason), message, field)
+
+    def not_allowed(self, allowed: str) -> Reply:
+        """Of a method that its API does not have; which ones it has stands in the answer (RFC 9110 15.5.6)."""
+        text = f"method not allowed: requests to this path are {self.route}, which takes {allowed}"
+        reply = made("LlmMethodNotAllowed", headers=b"allow: %b\r\n" % allowed.encode())
+        return errors.refused(self.route, reply, text)

@@ -67,7 +67,7 @@ def serve(visit: Visit, out: Terminator) -> Reply | None:
 def _unfit(visit: Visit) -> Reply | None:
     x = visit.x
     if x.method != b"GET":
-        return visit.refused("LlmMethodNotAllowed")
+        return visit.not_allowed("GET")
     if WEBSOCKET not in [name.strip() for name in x.upgrade.lower().split(b",")]:
         return errors.refused(visit.route, made("LlmNeedsWebSocket", headers=_OFFERS))
     return None
