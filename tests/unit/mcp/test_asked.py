@@ -2,54 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from dataplane.http.heads import Head
-from dataplane.mcp.asked import LONGEST, MOST, Heads, asked
+from dataplane.mcp.asked import LONGEST, MOST, Heads
 
 LINES = b"\r\nhost: a\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\nx-own: 1\r\n"
 ID = b"x-request-id: %d\r\n"
-
-
-@pytest.mark.parametrize(
-    ("value", "is_json"),
-    [
-        *((b"application/json", True), (b"Application/JSON\t; charset=utf-8", True), (b"text/json", False)),
-        *((b"application/jsonx", False), (b"", False)),
-    ],
-)
-def test_what_says_that_it_is_json(value: bytes, is_json: bool) -> None:
-    assert asked(Head(b"\r\ncontent-type: %b\r\n" % value)).has_json is is_json
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        b"",
-        b"mcp-session-id: s\r\nmcp-protocol-version: 2025-06-18\r\n",
-        b"mcp-protocol-version: a\r\nMCP-Protocol-Version: b\r\n",
-        b"accept: text/html\r\nauthorization: Bearer t\r\n",
-        b"X-Request-Id: of the client\r\n",
-    ],
-)
-def test_what_is_remembered_is_what_is_read(lines: bytes) -> None:
-    heads = Heads()
-    for number in (1, 2, 2):
-        block = LINES + lines + ID % number
-        found, read = heads.asked(block), asked(Head(block))
-        assert found._replace(lasting=b"") == read._replace(lasting=b"")
-        assert found.passing == found.lasting + ID % number
-    assert heads.asked(LINES + lines) == asked(Head(LINES + lines))
-    assert heads.asked(b"\r\n" + ID % 1).passing == ID % 1
-
-
-def test_heads_that_differ_in_any_line_but_the_id_are_read_each() -> None:
-    heads = Heads()
-    one = heads.asked(LINES + b"mcp-session-id: one\r\n" + ID % 1)
-    two = heads.asked(LINES + b"mcp-session-id: two\r\n" + ID % 1)
-    assert (one.session, two.session) == (b"one", b"two")
-    last = heads.asked(LINES + ID % 1 + b"mcp-session-id: last\r\n")
-    assert last.session == b"last" and ID % 1 in last.passing
 
 
 def test_few_heads_are_remembered_and_no_long_ones() -> None:

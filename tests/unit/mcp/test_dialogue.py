@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from dataplane.mcp import dialogue, hearing, messages
-from dataplane.mcp.dialogue import Busy, Dialogue, TooMuchNoise
+from dataplane.mcp.dialogue import Dialogue, TooMuchNoise
 from dataplane.mcp.hearing import Hearing, Signal
-from dataplane.mcp.messages import Malformed
 
 
 class Ear:
@@ -84,23 +83,6 @@ def test_who_waits_for_an_answer_that_is_too_long_gets_an_error(beginning: bytes
         assert ears[number].has_answer, "others go on"
 
 
-def test_an_id_that_is_not_answered_yet_cannot_be_used_again() -> None:
-    talk = Dialogue()
-    ask(talk, 1)
-    with pytest.raises(Malformed):
-        ask(talk, 1)
-    talk.say(line(id=1, result={}))
-    ask(talk, 1)
-
-
-def test_progress_goes_to_the_request_that_it_is_for() -> None:
-    talk = Dialogue()
-    one, two = ask(talk, 1, _meta={"progressToken": "t"}), ask(talk, 2, _meta={"progressToken": 7})
-    talk.say(line(method="notifications/progress", params={"progressToken": "t", "progress": 1}))
-    talk.say(line(method="notifications/progress", params={"progressToken": 7, "progress": 2}))
-    assert [each["params"]["progress"] for each in (*one.heard, *two.heard)] == [1, 2]
-
-
 def test_progress_of_what_was_answered_goes_to_no_later_request_of_the_same_id() -> None:
     talk = Dialogue()
     ask(talk, 1, _meta={"progressToken": "t"})
@@ -108,18 +90,6 @@ def test_progress_of_what_was_answered_goes_to_no_later_request_of_the_same_id()
     again, newest = ask(talk, 1), ask(talk, 2)
     talk.say(line(method="notifications/progress", params={"progressToken": "t", "progress": 1}))
     assert again.heard == [] and newest.methods == ["notifications/progress"]
-
-
-def test_requests_of_the_server_go_to_what_it_works_on_and_notes_to_the_stream() -> None:
-    talk = Dialogue()
-    stream = Ear()
-    talk.open(stream)
-    talk.say(line(id=5, method="roots/list"))
-    ear = ask(talk, 1)
-    talk.say(line(id=6, method="sampling/createMessage"))
-    talk.say(line(method="notifications/message", params={}))
-    assert ear.methods == ["sampling/createMessage"] and not (ear.has_answer or stream.has_answer)
-    assert stream.methods == ["roots/list", "notifications/message"]
 
 
 def test_of_several_requests_the_newest_is_asked_and_told_what_is_for_nobody_else() -> None:
@@ -135,76 +105,6 @@ def test_of_several_requests_the_newest_is_asked_and_told_what_is_for_nobody_els
     talk.say(line(method="notifications/progress", params={"progressToken": "x"}))
     talk.say(line(method="notifications/progress", params={"progressToken": "t"}))
     assert len(stream.heard) == 1 and len(newer.heard) == 6
-
-
-def test_who_listens_twice_leaves_once() -> None:
-    class Once(Ear):
-        def leave(self) -> None:
-            assert not self.is_over
-            super().leave()
-
-    talk, ear = Dialogue(), Once()
-    talk.open(ear)
-    talk.ask(messages.read(line(id=1, method="x")), ear)
-    assert not talk.is_idle
-    talk.end()
-    assert ear.is_over and talk.is_idle
-
-
-def test_who_is_forgotten_leaves_what_others_wait_for() -> None:
-    talk, stream = Dialogue(), Ear()
-    talk.open(stream)
-    one, two = ask(talk, 1, _meta={"progressToken": "a"}), ask(talk, 2, _meta={"progressToken": "b"})
-    talk.forget(one)
-    talk.say(line(method="notifications/progress", params={"progressToken": "b"}))
-    talk.say(line(method="notifications/progress", params={"progressToken": "a"}))
-    assert one.heard == [] and len(two.heard) == 1 and len(stream.heard) == 1
-    assert not talk.is_full
-    stream.is_behind = True
-    assert talk.is_full
-    talk.forget(stream)
-    assert not talk.is_full and not talk.is_idle
-    talk.forget(two)
-    assert talk.is_idle
-
-
-def test_what_was_heard_late_takes_no_room_any_more() -> None:
-    talk = Dialogue()
-    large = line(method="notifications/message", params={"data": "x" * (dialogue.MAX_UNHEARD_BYTES // 2)})
-    for _ in range(3):
-        talk.say(large)
-        assert not talk.is_full
-        ear = ask(talk, 1)
-        assert len(ear.heard) == 1
-        talk.forget(ear)
-    talk.say(large)
-    talk.say(large)
-    assert talk.is_full
-
-
-@pytest.mark.parametrize(
-    ("message", "sent"),
-    [
-        ({"id": 1, "method": "x", "params": {"a": 1}}, {"id": 1, "method": "x", "params": {}}),
-        ({"id": "", "method": "x"}, {"id": "", "method": "x", "params": {}}),
-        (
-            {"id": 1, "method": "x", "params": {"_meta": {"progressToken": 0, "b": 1}}},
-            {"id": 1, "method": "x", "params": {"_meta": {"progressToken": 0}}},
-        ),
-        ({"id": 1, "method": "x", "params": {"_meta": [1]}}, {"id": 1, "method": "x", "params": {}}),
-        ({"id": 1, "method": "x", "params": [1]}, {"id": 1, "method": "x", "params": {}}),
-        (
-            {"method": "notifications/cancelled", "params": {"requestId": 7, "reason": "r"}},
-            {"method": "notifications/cancelled", "params": {"requestId": 7}},
-        ),
-        ({"method": "x", "params": {"requestId": [7]}}, {"method": "x", "params": {}}),
-        ({"id": 1, "result": {"a": 1}}, {"id": 1, "result": {}}),
-        ({"id": 1, "error": {"code": 1, "message": "x"}}, {"id": 1, "result": {}}),
-    ],
-)
-def test_an_envelope_has_what_a_dialogue_reads_and_no_more(message: Any, sent: Any) -> None:
-    made = dialogue.envelope(messages.read(line(**message)))
-    assert json.loads(made) == {"jsonrpc": "2.0", **sent}
 
 
 def test_what_nobody_was_there_for_is_heard_by_the_next_one_and_is_bounded() -> None:
@@ -230,15 +130,6 @@ def test_a_listener_that_is_behind_makes_the_server_wait() -> None:
     assert talk.is_full
     talk.forget(ear)
     assert not talk.is_full and talk.is_idle
-
-
-def test_a_second_stream_takes_the_place_of_the_first() -> None:
-    talk = Dialogue()
-    first, second = Ear(), Ear()
-    talk.open(first)
-    talk.open(second)
-    talk.say(line(method="notifications/message"))
-    assert first.is_over and first.heard == [] and len(second.heard) == 1
 
 
 def test_a_request_that_was_cancelled_is_waited_for_by_nobody() -> None:
@@ -286,46 +177,6 @@ def test_bytes_that_nobody_heard_are_counted(rounds: int) -> None:
         talk.forget(ear)
     talk.say(line(method="x", params={"data": "x" * rest}))
     assert talk.is_full
-
-
-def test_requests_that_are_not_answered_are_bounded() -> None:
-    talk = Dialogue()
-    for number in range(dialogue.MAX_WAITING):
-        ask(talk, number)
-    with pytest.raises(Busy):
-        ask(talk, dialogue.MAX_WAITING)
-
-
-def test_at_its_end_everybody_leaves() -> None:
-    talk = Dialogue()
-    stream, ear = Ear(), ask(talk, 1)
-    talk.open(stream)
-    talk.end()
-    assert stream.is_over and ear.is_over and talk.is_idle
-
-
-@pytest.mark.parametrize("params", [[1], "x", {"_meta": 1}, {"_meta": {"progressToken": {"a": 1}}}, {"_meta": []}])
-def test_params_of_any_form_are_the_servers_to_judge(params: Any) -> None:
-    talk, ear = Dialogue(), Ear()
-    talk.ask(messages.read(line(id=1, method="x", params=params)), ear)
-    talk.say(line(method="notifications/progress", params=params))
-    talk.say(line(id=1, result={}))
-    assert ear.has_answer
-
-
-async def test_who_waits_hears_what_is_said_next_and_the_end() -> None:
-    made = Hearing(asyncio.get_running_loop().create_future)
-    for text, found in ((b"x", (b"x", False)), (None, None)):
-        waiting = asyncio.ensure_future(made.next())
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        if text is None:
-            made.leave()
-        else:
-            made.hear(text, False)
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert waiting.done() and waiting.result() == found
 
 
 async def test_what_is_short_of_the_bound_is_not_too_much() -> None:

@@ -155,19 +155,6 @@ async def test_what_keeps_a_stream_from_being_opened(world: World, does: Callabl
     assert world.asked[0].is_given_up and not world.holder._streams
 
 
-async def test_who_gives_up_waiting_leaves_no_stream(world: World) -> None:
-    for is_answered in (False, True):
-        opening = asyncio.ensure_future(server_streams.opened(world.visit, world.target))
-        await world.turn()
-        if is_answered:
-            world.asked[-1].answers(200)
-            await world.turn()
-        opening.cancel()
-        await asyncio.gather(opening, return_exceptions=True)
-        await world.turn()
-        assert world.asked[-1].is_given_up and not world.holder._streams
-
-
 @pytest.mark.parametrize(
     ("transport", "authority", "rewritten", "origin"),
     [

@@ -63,28 +63,6 @@ def test_what_was_forgotten_meanwhile_is_left_alone() -> None:
     assert world.known.used.last(ONE) == 100 and again.seen == 110.0
 
 
-@pytest.mark.parametrize(("is_alone", "is_over"), [(True, True), (False, False)])
-def test_a_session_is_over_when_nobody_used_it_for_long(is_alone: bool, is_over: bool) -> None:
-    """Where others have the key, nobody knows whether it is used there."""
-    world = World(is_alone)
-    assert not world.memory.is_over(ONE, 1e6), "nobody knows of it"
-    world.memory.leave(ONE, world.memory.enter(ONE, 100.0), 100.0)
-    assert not world.memory.is_over(ONE, 100.0 + IDLE)
-    assert world.memory.is_over(ONE, 101.0 + IDLE) is is_over
-    assert world.other.is_over(ONE, 101.0 + IDLE) is is_over
-    assert world.memory.ends_idle is is_alone
-
-
-def test_a_session_that_was_ended_is_over_for_all() -> None:
-    world = World()
-    world.owes(ONE, 100.0)
-    assert not world.memory.has_ended(ONE)
-    world.memory.end(ONE)
-    world.memory.end(TWO)
-    assert world.memory.has_ended(ONE) and world.other.is_over(ONE, 100.0) and world.other.has_ended(TWO)
-    assert world.memory.of(ONE, 100.0).goodbye is None and not world.said
-
-
 def test_what_is_idle_is_ended_the_oldest_first() -> None:
     world = World()
     for number, now in ((ONE, 100.0), (TWO, 101.0), (THREE, 102.0)):
@@ -115,20 +93,6 @@ def test_of_what_is_at_work_others_have_their_turn() -> None:
     world.owes(TWO, 100.0)
     world.memory.wake(101.0 + IDLE)
     assert [number for number, _ in world.said] == [TWO] and len(world.memory) == 1
-
-
-@pytest.mark.parametrize("elsewhere", ["used", "ended", "nobody knows"])
-def test_what_is_anothers_to_end_is_only_forgotten(elsewhere: str) -> None:
-    world = World()
-    world.owes(ONE, 100.0)
-    if elsewhere == "used":
-        world.known.used.add(ONE, 101.0 + IDLE)
-    elif elsewhere == "ended":
-        world.known.used.add(ONE, 100.0)
-        world.known.ended.add(ONE)
-    world.memory.wake(101.0 + IDLE)
-    assert len(world.memory) == 0 and not world.said
-    assert world.memory.has_ended(ONE) is (elsewhere == "ended")
 
 
 def test_sessions_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,16 +133,6 @@ def test_what_another_version_wrote_is_nothing() -> None:
     assert world.memory.renewed(ONE, "one") is None
 
 
-def test_an_idle_session_is_ended_where_it_is_now() -> None:
-    world = World()
-    world.known.used.add(ONE, 100.0)
-    world.owes(ONE, 100.0)
-    made = UpstreamSession("one", "new")
-    world.memory.renew(ONE, made, 100.0)
-    world.memory.wake(101.0 + IDLE)
-    assert world.said == [(ONE, made)]
-
-
 def test_a_worker_takes_its_part_of_what_all_know() -> None:
     region: Any = SimpleNamespace(section=lambda name: (_ for _ in ()).throw(KeyError(name)))
     alone = Shared.of(region, 3)
@@ -191,22 +145,6 @@ def test_a_worker_takes_its_part_of_what_all_know() -> None:
 
 
 SEALER = Sealer(bytes(32))
-
-
-@pytest.mark.parametrize(
-    ("hello", "target", "is_remembered"),
-    [
-        (b"x" * 100, "t", True),
-        (b"x" * (2048 - 2 - 3), "two", True),
-        (b"x" * (2048 - 2 - 2), "two", False),
-    ],
-)
-def test_of_ids_those_are_remembered_that_say_little(hello: bytes, target: str, is_remembered: bool) -> None:
-    made = Session(ONE, 1000, hello, [UpstreamSession(target, "id")])
-    text = sessions.sealed(made, SEALER, b"o")
-    memory = World().memory
-    assert len(text) <= worker.SHORT
-    assert (memory.opened(text, SEALER, b"o", 1001) is memory.opened(text, SEALER, b"o", 1001)) is is_remembered
 
 
 def test_the_longest_id_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,31 +219,6 @@ def test_sessions_are_as_long_as_an_id_may_be(monkeypatch: pytest.MonkeyPatch) -
         sessions.sealed(made, SEALER, b"o")
 
 
-def test_what_is_sealed_has_one_spelling_and_a_bounded_length() -> None:
-    text = SEALER.seal(b"abc", b"p")
-    assert SEALER.open(text, b"p") == b"abc" and SEALER.seal(b"abc", b"p") != text
-    for other in (
-        text + "=",
-        text + "A",
-        text[:-1],
-        text[1:],
-        f" {text}",
-        "",
-        "A",
-        text.replace(text[5], "+"),
-        "A" * 40,
-    ):
-        assert SEALER.open(other, b"p") is None
-    last = text[-1]
-    for each in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_":
-        assert (SEALER.open(text[:-1] + each, b"p") is not None) is (each == last)
-    # 12 bytes of nonce, 16 of the tag; four characters are three bytes
-    assert len(longest := SEALER.seal(bytes(8192 // 4 * 3 - 28), b"p")) == 8192
-    assert SEALER.open(longest, b"p") is not None
-    assert SEALER.open(SEALER.seal(bytes(8192 // 4 * 3 - 27), b"p"), b"p") is None
-    assert Sealer(b"\1" * 32).open(text, b"p") is None
-
-
 # --- the goodbye
 
 
@@ -346,24 +259,6 @@ def test_of_the_last_request_what_a_server_needs_is_kept() -> None:
     for size, is_kept in ((4096, True), (4097, False)):
         line = b"x: %b\r\n" % (b"a" * (size - 5))
         assert (Visit(UpstreamSession("one", "s1"), passing=line).farewell() is not None) is is_kept
-
-
-def test_one_is_made_only_when_a_request_differs() -> None:
-    visit = Visit(UpstreamSession("one", "s1"))
-    first = visit.farewell()
-    assert first is not None and visit.farewell(first) is first and visit.farewell(7) is not first
-    for name, value in (("lasting", b"y: 1\r\n"), ("plan", McpPlan(visit.plan.targets))):
-        before = getattr(visit, name)
-        setattr(visit, name, value)
-        assert visit.farewell(first) is not first
-        setattr(visit, name, before)
-    others: dict[str, Any] = {"policies": object(), "authority": b"b", "host_set": True}
-    for name, other in others.items():
-        known = getattr(visit.x, name)
-        setattr(visit.x, name, other)
-        assert visit.farewell(first) is not first
-        setattr(visit.x, name, known)
-    assert visit.farewell(first) is first
 
 
 async def test_each_server_is_said_goodbye_in_the_session_that_it_has_now(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,47 +57,6 @@ def test_what_is_no_message_is_refused_with_what_is_wrong(body: bytes, code: int
     assert (refused.value.code, str(refused.value)) == (code, text)
 
 
-@pytest.mark.parametrize(
-    ("fields", "request_id"),
-    [({"method": "x"}, 7), ({"jsonrpc": "2.0"}, 7), ({"jsonrpc": "2.0", "method": ""}, 7)],
-)
-def test_a_refusal_names_the_request_where_it_could_be_read(fields: dict[str, Any], request_id: int) -> None:
-    with pytest.raises(Malformed) as refused:
-        messages.read(json.dumps({"id": request_id, **fields}).encode())
-    assert refused.value.request_id == request_id
-
-
-@pytest.mark.parametrize(
-    ("text", "is_request", "is_response", "request_id"),
-    [
-        (b'{"jsonrpc":"2.0","id":0,"method":"x"}', True, False, 0),
-        (b'{"jsonrpc":"2.0","id":"","method":"x"}', True, False, ""),
-        (b'{"jsonrpc":"2.0","method":"x"}', False, False, None),
-        (b'{"jsonrpc":"2.0","id":1,"result":{}}', False, True, 1),
-        (b'{"jsonrpc":"2.0","id":1,"error":{}}', False, True, 1),
-        (b'{"jsonrpc":"2.0","id":null,"error":{}}', False, True, None),
-        (b' \n{"jsonrpc":"2.0","id":1,"result":null,"more":[1]}', False, True, 1),
-    ],
-)
-def test_requests_notices_and_answers(text: bytes, is_request: bool, is_response: bool, request_id: Any) -> None:
-    found = messages.read(text)
-    assert (found.is_request, found.is_response, found.request_id) == (is_request, is_response, request_id)
-
-
-def test_messages_that_are_made_here() -> None:
-    given = Raw(b'{"a":1}')
-    for made, said in (
-        (messages.request("x", 1), {"id": 1, "method": "x"}),
-        (messages.request("x", "a", given), {"id": "a", "method": "x", "params": {"a": 1}}),
-        (messages.notification("x"), {"method": "x"}),
-        (messages.notification("x", given), {"method": "x", "params": {"a": 1}}),
-        (messages.result(1, given), {"id": 1, "result": {"a": 1}}),
-        (messages.error(None, -1, "no"), {"id": None, "error": {"code": -1, "message": "no"}}),
-        (messages.error(1, -1, "no", {}), {"id": 1, "error": {"code": -1, "message": "no", "data": {}}}),
-    ):
-        assert json.loads(made) == {"jsonrpc": "2.0", **said}
-
-
 # --- what of a message is read
 
 
@@ -149,19 +108,6 @@ def test_what_is_left_beside_long_parts_is_what_counts() -> None:
     assert messages.object_of(UNSET) == {}
 
 
-PARTS = (
-    *("arguments", "tools", "prompts", "resources", "resourceTemplates", "tasks", "contents", "content"),
-    *("structuredContent", "messages", "inputResponses", "inputRequests", "task"),
-)
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_the_long_parts_of_mcp_may_be_long(part: str) -> None:
-    large = b'{"%b":%b}' % (part.encode(), small_keys(13_200))
-    assert len(large) > messages.MANY_BYTES
-    assert list(messages.object_of(Raw(large))) == [part]
-
-
 def test_a_list_has_a_bounded_number_of_items() -> None:
     def listed(item: bytes, count: int) -> Raw:
         return Raw(b"[" + b",".join([item] * count) + b"]")
@@ -184,14 +130,6 @@ def test_a_list_has_a_bounded_number_of_items() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "text"),
-    [(None, None), (b'"a"', "a"), (b'""', ""), (b"1", None), (b"null", None), (b'"', None), (b'"\\ud800"', None)],
-)
-def test_a_text_is_a_string_and_nothing_else(raw: bytes | None, text: str | None) -> None:
-    assert messages.text_of(None if raw is None else Raw(raw)) == text
-
-
-@pytest.mark.parametrize(
     ("raw", "found"),
     [
         *((None, None), (b"1", 1), (b"0", 0), (b'"a"', "a"), (b'""', ""), (b"true", None), (b"1.5", None)),
@@ -200,17 +138,6 @@ def test_a_text_is_a_string_and_nothing_else(raw: bytes | None, text: str | None
 )
 def test_an_id_is_a_string_or_an_integer_of_bounded_length(raw: bytes | None, found: Any) -> None:
     assert messages.id_of(None if raw is None else Raw(raw)) == found
-
-
-def test_values_are_read_up_to_a_bound() -> None:
-    assert messages.value_of(None, 1) is None
-    assert messages.value_of(Raw(b"[12]"), 4) == [12]
-    with pytest.raises(Malformed, match="more than 3 bytes") as refused:
-        messages.value_of(Raw(b"[12]"), 3)
-    assert refused.value.code == -32602
-    with pytest.raises(Malformed, match="not readable") as refused:
-        messages.value_of(Raw(b"[12"), 4)
-    assert refused.value.code == -32602
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -13,41 +12,6 @@ from dataplane.mcp import accept, endpoints, merging, messages, modern, names, r
 from dataplane.mcp.accept import Taken
 from dataplane.mcp.endpoints import MAX_ENDPOINT, WrongEndpoint
 from dataplane.mcp.messages import Malformed
-from dataplane.mcp.methods import METHODS
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "seen"),
-    [
-        ("tool", "add", "one_add"),
-        ("tool", "_add_", "one__add_"),
-        ("prompt", "", "one_"),
-        ("task", "a+b", "one+a+b"),
-        ("resource", "file:///a", "one+file:///a"),
-        ("resource", "ui://a/b", "ui://one+a/b"),
-        ("task", "ui://a", "one+ui://a"),
-    ],
-)
-def test_a_name_says_whose_it_is(kind: str, name: str, seen: str) -> None:
-    assert names.joined(kind, "one", name) == seen
-    assert names.parted(kind, seen) == ("one", name)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [("tool", "add"), ("tool", "_add"), ("resource", "file:///a"), ("resource", "ui://+a"), ("task", "")],
-)
-def test_a_name_that_says_nobodys_is_nobodys(kind: str, name: str) -> None:
-    assert names.parted(kind, name) == ("", name)
-
-
-@pytest.mark.parametrize("target", ["one", "7notes", "t", "t7", "7", "a-1"])
-@pytest.mark.parametrize("uri", ["file:///a", "ui://b/c", "{scheme}://x", "t.7+x:y"])
-def test_a_uri_of_a_target_is_one(target: str, uri: str) -> None:
-    """RFC 3986 3.1: a scheme begins with a letter."""
-    seen = names.joined("resource", target, uri)
-    assert names.parted("resource", seen) == (target, uri)
-    assert re.match(r"[A-Za-z][A-Za-z0-9+.-]*[:{]", seen)
 
 
 def test_a_uri_has_one_name() -> None:
@@ -151,20 +115,6 @@ def test_an_endpoint_elsewhere_is_none(said: bytes, why: str) -> None:
         endpoints.posted_to(said, "http", "host", "/a/sse")
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_the_usual_port_need_not_be_named(scheme: str) -> None:
-    port = {"http": 80, "https": 443}[scheme]
-    assert endpoints.posted_to(b"%b://host:%d/x" % (scheme.encode(), port), scheme, "host", "/") == b"/x"
-    assert endpoints.posted_to(b"/x", scheme, f"host:{port}", "/") == b"/x"
-
-
-@pytest.mark.parametrize(
-    ("path", "is_stream"), [(b"/sse", True), (b"/a/sse", True), (b"sse", True), (b"/sse/", False), (b"/xsse", False)]
-)
-def test_paths_of_streams_end_in_sse(path: bytes, is_stream: bool) -> None:
-    assert endpoints.is_stream(path) is is_stream
-
-
 def test_a_query_names_a_stream_once() -> None:
     assert endpoints.stream_of(b"a=1&sessionId=x=y&sessionId=z") == b"x=y"
     assert endpoints.stream_of(b"a=1&sessionid=x&b") is None
@@ -223,90 +173,6 @@ def test_each_capability_of_mcp_is_passed(feature: str) -> None:
     assert value(merging.hello("2025-06-18", [("a", hello({feature: {"x": 1}}))], False, "9"))["capabilities"] == {
         feature: {"x": 1}
     }
-
-
-def test_what_servers_say_to_models_is_said_with_their_names() -> None:
-    answers = [("a", hello(instructions="Do.")), ("b", hello(instructions="")), ("c", hello(instructions="Be."))]
-    said = "Tools of several servers; names begin with the server's.\n\n[a]\nDo.\n\n[c]\nBe."
-    assert value(merging.hello("2025-06-18", answers, False, "9"))["instructions"] == said
-    assert value(merging.discovered(answers, "9"))["instructions"] == said
-    for merged in (merging.hello("2025-06-18", answers[1:2], False, "9"), merging.discovered(answers[1:2], "9")):
-        assert "instructions" not in value(merged)
-
-
-def test_what_is_discovered_is_what_all_support() -> None:
-    def supported(*theirs: list[Any]) -> Any:
-        return value(merging.discovered([("t", hello(supportedVersions=each)) for each in theirs], "9"))
-
-    merged = supported(["a", "b", 1], ["b", "c"], ["c", "b"])
-    assert merged == {
-        "supportedVersions": ["b"],
-        "capabilities": {},
-        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "gatewright", "version": "9"}},
-        "resultType": "complete",
-        "ttlMs": 0,
-        "cacheScope": "private",
-    }
-    assert supported(["a", "b"])["supportedVersions"] == ["a", "b"]
-    assert supported(["a", "a"], [])["supportedVersions"] == [], "one server that says it twice is not two"
-    assert supported([1, ""], [2, ""])["supportedVersions"] == [], "what has no name is no revision"
-    assert (
-        value(merging.discovered([("t", hello()), ("u", hello(supportedVersions=["a"]))], "9"))["supportedVersions"]
-        == []
-    )
-
-
-def test_items_without_a_name_are_left_out_and_others_are_named() -> None:
-    method = METHODS["tools/list"]
-    listed = messages.object_of(hello(tools=[{"name": "a", "x": 1}, {"title": "none"}, 7, {"name": 7}, {"name": "b"}]))
-    assert [(name, value(seen)) for name, seen in merging.items(method, "one", listed, True)] == [
-        ("a", {"name": "one_a", "x": 1}),
-        ("b", {"name": "one_b"}),
-    ]
-    assert [value(seen) for _, seen in merging.items(method, "one", listed, False)] == [
-        {"name": "a", "x": 1},
-        {"name": "b"},
-    ]
-    assert list(merging.items(method, "one", messages.object_of(hello()), True)) == []
-
-
-@pytest.mark.parametrize(
-    ("method", "field", "key"),
-    [
-        *(("prompts/list", "prompts", "name"), ("resources/list", "resources", "uri")),
-        *(("resources/templates/list", "resourceTemplates", "uriTemplate"), ("tasks/list", "tasks", "taskId")),
-    ],
-)
-def test_items_of_each_kind_have_a_name(method: str, field: str, key: str) -> None:
-    fields = messages.object_of(hello(**{field: [{key: "a"}, {"other": "b"}]}))
-    found = list(merging.items(METHODS[method], "one", fields, False))
-    assert [name for name, _ in found] == ["a"]
-
-
-def test_a_page_has_what_its_revision_wants() -> None:
-    method, rest = METHODS["tools/list"], {"x": Raw(b"1"), "tools": Raw(b"[0]")}
-    assert value(merging.page(method, [Raw(b"{}")], None)) == {"tools": [{}]}
-    assert value(merging.page(method, [], "next", rest)) == {"tools": [], "x": 1, "nextCursor": "next"}
-    assert value(merging.page(method, [], "", rest, True)) == {
-        "tools": [],
-        "resultType": "complete",
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "nextCursor": "",
-    }
-
-
-def test_a_task_that_something_belongs_to_is_named() -> None:
-    meta = {"other": 1, merging.RELATED: {"taskId": "t", "more": 2}}
-    given = messages.raw({"a": 1, "_meta": meta})
-    renamed = {"a": 1, "_meta": {"other": 1, merging.RELATED: {"taskId": "T", "more": 2}}}
-    assert value(merging.related(given, str.upper)) == renamed
-    assert merging.related(UNSET, str.upper) is UNSET
-    wrong: list[Any] = [{}, {merging.RELATED: {}}, {merging.RELATED: {"taskId": 1}}]
-    none: list[Any] = [{}, *({"_meta": meta} for meta in wrong)]
-    for each in none:
-        raw = messages.raw(each)
-        assert merging.related(raw, str.upper) is raw
 
 
 def test_a_token_of_progress_is_named_anew() -> None:
@@ -373,15 +239,6 @@ def test_what_names_nothing_is_the_same(given: Any) -> None:
     assert renaming.result(raw, "one") is raw
 
 
-@pytest.mark.parametrize("key", ["ui/resourceUri", "openai/outputTemplate"])
-def test_the_page_of_a_tool_is_named_as_clients_see_it(key: str) -> None:
-    tool = messages.raw({"name": "a", "_meta": {"ui": {"resourceUri": "ui://a", "x": 1}, key: "ui://a", "y": 2}})
-    assert value(renaming.item(tool, "name", "tool", "one")) == {
-        "name": "one_a",
-        "_meta": {"ui": {"resourceUri": "ui://one+a", "x": 1}, key: "ui://one+a", "y": 2},
-    }
-
-
 def test_a_result_that_names_too_many_resources_is_not_read() -> None:
     assert renaming.result(messages.raw({"content": [LINK] * renaming.MOST}), "one")
     with pytest.raises(messages.Beyond, match="names more than 10000 resources"):
@@ -413,12 +270,6 @@ def test_an_item_is_named_in_a_header_as_its_server_reads_it(name: str) -> None:
     other = request(name=name + "x", _meta=META)
     with pytest.raises(Malformed, match="Mcp-Name"):
         modern.check(other, head(b"mcp-method: tools/call", line.removesuffix(b"\r\n")))
-
-
-def test_names_are_escaped_only_where_they_have_to_be() -> None:
-    assert modern.name_line("a b?=") == b"mcp-name: a b?=\r\n"
-    assert modern.name_line("\u00e9") == b"mcp-name: =?base64?w6k=?=\r\n"
-    assert modern.name_line(" a") == b"mcp-name: =?base64?IGE=?=\r\n"
 
 
 @pytest.mark.parametrize(

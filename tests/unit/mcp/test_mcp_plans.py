@@ -48,33 +48,7 @@ def plan(of: backend_pb2.McpBackend) -> plans.McpPlan:
     return made
 
 
-def test_what_is_left_out_is_what_the_protocol_has() -> None:
-    made = message({}, {"name": "two", "protocol": backend_pb2.MCP_PROTOCOL_SSE}, {"name": "three", "path": "/x?y=z"})
-    plans.check(made)
-    assert [target.path for target in plan(made).targets] == [b"/mcp", b"/sse", b"/x?y=z"]
-
-
 def test_as_many_servers_as_may_be_are_taken() -> None:
     made = message(*({"name": f"t{number}"} for number in range(1024)))
     plans.check(made)
     assert len(plan(made).by_name) == 1024
-
-
-@pytest.mark.parametrize(("count", "several"), [(0, False), (1, False), (2, True), (3, True)])
-def test_two_servers_are_several(count: int, several: bool) -> None:
-    made = plan(message(*({"name": f"t{number}"} for number in range(count))))
-    assert made.several is several and list(made.by_name) == [f"t{number}" for number in range(count)]
-    assert all(made.by_name[target.name] is target for target in made.targets)
-
-
-def test_a_plan_says_what_its_message_does() -> None:
-    made = message({"selector": "s", "protocol": backend_pb2.MCP_PROTOCOL_STDIO}, {"name": "two"})
-    made.stateless = True
-    first = plan(made)
-    assert (first.stateless, first.fail_open, first.policies) == (True, False, None)
-    one, two = first.targets
-    assert (one.selector, one.is_stdio, one.is_sse, one.backend) == ("s", True, False, "b")
-    assert (two.selector, two.is_stdio, two.is_sse) == ("", False, False)
-    made.stateless, made.fail_open = False, True
-    second = plan(made)
-    assert (second.stateless, second.fail_open) == (False, True)

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from msgspec import Raw
 
 from dataplane.backends import registry
 from dataplane.chain import expressions
-from dataplane.chain.rules import ALLOW, DENY, REQUIRE, Rule
-from dataplane.mcp import errors, messages, methods, policies, rebinding, spellings, subscriptions
+from dataplane.chain.rules import ALLOW, DENY, Rule
+from dataplane.mcp import errors, messages, methods, rebinding, spellings, subscriptions
 from dataplane.mcp.messages import Malformed
 from dataplane.mcp.policies import NO_POLICIES, McpPolicies
 from dataplane.mcp.spellings import Spelling
@@ -97,81 +96,10 @@ def wanted(**fields: Any) -> Filter:
     return subscriptions.read({"notifications": messages.raw(fields)})
 
 
-@pytest.mark.parametrize(
-    ("fields", "found"),
-    [
-        ({}, Filter()),
-        ({"toolsListChanged": True, "promptsListChanged": False}, Filter(("toolsListChanged",))),
-        ({"promptsListChanged": True, "toolsListChanged": True}, Filter(("toolsListChanged", "promptsListChanged"))),
-        ({"resourcesListChanged": 1, "other": True}, Filter()),
-        ({"resourceSubscriptions": ["b", "a", "b"]}, Filter((), ("b", "a"))),
-        ({"resourceSubscriptions": None}, Filter()),
-        ({"resourceSubscriptions": []}, Filter()),
-    ],
-)
-def test_what_is_asked_for(fields: Any, found: Filter) -> None:
-    assert wanted(**fields) == found
-    assert bool(found) is bool(found.flags or found.uris)
-    again = subscriptions.read({"notifications": found.raw()})
-    assert again == found
-
-
-def test_spaces_around_a_word_of_json_mean_nothing() -> None:
-    raw = {"notifications": Raw(b'{"toolsListChanged": true ,"resourceSubscriptions": null }')}
-    assert subscriptions.read(raw) == Filter(("toolsListChanged",))
-
-
-@pytest.mark.parametrize(
-    ("params", "text"),
-    [
-        ({}, "params.notifications must be an object"),
-        ({"notifications": Raw(b"7")}, "must be an object"),
-        ({"notifications": Raw(b'{"TOOLSLISTCHANGED":true}')}, "in other letters"),
-        ({"notifications": Raw(b'{"resourcesubscriptions":[]}')}, "in other letters"),
-        ({"notifications": Raw(b'{"resourceSubscriptions":[1]}')}, "must be a list of URIs"),
-        ({"notifications": Raw(b'{"resourceSubscriptions":"u"}')}, "must be a list of URIs"),
-    ],
-)
-def test_what_nobody_can_listen_to(params: Any, text: str) -> None:
-    with pytest.raises(Malformed, match=text) as refused:
-        subscriptions.read(params)
-    assert refused.value.code == -32602
-
-
 def test_a_stream_is_about_so_many_resources() -> None:
     assert len(wanted(resourceSubscriptions=[str(each) for each in range(1024)]).uris) == 1024
     with pytest.raises(Malformed, match="has more than 1024 URIs"):
         wanted(resourceSubscriptions=[str(each) for each in range(1025)])
-
-
-def test_what_is_granted_is_within_what_was_asked_for() -> None:
-    granted = Filter(("toolsListChanged", "promptsListChanged"), ("a", "b"))
-    assert granted.within(Filter(("promptsListChanged",), ("b", "c"))) == Filter(("promptsListChanged",), ("b",))
-    merged = subscriptions.merged([Filter(("promptsListChanged",), ("b", "a")), Filter(("toolsListChanged",), ("a",))])
-    assert merged == Filter(("toolsListChanged", "promptsListChanged"), ("b", "a"))
-    for method, flags, uris in (
-        ("notifications/tools/list_changed", ("toolsListChanged",), ()),
-        ("notifications/prompts/list_changed", ("promptsListChanged",), ()),
-        ("notifications/resources/list_changed", ("resourcesListChanged",), ()),
-        ("notifications/resources/updated", (), ("u",)),
-    ):
-        assert Filter(flags, uris).grants(method) and not Filter().grants(method)
-        others = tuple(flag for flag in subscriptions.FLAGS if flag not in flags)
-        assert not Filter(others, () if uris else ("u",)).grants(method)
-    assert not Filter(tuple(subscriptions.FLAGS), ("u",)).grants("notifications/message")
-
-
-def test_one_server_is_asked_for_its_part() -> None:
-    asked = messages.read(messages.request("subscriptions/listen", 7))
-    sent = subscriptions.asking(
-        asked, {"notifications": Raw(b"7"), "x": Raw(b"1")}, Filter(("toolsListChanged",), ("u",))
-    )
-    assert json.loads(sent) == {
-        "jsonrpc": "2.0",
-        "id": 7,
-        "method": "subscriptions/listen",
-        "params": {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["u"]}, "x": 1},
-    }
 
 
 # --- browsers
@@ -238,17 +166,6 @@ def test_a_mistake_has_its_status(code: int, reason: str, status: int) -> None:
     assert json.loads(reply.body) == {"jsonrpc": "2.0", "id": "id", "error": {"code": code, "message": "text"}}
 
 
-def test_a_refusal_has_the_text_of_its_row() -> None:
-    reply = errors.refused("McpNoStream", "detail", b"allow: POST\r\n")
-    assert (reply.status, reply.detail, b"allow: POST\r\n" in reply.headers) == (405, "detail", True)
-    reply = errors.error("McpTargetFailed", -1, "text", None, "detail", {"a": 1})
-    assert reply.detail == "detail" and json.loads(reply.body)["error"] == {
-        "code": -1,
-        "message": "text",
-        "data": {"a": 1},
-    }
-
-
 # --- methods
 
 
@@ -300,37 +217,6 @@ def test_only_what_reads_arguments_waits_for_them() -> None:
         ("has(mcp.tool)", True),
     ):
         assert McpPolicies((rule(DENY, text),)).reads_arguments is reads
-
-
-def test_rules_for_lists_hide_nothing_that_only_arguments_would() -> None:
-    by_name, by_arguments = "mcp.tool.name == 'a'", "mcp.tool.arguments.x == 1"
-    listed = policies.for_lists(
-        [
-            rule(DENY, by_name),
-            rule(DENY, by_name, by_arguments),
-            rule(ALLOW, by_arguments),
-            rule(REQUIRE, by_name, by_arguments),
-        ]
-    )
-    assert [(each.action, len(each.programs)) for each in listed] == [(DENY, 1), (ALLOW, 0), (REQUIRE, 1)]
-
-
-def test_rules_decide_of_calls_of_lists_and_of_other_spellings() -> None:
-    """What is allowed without an escape is not denied for that."""
-    x: Any = SimpleNamespace(mcp_tool_arguments={})
-    allow, deny = "no Allow rule matches: the Allow rule", "a Deny rule matches: the Deny rule"
-    require = "a Require rule does not match: the Require rule"
-    for rules, found in (
-        ([], (None, None, None)),
-        ([rule(ALLOW, "false")], (allow, allow, None)),
-        ([rule(ALLOW, "true")], (None, None, None)),
-        ([rule(DENY, "true")], (deny, deny, deny)),
-        ([rule(REQUIRE, "false")], (require, require, require)),
-        ([rule(REQUIRE, "mcp.tool.arguments.x == 1")], (require, None, require)),
-    ):
-        made = McpPolicies(tuple(rules))
-        for _ in range(2):
-            assert (made.for_calls(x), made.for_lists(x), made.for_lenient(x)) == found
 
 
 # --- backends

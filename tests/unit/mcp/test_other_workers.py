@@ -87,16 +87,6 @@ async def test_another_worker_is_given_what_is_said_until_the_answer() -> None:
     assert (world.out.events, world.out.how) == ([(LAST, ANSWER)], "ended")
 
 
-async def test_what_will_not_be_answered_is_broken_off() -> None:
-    """An end would say that the server had answered nothing."""
-    world = World()
-    asked = world.asked(b"POST", QUESTION)
-    await asyncio.sleep(0)
-    world.stream.end("it left")
-    await asked
-    assert (world.out.events, world.out.how) == ([], "broken off")
-
-
 async def test_connections_are_kept_to_a_bounded_number_of_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -383,59 +383,6 @@ async def test_messages_are_counted_by_what_they_are(made: Made, message: Json, 
 # --- one server
 
 
-async def test_a_message_to_the_only_server_is_as_the_client_sent_it(made: Made) -> None:
-    endpoint = made(taking)
-    endpoint.begin_session()
-    body = b'{ "id": 7, "jsonrpc":"2.0", "method":"tools/call", "params": {"name":"a","name":"b"} }'
-    found = await endpoint.posts(body, b"x-client: 1\r\n")
-    (call,) = endpoint.asked
-    assert (found.status, call.request.body, call.seconds) == (200, body, calls.FOR_EVER)
-    assert call.request.headers == b"x-client: 1\r\n" + BOTH + JSON + b"mcp-session-id: s-one\r\n"
-    assert (call.request.method, call.request.target, call.is_idempotent) == (b"POST", b"/mcp", False)
-    assert call.is_given_up
-
-
-async def test_what_rules_were_asked_about_is_written_anew(made: Made) -> None:
-    endpoint = made(taking)
-    endpoint.begin_session()
-    endpoint.policies.rules = (1,)
-    await endpoint.posts(b'{"id":7,"jsonrpc":"2.0","method":"tools/call","params":{"name":"a","name":"b"},"x":1}')
-    assert endpoint.got("one") == [{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "b"}}]
-    assert endpoint.asked[0].request.body.count(b"name") == 1
-    assert [each["mcp.tool"] for each in endpoint.seen] == [{"target": "one", "name": "b"}]
-    assert (await endpoint.asks("tools/call", {"Name": "b", "name": "c"})).code == -32602
-
-
-@pytest.mark.parametrize(
-    ("arguments", "seen", "code"),
-    [
-        ({"a": [1]}, {"a": [1]}, None),
-        (None, None, None),
-        ([1], None, -32602),
-        ("x", None, -32602),
-        ({"a": 1, "A": 2}, None, -32602),
-        ({"a": "x" * 65_528}, {"a": "x" * 65_528}, None),
-        ({"a": "x" * 65_529}, None, -32602),
-    ],
-)
-async def test_arguments_are_read_where_rules_want_them(made: Made, arguments: Json, seen: Json, code: Any) -> None:
-    endpoint = made(taking)
-    endpoint.begin_session()
-    endpoint.policies.rules = (1,)
-    endpoint.policies.reads_arguments = True
-    body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "a", "arguments": 0}})
-    text = json.dumps(arguments, separators=(",", ":"))
-    found = await endpoint.posts(body.replace('"arguments": 0', f'"arguments":{text}').encode())
-    if code is None:
-        assert found.status == 200 and endpoint.seen[0]["mcp.tool"].get("arguments") == seen
-        assert endpoint.got("one")[0]["params"]["arguments"] == arguments
-        twice = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"a":1,"a":2}}}'
-        await endpoint.posts(twice)
-        assert endpoint.asked[-1].request.body.endswith(b'"arguments":{"a":2}}}')
-    else:
-        assert found.code == code and "params.arguments" in found.last["error"]["message"] and not endpoint.asked
-
-
 async def test_what_no_rule_could_judge_needs_an_id(made: Made) -> None:
     endpoint = made(taking)
     endpoint.begin_session()
@@ -548,34 +495,7 @@ async def gets(endpoint: Endpoint, lines: bytes = b"accept: text/event-stream\r\
 NOTE = {"method": "notifications/message", "params": {}}
 
 
-@pytest.mark.parametrize(("status", "is_read"), [(200, True), (299, True), (300, False), (405, False)])
-async def test_where_rules_count_a_success_is_read_event_by_event(made: Made, status: int, is_read: bool) -> None:
-    endpoint = made(fixed(Answer(status, JSON, b"{}")))
-    endpoint.begin_session()
-    endpoint.policies.rules = (1,)
-    found = await gets(endpoint)
-    if status == 200:
-        endpoint = made(fixed(Answer(status, STREAM, b": x\n\n" + event(NOTE))))
-        endpoint.begin_session()
-        endpoint.policies.rules = (1,)
-        assert (await gets(endpoint)).messages == [{"jsonrpc": "2.0", **NOTE}]
-    assert found.status == (502 if is_read else status) and (is_read or found.out.body == b"{}")
-
-
 # --- who the client is
-
-
-async def test_what_was_judged_in_other_spellings_is_logged_as_it_was_asked_for(made: Made) -> None:
-    endpoint = made(taking)
-    endpoint.begin_session()
-    endpoint.policies.rules = (1,)
-    found = await endpoint.asks("resources/read", {"uri": "file:/a"})
-    assert [each["mcp.resource"]["name"] for each in endpoint.seen] == ["file:/a", "file:///a"]
-    assert found.attributes["mcp.resource"] == {"target": "one", "name": "file:/a"}
-    arguments = {"a": 1, "A": 2}
-    await endpoint.asks("tools/call", {"name": "a", "arguments": arguments})
-    assert endpoint.got("one")[-1]["params"]["arguments"] == arguments, "no rule reads them"
-    assert "arguments" not in endpoint.seen[-1]["mcp.tool"]
 
 
 async def test_what_a_message_names_beside_its_item_is_judged_alone(made: Made) -> None:
