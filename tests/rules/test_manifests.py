@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -213,6 +214,44 @@ def test_the_chart_asks_for_grants_where_it_is_told_to(tool: Callable[[str], str
     assert (
         "--mcp-selectors-need-grants" in container(made["Deployment gatewright-system/gatewright-controller"])["args"]
     )
+
+
+@pytest.mark.process
+@pytest.mark.needs("helm")
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ("networkPolicy.enabled=false", "at '': additional properties 'networkPolicy' not allowed"),
+        ("proxy.image.tagg=1.0.0", "at '/proxy/image': additional properties 'tagg' not allowed"),
+        ("proxy.namespaces={}", "at '/proxy/namespaces/0': minLength: got 0, want 1"),
+        ("admission.gatewayClasses=edge", "at '/admission/gatewayClasses': got string, want array"),
+        ("gatewayClass.parametersRef.name=edge", "properties 'namespace' required, if 'name' exists"),
+    ],
+)
+def test_the_chart_refuses_values_that_would_change_nothing(
+    tool: Callable[[str], str], setting: str, error: str
+) -> None:
+    command = [tool("helm"), "template", "gatewright", str(MANIFESTS / "helm"), "--kube-version", "1.31.0"]
+    done = subprocess.run([*command, "--set", setting], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and error in done.stderr
+
+
+def test_the_schema_of_the_chart_has_what_its_values_have() -> None:
+    def names(schema: dict[str, Any], where: str = "") -> set[str]:
+        found = schema.get("properties", {})
+        return {where}.union(*(names(each, f"{where}.{name}") for name, each in found.items()))
+
+    def written(value: object, where: str = "") -> set[str]:
+        parts = value.items() if isinstance(value, dict) else ()
+        return {where}.union(*(written(each, f"{where}.{name}") for name, each in parts))
+
+    (values,) = documents(MANIFESTS / "helm" / "values.yaml")
+    del values["controller"]["resources"]
+    del values["networkPolicies"]["xdsFrom"], values["networkPolicies"]["metricsFrom"]
+    schema = json.loads((MANIFESTS / "helm" / "values.schema.json").read_text())
+    whole = {".controller.resources", ".networkPolicies.xdsFrom", ".networkPolicies.metricsFrom"}
+    unset = {".global", ".gatewayClass.parametersRef.name", ".gatewayClass.parametersRef.namespace"}
+    assert names(schema) == written(values) | whole | unset
 
 
 @pytest.mark.process
