@@ -46,7 +46,10 @@ def parse(argv: Sequence[str], environment: Mapping[str, str], defaults: Default
     Ends the program as argparse does: 0 for `--help` and `--version`, 2 for what cannot be used.
     """
     command_line = parser()
-    options = command_line.parse_args(argv)
+    options, rest = command_line.parse_known_args(argv)
+    if rest:
+        cure = "" if rest[0].startswith("-") else f"; a file stands behind -f: -f {rest[0]}"
+        command_line.error(f"unrecognized arguments: {' '.join(rest)}{cure}")
     try:
         return _settings(options, environment, defaults or Defaults())
     except WrongSetting as wrong:

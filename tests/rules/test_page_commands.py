@@ -135,6 +135,7 @@ NOT_HERE = (
     Row("*", "helm ", "needs a cluster; the chart is rendered by tests/rules/test_manifests.py"),
     Row("*", "docker run --init", "names an option of Docker; there is no daemon where tests run"),
     Row("README.md", "pip install gatewright", "from a package index; tests/loopback/test_wheel.py installs the wheel"),
+    Row("README.md", "pip install .", "builds the same wheel, which tests/loopback/test_wheel.py installs"),
     Row("*", "source .venv/bin/activate", "for shells of people; made by scripts/env"),
     Row("examples/identity/README.md", "curl -i http://100.100.1.2", "an address of the reader's private network"),
     Row("examples/identity/README.md", "sed", "writes the file that the test of the page writes with its own paths"),

@@ -100,8 +100,8 @@ def _lines(
     ]
     for rule in route.spec.rules:
         for match in rule.matches[:1] or (HTTPRouteMatch(),):
-            if found and _is_literal(match):
-                yield _line(found[0], route.spec.hostnames, match)
+            if found and is_literal(match):
+                yield request_line(found[0], route.spec.hostnames, match)
 
 
 def _host(listener: str, names: Sequence[str]) -> str:
@@ -109,13 +109,14 @@ def _host(listener: str, names: Sequence[str]) -> str:
     return min(filter(None, (*names[:1], listener)), key=lambda each: (each.startswith("*"), -len(each)), default="")
 
 
-def _is_literal(match: HTTPRouteMatch) -> bool:
+def is_literal(match: HTTPRouteMatch) -> bool:
     """A regular expression does not say what to ask for."""
     types = {match.path.type, *(header.type for header in match.headers), *(each.type for each in match.query_params)}
     return "RegularExpression" not in types
 
 
-def _line(listener: ServedListener, hostnames: Sequence[str], match: HTTPRouteMatch) -> str:
+def request_line(listener: ServedListener, hostnames: Sequence[str], match: HTTPRouteMatch) -> str:
+    """The line for a request that this match of a route with these hosts takes."""
     host = _host(listener.hostname, meeting(listener.hostname, hostnames) or ()).replace("*", ANY_NAME)
     query = urlencode([(parameter.name, parameter.value) for parameter in match.query_params])
     words = ["curl", "-i"]

@@ -13,6 +13,7 @@ import http.client
 import io
 import os
 import secrets
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,16 +21,19 @@ from pathlib import Path
 from controlplane import app as app_
 from controlplane.cli import children, exits, options, shipped
 from controlplane.cli import proxy as proxy_
-from controlplane.cli.local import announcement, fleet, summary
+from controlplane.cli.local import announcement, fleet, of_file, summary
 from controlplane.cli.local.processes import Processes, Start
 from controlplane.cli.serving import notify, process_log, running
 from controlplane.lint import bounded
 from gatewright import orphans
 from gatewright.api.lint.lint import is_standalone
 from gatewright.api.routes.http_route import HTTPRoute
+from gatewright.api.standalone import standalone
 from gatewright.version import VERSION
 
 STDOUT = 1
+LARGE_FILE = 256 * 1024
+"""Characters of a proxy's file from which on nothing is printed about it: reading it takes seconds."""
 
 READY_SECONDS = 30.0
 """Seconds that `gatewright up` waits for its proxies before it says that they are not ready yet."""
@@ -47,9 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _of_one_proxy(arguments: argparse.Namespace, file: Path) -> list[str]:
-    """The proxy's command line. Raises Failure where the file is not that of a proxy alone, or an option needs more
-    than one proxy."""
-    if not is_standalone(file.read_text(errors="replace")):
+    """The proxy's command line, after what can be tried is printed. Raises Failure where the file is not that of a
+    proxy alone, or an option needs more than one proxy."""
+    written = file.read_text(errors="replace")
+    if not is_standalone(written):
         text = (
             f"{file} is not the file of a proxy alone, which begins with binds. Of objects, name the folder that holds "
             "it; files of MCP clients and of LiteLLM are for `gatewright import`"
@@ -61,6 +66,9 @@ def _of_one_proxy(arguments: argparse.Namespace, file: Path) -> list[str]:
     ):
         if given:
             raise exits.Failure(exits.USAGE, f"{option} is for a folder; {file} is run by one proxy, on its own ports")
+    content = standalone.load(written, str(file)).content if len(written) < LARGE_FILE else None
+    if content is not None and not arguments.quiet:
+        print(of_file.text(VERSION, file, content), end="", file=sys.stderr, flush=True)  # the log may be JSON
     return ["-f", str(file), *(["--workers", str(arguments.workers)] if arguments.workers else [])]
 
 

@@ -224,6 +224,7 @@ def test_the_bounds_of_ports_times_and_names(capsys: pytest.CaptureFixture[str])
 
 def test_a_flag_has_one_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unrecognized arguments: --work 2" in complaint(capsys, "-f", "x", "--work", "2")
+    assert complaint(capsys, "a.yaml").endswith("unrecognized arguments: a.yaml; a file stands behind -f: -f a.yaml\n")
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])

@@ -41,6 +41,54 @@ def test_it_becomes_the_proxy(file: str, options: list[str], more: list[str], be
     assert became == [["-f", file, *more]]
 
 
+OF_ALL_KINDS = """binds:
+- port: 3000
+  listeners:
+  - routes:
+    - backends: [{ai: {provider: {openai: {}}}}]
+    - matches: [{path: {value: /tools}}]
+      backends: [{mcp: {targets: [{name: a, static: {host: 127.0.0.1, port: 1}}]}}]
+    - matches: [{grpc: {}}]
+      backends: [{host: "127.0.0.1:1"}]
+- port: 8443
+  listeners:
+  - protocol: HTTPS
+    hostname: shop.example
+    tls: {certificateRefs: [{tls.crt: {file: a}, tls.key: {file: b}}]}
+    routes: [{backends: [{host: "127.0.0.1:1"}]}]
+- {port: 5432, listeners: [{protocol: TCP, tcpRoutes: [{backends: [{host: "127.0.0.1:1"}]}]}]}
+- {port: 9000, addresses: ["192.0.2.1"], listeners: [{routes: [{backends: [{host: "127.0.0.1:1"}]}]}]}
+"""
+BODY = '{"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hello"}]}'
+TRIES = f"""
+  curl -i -H 'content-type: application/json' -d '{BODY}' http://127.0.0.1:3000/v1/chat/completions
+  npx @modelcontextprotocol/inspector --cli http://127.0.0.1:3000/tools --transport http --method tools/list
+  curl -i -k --resolve shop.example:8443:127.0.0.1 https://shop.example:8443/
+  nc 127.0.0.1 5432
+"""
+
+
+def test_it_says_what_to_try_first(tmp_path: Path, became: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "all.yaml"
+    path.write_text(OF_ALL_KINDS)
+    with pytest.raises(SystemExit):
+        main(["up", str(path)])
+    said = capsys.readouterr().err
+    assert f"serves {path}: http://127.0.0.1:3000 https://127.0.0.1:8443 tcp://127.0.0.1:5432\n" in said
+    assert f"Try, as soon as the log says ready:{TRIES}" in said and "192.0.2.1" not in said
+
+
+@pytest.mark.parametrize("text", [FILE.replace("port: 8080", "port: 0"), FILE + "#" * 300_000])
+def test_of_a_file_with_mistakes_or_a_large_one_it_says_nothing(
+    text: str, tmp_path: Path, became: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    with pytest.raises(SystemExit):
+        main(["up", str(path)])
+    assert capsys.readouterr().err == "" and became == [["-f", str(path)]]
+
+
 @pytest.mark.parametrize("option", [["--proxies", "3"], ["--port-offset", "10"]])
 def test_what_takes_more_than_one_proxy_is_refused(
     file: str, option: list[str], became: list[list[str]], capsys: pytest.CaptureFixture[str]
