@@ -163,7 +163,7 @@ class Turns:
         return self._has_begun and self._clock() >= self._end
 
     def is_late_for(self, size: int) -> bool:
-        """A connection whose frames nobody has counted yet got so many bytes in one read. Whether they wait, because
+        """A connection whose frames are not counted yet got so many bytes in one read. Whether they wait, because
         others have used up the share of this turn: 32 connections may each have a read that no bound of one cuts."""
         return size > LARGE and not self.begin() and self.is_spent()
 
