@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from controlplane.admin.facts import ObjectRow, Refusal
 from controlplane.admin.trace import HolderRow, ResourceRow, StateRow, Trace
-from controlplane.answers.proxies import ProxyStatus
+from controlplane.answers.proxies import ProxyStatus, status
+from controlplane.kube import presence
 from controlplane.pipeline import Pipeline
 from controlplane.snapshot import ENDPOINT_TYPE, RESOURCE_TYPE, SECRETS, Record, Snapshot, shown
 from controlplane.translate.keys import ObjectKey, endpoints_of, is_certificate_of, resources_of
@@ -66,11 +68,17 @@ def _state(pipeline: Pipeline, gateway: str, count: int) -> StateRow:
 def _holders(pipeline: Pipeline, found: dict[str, list[Resource]]) -> Iterator[HolderRow]:
     for proxy in pipeline.fleet.proxies(lambda gateway: pipeline.snapshots.newest(gateway).sequence):
         if proxy.gateway in found:
-            yield _holder(pipeline, proxy, found[proxy.gateway])
+            yield _holder(pipeline, proxy, *_answered(proxy), found[proxy.gateway])
+    for controller, other in pipeline.fleet.elsewhere():
+        if other.gateway in found:
+            row = _holder(pipeline, status(other, newest=0), other.answered_version, None, found[other.gateway])
+            yield replace(row, controller=presence.pod_of(controller))
 
 
-def _holder(pipeline: Pipeline, proxy: ProxyStatus, resources: list[Resource]) -> HolderRow:
-    version, answered = _answered(proxy)
+def _holder(
+    pipeline: Pipeline, proxy: ProxyStatus, version: str, answered: float | None, resources: list[Resource]
+) -> HolderRow:
+    """What a proxy that last answered the state of a version has of an object's resources."""
     held = _state_of(pipeline, proxy.gateway, version)
     refused = {refusal.key: refusal.error for refusal in proxy.refusals}
     refuses = [Refusal(record.name, refused[record.name]) for _, record in resources if record.name in refused]

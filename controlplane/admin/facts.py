@@ -173,7 +173,8 @@ def selected(facts: Facts, selectors: Sequence[Selector]) -> list[ObjectRow]:
 
 def traces(facts: Facts, selectors: Sequence[Selector]) -> Json:
     """The body of `/api/trace`."""
-    return {"controller": facts.about(), "traces": [facts.trace(row) for row in selected(facts, selectors)]}
+    found = [facts.trace(row) for row in selected(facts, selectors)]
+    return {"controller": facts.about(), "notes": list(facts.notes()), "traces": found}
 
 
 def status(facts: Facts, selectors: Sequence[Selector]) -> Json:

@@ -45,12 +45,14 @@ class HolderRow:
     version: str
     """Of the last state that it answered, as much as may be seen; "" when there is none yet."""
     answered: float | None
-    """When it answered that state."""
+    """When it answered that state; None of a proxy of another controller, which reports no times."""
     serves: int
     """How many of the resources it serves in their present content."""
     lacks: tuple[str, ...] = ()
     """Names of the others, but for those that it refuses."""
     refuses: tuple[Refusal, ...] = ()
+    controller: str = ""
+    """The controller that it is connected to; "" for this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print(json.dumps(body, indent=2))
     elif traces:
-        print("\n\n".join(map(text, traces)))
+        notes = "\n".join(f"note: {note}" for note in body.get("notes", ()))  # a controller of before has none
+        print("\n\n".join(filter(None, [notes, *map(text, traces)])))
     absent = tables.absent([each["object"] for each in traces], arguments.objects)
     return exits.DEPENDENCY if tables.complain(absent) else exits.OK
 
@@ -61,7 +62,7 @@ def _proxies(trace: Json) -> str:
     if not trace["proxies"]:
         return "no proxies connected"
     counts = {row["gateway"]: row["resources"] for row in trace["states"]}
-    lines = [("PROXY", "GATEWAY", "SERVES", "STATE", "ANSWERED")]
+    lines: list[tuple[str, ...]] = [("PROXY", "GATEWAY", "SERVES", "STATE", "ANSWERED", "CONTROLLER")]
     lines += [
         (
             row["instance"],
@@ -69,9 +70,12 @@ def _proxies(trace: Json) -> str:
             f"{row['serves']} of {counts[row['gateway']]}",
             _short(row["version"]) or "-",
             row["answered"] or "-",
+            row.get("controller") or "this one",
         )
         for row in trace["proxies"]
     ]
+    if not any(row.get("controller") for row in trace["proxies"]):
+        lines = [cells[:-1] for cells in lines]
     below = {number: list(_lacking(row)) for number, row in enumerate(trace["proxies"], 1)}
     return tables.table(lines, below)
 

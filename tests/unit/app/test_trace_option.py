@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from controlplane import app, known_facts
 from controlplane.admin import facts
 from controlplane.answers.nacks import Refusal, Refusals
 from controlplane.answers.proxies import Proxy
+from controlplane.answers.shared import Answer, AnswerKey
 from controlplane.cli.asking import trace_change
+from controlplane.derive import Change
 from controlplane.settings import Settings
 from controlplane.sources.directory import Directory
 from tests.fakes.certificates import Authority
@@ -90,6 +93,34 @@ async def test_who_has_the_newest_content(world: World) -> None:
         "whole": (0, [ROUTE], [""]),
     }
     assert world.trace("gateway", "web")["states"][0]["resources"] == 3
+
+
+async def test_proxies_of_other_controllers(world: World) -> None:
+    """They report which state they have, not when they took it."""
+
+    def reports(proxy: str, answer: Answer) -> Change[AnswerKey, Answer]:
+        return Change(AnswerKey("there_1", WEB, f"{WEB}/{proxy}"), None, answer)
+
+    world.acknowledge(world.proxy("here"))
+    before = world.app.pipeline.snapshots.newest(WEB).version
+    await world.put(shop=route("shop", "/b"))
+    newest = world.app.pipeline.snapshots.newest(WEB).version
+    no = {ROUTE: Refusal(ROUTE, "too long")}
+    answers = {"fresh": Answer(newest), "behind": Answer(before), "new": Answer(""), "refusing": Answer(newest, no)}
+    world.fleet.hear("there_1", [reports(name, answer) for name, answer in answers.items()])
+    assert world.holders() == {
+        "here": (0, [ROUTE], []),
+        "fresh": (1, [], []),
+        "behind": (0, [ROUTE], []),
+        "new": (0, [ROUTE], []),
+        "refusing": (0, [], [ROUTE]),
+    }
+    shown = trace_change.text(world.trace("httproute", "shop"))
+    assert re.findall(r"^(\w+) .* (?:(there)|this one)$", shown, re.MULTILINE) == [
+        ("here", ""),
+        *((name, "there") for name in answers),
+    ]
+    assert world.trace("gatewayclass", "gatewright")["proxies"] == []
 
 
 async def test_an_edit_of_something_else_leaves_a_proxy_with_what_it_has(world: World) -> None:

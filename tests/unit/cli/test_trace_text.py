@@ -141,6 +141,10 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith('{\n  "traces": [\n    {\n      "object"')
     assert cli.main(["trace-change", "HTTPRoute/cart", "Gateway/web"]) == exits.DEPENDENCY
     assert capsys.readouterr().err == "gatewright: Gateway/web: there is no such object\n"
-    traces.clear()
+    body = {"notes": ["another one leads"], "traces": traces[:1]}
+    monkeypatch.setattr(client, "trace", lambda _admin, _objects: body)
+    assert cli.main(["trace-change", "HTTPRoute/cart"]) == exits.OK
+    assert capsys.readouterr().out == f"note: another one leads\n\n{trace_change.text(traces[0])}\n"
+    body["traces"] = []
     assert cli.main(["trace-change", "Gateway/web"]) == exits.DEPENDENCY
     assert capsys.readouterr().out == ""
