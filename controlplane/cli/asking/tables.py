@@ -18,6 +18,7 @@ VERSION_DIGITS = 12
 """Digits of a state's version in tables."""
 REFUSED = "proxies refuse what it says, listed below"
 OLD = "its file has an error, listed below: what acts is its last good version"
+PARTLY = "its file has an error, listed below: what acts is the rest of it"
 
 
 def status(body: Json, wide: bool = False) -> str:
@@ -135,6 +136,8 @@ def _line(row: Json, broken: Mapping[str, str]) -> _Line | None:
     bad = [each for each in found if not each.is_well]
     accepted = not any(each.type == "Accepted" for each in bad)
     more_of_it = broken.get(f"{row['kind']} {name}") if accepted else None
+    if more_of_it == OLD and any(each.type == "PartiallyInvalid" and each.is_current for each in bad):
+        more_of_it = PARTLY
     wrong = [*map(str, _reported(bad)), *([more_of_it] if more_of_it else ())]
     return _Line(row["kind"], name, PROBLEM if more_of_it else _state(found), wrong, *more)
 

@@ -124,6 +124,13 @@ def test_an_object_whose_file_has_an_error_is_not_shown_as_well() -> None:
     assert tables.objects([BAD_ROUTE], {"HTTPRoute default/cart": tables.OLD}) == f"{bad}\n    {tables.OLD}"
 
 
+def test_a_route_of_which_some_rules_have_an_error_acts_in_part() -> None:
+    dropped = condition("PartiallyInvalid", "True", reason="UnsupportedValue", message="Dropped Rule 1: x")
+    parents = [{"parentRef": {"name": "web"}, "conditions": [condition("Accepted"), dropped]}]
+    shown = tables.objects([row("HTTPRoute", {"parents": parents}, "r")], {"HTTPRoute default/r": tables.OLD})
+    assert shown.endswith(f"Dropped Rule 1: x\n    {tables.PARTLY}") and tables.OLD not in shown
+
+
 def test_an_object_that_was_never_accepted_has_no_older_version() -> None:
     refused = row("GatewayPolicy", {"conditions": [condition("Accepted", "False", reason="Invalid")]}, "p")
     assert tables.objects([refused], {"GatewayPolicy default/p": tables.OLD}) == tables.objects([refused])
