@@ -30,6 +30,8 @@ FOREIGN_FILE = (
 )
 NO = "YAML reads off, no and false as a boolean; put it in quotes"
 FILE = "binds:\n- port: 8080\n  listeners:\n  - routes:\n    - backends: [{host: 127.0.0.1:3000}]\n"
+BACKEND = FILE.replace("{host: 127.0.0.1:3000}", "{}")
+BACKENDS = "f:5: binds[0].listeners[0].routes[0].backends[0]."
 
 
 def rule(text: str) -> str:
@@ -236,6 +238,16 @@ _FILES = (
     Mistake("ports as keys", "binds:\n  8080:\n    listeners: []\n", "f:1: binds: must be a list, got an object"),
     Mistake("a list that is not indented", FILE.replace("    - b", "   - b").replace("  - routes", "    - routes"),
             "f:5: not YAML: did not find expected"),
+    Mistake("a provider as a kind of backend", BACKEND.format("{host: a:1, openai: {}}"),
+            BACKENDS + "openai: unknown field; it belongs in ai.provider"),
+    Mistake("a provider's key beside its model", BACKEND.format("{ai: {provider: {openai: {apiKey: sk-1}}}}"),
+            BACKENDS + "ai.provider.openai.apiKey: unknown field; a provider's key is auth in policies"),
+    Mistake("the command of an MCP server",
+            BACKEND.format("{mcp: {targets: [{name: a, stdio: {cmd: npx}, command: npx}]}}"),
+            BACKENDS + "mcp.targets[0].command: unknown field; it is stdio, with cmd and args"),
+    Mistake("the URL of an MCP server",
+            BACKEND.format("{mcp: {targets: [{name: a, static: {host: a, port: 1, url: a}}]}}"),
+            BACKENDS + "mcp.targets[0].static.url: unknown field; host, port and path say it"),
     Mistake("an MCP client's file", "mcpServers:\n  files: {command: x}\n",
             "f:1: is the file of an MCP client: `gatewright import FILE` makes the file of a proxy of it"),
     Mistake("LiteLLM's file", "model_list:\n- model_name: fast\n",

@@ -18,6 +18,14 @@ SLIP: Final = 0.9
 NEAR: Final = 0.68
 """How like a field an unknown one is, to be taken for it at once, or for want of better: `namespace` is no `name`."""
 
+_KEYS: Final = dict.fromkeys(
+    ("apiKey", "api_key", "key", "token"), "a provider's key is auth in policies, beside ai or beside the provider"
+)
+_PROVIDERS: Final = dict.fromkeys(
+    ("openai", "anthropic", "gemini", "azure", "azureopenai", "bedrock", "vertexai"), "it belongs in ai.provider"
+)
+_URL: Final = {"url": "it is static, with host, port and path"}
+_ADDRESS: Final = {"url": "host, port and path say it"}
 OF_A_POLICY: Final = "it is a setting of a GatewayPolicy, under spec.traffic"
 _FILTERS: Final = [to_camel(row.name) for row in of(RULE)]
 ELSEWHERE: Final[dict[str, dict[str, str]]] = {
@@ -26,8 +34,14 @@ ELSEWHERE: Final[dict[str, dict[str, str]]] = {
         **{to_camel(row.attribute): OF_A_POLICY for row in of(TRAFFIC) if row.inline != "field"},
         **dict.fromkeys(("cors", *_FILTERS), "it is an item of filters"),
     },
+    **dict.fromkeys(("FileRouteBackend", "FileBackend", "GatewayBackendSpec"), _PROVIDERS),
+    **dict.fromkeys(("ModelConfig", "LLMProvider", "FileLLMProvider"), _KEYS),
+    **dict.fromkeys(("McpTarget", "FileMcpTarget"), _ADDRESS),
+    "McpTargetSelector": _URL,
+    "FileMcpTargetSelector": _URL | {"command": "it is stdio, with cmd and args"},
+    "Stdio": {"command": "it is cmd"},
 }
-"""Settings of requests that people look for in the other of the two kinds: model and field to where it is."""
+"""What people look for in another place than where it is, as other products have it: model and field to where it is."""
 
 
 def meant(model: type[BaseModel], path: Path) -> str:
