@@ -44,7 +44,7 @@ FILES: Final[dict[str, Row]] = {
         276, "one state machine: list, watch, list again; a third is what each answer of an API server means for it"
     ),
     "controlplane/kube/writing/deployer.py": Row(
-        312, "one loop over three queues that share the state of each Gateway"
+        327, "one loop over three queues that share the state of each Gateway"
     ),
     "controlplane/pipeline.py": Row(
         298, "one class: the seam of source, program and snapshots, with one method for each direction"

@@ -109,6 +109,8 @@ class Deployer:
         self.looked = asyncio.Event()
         """Set when every Gateway was looked at once since we lead: failures are known."""
         self._failed: dict[ObjectKey, Failure] = {}
+        self._troubles: dict[ObjectKey, str] = {}
+        """What the log said last of a Gateway, until its objects are made."""
         self._reported: dict[ObjectKey, Outcome] = {}
 
     def __len__(self) -> int:
@@ -204,10 +206,14 @@ class Deployer:
                 self.looked.set()
             if error is None:
                 self._pending.done(gateway, loop.time())
+                self._troubles.pop(gateway, None)
             else:
                 self.failures += 1
                 wait = self._pending.failed(gateway, loop.time())
-                log.warning("objects of Gateway %s: %s; again in %.1f s", gateway, error, wait)
+                if self._troubles.get(gateway) != error:  # once, not at each try
+                    again = "again in %.1f s, then less and less often"
+                    log.warning(f"objects of Gateway %s: %s; {again}", gateway, error, wait)
+                self._troubles[gateway] = error
             self._woken.set()  # another one of the namespace may have its turn
 
     async def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -252,9 +258,11 @@ class Deployer:
 
     async def _note_failures(self, gateway: ObjectKey, found: Sequence[Condition]) -> None:
         if found:
-            same = [each.message for each in found if each.type == found[0].type]
-            first = found[0]
-            self._failed[gateway] = Failure(Condition(first.type, False, first.reason, joined(same)))
+            first, hint = found[0], _unbound(gateway.namespace)
+            same = [each.message for each in found if each.type == first.type]
+            said = joined([each.removesuffix(hint) for each in same])  # what to bind is said once
+            message = said + hint if any(each.endswith(hint) for each in same) else said
+            self._failed[gateway] = Failure(Condition(first.type, False, first.reason, message))
         else:
             self._failed.pop(gateway, None)
         await self._report_outcomes([gateway])
@@ -308,5 +316,12 @@ def _refused(key: WantedKey, error: ApiError) -> Condition:
     status = HTTPStatus.BAD_REQUEST if _NOT_TYPED in str(error) else error.status
     kind, reason = _REASONS.get(status, ("Programmed", "Pending"))
     is_unbound = status == HTTPStatus.FORBIDDEN and _NO_RIGHT in str(error)
-    hint = f"; bind the ClusterRole {PROVISIONER} in namespace {key.namespace} to have proxies made there"
-    return Condition(kind, False, reason, f"{key}: {error}{hint if is_unbound else ''}")
+    return Condition(kind, False, reason, f"{key}: {error}{_unbound(key.namespace) if is_unbound else ''}")
+
+
+def _unbound(namespace: str) -> str:
+    """What mends it where the role is not bound."""
+    return (
+        f"; bind the ClusterRole {PROVISIONER} in namespace {namespace} to have proxies made there:"
+        f" `gatewright crds namespace | kubectl apply -n {namespace} -f -`"
+    )

@@ -475,18 +475,44 @@ async def test_no_pod_is_asked_for_while_what_it_names_could_not_be_made(kind: s
     ],
 )
 async def test_where_a_right_is_missing_the_status_says_what_to_bind(message: str, is_hinted: bool) -> None:
-    async with leading(World(Refusing(PATHS["Service"], message))) as world:
+    async with leading(World(Refusing(PATHS["Service"], message=message))) as world:
         world.want(wanted(80))
         await world.holds(lambda: message in world.failure)
         assert ("bind the ClusterRole gatewright-provisioner in namespace shop" in world.failure) is is_hinted
 
 
-class Refusing(Server):
-    """Takes no write of one kind."""
+async def test_what_to_bind_is_said_once_and_logged_once_until_it_is_another_trouble(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Refusing(*PATHS.values(), message='User "x" cannot patch it')
+    async with leading(World(server)) as world:
+        world.want(wanted(80))
+        await world.holds(lambda: world.deployer.failures > 1)
+        for name in ("ServiceAccount shop/web", "ConfigMap shop/web", "Secret shop/web-session-key"):
+            assert f"{name}: 403 Forbidden: " in world.failure
+        assert world.failure.count("bind the ClusterRole") == 1
+        assert world.failure.endswith("made there: `gatewright crds namespace | kubectl apply -n shop -f -`")
+        server.message = "exceeded quota: small"
+        await world.holds(lambda: "quota" in world.failure)
+        server.refused = ()
+        await world.idle()
+        server.refused, server.message = (PATHS["Service"],), "exceeded quota: small"
+        world.want(wanted(80, 81))
+        await world.holds(lambda: "quota" in world.failure)
+    found = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [("quota" in each, "objects of Gateway shop/web: " in each) for each in found] == [
+        (False, True),
+        (True, True),
+        (True, True),
+    ]
 
-    def __init__(self, path: str, message: str = "no right") -> None:
+
+class Refusing(Server):
+    """Takes no write of some kinds."""
+
+    def __init__(self, *paths: str, message: str = "no right") -> None:
         super().__init__()
-        self.refused, self.message = path, message
+        self.refused, self.message = paths, message
 
     async def request(self, method: str, path: str, body: Any = None, content: str = "", query: Any = None) -> Any:
         if method != "GET" and path.startswith(self.refused):
