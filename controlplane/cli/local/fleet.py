@@ -68,6 +68,20 @@ def wanted(gateways: Sequence[Gateway], plan: Plan, places: dict[str, int]) -> l
     return found
 
 
+def clashes(proxies: Sequence[Proxy], gateways: Sequence[Gateway]) -> list[str]:
+    """Ports that several of the proxies want, which one machine has once, each with the cure."""
+    of_name = {f"{gateway.metadata.namespace}/{gateway.metadata.name}": gateway for gateway in gateways}
+    wishes: dict[tuple[int, bool], list[str]] = {}
+    for proxy in proxies:
+        for listener in proxy.listeners(of_name[proxy.gateway]):
+            who = f"{proxy.label} (Gateway {proxy.gateway})"
+            wishes.setdefault((listener.port, listener.is_datagram), []).append(who)
+    cure = f"only one of them has it: choose other ports, not {OFFSET_OF_NEXT_PROXY} apart, or --proxies 1"
+    return [
+        f"port {port} is wanted by {' and '.join(who)}; {cure}" for (port, _), who in wishes.items() if len(who) > 1
+    ]
+
+
 def command(proxy: Proxy, plan: Plan, environment: Mapping[str, str], lifeline: int) -> children.Command:
     """How the proxy is started."""
     arguments = ["--xds", f"unix:{plan.socket.absolute()}", "--gateway", proxy.gateway, "--instance", proxy.instance]

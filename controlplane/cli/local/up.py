@@ -172,7 +172,7 @@ def _problems(folder: str) -> list[str]:
 def _announcement(app: app_.App, processes: Processes, problems: Sequence[str], seconds: float) -> str:
     gateways = app.gateways()
     routes = [item for item in app.pipeline.objects.values() if isinstance(item, HTTPRoute)]
-    wanted = app.settings
+    wanted, proxies = app.settings, processes.wanted()
     return announcement.text(
         announcement.Running(
             version=VERSION,
@@ -181,10 +181,10 @@ def _announcement(app: app_.App, processes: Processes, problems: Sequence[str], 
             xds=f"{wanted.xds[0]}:{app.xds.tcp_port}",
             socket=wanted.socket,
             gateways=gateways,
-            proxies=processes.wanted(),
+            proxies=proxies,
             demos=processes.demos,
             curls=summary.curls(gateways, sorted(routes, key=lambda item: item.key), processes.plan.port_offset),
-            notes=app.notes(),
+            notes=[*app.notes(), *fleet.clashes(proxies, gateways)],
             problems=problems,
             seconds=seconds,
         )

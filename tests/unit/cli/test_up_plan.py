@@ -303,6 +303,21 @@ def test_each_gateway_has_its_proxies_and_no_two_share_a_page() -> None:
     assert fleet.wanted([gateway("web")], PLAN, places) == proxies[2:]
 
 
+def test_ports_that_two_proxies_of_one_machine_want_are_named_with_the_cure() -> None:
+    one, two = gateway("api"), gateway("web")
+    cure = "only one of them has it: choose other ports, not 1000 apart, or --proxies 1"
+    assert fleet.clashes(fleet.wanted([one, two], PLAN, {}), [one, two]) == [
+        f"port 8080 is wanted by proxy-1 (Gateway default/api) and web/proxy-1 (Gateway default/web); {cure}",
+        f"port 9080 is wanted by proxy-2 (Gateway default/api) and web/proxy-2 (Gateway default/web); {cure}",
+    ]
+    apart = gateway(listeners="[{name: a, protocol: HTTP, port: 8080}, {name: b, protocol: TCP, port: 9080}]")
+    assert fleet.clashes(fleet.wanted([apart], PLAN, {}), [apart]) == [
+        f"port 9080 is wanted by proxy-1 (Gateway default/web) and proxy-2 (Gateway default/web); {cure}"
+    ]
+    both = gateway(listeners="[{name: a, protocol: UDP, port: 8080}, {name: b, protocol: TCP, port: 9080}]")
+    assert fleet.clashes(fleet.wanted([both], PLAN, {}), [both]) == []
+
+
 def test_the_command_line_of_a_proxy() -> None:
     plan = fleet.Plan(1, 7000, 3, Path("/run/xds.sock"))
     (proxy,) = fleet.wanted([gateway()], plan, {})
