@@ -92,7 +92,7 @@ class Turns:
         """How many wait."""
         self._is_called = False
         self._was_put_off = False
-        """Those who wait have left the last turn to what filled it."""
+        """Those who wait have left the last turn to what filled it, or to others' bytes."""
         self._has_begun = False
         """`_end` is of this turn."""
         self._end = 0.0
@@ -185,7 +185,7 @@ class Turns:
         self._call_soon(self._is_over)
 
     def _is_over(self) -> None:
-        if self._over == self.number:  # else `_run` has begun the next one
+        if self._over == self.number and not self._is_called:  # else `_run` begins the next one, or has begun it
             self._next()
             self._has_begun = False
 
@@ -196,8 +196,11 @@ class Turns:
             self._costly.clear()
 
     def _run(self) -> None:
-        # By what was called before; once, as what comes behind this call fills each turn anew where much comes.
-        self._was_put_off = not self._was_put_off and self.is_full()
+        # Where the turn is used up: by what was called before, or by this, and others got bytes since. Their answers,
+        # which leave when all is called that is called now, do not wait for a second piece of long work. Once, as what
+        # comes behind this call fills each turn anew where much comes.
+        others = self.is_costly or self._now[0] != self._last
+        self._was_put_off = others and not self._was_put_off and self.is_spent()
         if self._was_put_off:
             self._call_soon(self._run)
             return

@@ -126,6 +126,37 @@ class TestSharesOfATurn:
         loop.turn()
         assert not loop.turns.is_late_for(LARGE + 1)
 
+    def test_others_who_got_bytes_are_answered_before_the_next_piece(self) -> None:
+        loop, done = Loop(), list[str]()
+        Peer(loop, "much", 3, SHARE, done)
+        loop.turn()
+        loop.number[0] = 7
+        loop.turn()
+        assert done == ["much"]
+        loop.number[0] = 8
+        loop.turn()
+        assert done == ["much"] * 2  # it leaves the turn to them once
+        loop.turn()
+        assert done == ["much"] * 3  # nobody else got any
+
+    def test_who_leaves_a_turn_to_others_leaves_them_no_second_share(self) -> None:
+        loop = Loop()
+        Peer(loop, "much", 3, SHARE, [])
+        loop.turn()
+        loop.turns.compute("192.0.2.1")
+        loop.number[0] = 7
+        loop.turn()
+        assert not loop.turns.has_time() and loop.turns.is_full()
+        loop.turn()
+        assert len(loop.turns) == 1
+
+    def test_short_pieces_do_not_wait_for_others(self) -> None:
+        loop, done = Loop(), list[str]()
+        Peer(loop, "little", 1, 0.0, done)
+        loop.number[0] = 7
+        loop.turn()
+        assert done == ["little"]
+
     def test_the_more_wait_the_less_one_may_do(self) -> None:
         loop = Loop()
         assert loop.turns.share(256) == 256
@@ -189,7 +220,7 @@ class TestWhatIsOwed:
     def test_it_is_cut_where_another_one_got_bytes_meanwhile(self) -> None:
         loop = Loop()
         hostile = Peer(loop, "hostile", 10_000, SHARE, [], "198.51.100.1")
-        for _ in range(self.TURNS):
+        for _ in range(self.TURNS * 2):  # in every other one those others are answered
             loop.turn()
             loop.number[0] = 7
         assert hostile.is_cut
