@@ -1,4 +1,4 @@
-"""Lines of the log about conditions that became False: the object, what does not hold, why, and what would mend it.
+"""Lines of the log about conditions that begin to report trouble: the object, what is wrong, why, and what mends it.
 
 The messages of conditions say what to do; a line is one of them with the name of its object in front.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 from controlplane.derive import Change
 from controlplane.translate.conditions import StatusBody
-from controlplane.translate.status import false_conditions
+from controlplane.translate.status import troubles
 from controlplane.translate.status.statuses import StatusKey
 
 log = logging.getLogger("controlplane")
@@ -24,18 +24,19 @@ PASSING: Final = frozenset(("Pending",))
 
 
 def write(changes: Sequence[Change[StatusKey, StatusBody]]) -> None:
-    """Log what became False with these changes of statuses."""
+    """Log the troubles that began with these changes of statuses."""
     lines = lines_of(changes)
     for line in islice(lines, MOST_LINES):
         log.warning("%s", line)
     if more := sum(1 for _ in lines):
-        log.warning("and %d more conditions became False; `gatewright status` shows all", more)
+        log.warning("and %d more conditions report trouble; `gatewright status` shows all", more)
 
 
 def lines_of(changes: Sequence[Change[StatusKey, StatusBody]]) -> Iterator[str]:
-    """One for each condition that became False, or is so for another reason now; none for what passes by itself."""
+    """One for each condition that began to report trouble, or does for another reason now; none for what passes by
+    itself."""
     for (kind, namespace, name), old, new in changes:
-        for entry, type_, reason, message in false_conditions.turned(old, new):
+        for entry, type_, status, reason, message in troubles.turned(old, new):
             if reason not in PASSING:
                 place = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-                yield f"{place}{entry and f' ({entry})'}: {type_} is False, {reason}: {message}"
+                yield f"{place}{entry and f' ({entry})'}: {type_} is {status}, {reason}: {message}"

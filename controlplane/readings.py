@@ -33,6 +33,7 @@ def values(pipeline: Pipeline, xds: Numbers, problems: Iterable[Problem], *, is_
         "objects": _labelled(Counter(key.kind for key in pipeline.objects)),
         "invalid_objects": _labelled(_invalid(problems)),
         "conditions_false": {**pipeline.program.false_conditions()},
+        "conditions_true": {**pipeline.program.true_conditions()},
         "transforms_total": _labelled(pipeline.program.runs()),
         "xds_streams_total": _labelled(xds.streams),
         **_proxies(pipeline),

@@ -51,6 +51,12 @@ METRICS: Final = (
         "Conditions of objects that are False and should be True, by kind, type and reason",
         ("kind", "condition", "reason"),
     ),
+    Metric(
+        "conditions_true",
+        "gauge",
+        "Conditions of objects that are there only where something is wrong, by kind, type and reason",
+        ("kind", "condition", "reason"),
+    ),
     Metric("object_changes_total", "counter", "Changed objects that the source reported"),
     Metric("transforms_total", "counter", "Runs of transforms, by the collection that they compute", ("collection",)),
     Metric("transform_failures_total", "counter", "Batches in which a transform failed: a bug of the controller"),

@@ -120,7 +120,11 @@ class Program:
 
     def false_conditions(self) -> Mapping[tuple[str, ...], int]:
         """How many conditions are False that should not be, by kind, type and reason."""
-        return self._statuses.false.numbers
+        return self._statuses.troubles.false
+
+    def true_conditions(self) -> Mapping[tuple[str, ...], int]:
+        """How many conditions are True that should not be, by kind, type and reason."""
+        return self._statuses.troubles.true
 
     @property
     def status_changes(self) -> Feed[StatusKey, StatusBody]:

@@ -17,8 +17,8 @@ from controlplane.translate.conditions import StatusBody
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.status import claims
 from controlplane.translate.status import invalid as invalid_objects
-from controlplane.translate.status.false_conditions import FalseConditions
 from controlplane.translate.status.status_merge import merged
+from controlplane.translate.status.troubles import Troubles
 from gatewright.api.schema import metadata as api
 
 StatusKey = tuple[str, str, str]
@@ -47,7 +47,7 @@ class Statuses:
         """Of every object that has one."""
         self.unwritten: Outlet[StatusKey, StatusWrite] = Outlet()
         """Of objects whose source keeps statuses: those that differ from what is written there."""
-        self.false = FalseConditions()
+        self.troubles = Troubles()
         """Of all of them."""
         self._said = said
         self._objects = objects
@@ -81,7 +81,7 @@ class Statuses:
             write = None if new is None or previous is None else _write(new, previous)
             if new != old:
                 changes.append(Change(place, old, new))
-                self.false.changed(place[0], old, new)
+                self.troubles.changed(place[0], old, new)
             if write != unwritten.get(place):
                 writes.append(Change(place, unwritten.get(place), write))
             yield

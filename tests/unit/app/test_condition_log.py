@@ -85,8 +85,35 @@ def test_another_reason_is_another_line(said: Said) -> None:
     assert "ResolvedRefs is False, InvalidKind: " in line
 
 
+POLICY = """
+---
+apiVersion: gatewright.dev/v1alpha1
+kind: GatewayPolicy
+metadata: {name: NAME, namespace: default}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: a}]
+  traffic: {timeouts: {request: 5s}}
+"""
+
+
+def test_what_is_there_only_where_something_is_wrong_is_said_too(said: Said) -> None:
+    assert said.after(GATEWAY + SERVICE + route("a", "shop") + POLICY.replace("NAME", "one")) == []
+    (line, *others) = said.after(POLICY.replace("NAME", "two"))
+    counts = (
+        "Conflicted is True, Conflicted: traffic.timeouts of GatewayPolicy default/one counts on HTTPRoute default/a"
+    )
+    assert line.endswith(counts) and len(others) < 2
+    assert set(said.world.program.true_conditions()) == {("GatewayPolicy", "Conflicted", "Conflicted")}
+
+
+def test_a_conflict_of_listeners_is_said_by_what_it_makes_false(said: Said) -> None:
+    lines = said.after(GATEWAY.replace("HTTP}]", "HTTP}, {name: two, port: 80, protocol: TCP}]"))
+    assert any("(listener two): Accepted is False, ProtocolConflict: " in each for each in lines)
+    assert not [each for each in lines if "is True" in each] and said.world.program.true_conditions() == {}
+
+
 def test_many_are_a_number(said: Said) -> None:
     names = [f"r{number:02}" for number in range(condition_log.MOST_LINES + 3)]
     lines = said.after(GATEWAY + "".join(route(name, "shop") for name in names))
     assert lines[:-1] == [MISSING % name for name in names[: condition_log.MOST_LINES]]
-    assert lines[-1] == "and 3 more conditions became False; `gatewright status` shows all"
+    assert lines[-1] == "and 3 more conditions report trouble; `gatewright status` shows all"

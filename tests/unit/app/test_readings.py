@@ -69,6 +69,16 @@ async def test_what_changes_nothing_is_no_change_that_takes_time(configured: Wor
     assert how_many(numbers(configured), "change_duration_seconds") == before
 
 
+async def test_rules_that_are_dropped_are_counted_while_they_are(configured: World) -> None:
+    bad = "{matches: [{path: {type: RegularExpression, value: '/(?=x)'}}]}"
+    dropped = ROUTE.replace("rules: [", f"rules: [{bad}, ")
+    assert dropped != ROUTE
+    await configured.put(CLASS, GATEWAY, dropped)
+    assert numbers(configured)["conditions_true"] == {("HTTPRoute", "PartiallyInvalid", "UnsupportedValue"): 1}
+    await configured.put(CLASS, GATEWAY, ROUTE)
+    assert numbers(configured)["conditions_true"] == {}
+
+
 async def test_conditions_that_are_false_are_counted_while_they_are(configured: World) -> None:
     await configured.put(CLASS, GATEWAY, ROUTE)
     assert numbers(configured)["conditions_false"][("HTTPRoute", "ResolvedRefs", "BackendNotFound")] == 1
