@@ -25,7 +25,8 @@ Bodies that come in parts, waiting and failures are said in steps:
     run.arrival.reset()
     assert asked.answer.reset
 
-- `run.ask` is `carry` for one client that keeps its connection; `run.send` sends a whole request without answering it.
+- `run.ask` is `carry` for one client that keeps its connection; it gives the answer alone. `run.send` sends a whole
+  request without answering it.
 - An arrival is what an endpoint got: each try, each copy for a mirror, each call of a policy (unless `calls` answers).
 - `carrier.shared(text)` saves making a proxy for each row of a table, where nothing is left behind.
 - What only HTTP/1 has (reason phrases, chunks, letter case, upgrades, pipelines) belongs in tests/unit/server. Where a

@@ -87,7 +87,7 @@ def _of(row: Policy, tables: Tables) -> Iterator[str]:
     elif (written := _model_file(row, model)) not in tables.files:
         yield f"{written}: no model of {row.name}"
     if f"{row.part}.{to_camel(row.attribute)}" not in tables.verdicts:
-        yield f"tests/rules/verdicts: none about {row.part}.{row.attribute}"
+        yield f"tests/rules/verdicts: none about {row.part}.{to_camel(row.attribute)}"
     if row.waits_as_a_whole:
         return
     if row.name not in tables.wire:
@@ -107,7 +107,25 @@ def _model_file(row: Policy, model: type[BaseModel]) -> str:
 
 
 def test_nothing_is_forgotten() -> None:
-    assert lacking(TABLES) == []
+    found = lacking(TABLES)
+    assert not found, "\n".join(("write it, and `git add` what is new:", *found))
+
+
+WITH_PAGES: Final = [row for row in of(*MODELS) if not row.waits_as_a_whole]
+
+
+@pytest.mark.parametrize("row", WITH_PAGES, ids=lambda row: row.name)
+def test_a_page_has_an_example_and_every_field(row: Policy) -> None:
+    """Its own fields in prose, not those of what is in them; or a link to the page of the policy that has them, too."""
+    page = ROOT / "docs" / row.page
+    text = page.read_text()
+    assert "```yaml\n" in text, f"docs/{row.page} has no example: a block of ```yaml"
+    text += "".join((page.parent / file).read_text() for file in re.findall(r"\]\((\w+\.md)", text))
+    model = model_in(MODELS[row.part][1].model_fields[row.attribute].annotation)
+    fields = {} if model is None else model.model_fields
+    said = {word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"\w+", code)}
+    unnamed = [name for name in map(to_camel, fields) if name not in said]
+    assert not unnamed, f"docs/{row.page} does not say what these fields do: {', '.join(unnamed)}"
 
 
 def without(names: Collection[str], *gone: str) -> Collection[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def _place(kind: str, name: str) -> tuple[str, str]:
     if not policy.is_step:
         return FOLDERS[kind], name
     return FOLDERS[STEP], policy.attribute if policy.part == BACKEND else name
+
+
+def test_a_filter_has_the_name_of_its_policy() -> None:
+    """Where its module says one. Frontend policies and settings make no filter."""
+    found = {row.name: getattr(sys.modules[row.build.__module__], "NAME", row.name) for row in ROWS if row.kind == STEP}
+    wrong = [f"{policy} has NAME = {name!r}" for policy, name in found.items() if name != policy]
+    assert not wrong, "; ".join(wrong)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,20 +15,26 @@ from tests.rules.walk.table import is_there, notes, proofs
 
 
 def test_every_field_and_value_has_a_row() -> None:
-    assert [row.key for row in rows() if row.key not in proofs()] == [], "write them into tests/rules/walk/fields.tsv"
+    lacking = sorted(row.key for row in rows() if row.key not in proofs())
+    lines = [f"{key}\\tFILE::TEST" for key in lacking]
+    assert not lacking, "\n".join(("write into tests/rules/walk/fields.tsv, of FILE below tests/:", *lines))
 
 
 def test_every_row_is_of_a_field() -> None:
-    assert sorted(proofs().keys() - {row.key for row in rows()}) == []
+    strange = sorted(proofs().keys() - {row.key for row in rows()})
+    assert not strange, f"take out of tests/rules/walk/fields.tsv what is no field or value: {', '.join(strange)}"
 
 
 def test_rows_are_sorted() -> None:
-    assert list(proofs()) == sorted(proofs())
+    keys = list(proofs())
+    late = [key for before, key in pairwise(keys) if key < before]
+    assert not late, f"in tests/rules/walk/fields.tsv these belong further up: {', '.join(late)}"
 
 
 def test_every_test_exists() -> None:
     named = {proof.test for proof in proofs().values()} | {note.proof.test for note in notes()}
-    assert sorted(test for test in named if not is_there(test)) == []
+    unknown = sorted(test for test in named if not is_there(test))
+    assert not unknown, f"tables in tests/rules/walk name tests that do not exist: {', '.join(unknown)}"
 
 
 def test_no_note_is_there_twice() -> None:
@@ -50,6 +57,6 @@ def test_the_pages_are_current(root: Path) -> None:
     if os.environ.get("SPECIFICATION") == "write":
         for name, text in made.items():
             (folder / name).write_text(text)
-    assert {file.name: file.read_text() for file in folder.iterdir()} == made, (
-        "run SPECIFICATION=write scripts/test tests/rules/test_specification_pages.py"
-    )
+    there = {file.name: file.read_text() for file in folder.iterdir()}
+    stale = sorted(name for name in there.keys() | made.keys() if there.get(name) != made.get(name))
+    assert not stale, f"{stale}: run SPECIFICATION=write scripts/test tests/rules/test_specification_pages.py"

@@ -46,7 +46,7 @@ def test_models_agree(kind: str, path: str) -> None:
             said, errors = verdict(row)
             if said != row.verdict:
                 wrong.append(f"{row}; the models say {said} {errors}")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_object_has_two_verdicts() -> None:
@@ -101,7 +101,8 @@ def test_every_default_has_a_row() -> None:
                 model = model_in(model.model_fields[name].annotation) or model
         written.add(declared)
     found = {each for kind in OUR_KINDS for each in defaulted(KINDS[kind].model, set())}
-    assert {each for each in found - written if each.split(".")[0] not in REFERENCES.split()} == set()
+    lacking = sorted(each for each in found - written if each.split(".")[0] not in REFERENCES.split())
+    assert not lacking, f"write their defaults into tests/rules/verdicts/defaults.py: {', '.join(lacking)}"
 
 
 # Fields.
@@ -138,12 +139,12 @@ def rows_of() -> dict[str, dict[str, list[Row]]]:
 @pytest.mark.parametrize("kind", OUR_KINDS)
 def test_every_field_has_rows(kind: str, rows_of: dict[str, dict[str, list[Row]]]) -> None:
     lacking = [
-        (path, wanted)
+        f"{path}: no value that is {wanted}"
         for path in fields(KINDS[kind].model, "")
         for wanted in ("valid", "invalid")
         if not path.endswith("{}") and not any(row.verdict == wanted for row in rows_of[kind][path])
     ]
-    assert lacking == []
+    assert not lacking, "\n".join(("write rows into tests/rules/verdicts:", *lacking))
 
 
 @pytest.mark.parametrize("kind", OUR_KINDS)
@@ -155,4 +156,4 @@ def test_every_row_has_a_field(kind: str) -> None:
         is_field = path in known or path.rpartition(".")[0] + "{}" in known
         if row.kind == kind and is_field != row.known:
             strange.append(str(row))
-    assert strange == []
+    assert not strange, "\n".join(strange)

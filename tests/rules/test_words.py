@@ -47,6 +47,18 @@ def without(left: Mapping[str, set[str]], words: Mapping[str, set[str]]) -> dict
     return {place: each for place, each in kept.items() if each}
 
 
+def _where(new: Mapping[str, set[str]], root: Path) -> str:
+    """The files that have them, of those that a place stands for."""
+    files = {path: words_in(path, text) for path, text in product(root).items()}
+    lines = {
+        path: words & more
+        for place, more in new.items()
+        for path, words in files.items()
+        if place in (path, path.rpartition("/")[0])
+    }
+    return "\n".join(f"{path}: {', '.join(sorted(words))}" for path, words in lines.items() if words)
+
+
 def test_plain_words(root: Path) -> None:
     words, left = found(root), lines()
     if os.environ.get("WORDS") == "write":
@@ -54,7 +66,7 @@ def test_plain_words(root: Path) -> None:
         LEFT.write_text("".join(f"{place}: {', '.join(sorted(each))}\n" for place, each in sorted(left.items())))
     new = {place: more for place, each in words.items() if (more := each - left.get(place, set()))}
     instead = "; ".join(f"{word}: {RARE_WORDS[word].instead}" for word in sorted(set().union(*new.values())))
-    assert new == {}, f"write instead: {instead}"
+    assert not new, f"write instead: {instead}\n{_where(new, root)}"
     stale = {place: gone for place, each in left.items() if (gone := each - words.get(place, set()))}
     assert stale == {}, "clean: run WORDS=write scripts/test tests/rules/test_words.py"
 
