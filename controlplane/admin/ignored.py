@@ -29,7 +29,7 @@ def reason(item: KubeObject, objects: Objects) -> str:
         return _of_gateway(item, objects)
     if isinstance(item, HTTPRoute | GRPCRoute | TLSRoute | TCPRoute | UDPRoute):
         parents = item.spec.parent_refs or ()
-        reasons = [_of_parent(each, item.key.namespace, objects) for each in parents]
+        reasons = dict.fromkeys(_of_parent(each, item.key.namespace, objects) for each in parents)
         return "; ".join(reasons) if reasons else "names no parent (parentRefs), so no Gateway takes it"
     return ""
 

@@ -141,6 +141,14 @@ def test_versions_are_those_of_the_project() -> None:
     assert (values["image"]["registry"], values["image"]["repository"]) == (REGISTRY, REPOSITORY)
 
 
+def test_a_build_of_the_image_is_not_sent_what_git_ignores() -> None:
+    def as_docker_has_it(pattern: str) -> str:
+        return pattern.strip("/") if pattern.startswith(("/", ".")) else f"**/{pattern.strip('/')}"
+
+    _, *ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert ignored == [".git", *map(as_docker_has_it, (ROOT / ".gitignore").read_text().split())]
+
+
 def test_every_file_is_named_in_a_kustomization() -> None:
     for file in (MANIFESTS / part for part in ("base", "controller", "namespace", "everywhere")):
         (kustomization,) = documents(file / "Kustomization")

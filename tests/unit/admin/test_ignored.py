@@ -26,6 +26,10 @@ spec: {{gatewayClassName: none, listeners: [{{name: a, port: 80, protocol: HTTP}
 metadata: {{name: away}}
 spec: {{parentRefs: [{{name: nowhere}}, {{name: theirs}}], rules: [{{}}]}}
 ---
+{API}kind: HTTPRoute
+metadata: {{name: twice}}
+spec: {{parentRefs: [{{name: nowhere, sectionName: a}}, {{name: nowhere, sectionName: b}}], rules: [{{}}]}}
+---
 {API}kind: GRPCRoute
 metadata: {{name: calls}}
 spec: {{parentRefs: [{{name: shop, kind: Service, group: ""}}], rules: [{{}}]}}
@@ -60,6 +64,7 @@ def world() -> dict[str, KubeObject]:
             "its parent Gateway default/nowhere does not exist; its parent Gateway default/theirs is not served: its"
             " GatewayClass other is of controller example.com/c, not of gatewright.dev/controller",
         ),
+        ("twice", "its parent Gateway default/nowhere does not exist"),
         ("calls", "its parent Service default/shop is not served"),
         ("orphan", "names no parent (parentRefs), so no Gateway takes it"),
         ("shop", ""),
