@@ -66,8 +66,9 @@ log = logging.getLogger("dataplane.worker")
 
 STDOUT = 1
 """The descriptor that the access log is written to."""
-ENDING = 10
-"""Turns of the loop that connections which were cut have to hear of it, so that the log has their last lines."""
+ENDING = 100
+"""Turns of the loop that connections which were cut, and their exchanges, have to end, so that the log has their last
+lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +269,7 @@ class Serving:
         """Let go of everything."""
         self._acceptor.cut()
         for _ in range(ENDING):
-            if not self._context.connections:
+            if not self._context.connections and not self._context.writes.turns:
                 break
             await asyncio.sleep(0)
         self._watches.stop()

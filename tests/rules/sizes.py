@@ -182,9 +182,9 @@ FILES: Final[dict[str, Row]] = {
         530, "one state machine of callbacks on the hottest path: calls between parts would cost each request"
     ),
     "dataplane/server/h2/h2_connection.py": Row(
-        460, "one state machine: what all streams of a connection share, windows and ends above all"
+        465, "one state machine: what all streams of a connection share, windows and ends above all"
     ),
-    "dataplane/server/h2/stream.py": Row(372, "one carrier: the callbacks of one stream, and what waits of it"),
+    "dataplane/server/h2/stream.py": Row(389, "one carrier: the callbacks of one stream, and what waits of it"),
     "dataplane/server/raw/datagrams.py": Row(
         386, "a socket and its sessions, which hold each other: bounds count over both"
     ),
@@ -231,7 +231,7 @@ FILES: Final[dict[str, Row]] = {
         478, "one state machine: who waits and how many connections there are is one invariant"
     ),
     "dataplane/upstream/h1.py": Row(468, "one state machine of callbacks on the hottest path"),
-    "dataplane/upstream/h2/shared_connection.py": Row(421, "one state machine: what all streams to an endpoint share"),
+    "dataplane/upstream/h2/shared_connection.py": Row(430, "one state machine: what all streams to an endpoint share"),
     "dataplane/upstream/h2/stream.py": Row(299, "one carrier: the callbacks of one stream"),
     "dataplane/upstream/health.py": Row(307, "one model of health: what is seen, who is judged, who returns"),
     "dataplane/upstream/lease.py": Row(338, "the one place that chooses, borrows, counts and gives back"),

@@ -6,7 +6,7 @@ be shared between requests that sent the same header block: they are not changed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from dataplane.http.h2.streams import Stream
@@ -299,3 +299,6 @@ Event: TypeAlias = (
     | GoAway
     | Failed
 )
+
+LAST: Final = frozenset((Trailers, Reset))
+"""Those behind which a stream has no more; of others an `end` says so."""

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from dataplane.http.connection_rules import DEFAULT
 from dataplane.http.h2.connection import Connection as Codec
 from dataplane.http.h2.errors import NO_ERROR
-from dataplane.http.h2.events import Content, Trailers
+from dataplane.http.h2.events import LAST, Content
 from dataplane.http.messages import Peer
 from dataplane.net.accounts import REQUEST
 from dataplane.net.crowd import BUSY
+from dataplane.net.endings import end_all
 from dataplane.net.writes import AT_ONCE
 from dataplane.proxy.deadlines import NEVER
 from dataplane.server import admission
@@ -191,13 +192,12 @@ class Connection:
         self.end_streams("ClientGone")
 
     def end_streams(self, reason: str, detail: str = "") -> None:
-        """All exchanges are lost, also those that have not started."""
+        """All exchanges are lost, also those that have not started. They say nothing more, and end in turns."""
         self.arrived.clear()
         self.end_broken()
-        for stream in list(self.codec.streams.values()):
-            carrier: StreamCarrier | None = stream.owner
-            if carrier is not None:
-                carrier.gone(reason, detail)
+        carriers: list[StreamCarrier | None] = [stream.owner for stream in self.codec.streams.values()]
+        ends = [end for carrier in carriers if carrier is not None and (end := carrier.leave(reason, detail))]
+        end_all(self.context.writes.turns, ends, self.peer.address)
 
     def end_broken(self) -> None:
         """Those of answers that could not be said."""
@@ -436,13 +436,14 @@ class Connection:
             HANDLERS[type(event)](self, event)
 
     def _handle_some(self, found: list[Event]) -> None:
-        """Act on events as far as the share of this turn goes: the end of a body may set off what waited for it."""
+        """Act on events as far as the share of this turn goes: the end of a body may set off what waited for it, and
+        resets end exchanges."""
         turns = self.context.writes.turns
         if len(found) > 1:
             turns.begin()
         for at, event in enumerate(found, 1):
             HANDLERS[type(event)](self, event)
-            if (type(event) is Trailers or getattr(event, "end", False)) and turns.is_spent():
+            if (type(event) in LAST or getattr(event, "end", False)) and turns.is_spent():
                 self.unhandled = found[at:]
                 if self.unhandled and self.state == OPEN:
                     self._wait()

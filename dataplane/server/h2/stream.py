@@ -7,6 +7,7 @@ and what ends all streams at once, is the connection's (`connection`, `watch`).
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.http.connect_rules import CONNECT
@@ -16,9 +17,12 @@ from dataplane.http.h2.states import CLOSED, RECEIVING
 from dataplane.http.heads import Head
 from dataplane.http.messages import NO_NAMES
 from dataplane.proxy.deadlines import NEVER
+from dataplane.proxy.ends import NO_CARRIER
 from dataplane.proxy.response.tunnel import ACCEPT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.carriers import Upstream
     from dataplane.http.h2.connection import Connection as Codec
     from dataplane.http.h2.streams import Stream
@@ -337,13 +341,21 @@ class StreamCarrier:
 
     def gone(self, reason: str, detail: str = "") -> None:
         """The stream is lost."""
+        end = self.leave(reason, detail)
+        if end is not None:
+            end()
+
+    def leave(self, reason: str, detail: str = "") -> Callable[[], None] | None:
+        """The stream is lost, and its exchange says nothing more. What is to be called soon, which ends that one."""
         self.stream.owner = None
         self._free()
         x, self.exchange = self.exchange, None
-        if x is not None:
-            if detail:
-                x.detail = detail
-            x.downstream_gone(reason)
+        if x is None:
+            return None
+        x.down = NO_CARRIER
+        if detail:
+            x.detail = detail
+        return partial(_end, x, reason)
 
     # --- answers that cannot be said
 
@@ -370,3 +382,8 @@ class StreamCarrier:
 
     def __repr__(self) -> str:
         return f"StreamCarrier({self.stream})"
+
+
+def _end(x: CarriedExchange, reason: str) -> None:
+    if not x.ended:  # by its endpoint meanwhile
+        x.downstream_gone(reason)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dataplane.http.h2 import events
 from dataplane.http.h2.connection import Connection
 from dataplane.http.h2.errors import NO_ERROR, SETTINGS_TIMEOUT
 from dataplane.http.h2.settings import Settings
+from dataplane.net.endings import end_all
 from dataplane.net.writes import AT_ONCE
 from dataplane.upstream.h2 import heads
 from dataplane.upstream.h2.stream import SharedStream
@@ -310,7 +312,7 @@ class SharedConnection:
                 if handler is not None:
                     handler(self, event)
             # The end of a body may set off what waited for it: that is as much work as there are streams.
-            if (kind is events.Trailers or getattr(event, "end", skip)) and turns.is_spent():
+            if (kind in events.LAST or getattr(event, "end", skip)) and turns.is_spent():
                 rest = found[at + 2 if skip else at + 1 :]
                 if rest and self.state != CLOSED:
                     self.unhandled = rest
@@ -393,13 +395,15 @@ class SharedConnection:
         self.on_close()
         if self.endpoint.gate is not None:
             self.endpoint.gate.lost(self)
-        for stream in list(self.codec.streams.values()):
-            carrier: SharedStream | None = stream.owner
-            if carrier is not None:
-                stale = self.served > 0 and carrier.mark == self.received
-                carrier.lose("reset" if carrier.tunnel and cause == "closed" else cause, stale)
+        carriers: list[SharedStream | None] = [stream.owner for stream in self.codec.streams.values()]
+        end_all(self.writes.turns, [self._lost(carrier, cause) for carrier in carriers if carrier is not None])
         on_capacity, self.on_capacity = self.on_capacity, _nothing
         on_capacity()
+
+    def _lost(self, carrier: SharedStream, cause: str) -> Callable[[], None]:
+        """What is to be called soon: the consumer hears of it."""
+        stale = self.served > 0 and carrier.mark == self.received
+        return partial(carrier.lose, "reset" if carrier.tunnel and cause == "closed" else cause, stale)
 
     def __repr__(self) -> str:
         return f"SharedConnection({self.endpoint.label}, {self.codec!r})"

@@ -182,6 +182,12 @@ class Turns:
         for call in due:
             call()
 
+    def end(self, client: FrameClient) -> None:
+        """The client goes, and what it asked for ends."""
+        client.transport.lose()
+        while self.next:
+            self.turn()
+
 
 class TestTurns:
     """What one connection may cost in a turn of the loop, over all callbacks of that turn."""
@@ -226,6 +232,7 @@ class TestTurns:
         while turns.next:
             turns.turn()
         assert [each.received.endswith(b"0\r\n\r\n") for each in proxy.connector.upstreams] == [True, True]
+        turns.end(client)
 
     @pytest.mark.parametrize("was_blocked", [False, True], ids=["in one read", "while nothing was read"])
     def test_of_two_requests_that_begin_at_once_one_waits_where_the_other_took_long(self, was_blocked: bool) -> None:
@@ -248,6 +255,7 @@ class TestTurns:
         while turns.next:
             turns.turn()
         assert len(proxy.connector.upstreams) == 2
+        turns.end(client)
 
     def test_what_waits_for_a_turn_ends_with_the_connection(self) -> None:
         proxy = Http1Endpoints()
