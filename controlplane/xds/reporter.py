@@ -57,6 +57,7 @@ class Reporter:
             self._looks.clear()
             address = self._leader()
             if not address:
+                self.trouble = ""  # it was about a leader that is none any more
                 await self._wait(None)
                 continue
             try:

@@ -299,3 +299,15 @@ async def test_who_was_reached_is_tried_again_soon(monkeypatch: pytest.MonkeyPat
         await asyncio.sleep(1)
         assert world.pauses()[:3] == [0.1, 0.2, 0.4]
         assert world.pauses()[5:] == [0.2], "a success, and one failure since"
+
+
+@moved
+async def test_who_leads_itself_has_no_trouble_with_the_leader_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch)
+    world.channels.refusals = [unreachable() for _ in range(8)]
+    async with world.running():
+        await asyncio.sleep(5)
+        assert "one:1" in world.reporter.trouble
+        world.leads("")
+        await settled()
+        assert world.reporter.trouble == ""
