@@ -158,6 +158,24 @@ class BodyMemory:
         self._use(key, size)
         return True
 
+    def has_place(self, size: int, key: Key) -> bool:
+        """Whether `take` would find memory for this client (`key_of`); nothing is reported when not."""
+        return self.shares.has_place(key, size, self._left())
+
+    def has_ample(self, size: int, key: Key) -> bool:
+        """Whether half of what this client may hold stays free."""
+        held, left = self.shares.of(key), self._left()
+        more = min(left, (TIMES * left - held) // (TIMES + 1))
+        return held + size <= more - size
+
+    def may_ever_hold(self, size: int) -> bool:
+        """Whether one client may hold as much where no other holds anything."""
+        return size <= TIMES * (self._all() - size)
+
+    def is_little(self, size: int) -> bool:
+        """Whether it is next to nothing of all memory: a thousandth."""
+        return size <= self._all() >> 10
+
     def free(self, size: int, address: str) -> None:
         if size:
             self._use(source_of(address), -size)
@@ -165,6 +183,10 @@ class BodyMemory:
     def _left(self) -> int:
         limit = self.limit()
         return self.most - self.used if limit is None else limit - self.loads.total(HELD)
+
+    def _all(self) -> int:
+        limit = self.limit()
+        return self.most if limit is None else limit
 
     def _use(self, key: Key, size: int) -> None:
         used = self.used = self.used + size
@@ -190,4 +212,5 @@ LOOK_UPS: Final = "lookUps"
 REGISTRATIONS: Final = "registrations"
 STREAM_WAITERS: Final = "http2Waiting"
 CONNECTION_WAITERS: Final = "maxPending"
+MCP_WAITERS: Final = "mcpAnswersWaiting"
 """Names of pools, in log and metrics."""

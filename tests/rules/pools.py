@@ -34,6 +34,7 @@ POOLS: Final = (
     Pool("dataplane.backends.dynamic.destinations", "MOST_LOOK_UPS", "lookUps"),
     Pool("dataplane.credentials.mcp_discovery", "MOST_REGISTRATIONS", "registrations"),
     Pool("dataplane.backends.mcp.legacy.holder", "MOST", "mcpClientStreams"),
+    Pool("dataplane.backends.mcp.memory_queue", "MOST", "mcpAnswersWaiting"),
     Pool("dataplane.filters.steps.compression", "MOST_AT_A_TIME", "compressedResponses"),
     Pool("dataplane.credentials.fair_queue", "MOST", why="`MOST_OF_SOURCE` of them are one address's at most"),
     Pool("dataplane.stdio.sessions", "MOST", why="who has most loses first: the session of its that is idle longest"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from dataplane.backends.mcp.memory_queue import NoMemory
 from dataplane.backends.terminating.pump import EventPump
 from dataplane.chain.calls import FOR_EVER, CallFailed
 from dataplane.http.sse import EventTooLarge
@@ -11,8 +13,9 @@ from dataplane.mcp import messages
 from dataplane.mcp.messages import Beyond, Malformed, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
+    from dataplane.backends.mcp.memory_queue import Claim
     from dataplane.chain.calls import CallAnswer
     from dataplane.upstream.calls import HttpCalls
 
@@ -21,6 +24,8 @@ COPIES: Final = 3
 takes memory for so many."""
 TOGETHER: Final = 4
 """Answers of the largest size that are read for one request."""
+PAUSE: Final = 1.0
+"""Seconds between two looks at a deadline while an answer waits for memory."""
 
 
 class TargetFailed(Exception):
@@ -46,10 +51,19 @@ def too_large(target: str, most: int) -> AnswerRefused:
     return AnswerRefused(target, f"its answer has more than {most} bytes (mcp.maxAnswerSize)")
 
 
-def take_memory(hold: Callable[[int], bool], size: int, target: str) -> None:
-    """For `size` more bytes of an answer that is read whole, with `contract.Answer.hold`. Raises `AnswerRefused`."""
-    if size and not hold(size * COPIES):
-        raise AnswerRefused(target, "there is no memory for its answer (maxHeldBytes)")
+class Congested(AnswerRefused):
+    """There is no memory for an answer, but may be soon: other requests have it."""
+
+
+async def take_memory(claim: Claim, size: int, target: str, late: ReadDeadline | None = None) -> None:
+    """For `size` more bytes of an answer that is read whole, as soon as it is there; `late` waits as well. Raises
+    `AnswerRefused`."""
+    try:
+        if size and not claim.takes(size * COPIES):
+            with nullcontext() if late is None else late.paused():
+                await claim.wait(size * COPIES)
+    except NoMemory as error:
+        raise (Congested if error.may_come else AnswerRefused)(target, str(error)) from None
 
 
 def unreadable(target: str, error: Malformed) -> TargetFailed:
@@ -114,13 +128,41 @@ class Deadline:
             self._opened.call.cancel()
 
 
+class ReadDeadline(Deadline):
+    """Of an answer that is read. What it waits for memory is no time of its server."""
+
+    def __init__(self, opened: Opened, calls: HttpCalls) -> None:
+        super().__init__(opened)
+        self._calls = calls
+        self._until = opened.until
+        self._is_paused = False
+        if self._until != FOR_EVER:
+            calls.wake_at(self._until, self)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        began = self._calls.clock()
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
+            self._until += self._calls.clock() - began
+
+    def wake(self, now: float) -> None:
+        if self.is_met or (now >= self._until and not self._is_paused):
+            super().wake(now)
+        else:
+            self._calls.wake_at(max(self._until, now + PAUSE), self)
+
+
 class Answers:
     """Those that are read for one request: each has its bound, and so have all of them."""
 
-    def __init__(self, calls: HttpCalls, hold: Callable[[int], bool], most: int) -> None:
-        """`hold`: as `contract.Answer.hold`; `most`: bytes of one answer."""
+    def __init__(self, calls: HttpCalls, claim: Claim, most: int) -> None:
+        """`most`: bytes of one answer."""
         self._calls = calls
-        self._hold = hold
+        self._claim = claim
         self._most = most
         self._left = most * TOGETHER
         """Bytes."""
@@ -129,11 +171,10 @@ class Answers:
         """The response to a request, read whole, from JSON or a stream of events. Other messages of the stream are left
         out. Raises `TargetFailed`: for what is no answer to this request, for more bytes than are read of one answer,
         or of all of them, for one that is not there in time, and where there is no memory for it."""
-        late = Deadline(opened)
-        if opened.until != FOR_EVER:
-            self._calls.wake_at(opened.until, late)
+        late = ReadDeadline(opened, self._calls)
         try:
-            return await self._read(opened, request_id, target)
+            with self._claim.reading():
+                return await self._read(opened, request_id, target, late)
         except WRONG as error:
             if late.has_passed and isinstance(error, CallFailed):
                 raise TargetFailed(target, "its answer was not whole in time") from None
@@ -141,9 +182,9 @@ class Answers:
         finally:
             late.is_met = True
 
-    async def _read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
+    async def _read(self, opened: Opened, request_id: messages.Id | None, target: str, late: ReadDeadline) -> Message:
         """Raises `TargetFailed` and `WRONG`."""
-        counted = _Counted(self, opened.call, target)
+        counted = _Counted(self, opened.call, target, late)
         content_type = (opened.answer.head.get(b"content-type") or b"").lower()
         if not content_type.startswith(b"text/event-stream"):
             parts = []
@@ -159,27 +200,27 @@ class Answers:
                 return message
         raise TargetFailed(target, "its stream ended without an answer")
 
-    def count(self, target: str, size: int, more: int) -> None:
+    async def count(self, target: str, size: int, more: int, late: ReadDeadline) -> None:
         """`more` bytes of an answer have come, which has `size` with them. Raises `AnswerRefused`."""
         self._left -= more
         if size > self._most:
             raise too_large(target, self._most)
         if self._left < 0:
             raise AnswerRefused(target, f"all answers have more than {self._most * TOGETHER} bytes")
-        take_memory(self._hold, more, target)
+        await take_memory(self._claim, more, target, late)
 
 
 class _Counted:
     """A call of which no more is read than `Answers` allow."""
 
-    def __init__(self, answers: Answers, call: Answering, target: str) -> None:
-        self._answers, self._call, self._target = answers, call, target
+    def __init__(self, answers: Answers, call: Answering, target: str, late: ReadDeadline) -> None:
+        self._answers, self._call, self._target, self._late = answers, call, target, late
         self._size = 0
 
     async def receive(self) -> bytes:
         data = await self._call.receive()
         self._size += len(data)
-        self._answers.count(self._target, self._size, len(data))
+        await self._answers.count(self._target, self._size, len(data), self._late)
         return data
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dataplane.backends.mcp.answers import AnswerRefused
+from dataplane.backends.mcp.answers import AnswerRefused, Congested
 from dataplane.backends.mcp.arranging import SessionLost
 from dataplane.mcp import errors, messages
 from dataplane.mcp.messages import INTERNAL_ERROR
@@ -19,8 +20,12 @@ if TYPE_CHECKING:
 
 def answered(visit: Visit, upstreams: Upstreams, message: Message, failed: TargetFailed) -> Reply | None:
     """A target that was needed gave no answer; with failureMode FailClosed the session ends with it, at all servers,
-    unless it is a setting that ended the wait: that is about one request. So is an answer that is not passed on: the
-    request fails and nothing else."""
+    unless it is a setting that ended the wait: that is about one request. So is an answer that is not passed on, and
+    one that found no memory while it waited: the request fails and nothing else."""
+    if isinstance(failed, Congested) and not visit.out.has_begun:
+        text = f"MCP server {failed}"
+        reply = errors.error("TooManyResponses", INTERNAL_ERROR, text, message.request_id, str(failed))
+        return replace(reply, headers=b"retry-after: 1\r\n")
     if isinstance(failed, AnswerRefused) and message.method != "initialize":
         visit.x.reason, visit.x.detail = "McpAnswerRefused", str(failed)
         visit.give_last(messages.error(message.request_id, INTERNAL_ERROR, f"MCP server {failed}"))

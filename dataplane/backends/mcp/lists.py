@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import UNSET, Raw
 
 from dataplane.backends.mcp import processing
-from dataplane.backends.mcp.answers import AnswerRefused, TargetFailed, unreadable
+from dataplane.backends.mcp.answers import AnswerRefused, Congested, TargetFailed, unreadable
 from dataplane.backends.mcp.relay import JSON, kind_of
 from dataplane.backends.mcp.sending import passed_on
 from dataplane.backends.mcp.upstreams import LIST_SECONDS, NOT_FOUND, Upstreams, together
@@ -47,10 +47,12 @@ async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: byt
         return await passed_on(visit, upstreams, visit.plan.targets[0], message, body, None)
     params = messages.object_of(message.params)
     pages = _pages(visit, message, params)
-    found = await together(visit, [_part(visit, upstreams, message, method, params, *page) for page in pages])
+    with visit.claim.reading():
+        found = await together(visit, [_part(visit, upstreams, message, method, params, *page) for page in pages])
     failures = [each for each in found if isinstance(each, TargetFailed)]
-    if failures and (not visit.plan.fail_open or len(failures) == len(pages)):
-        raise again(failures[0])
+    congested = [each for each in failures if isinstance(each, Congested)]
+    if failures and (congested or not visit.plan.fail_open or len(failures) == len(pages)):
+        raise again((congested or failures)[0])  # a list is not cut short for want of memory
     parts = [each for each in found if isinstance(each, _Part)]
     answers = [each for each in found if isinstance(each, Message)]
     if answers and (not parts or not visit.plan.several):

@@ -95,12 +95,13 @@ async def whole(visit: Visit, opened: Opened) -> bytes:
     `TargetFailed`."""
     parts, size, most = [], 0, visit.plan.max_answer
     try:
-        while data := await opened.call.receive():
-            size += len(data)
-            if size > most:
-                raise too_large(opened.target, most)
-            take_memory(visit.out.hold, len(data), opened.target)
-            parts.append(data)
+        with visit.claim.reading():
+            while data := await opened.call.receive():
+                size += len(data)
+                if size > most:
+                    raise too_large(opened.target, most)
+                await take_memory(visit.claim, len(data), opened.target)
+                parts.append(data)
     except CallFailed as error:
         raise TargetFailed(opened.target, str(error)) from None
     return b"".join(parts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from dataplane.backends.mcp.legacy.holder import Holder
+    from dataplane.backends.mcp.memory_queue import MemoryQueue
     from dataplane.carriers import Upstream
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 class McpServices(Protocol):
     """What a worker keeps for MCP (`services.Services`)."""
 
+    answers: MemoryQueue
+    """Who waits for memory for them."""
     holder: Holder[Any, Any]  # Any: its streams, which know it, and not the other way
     """Of streams of the older transport."""
     memory: Memory

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dataplane.backends.mcp import arranging, calls
-from dataplane.backends.mcp.answers import Answers, Opened, TargetFailed, unreadable
+from dataplane.backends.mcp.answers import Answers, Congested, Opened, TargetFailed, unreadable
 from dataplane.backends.mcp.visit import Visit
 from dataplane.chain.calls import FOR_EVER, CallFailed, CallRequest
 from dataplane.link.sources import shown, source_of
@@ -262,7 +262,7 @@ class Upstreams:
     async def read(self, opened: Opened, request_id: messages.Id | None, target: str) -> Message:
         """As `Answers.read`."""
         if self._answers is None:
-            self._answers = Answers(self.visit.x.context.calls, self.visit.out.hold, self.visit.plan.max_answer)
+            self._answers = Answers(self.visit.x.context.calls, self.visit.claim, self.visit.plan.max_answer)
         return await self._answers.read(opened, request_id, target)
 
     def leave(self) -> None:
@@ -287,9 +287,9 @@ class Upstreams:
 _OK: Final = 200
 
 
-async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]], until_failure: bool = False) -> list[Any]:
-    """Run them beside each other; a `TargetFailed` is a result. `until_failure`: the first of these ends the waiting;
-    what is not there then is None, and ends with the exchange."""
+async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Run them beside each other; a `TargetFailed` is a result. `Congested` ends the waiting, so that others get what
+    memory this request has; what is not there then is None, and ends with the exchange."""
     if not works:
         return []
     x = visit.x
@@ -306,7 +306,7 @@ async def together(visit: Visit, works: Sequence[Coroutine[Any, Any, Any]], unti
             results[index] = unreadable("one of them", error)
         finally:
             left -= 1
-            is_over = not left or (until_failure and isinstance(results[index], TargetFailed))
+            is_over = not left or isinstance(results[index], Congested)
             if is_over and not done.done():
                 done.set_result(None)
 

@@ -6,6 +6,7 @@ import os
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from dataplane.backends.mcp.memory_queue import Claim
 from dataplane.chain.replies import made
 from dataplane.http.heads import Head
 from dataplane.http.sse import Event, write
@@ -65,6 +66,7 @@ class Visit:
         """Makes what ends the session at its servers once it is idle, of the one before; None: nothing does."""
         self.asking: Callable[[], None] | None = None
         """Called before a server is asked; None: not called."""
+        self._claim: Claim | None = None
         self._remembered: Remembered | None = None
         self._owner: bytes | None = None
         self._described: dict[str, Any] = {}
@@ -73,6 +75,13 @@ class Visit:
     def head(self) -> Head:
         """Of the request."""
         return Head(self._block)
+
+    @property
+    def claim(self) -> Claim:
+        """Of memory for answers that are read whole, as long as the request is served."""
+        if self._claim is None:
+            self._claim = Claim(self._services.answers, self.out.hold, self.x.peer)
+        return self._claim
 
     @property
     def keys(self) -> tuple[str | bytes, ...]:
@@ -137,6 +146,8 @@ class Visit:
             self.is_counted = False
             self._count(_OUTCOMES.get(self.x.reason, "answered" if self.is_answered else "failed"))
         self.leave()
+        if self._claim is not None:
+            self._claim.over()
 
     # --- for expressions and logs
 

@@ -12,6 +12,7 @@ from dataplane.backends.mcp.answers import AnswerRefused, Answers, Opened, Targe
 from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed
 from dataplane.http.heads import Head
 from dataplane.upstream.settings import Settings
+from tests.fakes.mcp_memory import claim
 
 
 class Parts:
@@ -60,7 +61,7 @@ def event(data: bytes) -> bytes:
 def reading(most: int = 1000) -> tuple[Answers, list[tuple[float, Any]]]:
     sleepers: list[tuple[float, Any]] = []
     services: Any = SimpleNamespace(wake_at=lambda at, whom: sleepers.append((at, whom)))
-    return Answers(services, lambda size: True, most), sleepers
+    return Answers(services, claim(), most), sleepers
 
 
 @pytest.mark.parametrize(
@@ -107,9 +108,6 @@ class Out:
         self.has_begun = True
         self.did.append((status, lines, length, first, end))
 
-    def hold(self, size: int) -> bool:
-        return True
-
     async def pour(self, given: Parts) -> None:
         while data := await given.receive():
             self.did.append(data)
@@ -122,7 +120,7 @@ PLAN: Any = SimpleNamespace(max_answer=1000)
 
 
 def visit(takes_json: bool = True) -> Any:
-    made: Any = SimpleNamespace(out=Out(), takes_json=takes_json, given=[], plan=PLAN)
+    made: Any = SimpleNamespace(out=Out(), takes_json=takes_json, given=[], plan=PLAN, claim=claim())
     made.give = lambda body, lines=b"": made.given.append((body, lines))
     return made
 
