@@ -41,7 +41,7 @@ FILES: Final[dict[str, Row]] = {
         275, "a table: one struct for each kind of Kubernetes, with the fields that are read"
     ),
     "controlplane/kube/reading/reflector.py": Row(
-        276, "one state machine: list, watch, list again; a third is what each answer of an API server means for it"
+        280, "one state machine: list, watch, list again; a third is what each answer of an API server means for it"
     ),
     "controlplane/kube/writing/deployer.py": Row(
         327, "one loop over three queues that share the state of each Gateway"

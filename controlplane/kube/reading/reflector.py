@@ -161,11 +161,15 @@ class Reflector(Generic[_F]):
                     raise
                 missing = error
             else:
+                if not self.version and self.listed.is_set():
+                    log.info("%s are defined now, and read", self.info.plural)
                 self.version = version
                 self.listed.set()
                 return
         if missing is not None:
             await self._believe(missing)
+        if self.version:
+            log.warning("%s are not defined any more: there are none until their definition is back", self.info.plural)
         self.version = ""
         self._known.list_begins()
         await self._deliver(self._known.list_ends(""))

@@ -274,13 +274,22 @@ async def test_a_kind_that_is_defined_later_is_followed_then() -> None:
         await turns(lambda: source.version_of("TCPRoute") == "v1alpha2")  # the newest one that the server has
 
 
-async def test_a_kind_whose_definition_goes_takes_its_objects_along() -> None:
+async def test_a_kind_whose_definition_goes_takes_its_objects_along_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "controlplane.kube")
     server = ApiServer()
     server.put(ROUTES, http_route("a"))
     async with following(server, "HTTPRoute") as (_, sink):
         await turns(lambda: sink.names("HTTPRoute") == ["a"])
+        assert caplog.messages == []
         server.undefine(ROUTES)
         await turns(lambda: sink.names("HTTPRoute") == [])
+        gone = "httproutes are not defined any more: there are none until their definition is back"
+        assert caplog.messages == [gone]
+        server.put(ROUTES, http_route("b"))
+        await turns(lambda: sink.names("HTTPRoute") == ["b"] and len(caplog.messages) > 1)
+        assert caplog.messages[1:] == ["httproutes are defined now, and read"]
 
 
 FORBIDDEN = ApiError(403, "Forbidden", 'forbidden: User "me" cannot get path "/api"')
