@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from gatewright.regexes import prices
 from tests.conftest import ROOT
 
 WHO = ("client", "origin", "tenant", "proxy", "replica")
@@ -46,11 +47,21 @@ def unknown(row: Row) -> list[str]:
 PAGE = rows((ROOT / "docs" / "security.md").read_text())
 
 
-def test_there_is_a_row_for_each_pair() -> None:
-    assert [(row.who, row.what) for row in PAGE] == [*itertools.product(WHO, WHAT)]
+def test_there_is_a_row_for_each_pair_and_all_of_a_pair_stand_together() -> None:
+    pairs = itertools.groupby((row.who, row.what) for row in PAGE)
+    assert [pair for pair, _ in pairs] == [*itertools.product(WHO, WHAT)]
 
 
-@pytest.mark.parametrize("row", PAGE, ids=lambda row: f"{row.who} {row.what}")
+@pytest.mark.parametrize("who", ["client", "tenant"])
+def test_what_regular_expressions_may_take_has_a_row(who: str) -> None:
+    """Who brings the values, and who writes the patterns; with the bounds that the product has."""
+    (row,) = (row for row in PAGE if row.who == who and "regular expressions" in row.bounds)
+    assert f"{prices.MOST // 1_000_000} ms" in row.bounds
+    if who == "tenant":
+        assert f"for {prices.SHORT} bytes" in row.bounds
+
+
+@pytest.mark.parametrize("row", PAGE, ids=lambda row: f"{row.who} {row.what} {row.bounds[:20]}")
 def test_each_row_says_what_bounds_it_and_names_tests_that_exist(row: Row) -> None:
     assert row.bounds
     assert re.search(r"`test_\w+`", row.shown) or ELSEWHERE in row.shown
