@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -47,6 +47,17 @@ def paced(items: Iterable[T]) -> Iterator[T]:
     for item in items:
         pause()
         yield item
+
+
+def at_once(work: Generator[Any, None, T]) -> T:
+    """What work comes to that yields where others may go on, without letting them. A coroutine that waits for nothing
+    else is such work as well (`Coroutine.__await__`). Raises what it does."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 class Within:

@@ -18,6 +18,7 @@ from controlplane.snapshot.history import History, bytes_of
 from controlplane.snapshot.records import SECRETS, Record, make_record, version_of
 from controlplane.snapshot.resource_map import ResourceMap
 from controlplane.snapshot.snapshot import WEIGHT_BYTES, Snapshot
+from gatewright.turns import at_once
 
 Change = tuple[str, str, str, bytes | None]
 """(gateway "namespace/name", type URL, resource name, serialised message or None when it is gone)."""
@@ -78,13 +79,7 @@ class Snapshots:
         Gives the new snapshots, at most one per Gateway, in the order of first mention. A change that brings the
         bytes which are already there is no change.
         """
-        steps = self.steps(changes)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                published: tuple[Snapshot, ...] = end.value
-                return published
+        return at_once(self.steps(changes))
 
     def steps(self, changes: Iterable[Change]) -> Generator[None, None, tuple[Snapshot, ...]]:
         """`apply`, a piece at a time: the caller may let others run where it yields, but apply nothing else.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from dataplane.guards.search import PIECE, Search
 from dataplane.guards.values import BOUND
+from gatewright.turns import at_once
 
 if TYPE_CHECKING:
     from dataplane.guards.patterns import Pattern, Span
@@ -86,17 +87,7 @@ class Masker:
 
 def masked(patterns: Sequence[Pattern], text: bytes, bound: int = BOUND) -> bytes:
     """A whole text at once."""
-    return finished(Masker(patterns, bound).feed(text, True))
-
-
-def finished(work: Generator[None, None, bytes]) -> bytes:
-    """Without a pause."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            found: bytes = end.value
-            return found
+    return at_once(Masker(patterns, bound).feed(text, True))
 
 
 def is_found(patterns: Sequence[Pattern], text: bytes, bound: int = BOUND) -> Generator[None, None, bool]:

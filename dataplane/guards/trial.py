@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -19,6 +19,7 @@ from dataplane.guards.judging import Judge, Track
 from dataplane.guards.plan import Guard, Guards, Rejected
 from dataplane.guards.values import Action, Phase, Scope, Text
 from dataplane.guards.verdicts import PASSED, Verdict
+from gatewright.turns import at_once
 from gatewright.wire.v1 import ai_pb2
 
 SIZE: Final = 4
@@ -41,7 +42,8 @@ def main(scope: str) -> int:
         sys.stderr.write(f"{error}\n")
         return REFUSED
     text = Text(data[SIZE + size :].decode(), Scope(scope))
-    sys.stdout.write(json.dumps(_at_once(judged(guards, text))))
+    found = at_once(judged(guards, text).__await__())  # guards wait for nothing here: no server is asked
+    sys.stdout.write(json.dumps(found))
     return 0
 
 
@@ -52,15 +54,6 @@ def _without_servers(config: ai_pb2.AiPromptGuard) -> ai_pb2.AiPromptGuard:
         if kind is not None and kind != "regex":
             getattr(each, kind).backend = kind
     return config
-
-
-def _at_once(work: Coroutine[None, None, dict[str, Any]]) -> dict[str, Any]:
-    """Guards wait for nothing here: servers are not asked, and there is no other work."""
-    while True:
-        try:
-            work.send(None)
-        except StopIteration as end:
-            return dict(end.value)
 
 
 async def judged(guards: Guards, text: Text) -> dict[str, Any]:

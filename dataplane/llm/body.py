@@ -16,6 +16,7 @@ import msgspec
 
 from dataplane.llm import pieces
 from gatewright.kept_errors import again
+from gatewright.turns import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -129,7 +130,7 @@ class Body:
             found = self.raw(name)
             if found is None:
                 return None
-            value = pieces.at_once(_value(name, found))
+            value = at_once(_value(name, found))
             if len(found) <= _COSTLY and not isinstance(value, Malformed):
                 return value
             self._values[name] = value

@@ -30,16 +30,6 @@ _array: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def at_once(steps: Steps[Made]) -> Made:
-    """What they come to, without a pause."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
-
-
 def decoded(data: bytes, levels: int = LEVELS) -> Steps[Any]:  # Any: JSON
     """The value. Raises what `msgspec.json.Decoder.decode` does."""
     if len(data) > PIECE and levels:

@@ -16,7 +16,8 @@ from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.reading import of_client
 from dataplane.llm.formats.registry import CLIENTS, PROVIDERS
 from dataplane.llm.formats.streaming import MALFORMED
-from dataplane.llm.pieces import Steps, at_once
+from dataplane.llm.pieces import Steps
+from gatewright.turns import at_once
 
 if TYPE_CHECKING:
     from dataplane.llm.formats.contract import StreamReader, StreamWriter

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from collections.abc import Generator
 
 import pytest
 
@@ -113,3 +114,20 @@ async def test_a_task_that_is_made_in_a_turn_has_no_turn_of_its_own() -> None:
         with pytest.raises(turns.OverTurn):
             turns.pause()
     await task
+
+
+def test_work_that_yields_is_done_at_once_and_raises_what_it_does() -> None:
+    def work(fails: bool) -> Generator[None, None, int]:
+        for _ in range(3):
+            yield
+        if fails:
+            raise ValueError("x")
+        return 7
+
+    async def waits() -> int:
+        await asyncio.sleep(0)
+        return 8
+
+    assert (turns.at_once(work(fails=False)), turns.at_once(waits().__await__())) == (7, 8)
+    with pytest.raises(ValueError, match="x"):
+        turns.at_once(work(fails=True))

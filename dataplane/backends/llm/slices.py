@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from dataplane.backends.llm.asking import Asking
-from dataplane.llm.pieces import at_once
+from gatewright.turns import at_once
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import CallFailed

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from dataplane.chain.reply import Reply
 from dataplane.llm.body import Malformed
-from dataplane.llm.pieces import PIECE, at_once
+from dataplane.llm.pieces import PIECE
+from gatewright.turns import at_once
 
 if TYPE_CHECKING:
     from dataplane.backends.llm.visit import Visit

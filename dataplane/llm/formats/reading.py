@@ -12,8 +12,9 @@ from dataplane.llm.chat import Failure
 from dataplane.llm.features import Feature
 from dataplane.llm.formats.contract import Unreadable
 from dataplane.llm.formats.halves import ESCAPE, Halves
-from dataplane.llm.pieces import Steps, at_once, decoded
+from dataplane.llm.pieces import Steps, decoded
 from dataplane.llm.usage import parsed
+from gatewright.turns import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

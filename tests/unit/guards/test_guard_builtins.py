@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from dataplane.guards.builtins import BUILTINS, builtin
 from dataplane.guards.judging import Judge
-from dataplane.guards.masking import Masker, finished, masked
+from dataplane.guards.masking import Masker, masked
 from dataplane.guards.patterns import of_user
 from dataplane.guards.plan import Guard, Guards
 from dataplane.guards.values import Phase, Text
+from gatewright.turns import at_once
 
 CORPUS = Path(__file__).parent / "corpus"
 LEAST = 0.95
@@ -124,7 +125,7 @@ def test_text_that_is_json_stays_json(parts: list[str], cut: int, is_ascii: bool
     text = json.dumps({"a": "".join(parts)}, ensure_ascii=is_ascii).encode()
     used = (*map(builtin, BUILTINS), of_user("[a-z]+"), of_user(r"\d+"))
     masker = Masker(used[: len(BUILTINS)])
-    said = finished(masker.feed(text[:cut])) + finished(masker.feed(text[cut:], True))
+    said = at_once(masker.feed(text[:cut])) + at_once(masker.feed(text[cut:], True))
     assert said == masked(used[: len(BUILTINS)], text)
     assert json.loads(said).keys() == {"a"}
     assert len(json.loads(masked(used, text))) == 1
@@ -139,8 +140,8 @@ def test_a_text_in_pieces_is_masked_as_the_whole(name: str, data: st.DataObject)
     masker = Masker(used)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
     places = [0, *cuts, len(text)]
-    given_ = [finished(masker.feed(text[start:end])) for start, end in pairwise(places)]
-    assert b"".join((*given_, finished(masker.feed(b"", True)))) == masked(used, text)
+    given_ = [at_once(masker.feed(text[start:end])) for start, end in pairwise(places)]
+    assert b"".join((*given_, at_once(masker.feed(b"", True)))) == masked(used, text)
 
 
 def test_a_text_is_split_within_a_character() -> None:

@@ -17,6 +17,7 @@ from dataplane.guards.masking import Masker, is_found
 from dataplane.guards.patterns import Pattern, of_user, whole_test
 from dataplane.guards.plan import Guard, Guards, Rejected
 from dataplane.guards.values import Action, Phase, Scope, Text, TooCostly
+from gatewright.turns import at_once
 
 SIZE = 16 << 10
 SCRIPT = "(?i)<script[^>]{0,500}>"
@@ -72,16 +73,8 @@ def test_a_guard_does_little_between_two_pauses(pattern: str, text: str) -> None
 def test_a_match_is_found_wherever_searches_overlap(before: int, inside: int, behind: int) -> None:
     text = b"<" * before + b"<script" + b"x" * inside + b">" + b"<" * behind
     pattern = of_user(SCRIPT)
-    assert finished(is_found((pattern,), text)) is True
-    assert finished(is_found((pattern,), text.replace(b">", b"<"))) is False
-
-
-def finished(work: Generator[None, None, bool]) -> bool:
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return bool(end.value)
+    assert at_once(is_found((pattern,), text)) is True
+    assert at_once(is_found((pattern,), text.replace(b">", b"<"))) is False
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.chain.filter import Refused
-from dataplane.guards.masking import Masker, finished, is_found, masked
+from dataplane.guards.masking import Masker, is_found, masked
 from dataplane.guards.patterns import Pattern, of_user
+from gatewright.turns import at_once
 
 BOUND = 16
 
@@ -95,7 +96,7 @@ def test_a_text_in_pieces_is_masked_as_the_whole(written: list[str], text: str, 
     masker = Masker(used, bound)
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
     pieces = [text[start:end].encode() for start, end in pairwise(places)]
-    given_ = [finished(masker.feed(piece)) for piece in pieces] + [finished(masker.feed(b"", True))]
+    given_ = [at_once(masker.feed(piece)) for piece in pieces] + [at_once(masker.feed(b"", True))]
     assert b"".join(given_) == masked(used, text.encode(), bound)
 
 
@@ -103,7 +104,7 @@ def test_a_text_in_pieces_is_masked_as_the_whole(written: list[str], text: str, 
 def test_no_more_is_held_than_a_match_may_have(written: str, text: str) -> None:
     masker = Masker(patterns(written), BOUND)
     for letter in text:
-        finished(masker.feed(letter.encode()))
+        at_once(masker.feed(letter.encode()))
         assert masker.held <= BOUND + 8
 
 
@@ -121,13 +122,13 @@ def test_no_more_is_held_than_a_match_may_have(written: str, text: str) -> None:
 )
 def test_only_what_may_become_a_match_waits(written: str, text: str, held: int) -> None:
     masker = Masker(patterns(written))
-    finished(masker.feed(text.encode()))
+    at_once(masker.feed(text.encode()))
     assert masker.held == held
 
 
 def test_overlaps_without_end_wait_for_nothing() -> None:
     masker = Masker(patterns("ab.", ".ab"), BOUND)
-    given_ = [finished(masker.feed(b"abab")) for _ in range(100)]
+    given_ = [at_once(masker.feed(b"abab")) for _ in range(100)]
     assert masker.held <= BOUND and b"".join(given_).count(b"<masked>") >= 1
 
 
@@ -160,5 +161,5 @@ def test_whatever_re2_takes_can_be_held_back(written: str) -> None:
         return
     text = "abab(|)*[]ab"
     masker = Masker((used,), BOUND)
-    pieces = [finished(masker.feed(letter.encode())) for letter in text] + [finished(masker.feed(b"", True))]
+    pieces = [at_once(masker.feed(letter.encode())) for letter in text] + [at_once(masker.feed(b"", True))]
     assert b"".join(pieces) == masked((used,), text.encode(), BOUND)

@@ -10,6 +10,7 @@ import pytest
 
 from dataplane.llm import pieces
 from dataplane.llm.body import Body, Malformed
+from gatewright.turns import at_once
 
 TURN = {"role": "user", "content": "hi"}
 ROUND = {"role": "user", "content": [{"type": "text", "text": "a"}] * 20_000}
@@ -40,7 +41,7 @@ def steps(data: bytes) -> tuple[Any, int]:
 @pytest.mark.parametrize("space", [b"", b" \n"])
 def test_it_is_what_one_call_makes(name: str, space: bytes) -> None:
     data = space + msgspec.json.format(msgspec.json.encode(LARGE[name]), indent=len(space))
-    assert pieces.at_once(pieces.decoded(data)) == msgspec.json.decode(data) == LARGE[name]
+    assert at_once(pieces.decoded(data)) == msgspec.json.decode(data) == LARGE[name]
 
 
 def test_it_pauses_between_pieces() -> None:
@@ -77,7 +78,7 @@ def test_a_value_that_is_none_is_told_as_at_once(bad: bytes) -> None:
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
         steps(many)
     body = Body(b'{"a":%b}' % many)
-    pieces.at_once(body.prepare(["a"]))
+    at_once(body.prepare(["a"]))
     for _ in range(2):
         with pytest.raises(Malformed, match="a: "):
             body.value("a")
@@ -85,7 +86,7 @@ def test_a_value_that_is_none_is_told_as_at_once(bad: bytes) -> None:
 
 def test_what_was_prepared_is_what_is_asked_for() -> None:
     body = Body(msgspec.json.encode({"messages": LARGE["messages"], "b": 1}))
-    pieces.at_once(body.prepare(["messages", "b", "c"]))
+    at_once(body.prepare(["messages", "b", "c"]))
     assert body.value("messages") is body.value("messages") == LARGE["messages"]
     body.set("messages", b"2")
     assert body.value("messages") == 2 and body.value("b") == 1
