@@ -1,6 +1,6 @@
-"""What a lost connection carried, ended in turns of the loop (`net/turns`): to end a request takes as long as to answer
-one (its cleanup, its line of the log, a retry), and hundreds of connections with a hundred requests each are lost in
-one moment."""
+"""What a lost connection carried, or what waited for one in vain, ended in turns of the loop (`net/turns`): to end a
+request takes as long as to answer one (its cleanup, its line of the log, a retry), and hundreds of connections with a
+hundred requests each are lost in one moment."""
 
 from __future__ import annotations
 

@@ -72,6 +72,9 @@ class OpensStreams(Opens, Protocol):
 class Connects(OpensStreams, Protocol):
     """And the opening of the latter."""
 
+    writes: Writes
+    """Of the worker: with its turns."""
+
     @property
     def endpoints(self) -> Collection[Pool]:
         """Those that connections were opened to, and may still be open."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dataplane.link.pools import STREAM_WAITERS, Key
+from dataplane.net.endings import end_all
 from dataplane.upstream.connecting import connect, leave_endpoint, not_connected
 from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.race import StreamRace, of_other_family
@@ -60,7 +61,17 @@ class _Waiting(NamedTuple):
 class SharedConnections:
     """One for each pool that is spoken to over HTTP/2 (`Pool.shared`)."""
 
-    __slots__ = ("_endpoint", "_is_timed", "_opening", "_opens", "_quiet_until", "_unsaid", "_waiting", "connections")
+    __slots__ = (
+        "_endpoint",
+        "_has_turn",
+        "_is_timed",
+        "_opening",
+        "_opens",
+        "_quiet_until",
+        "_unsaid",
+        "_waiting",
+        "connections",
+    )
 
     def __init__(self, endpoint: Pool, opens: Connects) -> None:
         self._endpoint = endpoint
@@ -69,6 +80,8 @@ class SharedConnections:
         self._opening = 0
         self._waiting: Line[_Waiting] = Line(STREAM_WAITERS, opens.full)
         self._is_timed = False
+        self._has_turn = False
+        """Those who wait are given more streams in the next turn of the loop."""
         self._quiet_until = 0.0
         self._unsaid = 0
         """Broken connections of which the log did not say anything."""
@@ -138,6 +151,8 @@ class SharedConnections:
     def _open(self) -> None:
         """Open as many connections as those who wait need, within the bound. An endpoint that takes no stream at all
         would take none on another."""
+        if self._has_turn:  # there are streams
+            return
         if any(not (each.streams or each.free_streams() or each.is_spent) for each in self.connections):
             return
         gate = self._endpoint.gate
@@ -191,32 +206,53 @@ class SharedConnections:
         """The server speaks HTTP/1.1: so do those who may."""
         waiting = self._waiting.leave()
         self._waits(-len(waiting))
-        for each in waiting:
-            if not each.is_wanted:
-                continue
-            if not each.either:
-                why = f"{self._endpoint.label} does not speak HTTP/2 (ALPN)"
-                not_connected(each.holder, why, each.endpoints)
-            elif self._endpoint.idle and each.endpoints and self._endpoint.gate is None:
-                up = each.holder.up = self._endpoint.idle.pop()
-                each.holder.lease_ready(up)
-            else:
-                connect(self._opens, self._endpoint, each.holder, each.endpoints)
+        end_all(self._opens.writes.turns, [partial(self._go_instead, each) for each in waiting])
+
+    def _go_instead(self, each: _Waiting) -> None:
+        if not each.is_wanted:
+            return
+        if not each.either:
+            not_connected(each.holder, f"{self._endpoint.label} does not speak HTTP/2 (ALPN)", each.endpoints)
+        elif self._endpoint.idle and each.endpoints and self._endpoint.gate is None:
+            up = each.holder.up = self._endpoint.idle.pop()
+            each.holder.lease_ready(up)
+        else:
+            connect(self._opens, self._endpoint, each.holder, each.endpoints)
 
     def _serve(self) -> None:
-        """The number of free streams has changed: give them to those that wait longest."""
+        """The number of free streams has changed: give them to those that wait longest, as many as the share of this
+        turn is for (`net/turns`): each sends its request at once."""
         self.connections = [each for each in self.connections if not each.is_spent or each.streams]
-        waiting = self._waiting
+        if self._has_turn:
+            return
+        if self._waiting:
+            self._lend_some()
+        if not self._waiting:
+            if self._endpoint.gate is not None:
+                self._endpoint.gate.serve()
+        elif not self._has_turn:
+            self._open()
+
+    def _lend_some(self) -> None:
+        waiting, turns = self._waiting, self._opens.writes.turns
+        if len(waiting) > 1:
+            turns.begin()
         for connection in list(self.connections):
             while waiting and connection.free_streams():
                 each = waiting.pop()
                 self._waits(-1)
-                if each.is_wanted:
-                    _lend(connection, each.holder, each.endpoints)
-        if waiting:
-            self._open()
-        elif self._endpoint.gate is not None:
-            self._endpoint.gate.serve()
+                if not each.is_wanted:
+                    continue
+                _lend(connection, each.holder, each.endpoints)
+                if waiting and turns.is_spent():
+                    self._has_turn = True
+                    turns.add(self)
+                    return
+
+    def next_turn(self) -> None:
+        """As `net.turns.Waiting`."""
+        self._has_turn = False
+        self._serve()
 
     def _fail(self, cause: str) -> None:
         """No connection can be had: those that wait are informed."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from dataplane.net.writes import Writes
 from dataplane.upstream.endpoint import Endpoint, Pool
 from dataplane.upstream.shared import SharedConnections
 
@@ -101,6 +102,7 @@ class Opening:
 
     def __init__(self) -> None:
         self.now = 100.0
+        self.writes = Writes(lambda call: call())
         self.asked: list[tuple[str, Pool, Callable[..., None]]] = []
         self.either: list[bool] = []
         self.dialled: list[Any] = []

@@ -240,7 +240,7 @@ FILES: Final[dict[str, Row]] = {
         326, "a vocabulary: one small class for each policy of a backend, and how they are finished"
     ),
     "dataplane/upstream/shared.py": Row(
-        296, "one pool: connections and those who wait for streams of them are one invariant"
+        332, "one pool: connections and those who wait for streams of them are one invariant"
     ),
     "gatewright/api/advice/advice.py": Row(281, "a table in the form of functions: one for each piece of advice"),
     "gatewright/api/decode/documents.py": Row(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
 
+from dataplane.net.turns import SHARE, Turns
 from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.race import DELAY
@@ -238,6 +241,60 @@ def test_where_the_server_chose_http1_so_do_those_who_may() -> None:
 
 
 # --- bounds
+
+
+class Late(World):
+    """Whose loop is turned by hand; each look at its clock finds the share of a turn used up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Callable[[], None]] = []
+        ticks = count(0.0, SHARE)
+        self.opens.writes.turns = Turns(self.calls.append, lambda: next(ticks))
+
+    def turn(self) -> None:
+        calls, self.calls[:] = self.calls[:], []
+        for call in calls:
+            call()
+
+
+def test_streams_are_lent_to_many_in_turns() -> None:
+    world = Late()
+    holders = world.take(EXPECTED)
+    many, before = Many(), 0
+    world.opens.comes(many)
+    while before < EXPECTED:
+        served = [bool(holder.heard) for holder in holders]
+        assert served.count(True) == many.streams > before and served == sorted(served, reverse=True)
+        assert world.opening == 0, "there are streams: no other connection is wanted"
+        before = many.streams
+        many.on_capacity()
+        assert many.streams == before, "others' events do not make a turn longer"
+        for _ in range(3):  # those who wait may leave one to others
+            world.turn()
+    assert not world.shared.waiting and world.opening == 0
+
+
+def test_who_comes_while_others_are_served_waits_behind_them() -> None:
+    world = Late()
+    holders = world.take(3)
+    world.opens.comes(Many())
+    (last,) = world.take()
+    assert world.opening == 0 and last.heard == [] and world.shared.waiting == 3
+    while world.calls and not last.heard:
+        world.turn()
+    assert all(holder.heard for holder in holders) and last.heard
+
+
+def test_the_server_chose_http1_for_many_in_turns() -> None:
+    world = Late()
+    holders = world.take(10)
+    world.opens.comes(None, SPEAKS_HTTP1)
+    heard = 0
+    while heard < len(holders):
+        before, heard = heard, sum(bool(holder.heard) for holder in holders)
+        assert heard - before <= 1 and (world.calls or heard == len(holders))
+        world.turn()
 
 
 def test_nobody_waits_for_a_stream_longer_than_for_a_connection() -> None:
