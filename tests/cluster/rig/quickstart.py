@@ -1,7 +1,7 @@
 """What docs/deploying.md tells a newcomer, on a rig: the controllers as a Deployment of their own, from the files of
 manifests/ as they are, and the example of examples/kubernetes, until its Gateway answers at the address in its status.
 
-    scripts/quickstart-rig
+    scripts/quickstart-rig [--hold]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import yaml
 
 from tests.cluster.rig.api import Api, ApiError, Json
+from tests.cluster.rig.conformance import entrance
 from tests.cluster.rig.features import VERSIONS
 from tests.cluster.rig.world import FIRST, PYTHON, ROOT, SYSTEM, World, apply, documents, established, place, running
 
@@ -33,6 +34,8 @@ PATIENCE = 120.0
 
 class Newcomer(World):
     """Nothing of the product runs beside the cluster."""
+
+    namespace = "default"
 
     def __init__(self, binaries: Path, folder: Path) -> None:
         super().__init__(binaries, folder, {}, fixed={})
@@ -96,7 +99,8 @@ async def _report(api: Api) -> None:
             print(error, file=sys.stderr)
 
 
-async def _run(binaries: Path) -> int:
+async def _run(binaries: Path, entered_by: int | None) -> int:
+    """`entered_by`: the process by which one enters the cluster, which stays then until it is ended."""
     folder = place()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
     world = Newcomer(binaries, folder)
@@ -110,16 +114,24 @@ async def _run(binaries: Path) -> int:
             for file in folder.rglob("controller.log"):
                 print(file.read_text()[-3000:], file=sys.stderr)
             return 1
-    print(f"{answer} after {time.monotonic() - began:.1f} s", flush=True)
+        print(f"{answer} after {time.monotonic() - began:.1f} s", flush=True)
+        if entered_by is not None:
+            print(entrance(entered_by, world.kubeconfig), flush=True)
+            await asyncio.Event().wait()
     return int(answer != "200 hello")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binaries", type=Path, required=True, help="what scripts/rig prints")
+    parser.add_argument("--entered-by", type=int, help="the process outside by which nsenter reaches the cluster")
+    parser.add_argument("--hold", action="store_true", help="keep the cluster until Ctrl-C, and print how to enter it")
     arguments = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
-    return asyncio.run(_run(arguments.binaries))
+    try:
+        return asyncio.run(_run(arguments.binaries, arguments.entered_by if arguments.hold else None))
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

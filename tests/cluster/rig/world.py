@@ -77,6 +77,9 @@ PYTHON = [sys.executable, "-m"]
 class World:
     """Made by `running`; `folder` takes all files. `fixed`: addresses by names of what runs beside the cluster."""
 
+    namespace: str = SYSTEM
+    """Of kubectl, where none is named."""
+
     def __init__(
         self, binaries: Path, folder: Path, images: Mapping[str, list[str]], fixed: Mapping[str, str] = FIXED
     ) -> None:
@@ -118,7 +121,7 @@ class World:
                 }
             ],
             "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": SYSTEM}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": self.namespace}}],
             "current-context": "x",
         }
         file.write_text(yaml.safe_dump(document))
