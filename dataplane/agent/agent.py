@@ -78,7 +78,8 @@ class Agent:
         """Where pages are served: no backend of workers."""
         self._notifier = Notifier(settings.notify_socket)
         self._journey.on_ready = self._notify_ready
-        self._stdio = None if stdio is None else StdioServers(stdio, settings.logging, settings.xds is None)
+        may_run = settings.xds is None
+        self._stdio = None if stdio is None else StdioServers(stdio, settings.logging, may_run, self._metrics)
         self._file = self._make_file_source(first, reader)
         self._mesh = self._make_workload()
         self._xds = self._make_xds_client()

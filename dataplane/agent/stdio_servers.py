@@ -22,7 +22,9 @@ from typing import Final
 from dataplane.agent.fork_start import environment
 from dataplane.link import commands
 from dataplane.link.commands import Command
+from dataplane.link.pools import MCP_PROCESSES
 from dataplane.settings import Logging
+from dataplane.telemetry.metrics import Metrics
 
 log = logging.getLogger("dataplane.agent")
 
@@ -50,8 +52,9 @@ def _remove(folder: Path) -> None:
 class StdioServers:
     """`run` keeps the process alive while there are commands, until it is cancelled."""
 
-    def __init__(self, socket: Path, settings: Logging, may_run: bool) -> None:
+    def __init__(self, socket: Path, settings: Logging, may_run: bool, metrics: Metrics) -> None:
         self._socket, self._logging, self._may_run = socket, settings, may_run
+        self._metrics = metrics
         self._commands: tuple[Command, ...] = ()
         self._process: asyncio.subprocess.Process | None = None
         self._groups: set[int] = set()
@@ -119,6 +122,8 @@ class StdioServers:
             self._groups.add(int(number))
         elif word == commands.ENDED:
             self._groups.discard(int(number))
+        elif word == commands.FULL:
+            self._metrics.slots[self._metrics.counter("limits_exceeded_total", MCP_PROCESSES)] += 1
 
     def _send_commands(self) -> None:
         process = self._process

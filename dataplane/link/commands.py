@@ -13,6 +13,8 @@ TAKEN: Final = "taken"
 """Reported for each table of commands, when it counts."""
 STARTED, ENDED = "started", "ended"
 """Reported with the number of a process group."""
+FULL: Final = "full"
+"""Reported for each session that had to make place for another one, and for each that found no place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,10 @@ def report(word: str) -> None:
 
 async def run(path: str) -> None:
     loop = asyncio.get_running_loop()
-    sessions = Sessions(lambda begins, pid: report(f"{commands.STARTED if begins else commands.ENDED} {pid}"))
+    sessions = Sessions(
+        lambda begins, pid: report(f"{commands.STARTED if begins else commands.ENDED} {pid}"),
+        lambda: report(commands.FULL),
+    )
     service, connections = Service(sessions), set[Connection]()
     server = await loop.create_unix_server(lambda: Connection(service.serve, connections), path, backlog=1024)
     os.chmod(path, 0o600)

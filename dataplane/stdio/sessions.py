@@ -101,8 +101,10 @@ class Session:
 class Sessions:
     """All of them. `report` as of `ServerProcess`."""
 
-    def __init__(self, report: Callable[[bool, int], None]) -> None:
-        self._report = report
+    def __init__(self, report: Callable[[bool, int], None], full: Callable[[], None]) -> None:
+        """`report`: called with each process group that begins (True) or has ended; `full`: whenever there was no place
+        for one more process, whether or not one was made."""
+        self._report, self._full = report, full
         self._clock = asyncio.get_running_loop().time
         self.commands: dict[str, Command] = {}
         """By digest."""
@@ -227,6 +229,7 @@ class Sessions:
         of_one = sum(each.command.digest == command.digest for each in self._processes)
         if len(self._processes) < MOST and of_one < MOST_OF_ONE:
             return
+        self._full()
         same = of_one >= MOST_OF_ONE
         idle = [
             each

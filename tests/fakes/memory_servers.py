@@ -82,6 +82,8 @@ class MemoryServers:
         self.made: list[MemoryServer] = []
         self.refuse: dict[str, Exception] = {}
         self.reported: list[tuple[bool, int]] = []
+        self.times_full = 0
+        """How often there was no place for one more process."""
         self._pids = count(1)
 
     def make(self, command: Command, report: Report) -> MemoryServer:
@@ -89,6 +91,9 @@ class MemoryServers:
         server = MemoryServer(command, report, next(self._pids), self.refuse.get(command.name))
         self.made.append(server)
         return server
+
+    def full(self) -> None:
+        self.times_full += 1
 
     def report(self, begins: bool, pid: int) -> None:
         self.reported.append((begins, pid))

@@ -37,8 +37,8 @@ POOLS: Final = (
     Pool("dataplane.backends.mcp.memory_queue", "MOST", "mcpAnswersWaiting"),
     Pool("dataplane.filters.steps.compression", "MOST_AT_A_TIME", "compressedResponses"),
     Pool("dataplane.credentials.fair_queue", "MOST", why="`MOST_OF_SOURCE` of them are one address's at most"),
-    Pool("dataplane.stdio.sessions", "MOST", why="who has most loses first: the session of its that is idle longest"),
-    Pool("dataplane.stdio.sessions", "MOST_OF_ONE", why="as all of them"),
+    Pool("dataplane.stdio.sessions", "MOST", "mcpProcesses"),
+    Pool("dataplane.stdio.sessions", "MOST_OF_ONE", "mcpProcesses"),
     Pool("dataplane.stdio.sessions", "STARTING", why="others wait, for as long as a start takes"),
     Pool(
         "dataplane.upstream.shared",

@@ -14,12 +14,13 @@ from dataplane.agent.stdio_servers import StdioServers
 from dataplane.link import commands
 from dataplane.link.commands import Command, read
 from dataplane.settings import Logging
+from dataplane.telemetry.metrics import Metrics
 
 COMMAND = Command("d1", "own", sys.executable, ("-c", "pass"), {"A": "secret"}, keeps_one=True)
 
 
 async def test_beside_a_control_plane_none_is_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    servers = StdioServers(tmp_path / "folder/stdio", Logging(), may_run=False)
+    servers = StdioServers(tmp_path / "folder/stdio", Logging(), may_run=False, metrics=Metrics.in_memory())
     running = asyncio.create_task(servers.run())
     await servers.take([COMMAND])
     await asyncio.sleep(0)
@@ -31,7 +32,7 @@ async def test_beside_a_control_plane_none_is_run(tmp_path: Path, caplog: pytest
 
 async def test_its_socket_is_for_its_user_alone_and_goes_with_it(tmp_path: Path) -> None:
     socket = tmp_path / "folder/stdio"
-    servers = StdioServers(socket, Logging(), may_run=True)
+    servers = StdioServers(socket, Logging(), may_run=True, metrics=Metrics.in_memory())
     running = asyncio.create_task(servers.run())
     await servers.take([COMMAND])
     assert os.stat(socket.parent).st_mode & 0o777 == 0o700
@@ -86,7 +87,8 @@ class Runs:
         self.left = list(runners)
         monkeypatch.setattr(asyncio, "create_subprocess_exec", self._start)
         monkeypatch.setattr(os, "killpg", lambda group, _signal: self.killed.append(group))
-        self.servers = StdioServers(socket, Logging(), may_run=True)
+        self.metrics = Metrics.in_memory()
+        self.servers = StdioServers(socket, Logging(), may_run=True, metrics=self.metrics)
         self._running = asyncio.create_task(self.servers.run())
 
     async def _start(self, *_words: str, **_rest: object) -> Runner:
@@ -98,6 +100,15 @@ class Runs:
     async def end(self) -> None:
         self._running.cancel()
         await asyncio.wait([self._running])
+
+
+async def test_processes_that_found_no_place_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner()
+    runs = Runs(monkeypatch, tmp_path / "folder/stdio", runner)
+    await runs.servers.take([COMMAND])
+    runner.say(commands.FULL, "started 701", commands.FULL)
+    await runs.end()
+    assert runs.metrics.slots[runs.metrics.counter("limits_exceeded_total", "mcpProcesses")] == 2
 
 
 async def test_at_the_end_its_last_words_say_which_processes_it_has_ended(

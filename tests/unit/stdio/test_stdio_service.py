@@ -96,7 +96,7 @@ async def turns() -> None:
 class World:
     def __init__(self, servers: MemoryServers) -> None:
         self.servers = servers
-        self.sessions = Sessions(servers.report)
+        self.sessions = Sessions(servers.report, servers.full)
         self.sessions.take({"d1": OWN, "d2": OTHER})
         self.service = Service(self.sessions)
 

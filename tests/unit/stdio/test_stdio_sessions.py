@@ -27,7 +27,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> MemoryServers:
 
 
 def sessions_of(servers: MemoryServers, *commands: Command) -> Sessions:
-    made = Sessions(servers.report)
+    made = Sessions(servers.report, servers.full)
     made.take({each.digest: each for each in commands or (OWN, OTHER, SPARE)})
     return made
 
@@ -319,6 +319,7 @@ async def test_who_begins_many_sessions_ends_its_own_and_not_those_of_others(
     await asyncio.sleep(1)
     many = [await settled(sessions, client=b"192.0.2.9") for _ in range(40)]
     assert not live.is_over and [each.is_over for each in many] == [True] * 37 + [False] * 3
+    assert servers.times_full == 37
     await sessions.close()
 
 
@@ -331,6 +332,7 @@ async def test_where_all_are_used_there_is_no_place(servers: MemoryServers, monk
     with pytest.raises(Unavailable, match="there are as many processes as there may be, and all are used"):
         await sessions.begin(OWN)
     assert not (await settled(sessions, OTHER)).is_over
+    assert servers.times_full == 1
     await sessions.close()
 
 
