@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -148,36 +147,6 @@ def test_a_message_that_announces_too_much_is_not_waited_for() -> None:
     with pytest.raises(CallFailed, match="more than 100 bytes") as failed:
         drive(Asked(frame(b"a", length=1 << 24)))
     assert failed.value.cause == "too_large"
-
-
-@pytest.mark.parametrize(
-    ("head", "trailers", "status"),
-    [
-        (b"\r\n", b"grpc-status: 7\r\n", 7),
-        (b"\r\n", b"Grpc-Status: 16\r\n", 16),
-        (b"\r\ngrpc-status: 5\r\n", b"", 5),
-        (b"\r\ngrpc-status: 5\r\n", b"grpc-status: 3\r\n", 3),
-    ],
-)
-def test_the_server_s_own_refusal(head: bytes, trailers: bytes, status: int) -> None:
-    with pytest.raises(StatusError, match=f"gRPC status {status}") as refused:
-        drive(Asked(frame(b"a"), head=head, trailers=trailers))
-    assert refused.value.status == status
-
-
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        (lambda: Asked(frame(b"a"), trailers=b""), "without a status"),
-        (lambda: Asked(frame(b"a"), trailers=b"x-a: 1\r\n", head=b"\r\ngrpc-status: 0\r\n"), "without a status"),
-        (lambda: Asked(frame(b"a"), status=503), "HTTP status 503"),
-    ],
-)
-def test_what_does_not_speak_grpc_is_no_answer(asked: Callable[[], Asked], why: str) -> None:
-    it = asked()
-    with pytest.raises(CallFailed, match=why) as failed:
-        drive(it)
-    assert failed.value.cause == "invalid" and it.call.done == ["cancel"]
 
 
 def test_a_status_in_the_head_is_enough_for_an_answer() -> None:

@@ -66,36 +66,6 @@ def test_whoever_asks_is_woken_once_and_not_early() -> None:
     assert len(sleeper.woken) == 1
 
 
-def test_there_is_one_timer_for_the_earliest() -> None:
-    loop = Loop()
-    deadlines = Deadlines(lambda: loop.now, loop.call_at)
-    sleepers = [Sleeper() for _ in range(100)]
-    for number, sleeper in enumerate(sleepers):
-        deadlines.wake_at(loop.now + 100 - number, sleeper)
-    assert len(loop.timers) == 1
-    for _ in range(100):
-        loop.advance(1 + STEP)
-    assert [len(sleeper.woken) for sleeper in sleepers] == [1] * 100
-    assert not loop.timers
-
-
-def test_a_wake_up_may_ask_again() -> None:
-    loop = Loop()
-    deadlines = Deadlines(lambda: loop.now, loop.call_at)
-
-    class Again(Sleeper):
-        def wake(self, now: float) -> None:
-            super().wake(now)
-            if len(self.woken) < 3:
-                deadlines.wake_at(now + 1, self)
-
-    again = Again()
-    deadlines.wake_at(loop.now + 1, again)
-    for _ in range(10):
-        loop.advance(1 + STEP)
-    assert len(again.woken) == 3
-
-
 def test_the_first_moment_of_a_clock_is_one_like_others() -> None:
     """A machine that has just started has one."""
     loop, sleeper = Loop(), Sleeper()
@@ -116,30 +86,6 @@ def test_what_was_asked_for_before_the_end_is_forgotten() -> None:
     loop.advance(2)
     deadlines.sweep()
     assert before.woken == [] and after.woken == [loop.now]
-
-
-def test_whoever_is_woken_a_little_early_and_asks_for_the_rest_is_woken_once_more() -> None:
-    """Timers may come before their time; a sleeper that looks at the clock by itself asks again then."""
-    loop, turns = Loop(), 0
-    deadlines = Deadlines(lambda: loop.now, loop.call_at)
-
-    class Careful(Sleeper):
-        def wake(self, now: float) -> None:
-            super().wake(now)
-            assert len(self.woken) < 10
-            if loop.now < moment:
-                deadlines.wake_at(moment, self)
-
-    careful = Careful()
-    loop.now = 1.032
-    moment = 1.039
-    deadlines.wake_at(moment, careful)
-    deadlines.sweep()
-    assert len(careful.woken) == 1 and careful.woken[0] >= moment
-    while len(careful.woken) < 2 and turns < 10:
-        turns += 1
-        loop.advance(0.01)
-    assert len(careful.woken) == 2 and not loop.timers
 
 
 def test_a_moment_that_has_passed_comes_with_the_next_step() -> None:

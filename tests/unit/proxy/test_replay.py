@@ -20,23 +20,6 @@ class Mirror:
         self.got.append(outcome)
 
 
-LARGE = b"a" * 20_000
-
-
-@pytest.mark.parametrize("pieces", [[b""], [b"ab"], [b"a", b"b"], [LARGE, b"b"], [LARGE, LARGE, LARGE, b""]])
-def test_who_waits_gets_the_whole_body(pieces: list[bytes]) -> None:
-    room, mirror = BodyMemory(100_000), Mirror()
-    copy = BodyCopy(80_000, room, "192.0.2.1", waits=mirror, retried=True)
-    for number, piece in enumerate(pieces, 1):
-        assert not mirror.got
-        copy.sent(piece, number == len(pieces))
-    body = b"".join(pieces)
-    assert mirror.got == [body] and room.used == len(body)
-    assert copy.again(b"", True) == body, "another try sends all of it"
-    copy.no_more_tries()
-    assert room.used == 0 and mirror.got == [body]
-
-
 @pytest.mark.parametrize("begin", [b"", b"be"])
 def test_a_try_begins_with_what_earlier_ones_sent_and_keeps_what_is_new(begin: bytes) -> None:
     room, mirror = BodyMemory(100), Mirror()
@@ -59,21 +42,6 @@ def test_when_there_is_no_other_try_the_body_is_kept_for_who_waits() -> None:
     assert mirror.got == [b"begin"]
     copy.drop(None)
     assert room.used == 0 and mirror.got == [b"begin"]
-
-
-def test_as_much_as_the_limit_is_kept_and_not_a_byte_more() -> None:
-    room, fits, over = BodyMemory(100), Mirror(), Mirror()
-    copy = BodyCopy(4, room, "192.0.2.1", 4, fits)
-    copy.sent(b"ab", False)
-    copy.sent(b"cd", True)
-    assert (copy.too_large, fits.got, room.used) == (False, [b"abcd"], 4)
-    copy = BodyCopy(4, room, "192.0.2.1", waits=over)
-    copy.sent(b"ab", False)
-    copy.sent(b"cde", False)
-    assert (copy.too_large, over.got, copy.whole(), room.used) == (True, ["too_large"], b"", 4)
-    copy.sent(b"f", True)
-    copy.no_more_tries()
-    assert (over.got, room.used) == (["too_large"], 4)
 
 
 def test_a_length_that_is_announced_and_too_large_is_not_begun_with() -> None:

@@ -138,23 +138,6 @@ def test_the_largest_wish_within_the_limit(
     assert response_steps.is_read(x) == any(sizes)
 
 
-@pytest.mark.parametrize(
-    ("lines", "is_stream"),
-    [
-        (b"", False),
-        (b"content-type: text/plain\r\n", False),
-        (b"content-type: text/event-stream\r\n", True),
-        (b"Content-Type: Text/Event-Stream;charset=utf-8\r\n", True),
-        (b"content-type: text/event\r\n", False),
-    ],
-)
-def test_what_has_no_end(lines: bytes, is_stream: bool) -> None:
-    x: Any = SimpleNamespace(response=Head(b"\r\n" + lines))
-    assert response_steps.is_stream(x) == is_stream
-    x.response = None
-    assert not response_steps.is_stream(x)
-
-
 # --- what the head says of a body that steps changed
 
 OLD = b"\r\nx-a: 1\r\ncontent-length: 3\r\ntrailer: x-sum\r\n"

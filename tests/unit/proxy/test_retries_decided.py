@@ -1,4 +1,4 @@
-"""Whether there is another try, by hand: what is asked, how long it is waited for, and how it counts in the end."""
+"""What is in the way of another try, and which responses are let go for one, by their heads and by their bodies."""
 
 from __future__ import annotations
 
@@ -103,32 +103,6 @@ class Tried:
         return retries.refuses(self.x, self.context, head, self.attempt)
 
 
-@pytest.mark.parametrize(
-    ("cause", "method", "sent", "codes", "is_tried"),
-    [
-        ("connect", b"POST", False, (), True),
-        ("dns", b"POST", False, (), True),
-        ("reset", b"POST", False, (), True),
-        ("reset", b"POST", True, (), False),
-        ("reset", b"GET", True, (), True),
-        ("timeout", b"PUT", True, (), True),
-        ("timeout", b"POST", True, (), False),
-        ("timeout", b"POST", True, (502,), True),  # that of the answer that there would be
-        ("invalid", b"GET", True, (), False),
-        ("invalid", b"GET", True, (502,), True),
-        ("invalid", b"GET", False, (), False),
-    ],
-)
-def test_which_failures_are_tried_again(
-    cause: str, method: bytes, sent: bool, codes: tuple[int, ...], is_tried: bool
-) -> None:
-    """What nobody saw, what does no harm, and what is asked for."""
-    tried = Tried(Retry(frozenset(codes)), method)
-    assert tried.failure(cause, sent) == is_tried
-    assert tried.answers == ([] if is_tried else ["UpstreamFailed"])
-    assert tried.counted == ([("retry", cause)] if is_tried else [])
-
-
 # --- what is in the way
 
 
@@ -157,32 +131,6 @@ def test_what_is_in_the_way_of_another_try(more: dict[str, Any], obstacle: str) 
     tried = Tried(Retry(), **more)
     assert tried.failure("reset") == (not obstacle) and tried.x.retries.given_up == obstacle
     assert tried.limited == ([("backend/b", "retryBudget")] if obstacle == "budget" else [])
-
-
-# --- how long it is waited
-
-
-@pytest.mark.parametrize(
-    ("backoff", "tries", "draw", "seconds"),
-    [
-        (0.1, 0, 0.0, 0.1),
-        (0.1, 1, 0.0, 0.2),
-        (0.1, 2, 0.0, 0.4),
-        (0.1, 0, 1.0, 0.15),
-        (0.1, 2, 0.5, 0.5),
-        (0.1, 7, 0.0, 10.0),
-        (0.1, 40, 0.0, 10.0),
-        (0.1, 4000, 0.0, 10.0),
-        (30.0, 0, 0.0, 30.0),
-        (30.0, 1, 0.0, 30.0),
-        (0.0, 5, 1.0, 0.0),
-    ],
-)
-def test_the_backoff(backoff: float, tries: int, draw: float, seconds: float) -> None:
-    """Doubled with each try, up to ten seconds; chance adds up to half."""
-    kept = Retries(Retry(backoff=backoff))
-    kept.tries = tries
-    assert kept.wait(lambda: draw) == pytest.approx(seconds)
 
 
 # --- responses
@@ -243,25 +191,3 @@ def test_a_response_is_let_go_for_its_body(condition: Any, attempts: int, is_ove
     assert retries.refuses_body(tried.x, tried.context, tried.attempt) == is_refused
     assert up.told == (["reset"] if is_refused and not is_over else [])
     assert tried.x.retries.decided == (not is_refused) and copy.settled == (not is_refused)
-
-
-# --- what it came to
-
-
-@pytest.mark.parametrize(
-    ("policy", "is_granted"),
-    [
-        (Retry(), True),
-        (Retry(attempts=0), False),
-        (Retry(precondition=lambda x: True), True),
-        (Retry(precondition=lambda x: False), False),
-        (Retry(attempts=0, precondition=lambda x: True), False),
-    ],
-)
-def test_who_is_granted_tries_at_all(policy: Retry, is_granted: bool) -> None:
-    granted = retries.granted(Tried(policy).x, policy)
-    assert (granted is not None) == is_granted
-    if granted is not None:
-        assert (granted.tries, granted.tried, granted.decided, granted.given_up, granted.is_counted) == (
-            0, [], False, "", False
-        )  # fmt: skip

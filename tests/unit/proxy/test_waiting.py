@@ -97,24 +97,6 @@ def test_what_is_waited_for_runs_the_steps_on(step: Callable[[Pending], Any], ev
     assert run.x.events == [event] and run.steps.is_over and run.x.waiting is None
 
 
-def test_cancelled_steps_let_go_of_what_they_hold_and_are_not_run_on() -> None:
-    let_go = []
-
-    async def step(pending: Pending) -> None:
-        try:
-            await pending
-        finally:
-            let_go.append(True)
-
-    run = Run(step)
-    run.turn()
-    run.steps.cancel()
-    assert let_go == [True] and run.steps.is_over
-    run.pending.set_result(None)
-    run.steps.cancel()
-    assert run.x.events == []
-
-
 def test_steps_that_end_their_own_exchange_are_cancelled_where_they_wait_next() -> None:
     seen: list[str] = []
 
@@ -130,29 +112,6 @@ def test_steps_that_end_their_own_exchange_are_cancelled_where_they_wait_next() 
     run.turn()
     run.pending.set_result(None)
     assert seen == ["cleaned up"] and run.steps.is_over
-
-
-def test_the_cleanup_of_cancelled_steps_may_wait() -> None:
-    cleanup, seen = Pending(), []
-
-    async def step(pending: Pending) -> None:
-        try:
-            await pending
-        finally:
-            await cleanup
-            seen.append("cleaned up")
-
-    run = Run(step)
-    run.turn()
-    run.steps.cancel()
-    run.steps.end_with(lambda x: seen.append("end"), 1.0)
-    run.pending.set_result(None)  # nobody waits for that any more
-    assert seen == [] and not run.steps.is_over
-    cleanup.set_result(None)
-    assert seen == ["cleaned up", "end"] and run.steps.is_over
-    ((moment, too_late),) = run.timers
-    too_late()
-    assert moment == 6.0 and seen == ["cleaned up", "end"], "the end comes once"
 
 
 class Odd:

@@ -11,7 +11,7 @@ import pytest
 from dataplane.http.messages import Peer
 from dataplane.link.loads import Loads
 from dataplane.upstream.endpoint import Endpoint
-from dataplane.upstream.limits import IDLE_TIMEOUT, MAX_PENDING, Limits, Quota, Tally
+from dataplane.upstream.limits import Limits, Quota, Tally
 from dataplane.upstream.settings import (
     NO_SETTINGS,
     OURSELVES,
@@ -38,21 +38,6 @@ def test_of_two_levels_the_nearer_counts_for_what_it_says() -> None:
     assert near.over(far) == Settings(near.http, far.tcp, near.tls, far.client)
     assert near.over(NO_SETTINGS) is near and NO_SETTINGS.over(far) == far
     assert hash(near.over(far)) == hash(Settings(near.http, far.tcp, near.tls, far.client))
-
-
-@pytest.mark.parametrize(
-    ("settings", "host", "expected"),
-    [
-        (Settings(), "a", None),
-        (Settings(tcp=PLAIN_TCP), "a", None),  # as without
-        (Settings(tcp=OTHER_TCP), "a", Transport(OTHER_TCP, None, "")),
-        (Settings(tls=Tls()), "a", Transport(PLAIN_TCP, Tls(), "a")),
-        (Settings(tcp=OTHER_TCP, tls=Tls(sni="s")), "a", Transport(OTHER_TCP, Tls(sni="s"), "a")),
-        (Settings(client=ClientCertificate(b"c")), "a", None),  # without TLS nobody is shown one
-    ],
-)
-def test_what_a_connection_is_made_with(settings: Settings, host: str, expected: Transport | None) -> None:
-    assert finished(settings, BY_REQUEST, host).transport == expected
 
 
 @pytest.mark.parametrize(
@@ -83,20 +68,6 @@ def test_the_version_that_a_policy_names_counts(policy: Http | None, known: int,
 def test_what_cannot_be_honoured_is_refused(tls: Tls, host: str, version: int, refused: str) -> None:
     assert finished(Settings(tls=tls), version, host).refused == refused
     assert finished(Settings(), version, host).refused == ""
-
-
-@pytest.mark.parametrize(
-    ("transport", "server_name", "names"),
-    [
-        (Transport(PLAIN_TCP, None, ""), "", ()),
-        (Transport(PLAIN_TCP, Tls(), "a"), "a", ("a",)),
-        (Transport(PLAIN_TCP, Tls(sni="s"), "a"), "s", ("s",)),
-        (Transport(PLAIN_TCP, Tls(sni="s", names=("n", "m")), "a"), "s", ("n", "m")),
-        (Transport(PLAIN_TCP, Tls(verifies_names=False, names=("n",)), "a"), "a", ()),
-    ],
-)
-def test_the_names_of_a_handshake(transport: Transport, server_name: str, names: tuple[str, ...]) -> None:
-    assert (transport.server_name, transport.names) == (server_name, names)
 
 
 def test_equal_transports_are_one_and_those_of_clients_are_theirs_alone() -> None:
@@ -136,23 +107,6 @@ def test_our_certificate_is_presented_where_there_is_no_other() -> None:
 
 
 # --- limits
-
-
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        (Limits(), None),
-        (Limits(requests=1, retry_budget=2), None),
-        (Limits(connections=3), Quota("a", 3, MAX_PENDING, IDLE_TIMEOUT, has_shares=True)),
-        (Limits(connections=3, pending=0), Quota("a", 3, 0, IDLE_TIMEOUT)),
-        (Limits(pending=5), Quota("a", None, 5, IDLE_TIMEOUT)),
-        (Limits(idle=4.0), Quota("a", None, None, 4.0)),
-        (Limits(age=9.0), Quota("a", None, None, IDLE_TIMEOUT, 9.0)),
-    ],
-)
-def test_what_limits_say_of_connections(limits: Limits, expected: Quota | None) -> None:
-    assert limits.quota("a") == expected
-    assert limits.counts_requests is (limits.requests is not None or limits.retry_budget is not None)
 
 
 def counts(tally: Tally) -> str:

@@ -64,21 +64,6 @@ def test_labels() -> None:
     assert Endpoint("", 0, "/run/a.sock").label == "unix:/run/a.sock"
 
 
-def test_an_endpoint_that_fails_quickly_does_not_attract_requests(dice: random.Random) -> None:
-    """Of two, the one that fails is the faster one: it keeps some 5 of 100 requests, to be noticed when it recovers."""
-    one, other = endpoints(2)
-    for _ in range(50):
-        balance.observe(one, 0.0001)
-        balance.judge(one, False)
-        balance.observe(other, 0.5)
-    counts = Counter(balance.choose([one, other], dice.random).address for _ in range(4000))
-    assert 80 < counts[one.address] < 400
-    for _ in range(30):
-        balance.judge(one, True)
-    assert one.health == one.share == 1.0
-    assert balance.choose([one, other], dice.random) is one
-
-
 def test_endpoints_that_all_fail_share_alike(dice: random.Random) -> None:
     many = endpoints(4)
     for each in many:

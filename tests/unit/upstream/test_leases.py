@@ -16,7 +16,7 @@ from dataplane.upstream.limits import Quota
 from dataplane.upstream.race import DELAY
 from dataplane.upstream.settings import OURSELVES, PLAIN_TCP, Client, Tls, Transport
 from dataplane.upstream.versions import HTTP1, HTTP2
-from tests.fakes.leases import Holder, Many, Opening, Up
+from tests.fakes.leases import Holder, Opening, Up
 
 CLIENT = Peer("198.51.100.7", local=b"10.0.0.1:80", port=4711)
 FOR_CLIENT = Client("198.51.100.7", 4711, b"10.0.0.1:80")
@@ -96,53 +96,6 @@ def test_the_other_family_is_tried_beside_the_first_one(transport: Transport | N
     assert holder.heard == [("ready", up)] and holder.endpoint is second and (first.pending, second.pending) == (0, 1)
     world.opens.comes(late)
     assert late.heard == ["park"] and len(holder.heard) == 1
-
-
-@pytest.mark.parametrize(
-    ("holder", "configured", "how"),
-    [
-        (wants(), 0, "connect"),
-        (wants(), HTTP1, "connect"),
-        (wants(), HTTP2, "open"),
-        (wants(b"HTTP/2"), 0, "open"),  # the client's
-        (wants(b"HTTP/2"), HTTP1, "connect"),
-        (wants(b"HTTP/2", scheme=b"https"), 0, "connect"),  # of which nothing follows for plain text
-        (wants(length=5), 0, "connect"),
-        (wants(length=5, is_grpc=True), 0, "open"),
-        (wants(length=-1, is_grpc=True), 0, "open"),
-        (wants(length=-1, is_grpc=True), HTTP1, "connect"),
-        (wants(length=0, is_grpc=True), 0, "connect"),  # a content type of nothing
-        (wants(b"HTTP/2", 5, True, b"https"), 0, "open"),
-    ],
-)
-def test_the_version_in_plain_text(holder: Any, configured: int, how: str) -> None:
-    world = World()
-    world.take(holder, configured)
-    assert [each[0] for each in world.opens.asked] == [how]
-    many, up = Many(), Up()
-    world.opens.comes(many if how == "open" else up)
-    assert holder.heard == [("ready", holder.up)]
-
-
-@pytest.mark.parametrize(
-    ("holder", "configured", "spoken", "how", "either"),
-    [
-        (wants(), 0, 0, "connect", None),
-        (wants(), HTTP2, 0, "open", False),
-        (wants(b"HTTP/2"), 0, 0, "connect", None),
-        (wants(b"HTTP/2", 5, True), 0, 0, "open", False),
-        (wants(b"HTTP/2", 5, True), 0, HTTP1, "open", False),  # gRPC needs it
-        (wants(b"HTTP/2"), HTTP1, HTTP2, "connect", None),
-    ],
-)
-def test_the_version_over_tls(holder: Any, configured: int, spoken: int, how: str, either: bool | None) -> None:
-    world = World()
-    holder.scheme = b"https"
-    pool = world.endpoint.pool(OVER_TLS)
-    pool.spoken = spoken
-    world.take(holder, configured, OVER_TLS)
-    assert [each[:2] for each in world.opens.asked] == [(how, pool)]
-    assert world.opens.either == ([] if either is None else [either])
 
 
 @pytest.mark.parametrize(("spoken", "how"), [(0, "open"), (HTTP2, "open"), (HTTP1, "connect")])

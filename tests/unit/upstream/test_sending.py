@@ -85,18 +85,6 @@ def head(status: int) -> Any:
     return SimpleNamespace(status=status)
 
 
-@pytest.mark.parametrize(("of_backend", "seconds"), [(None, 2.0), (0.5, 0.5), (30.0, 30.0)])
-def test_the_backend_s_own_time_counts_before_the_call_s(of_backend: float | None, seconds: float) -> None:
-    world = World()
-    world.plan.request_timeout = of_backend
-    call = world.call()
-    assert world.woken == [seconds] and world.begun == [world.plan]
-    call.wake(100.0 + seconds - 0.001)
-    assert call.heard == []
-    call.wake(100.0 + seconds)
-    assert call.heard == [("timeout", f"192.0.2.1:80 gave no answer within {seconds:g} s")]
-
-
 def test_the_head_has_no_more_time_than_the_whole() -> None:
     world = World()
     call = world.call(whole=0.5)

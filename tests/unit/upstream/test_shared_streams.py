@@ -45,19 +45,6 @@ class World:
         return len(self.opens.asked)
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_those_who_wait_get_the_streams_of_the_first_connection(again: bool) -> None:
-    world = World()
-    holders = world.take(3, again)
-    assert world.opening == 1 and world.shared.waiting == 3 and not world.shared.has_capacity
-    many = Many()
-    world.opens.comes(many)
-    assert [holder.heard for holder in holders] == [[("again" if again else "ready", holder.up)] for holder in holders]
-    assert many.streams == world.shared.streams == 3 and world.shared.waiting == 0 and world.shared.has_capacity
-    (fourth,) = world.take()
-    assert fourth.up.connection is many and world.opening == 0
-
-
 def test_streams_are_those_of_the_first_connection_that_has_room() -> None:
     world = World()
     full, free, idle = world.connected(1, 1), world.connected(2, 1), world.connected()
@@ -121,46 +108,7 @@ def test_the_server_may_choose_where_one_of_those_who_wait_lets_it(either: list[
     assert world.opens.either == [expected]
 
 
-def test_room_goes_to_who_waits_longest_and_to_nobody_who_has_left() -> None:
-    world = World()
-    first, second, third = world.take(3)
-    many = Many(1)
-    world.opens.comes(many)
-    second.lease += 1
-    assert len(first.heard) == 1 and world.shared.waiting == 1
-    many.most = 2
-    many.on_capacity()
-    assert second.heard == [] and third.up.connection is many and many.streams == 2
-
-
-def test_when_a_connection_takes_no_more_another_one_is_opened_for_who_waits() -> None:
-    world = World()
-    _, second = world.take(2)
-    many = Many(1)
-    world.opens.comes(many)
-    assert second.heard == [] and world.opening == 1
-    many.is_spent = True
-    many.on_capacity()
-    assert world.shared.connections == [many], "its stream goes on"
-    many.streams = 0
-    many.on_capacity()
-    assert world.shared.connections == []
-    assert world.opening == 1, "the one that is opened already"
-
-
 # --- what cannot be opened
-
-
-def test_a_connection_that_fails_fails_all_who_wait() -> None:
-    world = World()
-    first, second, third = world.take(3)
-    second.lease += 1
-    world.opens.comes(None, "refused")
-    assert first.heard == third.heard == [("connect", "refused", True)] and second.heard == []
-    assert world.shared.waiting == 0 and world.endpoint.pending == 1, "that of the one who left, who settles it himself"
-    (again,) = world.take(1, again=True)
-    world.opens.comes(None, "refused")
-    assert again.heard == [("connect", "refused", False)]
 
 
 def test_many_are_failed_in_slices_in_their_order() -> None:
@@ -412,31 +360,6 @@ class Race:
     @property
     def tried(self) -> list[str]:
         return [pool.address for _, pool, _ in self.opens.asked]
-
-
-def test_the_second_family_is_tried_when_the_first_one_is_late_or_fails() -> None:
-    late, failed = Race(), Race()
-    assert late.tried == failed.tried == ["2001:db8::1"]
-    late.opens.passes(DELAY)
-    assert late.tried == ["2001:db8::1", "192.0.2.1"]
-    failed.opens.comes(None, "no way")
-    assert failed.tried == ["192.0.2.1"]
-    failed.opens.passes(DELAY)
-    assert failed.tried == ["192.0.2.1"], "once"
-    failed.opens.comes(None, "refused")
-    assert failed.holder.heard == [("connect", "no way; refused", True)] and failed.first.pending == 0
-
-
-def test_the_first_family_that_is_connected_has_the_request() -> None:
-    race = Race()
-    race.opens.passes(DELAY)
-    many, later = Many(), Many()
-    race.opens.asked.reverse()
-    race.opens.comes(many)
-    assert race.holder.up.connection is many and race.holder.endpoint is race.second
-    assert (race.first.pending, race.second.pending) == (0, 1) and race.first.health < 1.0
-    race.opens.comes(later)
-    assert later.streams == 0 and race.shared.connections == [later] and len(race.holder.heard) == 1
 
 
 def test_a_race_whose_holder_has_left_is_over() -> None:
