@@ -138,6 +138,10 @@ class World:
         while self.beside:
             work, done = self.beside.popleft()
             done.set_result(work())
+        while self.proxy.context.writes.turns:  # what connections carried ends in turns
+            due, self.soon[:] = list(self.soon), []
+            for call in due:
+                call()
         return found and self.proxy.left()
 
     def connect(self, far: Peer, peer: tuple[str, int]) -> Wire:

@@ -162,6 +162,7 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/mcp/messages.py": Row(
         311, "one strict reader: the envelope's fields and their bounds, a short function for each"
     ),
+    "dataplane/net/turns.py": Row(257, "one queue, and the questions about the share of a turn that all ask of it"),
     "dataplane/proxy/attempt/attempts.py": Row(
         302, "one state machine in the form of functions: what happens when an attempt fails"
     ),
@@ -179,7 +180,7 @@ FILES: Final[dict[str, Row]] = {
     ),
     "dataplane/proxy/steps/waiting.py": Row(297, "one state machine: a step that waits, whatever its kind"),
     "dataplane/server/h1/h1_connection.py": Row(
-        530, "one state machine of callbacks on the hottest path: calls between parts would cost each request"
+        536, "one state machine of callbacks on the hottest path: calls between parts would cost each request"
     ),
     "dataplane/server/h2/h2_connection.py": Row(
         465, "one state machine: what all streams of a connection share, windows and ends above all"

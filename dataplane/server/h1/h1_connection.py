@@ -248,6 +248,8 @@ class Connection(Responding):
                 self._partial(data)
         elif state == READ_BODY:
             self._receive(data)
+            if self.writes.turns.is_late_for(len(data)) and self.state == READ_BODY and not self.paused & TURN:
+                self._wait()  # the loop would read one socket many times, and hundreds may be readable at once
         elif state == WAIT:
             self._keep_for_later(data)
         elif state == TUNNELLING and self.exchange is not None:
@@ -318,12 +320,16 @@ class Connection(Responding):
     def next_turn(self) -> None:
         """As `net.turns.Waiting`."""
         self.writes.now[0] = self.number
+        rest = self.reader.rest if self.state == READ_BODY and self.reader is not None else b""
+        if self.state == READ_BODY and not rest and not self.writes.turns.may_read():
+            self.writes.turns.add(self, self.peer.address)
+            return
         self.resume_reading(TURN)
         if self.state == WAIT and self.exchange is None:
             self.state = READ_HEAD
             moved = self.take_next() * REQUEST
-        elif self.state == READ_BODY and self.reader is not None and self.reader.rest:
-            moved = self._receive(self.reader.rest)
+        elif rest:
+            moved = self._receive(rest)
         else:
             return
         if self.writes.turns.overspends(self.peer.address, moved) and self.state != CLOSED:

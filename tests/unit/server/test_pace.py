@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+
 from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.filters.registry import ROWS
-from tests.fakes.memory_proxy import ROUTES, MemoryProxy
+from dataplane.net.turns import LARGE, READS, SHARE, Turns
+from tests.fakes.memory_proxy import ROUTES, FakeClient, MemoryProxy
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: "
+PIECE = b"x" * (LARGE + 1)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -51,6 +56,76 @@ class TestSlowPeers:
         assert not client.reading
         proxy.upstream.protocol.resume_writing()
         assert client.reading
+
+
+class TestLargeReads:
+    """Hundreds of connections may have large pieces of bodies that can be read at once."""
+
+    def test_wait_where_the_share_of_the_turn_is_used_up(self) -> None:
+        loop = Late()
+        first, second = loop.uploads(2)
+        first.send(PIECE)
+        assert first.reading, "nothing was read before it in this turn"
+        second.send(PIECE)
+        assert not second.reading
+        loop.turn()
+        assert second.reading
+        loop.end()
+
+    def test_small_ones_do_not_wait(self) -> None:
+        loop = Late()
+        first, second = loop.uploads(2)
+        first.send(PIECE)
+        second.send(b"x" * LARGE)
+        assert second.reading
+        loop.end()
+
+    def test_so_many_go_on_in_one_turn(self) -> None:
+        loop = Late()
+        clients = loop.uploads(2 * READS + 4)
+        for client in clients:
+            client.send(PIECE)
+        going_on = [sum(client.reading for client in clients)]
+        while going_on[-1] < len(clients):
+            loop.turn()
+            going_on.append(sum(client.reading for client in clients))
+        steps = [after - before for before, after in pairwise(going_on)]
+        assert going_on[0] == 1 and max(steps) <= READS
+        loop.end()
+
+
+class Late:
+    """A proxy whose loop is turned by hand. Each look at its clock finds the share of a turn used up, but in `turn`."""
+
+    def __init__(self) -> None:
+        self.proxy = MemoryProxy()
+        self.calls: list[Callable[[], None]] = []
+        self.now, self.tick = 0.0, SHARE
+        self.proxy.context.writes.turns = Turns(self.calls.append, self.clock)
+        self.clients: list[FakeClient] = []
+
+    def clock(self) -> float:
+        self.now += self.tick
+        return self.now
+
+    def uploads(self, number: int) -> list[FakeClient]:
+        self.clients = [self.proxy.connect((f"192.0.2.{1 + each}", 40000)) for each in range(number)]
+        for client in self.clients:
+            client.send(POST + b"%d\r\n\r\n" % (10 * len(PIECE)))
+        return self.clients
+
+    def turn(self) -> None:
+        self.tick = 0.0
+        calls, self.calls[:] = self.calls[:], []
+        for call in calls:
+            call()
+        self.tick = SHARE
+
+    def end(self) -> None:
+        for client in self.clients:
+            client.lose()
+        while self.calls:
+            self.turn()
 
 
 class TestIdleConnections:
