@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import msgspec
@@ -21,7 +22,10 @@ LARGE: dict[str, Any] = {
     "names within names": {"a": {"b": {"c": [TURN] * 10_000}}, "d": 1, "e": None},
     "a long text": "x" * 1_000_000,
     "deeper than is cut": [[[[[[[[[[[[[[[[[[[TURN] * 4_000]]]]]]]]]]]]]]]]]],
-    "more names than are found one by one": {f"k{number}": [number] for number in range(20_000)},
+    "more names than are found at once": {f"k{number}": [number] for number in range(20_000)},
+    "many names, and values that look like more": {f'{number},"': ',"a":{[' for number in range(20_000)},
+    "many names, deeper than they are cut": [[[[[{f"k{number}": 1 for number in range(20_000)}]]]]],
+    "many names, and a large value": {"a": [TURN] * 20_000, **{f"k{number}": "\\" for number in range(20_000)}},
     "numbers": [1, -2.5, 1e300, 2**64] * 10_000,
 }
 
@@ -49,6 +53,37 @@ def test_it_pauses_between_pieces() -> None:
         data = msgspec.json.encode(LARGE[name])
         assert steps(data)[1] >= len(data) // pieces.PIECE, name
     assert steps(msgspec.json.encode([TURN] * 100))[1] == 0, "what is small is one piece"
+
+
+def test_of_many_names_few_are_found_between_two_pauses() -> None:
+    data = msgspec.json.encode({f"k{number}": 1 for number in range(150_000)})
+    assert steps(data)[1] >= 2 * len(data) // pieces.PIECE
+
+
+def test_what_is_wrong_with_many_names_is_wrong_piece_by_piece_as_well() -> None:
+    """Bytes of a valid object are replaced, removed and repeated."""
+    draw = random.Random(random.random())
+    valid = msgspec.json.encode({f"k{number}": [number, ',"\\'][: number % 3] for number in range(9_000)})
+    for _ in range(60):
+        at = draw.choice([draw.randrange(len(valid)), draw.randrange(len(valid) - 9, len(valid))])
+        instead = draw.choice([b"", b",", b'"', b"}", b"]", b"\\", b" ", b",,", b"}}", b"{", valid[at - 7 : at + 7]])
+        data = valid[:at] + instead + valid[at + draw.randrange(3) :]
+        try:
+            expected = msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            with pytest.raises(msgspec.DecodeError):
+                steps(data)
+        else:
+            assert steps(data)[0] == expected
+
+
+def test_a_string_without_an_end_is_looked_at_once() -> None:
+    data = b'{"a":1,"b":"%b' % (b'\\"' * 1_000_000) + b":" * 5_000
+    for bad in (data, data + b"\\"):
+        began = time.thread_time()
+        with pytest.raises(msgspec.DecodeError):
+            steps(bad)
+        assert time.thread_time() - began < 2.0
 
 
 def test_random_values_are_the_same() -> None:
