@@ -147,6 +147,22 @@ def test_a_worker_takes_its_part_of_what_all_know() -> None:
 SEALER = Sealer(bytes(32))
 
 
+@pytest.mark.parametrize(
+    ("hello", "target", "is_remembered"),
+    [
+        (b"x" * 100, "t", True),
+        (b"x" * (2048 - 2 - 3), "two", True),
+        (b"x" * (2048 - 2 - 2), "two", False),
+    ],
+)
+def test_of_ids_those_are_remembered_that_say_little(hello: bytes, target: str, is_remembered: bool) -> None:
+    made = Session(ONE, 1000, hello, [UpstreamSession(target, "id")])
+    text = sessions.sealed(made, SEALER, b"o")
+    memory = World().memory
+    assert len(text) <= worker.SHORT
+    assert (memory.opened(text, SEALER, b"o", 1001) is memory.opened(text, SEALER, b"o", 1001)) is is_remembered
+
+
 def test_the_longest_id_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     text = sessions.sealed(Session(ONE, 1000, b"{}", []), SEALER, b"o")
     for bound, is_remembered in ((len(text), True), (len(text) - 1, False)):

@@ -115,6 +115,13 @@ def test_an_endpoint_elsewhere_is_none(said: bytes, why: str) -> None:
         endpoints.posted_to(said, "http", "host", "/a/sse")
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_usual_port_need_not_be_named(scheme: str) -> None:
+    port = {"http": 80, "https": 443}[scheme]
+    assert endpoints.posted_to(b"%b://host:%d/x" % (scheme.encode(), port), scheme, "host", "/") == b"/x"
+    assert endpoints.posted_to(b"/x", scheme, f"host:{port}", "/") == b"/x"
+
+
 def test_a_query_names_a_stream_once() -> None:
     assert endpoints.stream_of(b"a=1&sessionId=x=y&sessionId=z") == b"x=y"
     assert endpoints.stream_of(b"a=1&sessionid=x&b") is None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dataplane.backends.mcp import calls, farewell, posts, sending, streams, upstreams
-from dataplane.backends.mcp.answers import Congested, TargetFailed
+from dataplane.backends.mcp.answers import TargetFailed
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
@@ -27,7 +27,6 @@ from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import Session, UpstreamSession
 from dataplane.mcp.worker import Memory, Shared
 from gatewright.wire.external import ext_mcp_pb2 as pb
-from tests.fakes.mcp_memory import boundless
 
 Json = Any
 REVISION = "2026-07-28"
@@ -167,7 +166,7 @@ class Endpoint:
         upstream = SimpleNamespace(clock=lambda: self.now, wake_at=lambda at, whom: self.sleepers.append((at, whom)))
         self.memory = Memory(Shared.local(), lambda at, whom: None)
         self.sealer = Sealer(bytes(32))
-        self.kept: Any = SimpleNamespace(sealer=self.sealer, memory=self.memory, answers=boundless())
+        self.kept: Any = SimpleNamespace(sealer=self.sealer, memory=self.memory)
         self.context: Any = SimpleNamespace(
             clock=lambda: self.now,
             wall_clock=lambda: 5000.0,
@@ -384,6 +383,36 @@ async def test_messages_are_counted_by_what_they_are(made: Made, message: Json, 
 # --- one server
 
 
+@pytest.mark.parametrize(
+    ("arguments", "seen", "code"),
+    [
+        ({"a": [1]}, {"a": [1]}, None),
+        (None, None, None),
+        ([1], None, -32602),
+        ("x", None, -32602),
+        ({"a": 1, "A": 2}, None, -32602),
+        ({"a": "x" * 65_528}, {"a": "x" * 65_528}, None),
+        ({"a": "x" * 65_529}, None, -32602),
+    ],
+)
+async def test_arguments_are_read_where_rules_want_them(made: Made, arguments: Json, seen: Json, code: Any) -> None:
+    endpoint = made(taking)
+    endpoint.begin_session()
+    endpoint.policies.rules = (1,)
+    endpoint.policies.reads_arguments = True
+    body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "a", "arguments": 0}})
+    text = json.dumps(arguments, separators=(",", ":"))
+    found = await endpoint.posts(body.replace('"arguments": 0', f'"arguments":{text}').encode())
+    if code is None:
+        assert found.status == 200 and endpoint.seen[0]["mcp.tool"].get("arguments") == seen
+        assert endpoint.got("one")[0]["params"]["arguments"] == arguments
+        twice = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"a":1,"a":2}}}'
+        await endpoint.posts(twice)
+        assert endpoint.asked[-1].request.body.endswith(b'"arguments":{"a":2}}}')
+    else:
+        assert found.code == code and "params.arguments" in found.last["error"]["message"] and not endpoint.asked
+
+
 async def test_what_no_rule_could_judge_needs_an_id(made: Made) -> None:
     endpoint = made(taking)
     endpoint.begin_session()
@@ -546,8 +575,8 @@ async def test_work_beside_each_other_has_its_results_in_order(made: Made) -> No
     (found,) = await upstreams.together(visit, [fails(messages.Malformed(-1, "no JSON"))])
     assert str(found) == "one of them: its answer is not readable: no JSON"
     gate.clear()
-    works = [late(1), fails(Congested("one", "x")), late(2)]
-    first, failed, second = await upstreams.together(visit, works)
+    works = [late(1), fails(TargetFailed("one", "x")), late(2)]
+    first, failed, second = await upstreams.together(visit, works, until_failure=True)
     assert (first, second, str(failed)) == (None, None, "one: x")
     gate.set()
     await endpoint.settles()
