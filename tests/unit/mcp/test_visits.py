@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dataplane.backends.mcp import calls, farewell, posts, sending, streams, upstreams
-from dataplane.backends.mcp.answers import TargetFailed
+from dataplane.backends.mcp.answers import Congested, TargetFailed
 from dataplane.backends.mcp.upstreams import Upstreams
 from dataplane.backends.mcp.visit import Visit
 from dataplane.chain.calls import CallAnswer, CallFailed, CallRequest
@@ -27,6 +27,7 @@ from dataplane.mcp.policies import MCP
 from dataplane.mcp.sessions import Session, UpstreamSession
 from dataplane.mcp.worker import Memory, Shared
 from gatewright.wire.external import ext_mcp_pb2 as pb
+from tests.fakes.mcp_memory import boundless
 
 Json = Any
 REVISION = "2026-07-28"
@@ -166,7 +167,7 @@ class Endpoint:
         upstream = SimpleNamespace(clock=lambda: self.now, wake_at=lambda at, whom: self.sleepers.append((at, whom)))
         self.memory = Memory(Shared.local(), lambda at, whom: None)
         self.sealer = Sealer(bytes(32))
-        self.kept: Any = SimpleNamespace(sealer=self.sealer, memory=self.memory)
+        self.kept: Any = SimpleNamespace(sealer=self.sealer, memory=self.memory, answers=boundless())
         self.context: Any = SimpleNamespace(
             clock=lambda: self.now,
             wall_clock=lambda: 5000.0,
@@ -575,8 +576,8 @@ async def test_work_beside_each_other_has_its_results_in_order(made: Made) -> No
     (found,) = await upstreams.together(visit, [fails(messages.Malformed(-1, "no JSON"))])
     assert str(found) == "one of them: its answer is not readable: no JSON"
     gate.clear()
-    works = [late(1), fails(TargetFailed("one", "x")), late(2)]
-    first, failed, second = await upstreams.together(visit, works, until_failure=True)
+    works = [late(1), fails(Congested("one", "x")), late(2)]
+    first, failed, second = await upstreams.together(visit, works)
     assert (first, second, str(failed)) == (None, None, "one: x")
     gate.set()
     await endpoint.settles()
