@@ -22,7 +22,7 @@ from typing import Final
 from dataplane.agent.fork_start import environment
 from dataplane.link import commands
 from dataplane.link.commands import Command
-from dataplane.link.pools import MCP_PROCESSES
+from dataplane.link.pools import STDIO_PROCESSES
 from dataplane.settings import Logging
 from dataplane.telemetry.metrics import Metrics
 
@@ -123,7 +123,7 @@ class StdioServers:
         elif word == commands.ENDED:
             self._groups.discard(int(number))
         elif word == commands.FULL:
-            self._metrics.slots[self._metrics.counter("limits_exceeded_total", MCP_PROCESSES)] += 1
+            self._metrics.slots[self._metrics.counter("limits_exceeded_total", STDIO_PROCESSES)] += 1
 
     def _send_commands(self) -> None:
         process = self._process

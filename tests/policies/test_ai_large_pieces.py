@@ -89,8 +89,22 @@ class Later:
         return len(self._turns)
 
     def turn(self) -> None:
-        for _ in range(len(self._soon)):
-            self._soon.popleft()()
+        """Those who wait may leave one pass of the loop to others; then they have their turn."""
+        before = self._turns.number
+        for _ in range(2):
+            for _ in range(len(self._soon)):
+                self._soon.popleft()()
+            if self._turns.number != before:
+                return
+
+    def until(self, asked: Conversation, is_done: Callable[[], object]) -> int:
+        """How many it takes, at most TURNS; clients take more, and endpoints send more, when they may."""
+        for turns in range(TURNS):
+            if is_done():
+                return turns
+            self.turn()
+            assert asked.answer is not None and all(each.received for each in self._run.arrivals)
+        return TURNS
 
     def all(self, asked: Conversation) -> None:
         """As many as it takes; clients take more, and endpoints send more, when they may."""
@@ -111,11 +125,11 @@ def test_a_stream_goes_on_turn_by_turn(carrier: Carrier, monkeypatch: pytest.Mon
     run = carrier.proxy(MESSAGES)
     asked, later = begun(run, monkeypatch)
     assert len(later) == 1
-    later.turn()
+    later.until(asked, lambda: asked.answer.body)
     assert WORDS[0].encode() in asked.answer.body and WORDS[-1].encode() not in asked.answer.body
     sizes = [len(asked.answer.body)]
     for _ in range(3):
-        later.turn()
+        later.until(asked, lambda: len(asked.answer.body) > sizes[-1])
         sizes.append(len(asked.answer.body))
     assert sizes == sorted(set(sizes)), "each turn gives more of it"
     run.arrival.content(b"".join(event(each, each["type"]) for each in ENDED))
@@ -293,13 +307,12 @@ SHAPES = text("custom: {formats: [{type: Completions}]}, host: 127.0.0.1, port: 
 def test_a_large_request_lets_others_have_their_turns(carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
     run = carrier.proxy(SHAPES)
     later = Later(run, monkeypatch)
-    run.send(post("/v1/chat/completions", LARGE))
-    turns = 0
-    while not run.arrivals and turns < TURNS:
-        later.turn()
-        turns += 1
-    assert turns > 10, "it is one piece"
+    asked = run.send(post("/v1/chat/completions", LARGE))
+    assert TURNS > later.until(asked, lambda: run.arrivals) > 10, "it is one piece"
     assert json.loads(run.arrival.received.body)["messages"][1:] == LARGE["messages"]
+    run.arrival.answer(Response(headers=JSON, body=json.dumps(COMPLETION).encode()))
+    later.until(asked, lambda: asked.answer.ended)
+    assert asked.answer.status == 200
 
 
 def test_a_client_that_leaves_between_two_stages_is_no_trouble(
@@ -354,11 +367,8 @@ def test_a_large_answer_is_read_piece_by_piece(carrier: Carrier, monkeypatch: py
     run = carrier.proxy(OWN + "frontendPolicies: {accessLog: {add: {n: 'size(llm.completion)'}}}\n")
     asked, later = answering(run, monkeypatch, CHAT)
     run.arrival.answer(Response(headers=JSON, body=json.dumps(MANY).encode()))
-    turns = 0
-    while not asked.answer.status and turns < TURNS:
-        later.turn()
-        turns += 1
-    assert turns > 4, "it is one piece"
+    assert TURNS > later.until(asked, lambda: asked.answer.status) > 4, "it is one piece"
+    later.until(asked, lambda: asked.answer.ended)
     assert asked.answer.status == 200 and json.loads(asked.answer.body) == MANY
     for _ in range(TURNS):
         later.turn()

@@ -37,8 +37,8 @@ POOLS: Final = (
     Pool("dataplane.backends.mcp.memory_queue", "MOST", "mcpAnswersWaiting"),
     Pool("dataplane.filters.steps.compression", "MOST_AT_A_TIME", "compressedResponses"),
     Pool("dataplane.credentials.fair_queue", "MOST", why="`MOST_OF_SOURCE` of them are one address's at most"),
-    Pool("dataplane.stdio.sessions", "MOST", "mcpProcesses"),
-    Pool("dataplane.stdio.sessions", "MOST_OF_ONE", "mcpProcesses"),
+    Pool("dataplane.stdio.sessions", "MOST", "stdioProcesses"),
+    Pool("dataplane.stdio.sessions", "MOST_OF_ONE", "stdioProcesses"),
     Pool("dataplane.stdio.sessions", "STARTING", why="others wait, for as long as a start takes"),
     Pool(
         "dataplane.upstream.shared",
@@ -52,6 +52,7 @@ POOLS: Final = (
     ),
     Pool("dataplane.upstream.dial.hbone", "MAX_WORKLOADS", why=THEIRS),
     Pool("dataplane.backends.dynamic.destinations", "MOST", why=CACHE),
+    Pool("dataplane.net.turns", "READS", why="of one turn: who is not among them reads in the next"),
     Pool("dataplane.net.accounts", "ADDRESSES", why="half of them is forgotten for one more: those that owe least"),
     Pool("dataplane.link.buckets", "PLACES", why="keys that nobody uses make place; one client may have all of them"),
     Pool("dataplane.link.arranged", "GROUPS", why=CACHE),

@@ -147,6 +147,7 @@ OF_A_KIND: Final = re.compile(r"(^|/)(static|mcp|ai|a2a|aws|llm|dynamic)(_[a-z]+
 """Files of one kind, as their path says: its models, its policy, its lowering."""
 ALLOWED: Final[Mapping[str, tuple[Collection[str], str]]] = {
     "controlplane/app.py": (["mcp"], "a setting of the controller, `mcp.selectorsNeedGrants`"),
+    "controlplane/cli/local/of_file.py": (["ai", "mcp"], "what a client of each asks for first"),
     "controlplane/cli/offline/import_mcp.py": (["mcp"], "the file of a desktop client"),
     "controlplane/translate/backend/service_selection.py": (["mcp"], "the type of a selector"),
     "gatewright/api/advice/addresses.py": (["mcp"], "one of the models that have a host of their own"),

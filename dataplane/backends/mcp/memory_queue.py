@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from dataplane.link.pools import MCP_WAITERS, Places, Shares, key_of
+from dataplane.link.pools import Places, Shares, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dataplane.link.pools import BodyMemory, Key
     from dataplane.telemetry.shortages import Shortages
 
+WAITERS: Final = "mcpAnswersWaiting"
+"""Name of the pool, in log and metrics."""
 MOST: Final = 256
 """Answers that wait for memory at a time, in one worker."""
 SECONDS: Final = 20.0
@@ -111,7 +113,7 @@ class MemoryQueue:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._memory = worker.body_memory
-        self._places = Places(MOST, Shares(MCP_WAITERS, worker.shortages.filled))
+        self._places = Places(MOST, Shares(WAITERS, worker.shortages.filled))
         self._waiting: dict[Key, list[_Waiting]] = {}
         """By client, in the order in which they came; none is empty."""
         self._first: dict[Key, Claim] = {}

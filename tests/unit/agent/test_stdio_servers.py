@@ -108,7 +108,7 @@ async def test_processes_that_found_no_place_are_counted(tmp_path: Path, monkeyp
     await runs.servers.take([COMMAND])
     runner.say(commands.FULL, "started 701", commands.FULL)
     await runs.end()
-    assert runs.metrics.slots[runs.metrics.counter("limits_exceeded_total", "mcpProcesses")] == 2
+    assert runs.metrics.slots[runs.metrics.counter("limits_exceeded_total", "stdioProcesses")] == 2
 
 
 async def test_at_the_end_its_last_words_say_which_processes_it_has_ended(
