@@ -99,9 +99,9 @@ class Later:
 
     def until(self, asked: Conversation, is_done: Callable[[], object]) -> int:
         """How many it takes, at most TURNS; clients take more, and endpoints send more, when they may."""
-        for turns in range(TURNS):
+        for count in range(TURNS):
             if is_done():
-                return turns
+                return count
             self.turn()
             assert asked.answer is not None and all(each.received for each in self._run.arrivals)
         return TURNS
