@@ -39,7 +39,7 @@ def test_a_stream_arrives_turn_by_turn_and_whole(carrier: Carrier, monkeypatch: 
     run, asked, later = begun(carrier, monkeypatch)
     sizes = [len(asked.answer.body)]
     for _ in range(3):
-        later.turn()
+        later.until(asked, lambda: len(asked.answer.body) > sizes[-1])
         sizes.append(len(asked.answer.body))
     assert sizes == sorted(set(sizes)), "each turn gives more of it"
     run.arrival.content(LAST)
