@@ -77,7 +77,9 @@ class ControlPlane:
 async def ads(socket: Path, talk: Talk) -> AsyncIterator[None]:
     """A server of delta ADS at this socket until the block ends. `talk` has one stream: requests in, responses out."""
     handler = grpc.stream_stream_rpc_method_handler(talk, request_deserializer=Request.FromString)
-    server = grpc.aio.server(options=(("grpc.max_send_message_length", -1),))
+    # A client measures with pings while much comes; on a busy machine the library would take them for too many.
+    options = (("grpc.max_send_message_length", -1), ("grpc.http2.max_ping_strikes", 0))
+    server = grpc.aio.server(options=options)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {NAME: handler}),))
     server.add_insecure_port(f"unix:{socket}")
     await server.start()

@@ -50,15 +50,20 @@ async def checked(*command: str) -> str:
     return out.decode()
 
 
+def all_found(root: Path) -> str:
+    """What the tool says when it has read each alert of the file."""
+    return f"{(root / 'manifests/prometheus/alerts.yaml').read_text().count('alert: ')} rules found"
+
+
 async def test_alert_rules_are_rules_and_fire(tool: Callable[[str], str], root: Path) -> None:
     folder = root / "manifests/prometheus"
-    assert "11 rules found" in await checked(tool("promtool"), "check", "rules", str(folder / "alerts.yaml"))
+    assert all_found(root) in await checked(tool("promtool"), "check", "rules", str(folder / "alerts.yaml"))
     await checked(tool("promtool"), "test", "rules", str(folder / "tests.yaml"))
 
 
-async def test_the_example_s_configuration_is_one(tool: Callable[[str], str]) -> None:
+async def test_the_example_s_configuration_is_one(tool: Callable[[str], str], root: Path) -> None:
     out = await checked(tool("promtool"), "check", "config", str(EXAMPLE / "prometheus.conf"))
-    assert "11 rules found" in out
+    assert all_found(root) in out
 
 
 async def test_dashboards_are_what_grafana_reads(root: Path) -> None:
