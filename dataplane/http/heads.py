@@ -25,9 +25,6 @@ is_name = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 is_value = re.compile(rb"(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?").fullmatch
 """RFC 9110 5.5: visible characters, inner spaces and tabs; nothing that could end a line."""
 
-has_bare_lf = re.compile(rb"(?<!\r)\n").search
-"""Whether a head, or a part of one, has a line that ends with LF alone (RFC 9112 2.2); `has_bare_lf(data, start)`."""
-
 _PLAIN = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ!#$%&'*+._`^|~", b"abcdefghijklmnopqrstuvwxyz" + b"-" * 14)
 
 SEPARATOR: Final = rb"[!#$%&'*+\-.^_`|~]"
@@ -38,6 +35,15 @@ has_unusual_name = re.compile(rb"\r\n[a-z0-9\-]*+[^a-z0-9\-:\r]").search
 
 _unusual = re.compile(rb"\r\n(?=[a-z0-9\-]*+[^a-z0-9\-:\r])[^\r]++").finditer
 _names = re.compile(rb"(?<=\r\n)[^:\r]++").sub
+
+
+def has_bare_lf(data: bytes, start: int = 0, end: int | None = None) -> bool:
+    """Whether a head, or a part of one, has a line that ends with LF alone (RFC 9112 2.2), at `start` or behind it and
+    before `end`. Without an expression, which looks at each byte: 2.5 ms of each 256 KB."""
+    first = data.find(b"\n", start, end)
+    if first < 0:
+        return False
+    return data.count(b"\n", first, end) != data.count(b"\r\n", max(0, first - 1), end)
 
 
 def plain_name(name: bytes) -> bytes:

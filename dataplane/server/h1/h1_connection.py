@@ -269,7 +269,7 @@ class Connection(Responding):
             self.refuse(bad, data)
             return
         is_bad = data.startswith((b"\r\n\r\n", PREFACE)) and not self._may_be_other(data)
-        if is_bad or has_bare_lf(data, max(0, len(self.buffer) - 1)):
+        if is_bad or has_bare_lf(data, max(0, len(self.buffer) - 1), limits.max_head):
             # one empty line before a request may be skipped (RFC 9112 2.2); two, or a bare line feed, are no request
             self.refuse("BadRequest", data)
             return
