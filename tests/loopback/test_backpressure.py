@@ -44,12 +44,23 @@ Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 @asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[int]:
-    """An origin on a free port."""
-    server = await asyncio.start_server(handler, "127.0.0.1", 0, backlog=1024)
+    """An origin on a free port; its connections have ended when the block has."""
+    served: set[asyncio.Task[None] | None] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        served.add(task)
+        try:
+            await handler(reader, writer)
+        finally:
+            served.discard(task)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        await until(lambda: not served, "the end of the origin's connections")
 
 
 async def connect(address: tuple[str, int]) -> socket.socket:
