@@ -30,10 +30,8 @@ first request of a turn; who is being served ends his piece."""
 CROWD: Final = 64
 """Each that waits makes the part smaller that another one may do at a time; more than so many do not."""
 
-
 LARGE: Final = 2048
 """Bytes of one read that may hold more frames than others should wait for; most requests have fewer."""
-
 
 READS: Final = 16
 """Connections of those whose large reads wait that read again in one turn: 256 KB each take 4 ms together."""
