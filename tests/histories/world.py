@@ -204,10 +204,10 @@ class World:
 
     def add_controller(self) -> None:
         """One that reads the folder now; the newest is whom proxies call. It has nothing to keep of older texts, so
-        what is in error is mended first where there is another: both say the same."""
+        what is in error is first written as it acts where there is another: both say the same."""
         for name, file in [*self.folder.items()] if self.controllers else ():
             if file.is_in_error:
-                self.write(name, [piece for piece in file.pieces if piece.variant >= 0])
+                self.write(name, [*file.good()])
         self.rest(0.2)
         self.folder = texts.started_cold(self.folder)
         self.authored.append(texts.objects_of(self.folder))
