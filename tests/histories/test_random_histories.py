@@ -10,7 +10,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 
 from tests.histories.operations import STEPS, Step, run
-from tests.histories.texts import GONE
+from tests.histories.texts import GONE, WRONG
 
 
 @example([("remove", "routes.yaml"), ("edit", "gateway one", 2)])  # an open door for routes that are gone
@@ -19,6 +19,7 @@ from tests.histories.texts import GONE
 @example([("edit", "route a/q", 4), ("edit", "route a/r", 1)])  # another route does
 @example([("edit", "gateway one", 1), ("edit", "route a/r", 2), ("edit", "service a/s", GONE)])  # but for a listener
 @example([("edit", "route a/r", 1), ("edit", "slice a/s-1", 2)])  # and for the rules of the same route
+@example([("edit", "class", WRONG), ("add controller",)])  # what acts for an error is what another controller reads
 @settings(max_examples=12)
 @given(STEPS)
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:
