@@ -82,7 +82,7 @@ def _answer(table: Table, bind: BindPlan | None, probe: Probe) -> Answer:
     if reply is not None:
         assert isinstance(reply, Reply)
         return ("reply", reply.status, reply.headers)
-    places = sorted(_place(table, target) for target in plan.targets)
+    places = sorted((_place(table, target) for target in plan.targets), key=repr)
     if all(place[0] == "refused" for place in places):
         return places[0] if places else ("refused", 500)
     return ("served", x.target, x.authority, x.request.block, tuple(places), plan.weights)
