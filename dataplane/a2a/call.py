@@ -19,8 +19,8 @@ class Facts:
     path: str
     body: bytes = b""
     content_types: tuple[bytes, ...] = ()
-    encodings: tuple[bytes, ...] = ()
-    """Values of `content-encoding`."""
+    is_coded: bool = False
+    """Its body has a content coding."""
     query: str = ""
     """What stands behind the path and "?"."""
     overrides: bool = False
@@ -41,7 +41,7 @@ def facts(method: bytes, path: bytes, query: bytes, head: Head, body: bytes) -> 
         path.decode("latin-1"),
         body,
         tuple(head.get_all(b"content-type")),
-        tuple(head.get_all(b"content-encoding")),
+        head.is_coded,
         query.decode("latin-1"),
         b"-method" in head.low and any(head.get(name) is not None for name in _OVERRIDES),
     )

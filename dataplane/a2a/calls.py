@@ -97,7 +97,7 @@ def _has_one_meaning(facts: Facts) -> None:
         raise Unreadable("several content types")
     if any(each.lower() not in _CHARSETS for value in facts.content_types for each in _CHARSET(value)):
         raise Unreadable("a character set other than UTF-8")
-    if any(each.strip().lower() not in (b"", b"identity") for value in facts.encodings for each in value.split(b",")):
+    if facts.is_coded:
         raise Unreadable("a compressed body")
     if facts.overrides:
         raise Unreadable("a header with another HTTP method")

@@ -162,6 +162,14 @@ class Head:
             p = low.find(needle, q)
         return values
 
+    @property
+    def is_coded(self) -> bool:
+        """What follows has a content coding (RFC 9110 8.4): its bytes are not those of its type. `identity` is none."""
+        if b"content-encoding:" not in self.low:
+            return False
+        codings = b",".join(self.get_all(b"content-encoding")).lower().split(b",")
+        return any(each.strip(b" \t") not in (b"", b"identity") for each in codings)
+
     def items(self) -> list[tuple[bytes, bytes]]:
         """All headers as (lower-case name, value), in order."""
         pairs = []

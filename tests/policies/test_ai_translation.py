@@ -4,6 +4,7 @@ that is split anywhere, and errors in the shape that the client reads."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -170,6 +171,46 @@ def test_a_client_of_completions_reaches_a_provider_of_messages(carrier: Carrier
     usage = answer["usage"]
     assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (10, 7, 17)
     assert usage["prompt_tokens_details"]["cached_tokens"] == 3
+
+
+NO_ANSWERS: dict[str, Any] = {
+    "nothing": {},
+    "an error under status 200": {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}},
+    "parts that are none": {"content": None, "output": {"message": {"content": "ho"}}, "choices": "ho"},
+}
+
+
+AWS = "policies: {auth: {aws: {secretRef: {accessKey: {value: A}, secretKey: {value: s}}}}}"
+
+
+@pytest.mark.parametrize("answer", NO_ANSWERS)
+@pytest.mark.parametrize(
+    ("provider", "path"),
+    [
+        ("openai: {}", "/v1/messages"),
+        ("anthropic: {}", "/v1/chat/completions"),
+        ("gemini: {}", "/v1/messages"),
+        (f"bedrock: {{region: eu-west-1, model: amazon.nova-lite-v1:0}}, {AWS}", "/v1/chat/completions"),
+    ],
+)
+def test_what_is_no_answer_is_not_given_as_an_empty_one(
+    provider: str, path: str, answer: str, carrier: Carrier
+) -> None:
+    asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    config = of_backend(f"groups: [{{providers: [{{name: a, {provider}, host: 127.0.0.1, port: 9001}}]}}]")
+    carried = carrier.proxy(config).carry(post(path, asked), as_json(NO_ANSWERS[answer]))
+    assert (carried.answer.status, carried.reason) == (502, "UpstreamInvalid")
+
+
+@pytest.mark.parametrize(("codings", "status"), [(("identity",), 200), (("Identity",), 200), (("identity", "br"), 502)])
+def test_an_answer_whose_coding_is_identity_is_not_compressed(
+    codings: tuple[str, ...], status: int, carrier: Carrier
+) -> None:
+    """RFC 9110 8.4: it is no coding, and some servers write it all the same."""
+    answer = as_json(ANSWER_OF_MESSAGES)
+    answer = replace(answer, headers=(*answer.headers, *(("content-encoding", each) for each in codings)))
+    carried = carrier.proxy(ANTHROPIC).carry(post("/v1/chat/completions", AS_COMPLETIONS), answer)
+    assert carried.answer.status == status
 
 
 # --- streams

@@ -56,13 +56,13 @@ class Adapting(Reading):
 
     def accepted(self, head: ResponseHead, first: bytes, end: bool) -> None:
         lines = Head(head.block, head.low)
-        coding = lines.get(b"content-encoding")
+        is_coded = lines.is_coded
         is_framed = self._dialect.is_framed and (lines.get(b"content-type") or b"").startswith(FRAMED)
-        if coding is None and (head.status >= ERROR or self._reads is not None):
+        if not is_coded and (head.status >= ERROR or self._reads is not None):
             self._forget()
             self._kept_head = head
             self._take(first, end)
-        elif is_framed and coding is None:
+        elif is_framed and not is_coded:
             self._events = Events(self._form)
             super().accepted(about(head, EVENTS, UNKNOWN), first, end)
         else:

@@ -172,7 +172,7 @@ class GuardedTaker:
     async def _serve(self, head: ResponseHead) -> Reply | None:
         lines = Head(head.block, head.low)
         try:
-            if lines.get(b"content-encoding") is not None:
+            if lines.is_coded:
                 raise self._unreadable("the answer is compressed, which was not asked for")
             if is_stream(lines) and self._form in READERS:
                 await self._stream(head)

@@ -96,7 +96,7 @@ class Reading(InTurns):
             super().accepted(head, first, end)
             return
         lines = Head(head.block, head.low)
-        if lines.get(b"content-encoding") is not None:
+        if lines.is_coded:
             super().accepted(head, first, end)  # it was not asked for, and cannot be read
         elif is_stream(lines):
             self.streams()

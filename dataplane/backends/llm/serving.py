@@ -230,8 +230,7 @@ def _unfit(visit: Visit, out: Terminator, form: Format) -> Reply | None:
     provider = visit.part.provider
     if visit.x.method != b"POST":
         return visit.not_allowed("POST")
-    coding = Head(out.block).get(b"content-encoding")
-    if coding is not None and coding.strip().lower() not in (b"", b"identity"):
+    if Head(out.block).is_coded:
         return visit.refused("LlmContentCoding")
     spoken_as = Format.MESSAGES if form is Format.TOKEN_COUNT else form  # whose tokens are counted
     return None if form in provider.paths else _unspoken(visit, spoken_as, provider)

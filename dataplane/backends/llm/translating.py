@@ -61,7 +61,7 @@ class Translating(Reading):
     def accepted(self, head: ResponseHead, first: bytes, end: bool) -> None:
         self._forget()
         lines = Head(head.block, head.low)
-        if lines.get(b"content-encoding") is not None:
+        if lines.is_coded:
             self._unusable(head, "the answer is compressed, which was not asked for")
         elif head.status < ERROR and is_stream(lines):
             self.streams()

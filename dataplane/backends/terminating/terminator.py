@@ -455,7 +455,7 @@ class Terminator:
         if answer.length >= 0:
             return  # its bytes are counted
         head = Head(answer.block)
-        if is_stream(head) and head.get(b"content-encoding") is None:
+        if is_stream(head) and not head.is_coded:
             from dataplane.backends.terminating.keep_alive import KeepAlive  # few ask for it
 
             self._signs = KeepAlive(self, self.x.context.calls, seconds)

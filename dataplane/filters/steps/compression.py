@@ -99,16 +99,12 @@ def _may_be_compressed(x: Exchange, head: Head, is_listed: Callable[[bytes], boo
     kind = (head.get(b"content-type") or b"").partition(b";")[0].strip(b" \t").lower()
     if not is_listed(kind) or kind.startswith(_GRPC):
         return False
-    if head.get(b"content-range") is not None or _is_encoded(head):
+    if head.get(b"content-range") is not None or head.is_coded:
         return False
     if _forbids(head) or _forbids(x.request):
         return False
     length = _length(x, head)
     return length is None or length >= least
-
-
-def _is_encoded(head: Head) -> bool:
-    return any(each.lower() not in (b"", IDENTITY) for each in head.get_all(b"content-encoding"))
 
 
 def _forbids(head: Head) -> bool:

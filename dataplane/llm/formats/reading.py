@@ -67,6 +67,14 @@ def dicts(found: Any) -> Iterator[Raw]:
     return (each for each in found if type(each) is dict)
 
 
+def content(found: Raw, name: str) -> Iterator[Raw]:
+    """The objects of what an answer is about. Raises `Unreadable` where that is no array: what has none is no answer,
+    such as an error under status 200."""
+    if type(found.get(name)) is not list:
+        raise Unreadable(f"the answer has no {name}")
+    return dicts(found[name])
+
+
 def part(found: Raw, name: str) -> Raw:
     value = found.get(name)
     return value if type(value) is dict else {}

@@ -121,7 +121,7 @@ class AgentCall(ReadingLayer):
         if self._rewrite is not None and _may_have_card(head.status):
             self._begin_card(head, block, first, end)
             return
-        if block.get(b"content-encoding") is None:
+        if not block.is_coded:
             self._watcher = results.watcher(self._call, content_type)
         if self._watcher is None or not (first or end):  # there is nothing to read yet
             self._consumer.upstream_head(head, first, end)
@@ -170,13 +170,13 @@ class AgentCall(ReadingLayer):
     # --- cards
 
     def _begin_card(self, head: ResponseHead, block: Head, first: bytes, end: bool) -> None:
-        encoding = block.get(b"content-encoding")
+        is_coded = block.is_coded
         for name in DESCRIBED:
             block.remove(name)
         self._head = ResponseHead(head.status, head.line, block.block, block.low, 0, head.is_dated)
         if self.method == b"HEAD":
             self._send(b"")
-        elif encoding is not None and encoding.strip().lower() != b"identity":
+        elif is_coded:
             self._refuse("compressed, although that was not asked for")
         elif head.status == PART or (block.get(b"content-type") or b"").lower().startswith(b"text/event-stream"):
             self._refuse("a part of it, or a stream of events")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dataplane.llm import chat, usage
 from dataplane.llm.chat import Origin, Stop
-from dataplane.llm.formats.reading import Raw, dicts, failure, of_peer, part, said, written
+from dataplane.llm.formats.reading import Raw, content, dicts, failure, of_peer, part, said, written
 from dataplane.llm.routes import Format
 
 STOPS: Final = {
@@ -25,7 +25,7 @@ def read_answer(body: bytes) -> chat.Answer:
     """Neither id nor model stand in it."""
     found = of_peer(body)
     message = part(part(found, "output"), "message")
-    parts = [made for block in dicts(message.get("content")) if (made := _part(block)) is not None]
+    parts = [made for block in content(message, "content") if (made := _part(block)) is not None]
     report = usage.of_answer(Format.CONVERSE, found)
     reason = STOPS.get(said(found, "stopReason"), Stop.END)
     return chat.Answer("", "", tuple(parts), reason, usage=report.usage, tier=report.tier)

@@ -8,7 +8,7 @@ from dataplane.llm import chat, usage
 from dataplane.llm.chat import Origin, Stop
 from dataplane.llm.formats import signatures
 from dataplane.llm.formats.messages.citations import with_sources
-from dataplane.llm.formats.reading import Raw, dicts, encode, failure, of_peer, part, said, written
+from dataplane.llm.formats.reading import Raw, content, encode, failure, of_peer, part, said, written
 from dataplane.llm.routes import Format
 
 STOPS: Final = {
@@ -30,7 +30,7 @@ _TIERS: Final = frozenset(("standard", "priority", "batch"))
 def read_answer(body: bytes) -> chat.Answer:
     found = of_peer(body)
     report = usage.of_answer(Format.MESSAGES, found)
-    parts = [made for block in dicts(found.get("content")) if (made := _part(block)) is not None]
+    parts = [made for block in content(found, "content") if (made := _part(block)) is not None]
     return chat.Answer(
         said(found, "id"),
         report.model,

@@ -9,7 +9,7 @@ from dataplane.llm import chat, usage
 from dataplane.llm.chat import Origin, Stop
 from dataplane.llm.formats import signatures
 from dataplane.llm.formats.contract import Unreadable
-from dataplane.llm.formats.reading import Raw, dicts, encode, failure, of_peer, part, put, said
+from dataplane.llm.formats.reading import Raw, content, dicts, encode, failure, of_peer, part, put, said
 from dataplane.llm.formats.responses import thought, written
 from dataplane.llm.routes import Format
 
@@ -26,7 +26,7 @@ def read_answer(body: bytes) -> chat.Answer:
     status = found.get("status")
     if status in FAILED:
         raise Unreadable(said(part(found, "error"), "message") or f"the answer is {status}")
-    parts = [made for item in dicts(found.get("output")) for made in _parts(item)]
+    parts = [made for item in content(found, "output") for made in _parts(item)]
     report = usage.of_answer(Format.RESPONSES, found)
     return chat.Answer(
         said(found, "id"),
