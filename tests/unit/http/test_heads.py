@@ -138,3 +138,19 @@ def test_lines_of_usual_names_alone() -> None:
     assert of_usual_names(b"A-1: x_y\r\nB: 2\r\n") == b"A-1: x_y\r\nB: 2\r\n"
     assert of_usual_names(b"a_b: 1\r\nA-1: x_y\r\nc.d: 2\r\nE: 3\r\n") == b"A-1: x_y\r\nE: 3\r\n"
     assert of_usual_names(b"") == b""
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_coded"),
+    [
+        (b"", False),
+        (b"Content-Encoding: Identity\r\n", False),
+        (b"content-encoding:\r\ncontent-encoding: , identity\r\n", False),
+        (b"content-encoding: gzip\r\n", True),
+        (b"content-encoding: identity, br\r\n", True),
+        (b"content-encoding: identity\r\nContent-Encoding: zstd\r\n", True),
+        (b"x-content-encoding: gzip\r\n", False),
+    ],
+)
+def test_identity_is_no_coding(lines: bytes, is_coded: bool) -> None:
+    assert Head(b"\r\n" + lines).is_coded is is_coded
