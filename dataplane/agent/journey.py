@@ -24,8 +24,9 @@ TRY_AGAIN = 2.0
 
 
 class Journey:
-    """`on_ready` is called once, when every worker serves a whole state and its binds were opened; `on_recovery` when a
-    bind of the control plane listens after a failure was reported for it."""
+    """`on_ready` is called once, when every worker serves a whole state and its binds were opened; `on_recovery` when
+    what was reported to the control plane is over without a change of its own: a bind listens, or workers that ended
+    again and again serve the newest state."""
 
     def __init__(self, resources: Resources, workers: Workers, sockets: Sockets, metrics: Metrics) -> None:
         self.resources, self.workers, self.sockets = resources, workers, sockets
@@ -33,6 +34,8 @@ class Journey:
         """What workers refuse: name -> reason."""
         self.failures: dict[str, str] = {}
         """Binds that do not listen: key -> reason."""
+        self.late: dict[str, str] = {}
+        """Key "" -> reason, while workers do not serve the newest state that all were asked to."""
         self.on_ready: Callable[[], None] = _nothing
         self.on_recovery: Callable[[], None] = _nothing
         self.also_pending: Callable[[], list[str]] = _nothing_pending
@@ -65,7 +68,7 @@ class Journey:
             if source != XDS:
                 self._report_recovery(before)
             has = self.resources.has
-            refused = {name: why for name, why in self.refused.items() if not name or has(source, name)}
+            refused = {name: why for name, why in self.refused.items() if has(source, name)}
             return {**refused, **self._held_up(source)}
 
     def pending(self) -> list[str]:
@@ -78,22 +81,27 @@ class Journey:
         while True:
             await asyncio.sleep(TRY_AGAIN)
             self.look()  # a worker that failed again and again was not waited for, and may serve by now
-            if self.failures:
+            if self.failures or self.late:
                 async with self._one_at_a_time:
                     before = self._held_up(XDS)
-                    await self._move_binds()
+                    if not self.workers.behind():
+                        self.late = {}
+                    if self.failures:
+                        await self._move_binds()
                     self._report_recovery(before)
 
     def _judge(self, verdict: Verdict) -> None:
-        refused = verdict.refused
+        refused = {name: why for name, why in verdict.refused.items() if name}
+        self.late = {name: why for name, why in verdict.refused.items() if not name}
         self.resources.judge(refused.keys() if verdict.binds is not None else refused.keys() | self.refused.keys())
         still = {name: why for name, why in self.refused.items() if self.resources.is_refused(name)}
         self.refused = {**still, **refused}
 
     def _held_up(self, source: str) -> dict[str, str]:
-        """Binds of this source that do not listen for reasons outside of it: the port is in use or claimed twice."""
+        """What keeps this source's state from being served for reasons outside of it: binds whose port is in use or
+        claimed twice, and workers that fail."""
         failures = {bind: why for bind, why in self.failures.items() if self.resources.has(source, bind)}
-        return {**failures, **self.resources.conflicts(source)}
+        return {**failures, **self.resources.conflicts(source), **self.late}
 
     def look(self) -> None:
         """Whether it is ready now: then say so, once."""

@@ -165,6 +165,10 @@ class Workers:
         """Workers that do not serve a whole state yet."""
         return [f"worker {slot.index}" for slot in self.slots if slot.life is None or slot.life.prepared == 0]
 
+    def behind(self) -> list[int]:
+        """The workers that do not serve the newest state."""
+        return [slot.index for slot in self.slots if slot.life is None or slot.life.prepared < self.number]
+
     def serving(self) -> int:
         """How many workers serve a whole state."""
         return sum(slot.life is not None and slot.life.prepared > 0 for slot in self.slots)

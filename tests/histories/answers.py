@@ -27,7 +27,7 @@ from dataplane.table.router import Level
 from dataplane.table.store import Change
 from dataplane.table.table import Table
 from tests.fakes.policy_run import policies_of
-from tests.histories.texts import VARIANTS, WRONG, Objects, Piece, text_of
+from tests.histories.texts import WRONG, Objects, Piece, text_of
 
 Answer = tuple[object, ...]
 Contents = Mapping[tuple[str, str], bytes]
@@ -204,7 +204,7 @@ def fresh_table(*states: Contents) -> Applier:
 
 @lru_cache(1000)
 def models(piece: Piece) -> tuple[Fact, ...]:
-    decoded = decode.decode(VARIANTS[piece.thing][piece.variant])
+    decoded = decode.decode(text_of(piece))
     assert decoded.objects and not decoded.is_in_error, decoded.problems
     return tuple(fact_of(each.model) for each in decoded.objects)
 

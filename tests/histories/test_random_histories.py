@@ -20,6 +20,13 @@ from tests.histories.texts import GONE, WRONG
 @example([("edit", "gateway one", 1), ("edit", "route a/r", 2), ("edit", "service a/s", GONE)])  # but for a listener
 @example([("edit", "route a/r", 1), ("edit", "slice a/s-1", 2)])  # and for the rules of the same route
 @example([("edit", "class", WRONG), ("add controller",)])  # what acts for an error is what another controller reads
+@example([("edit", "route a/q", 2), ("rest", 3.0), ("edit", "slice a/s-1", 3)])  # the last endpoint goes to another
+@example(  # workers that ended again and again serve by now
+    [
+        *[("kill worker", 0, 0), ("nonsense", "a.yaml"), ("edit", "gateway one", 1), ("hold", 0, "down")],
+        *[("kill worker", 0, 0), ("rest", 0.2), ("kill worker", 0, 0)],
+    ]
+)
 @settings(max_examples=12)
 @given(STEPS)
 def test_any_history_ends_where_a_fresh_start_ends(steps: list[Step]) -> None:

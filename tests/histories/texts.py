@@ -175,10 +175,21 @@ BROKEN = "{apiVersion: [\n"
 CAN_BE_WRONG = tuple(name for name, texts in VARIANTS.items() if "\nspec:" in texts[0] or "\nendpoints:" in texts[0])
 
 
+AS_BEFORE = " as before"
+
+
+def as_before(piece: Piece) -> Piece:
+    """The object once more, under another name: what a Service loses may wait where what another one gains does not."""
+    return Piece(piece.thing + AS_BEFORE, piece.variant)
+
+
 def text_of(piece: Piece) -> str:
     if piece.variant == NONSENSE:
         return BROKEN
-    text = VARIANTS[piece.thing][max(piece.variant, 0)]
+    thing = piece.thing.removesuffix(AS_BEFORE)
+    text = VARIANTS[thing][max(piece.variant, 0)]
+    if thing != piece.thing:
+        text = re.sub(r" name: [\w-]+", r"\g<0>-before", text, count=1)
     return text if piece.variant >= 0 else re.sub(r"^(spec|endpoints):(.*\n)(  .*\n)*", r"\1: 7\n", text, flags=re.M)
 
 

@@ -380,9 +380,10 @@ class World:
 
 
 def _is_whole(proxy: Proxy) -> bool:
-    """Connected, with all workers, and no port that still has to be opened."""
+    """Connected, with all workers, and no port that still has to be opened, nor a worker that is behind."""
     is_connected = proxy.stream is not None and not proxy.stream.is_cut
-    return is_connected and len(proxy.agent.lives()) == proxy.workers and not proxy.agent.journey.failures
+    journey = proxy.agent.journey
+    return is_connected and len(proxy.agent.lives()) == proxy.workers and not (journey.failures or journey.late)
 
 
 class _Explained:
@@ -435,6 +436,8 @@ MAY_WAIT = ("route", "service", "slice", "backend")
 def _mixed(gateway: str, *states: Objects) -> Iterator[Objects]:
     """The last state with the first one's text of each set of things that may wait; nothing where all is complete."""
     first, last = ({piece.thing: piece for piece in each} for each in (states[0], states[-1]))
+    moved = [piece for name, piece in first.items() if name.startswith("slice") and last.get(name) != piece]
+    first |= {each.thing: each for each in map(texts.as_before, moved)}
     things = [name for name in {*first, *last} if name.startswith(MAY_WAIT) and first.get(name) != last.get(name)]
     if not any(answers.is_unfinished(each, gateway) for each in states):
         return

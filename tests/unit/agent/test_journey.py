@@ -60,6 +60,7 @@ class Crew:
         self.refused: dict[str, str] = {}
         self.handed_out: list[str] = []
         self.handed_back: list[str] = []
+        self.late: list[int] = []
 
     async def apply(self, _records: Sequence[Record]) -> Verdict:
         return Verdict(self.refused, self.binds)
@@ -72,6 +73,9 @@ class Crew:
 
     def without(self, key: str) -> list[int]:
         return [1] if key in self.deaf else []
+
+    def behind(self) -> list[int]:
+        return self.late
 
     def pending(self) -> list[str]:
         return self.waited_for
@@ -110,6 +114,24 @@ async def test_a_bind_that_a_worker_does_not_listen_on_is_refused_until_it_does(
     trying.cancel()
     assert looks == 3 and way.failures == {}
     assert crew.handed_out == ["bind/web"]  # once: a worker that comes up gets all its sockets by itself
+
+
+async def test_workers_that_end_again_and_again_are_reported_until_they_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    way, crew, _ = proxy(WEB)
+    recovered = asyncio.Event()
+    way.on_recovery = recovered.set
+    crew.refused, crew.late = {"": "workers 1 hang"}, [1]
+    assert await take(way, "bind/web") == {"": "workers 1 hang"}
+    monkeypatch.setattr(journey, "TRY_AGAIN", 0.0)
+    trying = asyncio.create_task(way.try_again())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert way.late and not recovered.is_set()
+    crew.late = []
+    async with asyncio.timeout(PATIENCE):
+        await recovered.wait()
+    trying.cancel()
+    assert not way.late
 
 
 async def test_other_changes_leave_a_bind_refused_that_nobody_else_heals() -> None:
