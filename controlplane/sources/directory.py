@@ -72,7 +72,8 @@ class Directory:
         self._following: set[str] = set()
         """Events of a group that is not whole, while an earlier one is due: not read before that one is published."""
         self._wake = asyncio.Event()
-        self._pending_losses: dict[str, asyncio.TimerHandle] = {}
+        self.pending_losses: dict[str, asyncio.TimerHandle] = {}
+        """Files that seem to be gone, each with the timer after which that is believed."""
         self._limits: dict[str, float] = {}
         """When a loss counts at the latest, by file: its reason may change while it has to stand."""
         self._confirmed: set[str] = set()
@@ -118,7 +119,7 @@ class Directory:
         finally:
             if watcher:
                 watcher[0].stop()
-            for timer in self._pending_losses.values():
+            for timer in self.pending_losses.values():
                 timer.cancel()
             await self._apart.close()
 
@@ -221,7 +222,7 @@ class Directory:
         without it the state would be one that was never written (a route that is gone, on a listener that is new)."""
         now = asyncio.get_running_loop().time()
         since = now if self._held_since is None else self._held_since
-        is_held = bool(self._pending_losses) and now - since < HOLD
+        is_held = bool(self.pending_losses) and now - since < HOLD
         self._held_since = since if is_held else None
         return is_held
 
@@ -305,20 +306,20 @@ class Directory:
             return True
         now = asyncio.get_running_loop().time()
         limit = self._limits.setdefault(file, now + LOSS_DELAY + TOGETHER)
-        if file not in self._pending_losses:
+        if file not in self.pending_losses:
             self._confirm_at(file, min(now + pause + TOGETHER, limit))
         elif pause == LOSS_DELAY:  # it was gone, and is there again and empty: now somebody writes it
             self._confirm_at(file, limit)
         return False
 
     def _confirm_at(self, file: str, when: float) -> None:
-        if timer := self._pending_losses.get(file):
+        if timer := self.pending_losses.get(file):
             timer.cancel()
-        self._pending_losses[file] = asyncio.get_running_loop().call_at(when, self._confirm, file)
+        self.pending_losses[file] = asyncio.get_running_loop().call_at(when, self._confirm, file)
 
     def _forget_loss(self, file: str) -> None:
         self._limits.pop(file, None)
-        if timer := self._pending_losses.pop(file, None):
+        if timer := self.pending_losses.pop(file, None):
             timer.cancel()
 
     def _confirm(self, first: str) -> None:
@@ -326,8 +327,8 @@ class Directory:
         if now < min(self._happened + GONE, limit):
             self._confirm_at(first, min(self._happened + GONE + TOGETHER, limit))
             return
-        end = self._pending_losses[first].when() + TOGETHER
-        lost = [file for file, timer in self._pending_losses.items() if timer.when() <= end]
+        end = self.pending_losses[first].when() + TOGETHER
+        lost = [file for file, timer in self.pending_losses.items() if timer.when() <= end]
         for file in lost:
             self._forget_loss(file)
         self._confirmed.update(lost)

@@ -144,7 +144,7 @@ class XdsServer:
 
     def _listen_unix(self, path: Path) -> None:
         unix_socket.clear_stale(path)
-        server = self._make_server(self._delta)
+        server = self._make_server(self.delta)
         with unix_socket.private_files():
             listeners.bind(server, f"unix:{path.absolute()}")
         self._bound_path = path
@@ -153,7 +153,7 @@ class XdsServer:
 
     def _listen_tcp(self, host: str, port: int) -> None:
         settings, shown = self._settings, f"[{host}]" if ":" in host else host
-        delta = self._delta_over_tcp
+        delta = self.delta_over_tcp
         if settings.certificates is not None:
             server = self._make_server(delta, with_status=False)
             self.tcp_port = listeners.bind(server, f"{shown}:{port}", settings.certificates.credentials())
@@ -176,13 +176,14 @@ class XdsServer:
         self._servers.append(server)
         return server
 
-    # Streams
+    # Streams: what gRPC calls, with a call of its own
 
-    async def _delta(self, requests: object, call: DeltaCall) -> None:
+    async def delta(self, requests: object, call: DeltaCall) -> None:
         """DeltaAggregatedResources on the Unix socket."""
         await self._serve(Admission(), call)
 
-    async def _delta_over_tcp(self, requests: object, call: DeltaCall) -> None:
+    async def delta_over_tcp(self, requests: object, call: DeltaCall) -> None:
+        """DeltaAggregatedResources over TCP: of proxies that `admission` lets in."""
         await self._serve(self._tcp_admission, call)
 
     async def _serve(self, admission: Admission, call: DeltaCall) -> None:

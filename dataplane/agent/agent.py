@@ -82,7 +82,7 @@ class Agent:
         self._stdio = None if stdio is None else StdioServers(stdio, settings.logging, may_run, self._metrics)
         self._file = self._make_file_source(first, reader)
         self._mesh = self._make_workload()
-        self._xds = self._make_xds_client()
+        self.xds = self._make_xds_client()
 
     async def run(self) -> int:
         """Until SIGTERM, SIGINT or the end of the parent; answers the exit code."""
@@ -97,7 +97,7 @@ class Agent:
             servers = None if self._stdio is None else group.create_task(self._stdio.run())
             reaping = group.create_task(orphans.reap(orphans.of_this_session, asyncio.sleep))
             changes = [group.create_task(self._journey.try_again())]
-            sources = (self._mesh, self._file, self._xds)
+            sources = (self._mesh, self._file, self.xds)
             changes += [group.create_task(source.run()) for source in sources if source is not None]
             minimum, maximum = await self._ending
             for task in changes:

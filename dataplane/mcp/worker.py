@@ -90,20 +90,21 @@ class Memory:
         self._ended, self._used, self._renewed, arranged = known
         self.arrangements = Arrangements(arranged, is_alone)
         self._wake_at, self._is_alone = wake_at, is_alone
-        self._known: OrderedDict[bytes, Remembered] = OrderedDict()
+        self.remembered: OrderedDict[bytes, Remembered] = OrderedDict()
+        """Sessions that this worker serves, by number: the one that was seen longest ago first."""
         self._is_sweeping = False
         self.heads = Heads()
         self._opened: dict[tuple[str, bytes], Session] = {}
         """By id and owner, oldest first: as a whole, since it is what proves them."""
 
     def of(self, number: bytes, now: float) -> Remembered:
-        found = self._known.get(number)
+        found = self.remembered.get(number)
         if found is None:
-            found = self._known[number] = Remembered(now)
+            found = self.remembered[number] = Remembered(now)
         found.seen = now
-        self._known.move_to_end(number)
-        while len(self._known) > MOST:
-            self._known.popitem(last=False)
+        self.remembered.move_to_end(number)
+        while len(self.remembered) > MOST:
+            self.remembered.popitem(last=False)
         return found
 
     def opened(self, text: str, sealer: Sealer, owner: bytes, now: float) -> Session | None:
@@ -127,7 +128,7 @@ class Memory:
 
     def renewed(self, number: bytes, target: str) -> UpstreamSession | None:
         """What took its place last; None: nothing has."""
-        return self._latest(self._known.get(number), number, target)
+        return self._latest(self.remembered.get(number), number, target)
 
     def _latest(self, remembered: Remembered | None, number: bytes, target: str) -> UpstreamSession | None:
         moment, own = (-1, None) if remembered is None else remembered.renewed.get(target, (-1, None))
@@ -158,8 +159,8 @@ class Memory:
     def leave(self, number: bytes, remembered: Remembered, now: float) -> None:
         remembered.at_work -= 1
         remembered.seen = now
-        if self._known.get(number) is remembered:
-            self._known.move_to_end(number)
+        if self.remembered.get(number) is remembered:
+            self.remembered.move_to_end(number)
             self._note(number, remembered, now)
 
     def _note(self, number: bytes, remembered: Remembered, now: float) -> None:
@@ -171,7 +172,7 @@ class Memory:
     def end(self, number: bytes) -> None:
         """The session was ended: its id is worth nothing any more, to no worker."""
         self._ended.add(number)
-        found = self._known.get(number)
+        found = self.remembered.get(number)
         if found is not None:
             found.goodbye = None
 
@@ -183,7 +184,7 @@ class Memory:
         return number in self._ended or self._is_idle(number, now)
 
     def _is_idle(self, number: bytes, now: float) -> bool:
-        known = self._known.get(number)
+        known = self.remembered.get(number)
         if known is not None and now - known.seen <= IDLE:
             return False  # it was used here: whatever others know is later
         last = self._used.last(number) if self._is_alone else None
@@ -192,18 +193,18 @@ class Memory:
     def wake(self, now: float) -> None:
         """As `carriers.Sleeper`: end what is idle, the oldest first; what is at work counts as used."""
         self._is_sweeping = False
-        for _ in range(len(self._known)):
-            number, oldest = next(iter(self._known.items()))
+        for _ in range(len(self.remembered)):
+            number, oldest = next(iter(self.remembered.items()))
             if oldest.at_work:
                 oldest.seen = now
-                self._known.move_to_end(number)
+                self.remembered.move_to_end(number)
                 self._used.add(number, now)
             elif now - oldest.seen > IDLE:
-                del self._known[number]
+                del self.remembered[number]
                 self._forgotten(number, oldest, now)
             else:
                 break
-        if self._known:
+        if self.remembered:
             self._is_sweeping = True
             self._wake_at(now + SWEEP, self)
 
@@ -216,7 +217,7 @@ class Memory:
             remembered.goodbye(partial(self._latest, remembered, number))
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self.remembered)
 
     def __repr__(self) -> str:
-        return f"Memory({len(self._known)} sessions)"
+        return f"Memory({len(self.remembered)} sessions)"

@@ -32,7 +32,7 @@ class ApiServer:
         self.refuse: deque[Exception] = deque()
         self.core: bytes | ApiError = json.dumps({"kind": "APIVersions", "versions": ["v1"]}).encode()
         """What it answers when it is asked which versions of the core it has."""
-        self._events: list[tuple[int, str, bytes]] = []
+        self.events: list[tuple[int, str, bytes]] = []
         self._news = asyncio.Event()
         self._cut = asyncio.Event()
 
@@ -71,7 +71,7 @@ class ApiServer:
         self._cut = asyncio.Event()
 
     def _tell(self, path: str, kind: str, value: Json) -> None:
-        self._events.append((self.version, path, json.dumps({"type": kind, "object": value}).encode()))
+        self.events.append((self.version, path, json.dumps({"type": kind, "object": value}).encode()))
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -157,12 +157,12 @@ class ApiServer:
             return
         position = 0
         while not cut.is_set():
-            lines = [line for version, at, line in self._events[position:] if at == path and version > seen]
-            position = len(self._events)
+            lines = [line for version, at, line in self.events[position:] if at == path and version > seen]
+            position = len(self.events)
             if lines:
                 yield lines
             del lines  # as the real one, it keeps nothing that it has sent
-            if len(self._events) > position:  # while the reader was busy
+            if len(self.events) > position:  # while the reader was busy
                 continue
             waits = {asyncio.create_task(self._news.wait()), asyncio.create_task(cut.wait())}
             try:

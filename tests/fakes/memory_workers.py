@@ -91,7 +91,7 @@ class ScriptedWorker:
         self.pid = next(PIDS)
         self.heard: list[Message] = []
         self.is_killed = self.is_hung_up = False
-        self._answer = answer
+        self.answer = answer
         self._status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.channel = Channel(link, self._on_message, self._on_end)
 
@@ -118,7 +118,7 @@ class ScriptedWorker:
         if fd >= 0:
             socket.close(fd)
         self.heard.append(message)
-        self._answer(self, message)
+        self.answer(self, message)
 
     def _on_end(self, _reason: str) -> None:
         self.is_hung_up = True

@@ -50,7 +50,7 @@ class MovedLoop(asyncio.SelectorEventLoop):
         self._now = START
         self._moves = 0
         self._own_selector = _Selector()
-        self._own_selector.move = self._move
+        self._own_selector.move = self.move
         super().__init__(self._own_selector)
 
     def time(self) -> float:
@@ -65,7 +65,7 @@ class MovedLoop(asyncio.SelectorEventLoop):
     def _thread_ended(self, _future: asyncio.Future[Any]) -> None:
         self._own_selector.threads -= 1
 
-    def _move(self, seconds: float) -> None:
+    def move(self, seconds: float) -> None:
         self._moves += 1
         if self._moves > MANY:
             raise RuntimeError("this goes on for ever")

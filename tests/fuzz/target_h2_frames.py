@@ -137,7 +137,7 @@ class Trace:
     def account(self) -> None:
         """RFC 9113 5.2: nothing of the connection's window is lost, nothing is twice."""
         unread = sum(stream.unread for stream in self.streams.values())
-        total = self.codec._receive_window + self.codec._owed + unread
+        total = self.codec.receive_window + self.codec.owed + unread
         require(total == SETTINGS.connection_window, f"window {total}")
         require(all(stream.state != 4 for stream in self.codec.streams.values()), "a closed stream is kept")
 

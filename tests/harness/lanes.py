@@ -144,7 +144,7 @@ def main(words: Sequence[str]) -> int:
     is_ci = bool(os.environ.get("CI"))
     if is_ci:
         ask_again(outcomes, _alone)
-    code = max(_judged(outcome, is_ci) for outcome in outcomes)
+    code = max(judged(outcome, is_ci) for outcome in outcomes)
     if wanted.long:
         code |= subprocess.run(["scripts/fuzz", *FUZZ, "--seed", os.environ[seeds.SEED]], check=False).returncode
     for outcome in outcomes:
@@ -190,7 +190,7 @@ def _listed(counts: Mapping[str, int]) -> str:
     return re.sub(r"(?<!\b1) error$", " errors", ", ".join(shown)) or "no tests ran"
 
 
-def _judged(outcome: Outcome, is_ci: bool) -> int:
+def judged(outcome: Outcome, is_ci: bool) -> int:
     """1 when tests failed, or when CI paid more for them than the budget allows."""
     if outcome.cpu > outcome.allowed:
         print(f"lane {outcome.lane.name} is over its budget: {outcome.cpu:.0f} CPU seconds of {outcome.allowed:.0f}")

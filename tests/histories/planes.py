@@ -101,7 +101,7 @@ class Controller:
 
     async def _serve(self, stream: wire.Stream) -> None:
         try:
-            await self.server._delta(None, wire.ServerEnd(stream))
+            await self.server.delta(None, wire.ServerEnd(stream))
         except wire.Aborted:
             pass
         finally:

@@ -132,7 +132,7 @@ async def test_a_service_port_says_how_web_sockets_are_spoken(tmp_path: Path, pr
             text += route("all", "/")
         under = {"xds": Address(path=str(tmp_path / "xds.sock")), "gateway": "default/web", "drain": Drain(0.0, 1.0)}
         async with controller(tmp_path, text), agent(tmp_path, config(reserve(), 1), **under) as proxy:
-            await until(lambda: proxy.agent._xds is not None and proxy.agent._xds.version, "a state")
+            await until(lambda: proxy.agent.xds is not None and proxy.agent.xds.version, "a state")
             async with connect(f"ws://127.0.0.1:{port}/", subprotocols=["chat"]) as client:
                 assert await client.recv() == f"chat {is_tls}"
                 await client.send("hello")

@@ -40,7 +40,7 @@ def sent(client: Client, body: bytes = CALL, accept: str = BOTH) -> tuple[Conver
 
 
 def at_work(client: Client) -> int:
-    return sum(each.at_work for each in client.run.memory.context.of_kind(MCP).memory._known.values())
+    return sum(each.at_work for each in client.run.memory.context.of_kind(MCP).memory.remembered.values())
 
 
 def counted(client: Client) -> list[tuple[str, ...]]:

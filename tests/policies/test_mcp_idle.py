@@ -116,7 +116,7 @@ def test_with_a_key_that_others_may_have_a_session_is_not_ended(carrier: Carrier
 
 def kept(client: Client) -> list[object]:
     """What is kept of sessions for their end."""
-    return [each.goodbye for each in client.run.memory.context.of_kind(MCP).memory._known.values()]
+    return [each.goodbye for each in client.run.memory.context.of_kind(MCP).memory.remembered.values()]
 
 
 def test_with_a_key_that_others_may_have_no_credentials_are_kept(carrier: Carrier) -> None:

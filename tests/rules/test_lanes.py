@@ -95,7 +95,7 @@ def test_a_run_that_broke_off_stays_broken() -> None:
     ],
 )
 def test_only_ci_fails_for_a_budget_and_a_slow_machine_has_more(found: Outcome, is_ci: bool, code: int) -> None:
-    assert lanes._judged(found, is_ci) == code
+    assert lanes.judged(found, is_ci) == code
 
 
 SUITE = """

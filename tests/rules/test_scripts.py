@@ -21,7 +21,9 @@ def test_script_is_executable_and_says_what_it_does(script: Path) -> None:
     assert os.access(script, os.X_OK)
 
 
-@pytest.mark.parametrize("name", ["apiserver", "conformance", "inference", "kind", "mesh", "quickstart-rig", "rig", "telemetry", "tools"])
+@pytest.mark.parametrize(
+    "name", ["apiserver", "conformance", "inference", "kind", "mesh", "quickstart-rig", "rig", "telemetry", "tools"]
+)
 def test_help_builds_nothing(name: str) -> None:
     """Without a PATH that leads to Go or Python."""
     command = [str(ROOT / "scripts" / name), "--help"]

@@ -39,10 +39,8 @@ class OutgoingHeads:
         "_lately_reset",
         "_next_stream",
         "_out",
-        "_owed",
         "_queue",
         "_receive_initial",
-        "_receive_window",
         "_send_window",
         "_server",
         "_surplus",
@@ -50,7 +48,9 @@ class OutgoingHeads:
         "failed",
         "going_away",
         "last_stream",
+        "owed",
         "peer",
+        "receive_window",
         "settings",
         "streams",
     )
@@ -80,10 +80,10 @@ class OutgoingHeads:
         self._unsent_replies = 0
         self._receive_initial = max(DEFAULT_WINDOW, settings.stream_window)
         """A new stream's window: until the peer has acknowledged our SETTINGS it may use the default (6.9.2)."""
-        self._receive_window = max(DEFAULT_WINDOW, settings.connection_window)
+        self.receive_window = max(DEFAULT_WINDOW, settings.connection_window)
         self._surplus = max(0, DEFAULT_WINDOW - settings.connection_window)
         """The connection's window cannot begin lower than the default: so much of it is not given again (6.9.2)."""
-        self._owed = 0
+        self.owed = 0
 
         opening = frames.settings(announcement(settings, server))
         if settings.connection_window > DEFAULT_WINDOW:

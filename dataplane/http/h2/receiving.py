@@ -218,7 +218,7 @@ class Receiving(ControlFrames):
         if (
             stream is None
             or stream.receive_window < length
-            or self._receive_window < length
+            or self.receive_window < length
             or not stream.head_received
             or stream.discards
             or flags & PADDED
@@ -232,7 +232,7 @@ class Receiving(ControlFrames):
         if following == ERROR or (stream.expected >= 0 and not _fits(stream, length, ends)):
             self._data_in_parts(data, start, end, flags, number)
             return
-        self._receive_window -= length
+        self.receive_window -= length
         stream.receive_window -= length
         stream.unread += length
         self._events.append(Content(stream, data[start:end], ends))
@@ -272,8 +272,8 @@ class Receiving(ControlFrames):
         stream = self.streams.get(number)
         if stream is None and self._is_idle(number):
             raise ConnectionFailure(PROTOCOL_ERROR, "IdleStream")  # stream 0 is one
-        self._receive_window -= length
-        if self._receive_window < 0:
+        self.receive_window -= length
+        if self.receive_window < 0:
             raise ConnectionFailure(FLOW_CONTROL_ERROR, "ConnectionWindow")
         if stream is None:
             self._give_back(length)

@@ -195,11 +195,11 @@ class Sending(OutgoingHeads):
             self._open_window(stream, size)
         else:  # mostly
             stream.owed = owed
-        owed = self._owed + size
+        owed = self.owed + size
         if self._surplus or owed * 2 >= settings.connection_window:
             self._give_back(size)
         else:
-            self._owed = owed
+            self.owed = owed
 
     def _open_window(self, stream: Stream, size: int) -> None:
         """The stream's part of what was consumed; nothing when the peer has ended it."""
@@ -215,11 +215,11 @@ class Sending(OutgoingHeads):
             swallowed = min(self._surplus, size)
             self._surplus -= swallowed
             size -= swallowed
-        self._owed += size
-        if self._owed * 2 >= self.settings.connection_window and not self.failed:
-            self._out.append(frames.window_update(0, self._owed))
-            self._receive_window += self._owed
-            self._owed = 0
+        self.owed += size
+        if self.owed * 2 >= self.settings.connection_window and not self.failed:
+            self._out.append(frames.window_update(0, self.owed))
+            self.receive_window += self.owed
+            self.owed = 0
 
 
 def _gather(parts: deque[bytes | memoryview], data: bytes) -> None:

@@ -25,7 +25,7 @@ QUICK = Drain(0.0, 1.0)
 
 async def served(proxy: MemoryAgent, version: str) -> None:
     """Wait until it serves this state."""
-    await until(lambda: proxy.agent._xds is not None and proxy.agent._xds.version == version, version)
+    await until(lambda: proxy.agent.xds is not None and proxy.agent.xds.version == version, version)
 
 
 async def test_a_state_is_served_and_a_refused_part_is_named(tmp_path: Path) -> None:

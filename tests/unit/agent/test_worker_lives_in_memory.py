@@ -103,7 +103,7 @@ async def test_a_worker_without_a_sign_of_life_is_left_behind_and_later_replaced
     loop = asyncio.get_running_loop()
     async with kept(obedient, obedient, obedient) as room:
         await room.workers.apply([])
-        room.born[1]._answer = silent
+        room.born[1].answer = silent
         began = loop.time()
         applying = asyncio.create_task(room.workers.apply([]))
         await asyncio.sleep(PACE.grace + 0.1)
@@ -123,11 +123,11 @@ async def test_a_worker_that_was_left_behind_and_caught_up_is_waited_for_again()
     async with kept() as room:
         first, second = room.born
         await room.workers.apply([])
-        second._answer = silent
+        second.answer = silent
         applying = asyncio.create_task(room.workers.apply([]))
         await asyncio.sleep(PACE.grace + 0.1)
         assert messages.Commit(2) in first.heard and not applying.done()
-        second._answer = at_work
+        second.answer = at_work
         second.say(messages.Prepared(2, {}, ()))
         assert (await applying).refused == {}
         applying = asyncio.create_task(room.workers.apply([]))
@@ -208,7 +208,7 @@ async def test_an_agent_that_was_stopped_does_not_blame_its_workers() -> None:
         for life in room.workers.slots:
             assert life.life is not None
         loop = asyncio.get_running_loop()
-        loop._move(10 * PACE.patience)  # type: ignore[attr-defined]  # nobody ran meanwhile
+        loop.move(10 * PACE.patience)  # type: ignore[attr-defined]  # nobody ran meanwhile
         await asyncio.sleep(3 * PACE.heartbeat)
         assert [life.is_killed for life in room.born] == [False, False]
 
@@ -244,7 +244,7 @@ async def test_what_a_worker_says_of_itself_or_not() -> None:
     loop = asyncio.get_running_loop()
     async with kept() as room:
         assert await room.workers.dump(1) == {"pid": room.born[1].pid}
-        room.born[1]._answer = silent
+        room.born[1].answer = silent
         began = loop.time()
         with pytest.raises(TimeoutError):
             await room.workers.dump(1)
@@ -293,7 +293,7 @@ async def test_the_log_names_whom_a_worker_served_when_it_hung(caplog: pytest.Lo
         await asyncio.sleep(PACE.heartbeat * 2)
         served = LastServed.of(room.workers.slots[1].region)
         served.now[0] = served.enter("client", "HTTP/2", "192.0.2.66", "bind/8080")
-        room.born[1]._answer = silent
+        room.born[1].answer = silent
         await asyncio.sleep(PACE.patience + 3 * PACE.heartbeat)
         assert room.born[1].is_killed and not room.born[0].is_killed
         (record,) = [each for each in caplog.records if "and is killed" in each.getMessage()]
@@ -306,7 +306,7 @@ async def test_a_silent_worker_whose_loop_turns_is_not_killed() -> None:
     async with kept(obedient, obedient, obedient) as room:
         await asyncio.sleep(PACE.heartbeat * 2)
         slots = room.workers.slots[1].region.section("slots").cast("Q")
-        room.born[1]._answer = silent
+        room.born[1].answer = silent
         for _ in range(10):  # each turn of its loop is long
             await asyncio.sleep(PACE.patience / 2)
             slots[0] += 1

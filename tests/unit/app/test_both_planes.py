@@ -54,7 +54,7 @@ async def command(app: app_.App, *words: str) -> int:
 async def synced(proxy: MemoryAgent, app: app_.App) -> None:
     newest = app.pipeline.snapshots.newest
     await until(
-        lambda: newest("default/web").version and proxy.agent._xds.version == newest("default/web").version[:32],  # type: ignore[union-attr]
+        lambda: newest("default/web").version and proxy.agent.xds.version == newest("default/web").version[:32],  # type: ignore[union-attr]
         "the newest state",
     )
 

@@ -88,7 +88,7 @@ def under(folder: Path) -> dict[str, Any]:
 
 
 async def served(proxy: MemoryAgent) -> None:
-    await until(lambda: proxy.agent._xds is not None and proxy.agent._xds.version, "a state")
+    await until(lambda: proxy.agent.xds is not None and proxy.agent.xds.version, "a state")
 
 
 async def rows(

@@ -230,8 +230,8 @@ def test_random_schedules(of_client: Settings, of_server: Settings, steps: list[
         (pair.client.codec, pair.server.codec, of_server),
         (pair.server.codec, pair.client.codec, of_client),
     ):
-        assert sender._send_window == receiver._receive_window
-        assert own.connection_window - receiver._receive_window <= max(own.connection_window // 2, 0)
+        assert sender._send_window == receiver.receive_window
+        assert own.connection_window - receiver.receive_window <= max(own.connection_window // 2, 0)
 
 
 def test_many_exchanges_one_after_the_other() -> None:

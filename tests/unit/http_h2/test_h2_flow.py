@@ -174,7 +174,7 @@ def test_data_after_the_end_is_counted() -> None:
     codec.receive(data(1, b"x", True))
     reset = only(codec.receive(data(1, b"x" * 16_000)), Reset)
     assert isinstance(reset, Reset) and reset.code == STREAM_CLOSED
-    assert codec._receive_window + codec._owed == 100_000
+    assert codec.receive_window + codec.owed == 100_000
 
 
 # sending
@@ -482,7 +482,7 @@ def test_model_of_receiving(steps: list[tuple[int, int, bool]], padded: bool) ->
     for number, credit in credits(codec).items():
         allowed[number] += credit
     assert allowed[0] > 50_000 and all(allowed[stream.id] > 35_000 for stream in streams)  # less than half is owed
-    assert allowed[0] == codec._receive_window
+    assert allowed[0] == codec.receive_window
     assert all(allowed[stream.id] == stream.receive_window for stream in streams)
 
 

@@ -257,9 +257,9 @@ async def test_a_server_that_forgot_is_asked_for_everything() -> None:
     server.put(SERVICES, service("b"))
     async with following(server, "Service") as (source, sink):
         await turns(lambda: sink.names() == ["a", "b"])
-        server._events.clear()
+        server.events.clear()
         server.delete(SERVICES, "a")
-        server._events.clear()
+        server.events.clear()
         server.forget_history()
         server.cut()
         await turns(lambda: sink.names() == ["b"])

@@ -57,7 +57,7 @@ def test_a_session_is_at_work_between_its_requests_and_used_by_each() -> None:
 def test_what_was_forgotten_meanwhile_is_left_alone() -> None:
     world = World()
     first = world.memory.enter(ONE, 100.0)
-    del world.memory._known[ONE]
+    del world.memory.remembered[ONE]
     again = world.memory.of(ONE, 110.0)
     world.memory.leave(ONE, first, 120.0)
     assert world.known.used.last(ONE) == 100 and again.seen == 110.0
@@ -100,7 +100,7 @@ def test_sessions_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatc
     world = World()
     for now, number in enumerate((ONE, TWO, ONE, THREE)):
         world.memory.of(number, now)
-    assert list(world.memory._known) == [ONE, THREE], "the one that was seen longest ago goes"
+    assert list(world.memory.remembered) == [ONE, THREE], "the one that was seen longest ago goes"
     assert world.memory.of(ONE, 9.0).seen == 9.0
 
 

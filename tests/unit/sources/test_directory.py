@@ -157,7 +157,7 @@ async def test_files_that_are_removed_together_are_told_together(
     async with running(tmp_path) as (source, seen):
         seen.batches = 0
         (tmp_path / "a.yaml").unlink()
-        while not source._pending_losses:
+        while not source.pending_losses:
             await asyncio.sleep(0)
         (tmp_path / "b.yaml").unlink()
         await seen.until(lambda: seen.objects == {"c": "1"})
@@ -411,10 +411,10 @@ async def test_what_comes_back_before_it_is_believed_to_be_gone_is_no_change(
     async with running(tmp_path) as (source, seen):
         seen.told.clear()
         file.unlink()
-        while not source._pending_losses:
+        while not source.pending_losses:
             await asyncio.sleep(0)
         file.write_text("a 1\n")
-        while source._pending_losses:
+        while source.pending_losses:
             await asyncio.sleep(0)
         (tmp_path / "b.yaml").write_text("b 1\n")
         await seen.until(lambda: "b" in seen.objects)
@@ -476,6 +476,6 @@ async def test_each_loss_has_to_stand_anew(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(directory, "LOSS_DELAY", PATIENCE)
         file.unlink()
         async with asyncio.timeout(PATIENCE):
-            while not source._pending_losses and seen.objects:
+            while not source.pending_losses and seen.objects:
                 await asyncio.sleep(0)
         assert seen.objects == {"a": "2"}

@@ -198,9 +198,9 @@ async def test_at_its_end_nothing_is_left(tmp_path: Path) -> None:
         assert [thread.name for thread in threading.enumerate()].count(name) == 1
         (tmp_path / "a.yaml").unlink()
         source._note([str(tmp_path / "a.yaml")])
-        while not source._pending_losses:
+        while not source.pending_losses:
             await asyncio.sleep(0)
-        timers = [*source._pending_losses.values()]
+        timers = [*source.pending_losses.values()]
     assert timers and all(timer.cancelled() for timer in timers)
     assert name not in [thread.name for thread in threading.enumerate()] and descriptors() == before
     assert directory.RESCAN == 10.0

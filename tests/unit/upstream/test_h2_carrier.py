@@ -308,7 +308,7 @@ def test_what_a_consumer_does_not_take_keeps_its_window_closed() -> None:
 def owed(line: Line) -> int:
     """Bytes of the connection's window that the endpoint has not got back; half of it may wait."""
     codec = line.up.codec
-    return SETTINGS_WINDOW - codec._receive_window - codec._owed
+    return SETTINGS_WINDOW - codec.receive_window - codec.owed
 
 
 SETTINGS_WINDOW = 2 * 101 * 65_536

@@ -430,7 +430,7 @@ async def test_a_call_that_ends_before_it_asks_for_anything() -> None:
     async with serving() as (made, fleet):
         call = Call()
         call.requests.put_nowait(grpc.aio.EOF)
-        await made._delta(None, call)
+        await made.delta(None, call)
         assert (call.ended, call.written, fleet.view(GATEWAY).connected) == (None, [], 0)
 
 
@@ -446,7 +446,7 @@ async def test_a_first_request_that_is_none(request_: bytes, text: str) -> None:
         call = Call()
         call.requests.put_nowait(request_)
         with pytest.raises(Aborted):
-            await made._delta(None, call)
+            await made.delta(None, call)
         assert call.ended is not None and call.ended[0] == INVALID and text in call.ended[1]
         assert made.numbers.streams == {**NO_STREAMS, "malformed": 1}
 
@@ -456,7 +456,7 @@ async def test_who_never_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
     async with serving() as (made, _):
         call = Call()
         with pytest.raises(Aborted):
-            await made._delta(None, call)
+            await made.delta(None, call)
         assert call.ended == (grpc.StatusCode.DEADLINE_EXCEEDED, "no request within 0.01 s")
         assert made.numbers.streams == {**NO_STREAMS, "malformed": 1}
 
@@ -471,14 +471,14 @@ async def test_whoever_may_not_have_resources_is_refused_and_never_counted(caplo
         call = Call("ipv4:10.0.0.1:5")
         call.say(node={"id": f"{GATEWAY}/one"})
         with pytest.raises(Aborted):
-            await made._delta(None, call)
+            await made.delta(None, call)
         assert call.ended == (grpc.StatusCode.PERMISSION_DENIED, "not from ipv4:10.0.0.1:5, local: False")
         assert (heard, call.written) == ([], [])
         assert "ipv4:10.0.0.1:5 may not have shop/web: not from" in caplog.text
         assert made.numbers.streams == {**NO_STREAMS, "forbidden": 1}
         call.say(node={"id": f"{GATEWAY}/one"})
         with pytest.raises(Aborted):
-            await made._delta_over_tcp(None, call)
+            await made.delta_over_tcp(None, call)
         assert len(caplog.records) == 1, "the host was refused for this a moment ago"
 
 
@@ -629,8 +629,8 @@ async def test_whose_token_is_withdrawn_is_left_within_half_a_second(
     await made.start()
     one, two, local = HeldCall("one", ONE), HeldCall("two", TWO), Call()
     local.say(node={"id": f"{GATEWAY}/local"})
-    tasks = [asyncio.create_task(made._delta_over_tcp(None, call)) for call in (one, two)]
-    tasks.append(asyncio.create_task(made._delta(None, local)))
+    tasks = [asyncio.create_task(made.delta_over_tcp(None, call)) for call in (one, two)]
+    tasks.append(asyncio.create_task(made.delta(None, local)))
     await asyncio.sleep(5)
     assert fleet.view(GATEWAY).connected == 3
     tokens(tmp_path, TWO)
@@ -658,7 +658,7 @@ async def test_whose_token_is_withdrawn_while_it_waits_is_not_served(tmp_path: P
     call = HeldCall("one", ONE)
     call.say(ENDPOINT_TYPE)
     with pytest.raises(Aborted):
-        await made._delta_over_tcp(None, call)
+        await made.delta_over_tcp(None, call)
     assert (call.ended, call.written) == ((UNAVAILABLE, server.WITHDRAWN), [])
 
 
@@ -676,7 +676,7 @@ async def test_waiting_for_leave_is_not_waiting_for_a_second_type(monkeypatch: p
     made = server.XdsServer(snapshots, Fleet(lambda: 0.0), XdsSettings(None, None), slowly)
     call = Call()
     call.say(RESOURCE_TYPE, node={"id": f"{GATEWAY}/one"})
-    task = asyncio.create_task(made._delta(None, call))
+    task = asyncio.create_task(made.delta(None, call))
     await asyncio.sleep(60)
     for _ in range(20):
         await asyncio.sleep(0)
@@ -721,7 +721,7 @@ async def watched(
     await made.start()
     call = TokenCall("ipv4:10.0.0.1:5")
     call.say(node={"id": f"{GATEWAY}/one"})
-    task = asyncio.create_task(made._delta_over_tcp(None, call))
+    task = asyncio.create_task(made.delta_over_tcp(None, call))
     await asyncio.sleep(0.1)
     try:
         yield accounts, call, task, fleet
@@ -795,13 +795,13 @@ async def test_a_server_that_stops_ends_its_calls_and_takes_no_more() -> None:
     async with serving() as (made, fleet):
         first, second = Call(), Call()
         first.say(node={"id": f"{GATEWAY}/one"})
-        task = asyncio.create_task(made._delta(None, first))
+        task = asyncio.create_task(made.delta(None, first))
         await until(lambda: fleet.view(GATEWAY).connected, "the session")
         await made.stop()
         with pytest.raises(Aborted):
             await task
         with pytest.raises(Aborted):
-            await made._delta(None, second)
+            await made.delta(None, second)
         assert first.ended == second.ended == (UNAVAILABLE, "the control plane is shutting down")
         assert (fleet.view(GATEWAY).connected, made._sessions) == (0, {})
         await made.stop()
@@ -817,7 +817,7 @@ async def test_a_server_looks_for_slow_proxies_twice_a_second(monkeypatch: pytes
         call.gate.clear()
         for type_url in (RESOURCE_TYPE, ENDPOINT_TYPE):
             call.say(type_url, node={"id": f"{GATEWAY}/one"})
-        task = asyncio.create_task(made._delta(None, call))
+        task = asyncio.create_task(made.delta(None, call))
         await asyncio.sleep(30.25)
         assert fleet.view(GATEWAY).connected == 1
         await asyncio.sleep(0.5)
