@@ -16,44 +16,10 @@ def seen_by(count: int) -> tuple[Region, list[Commits]]:
     return region, [commits, *(Commits(Region.attach(os.dup(region.fd))) for _ in range(count))]
 
 
-def test_every_process_reads_what_all_workers_have_prepared() -> None:
-    region, (agent, *workers) = seen_by(3)
-    everybody = [agent, *workers]
-    assert [each.read() for each in everybody] == [0] * 4
-    agent.begin(2**40, {0, 1, 2})
-    for index, worker in enumerate(workers):
-        assert [each.read() for each in everybody] == [0] * 4
-        worker.prepare(index, 2**40)
-    assert [each.read() for each in everybody] == [2**40] * 4
-    region.close()
-
-
-def test_nobody_waits_for_who_is_excused_from_this_state_and_those_before() -> None:
-    region, (agent, first, second) = seen_by(2)
-    agent.begin(3, {1})
-    assert agent.read() == 0
-    second.prepare(1, 3)
-    assert first.read() == 3
-    agent.begin(4, {0, 1})
-    second.prepare(1, 4)
-    assert first.read() == 3
-    first.prepare(0, 4)
-    assert second.read() == 4
-    region.close()
-
-
 def test_where_nobody_is_waited_for_the_state_is_in_effect_at_once() -> None:
     region, (agent, worker) = seen_by(1)
     agent.begin(1, ())
     assert worker.read() == 1
-    region.close()
-
-
-def test_what_the_agent_commits_is_in_effect_whoever_has_prepared_it() -> None:
-    region, (agent, *workers) = seen_by(2)
-    agent.begin(7, {0, 1})
-    agent.commit(7)
-    assert [worker.read() for worker in workers] == [7, 7]
     region.close()
 
 

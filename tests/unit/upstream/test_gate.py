@@ -99,35 +99,7 @@ NAMES = ("connections", "pending")
 # --- who waits, and who is refused
 
 
-def test_who_finds_no_room_waits_and_is_served_in_order() -> None:
-    world = World(connections=1, pending=2)
-    first, second, third, fourth = (world.ask() for _ in range(4))
-    assert [each.is_served for each in (first, second, third)] == [True, False, False]
-    assert world.gate.waiting == 2 and world.gate.connections == 1 and world.counted() == (1, 2)
-    assert fourth.heard == ["backend/a: limits.maxPending"] and not fourth.is_counted
-    assert second.is_counted and third.is_counted
-    assert world.events == [(BACKEND, "maxConnections")] * 2 + [(BACKEND, "maxPending")]
-    world.gate.end_opening(None)
-    assert second.is_served and not third.is_served and world.counted() == (1, 1)
-    world.gate.end_opening(None)
-    assert third.is_served and world.counted() == (1, 0)
-    world.gate.end_opening(None)
-    assert world.counted() == (0, 0)
-
-
 ONE, OTHER = "192.0.2.10", "192.0.2.11"
-
-
-def test_one_client_leaves_places_to_wait_to_others() -> None:
-    world = World(connections=1, pending=8, has_shares=True)
-    world.ask()
-    waiting = [world.ask(ONE) for _ in range(7)]
-    assert waiting[-1].heard == ["backend/a: limits.maxPending: its client has its share of these"]
-    assert world.gate.waiting == 6 and world.ask(OTHER).heard == [] == world.ask(None).heard
-    for each in waiting[:4]:
-        each.is_wanted = False
-    world.gate.end_opening(None)
-    assert waiting[4].is_served and world.ask(ONE).heard == [], "who was served or has left has no place any more"
 
 
 def test_where_a_policy_says_how_many_may_wait_they_may_be_of_one_client() -> None:
@@ -144,17 +116,6 @@ def test_who_comes_behind_others_waits_although_there_is_room() -> None:
     world.gate.end_opening(None)
     third = world.ask()
     assert not third.is_served and world.gate.waiting == 2
-
-
-def test_those_who_have_left_make_place_for_others() -> None:
-    world = World(connections=1, pending=1)
-    world.ask()
-    second = world.ask()
-    second.is_wanted = False
-    third = world.ask()
-    assert third.heard == [] and world.gate.waiting == 1 and world.counted() == (1, 1)
-    world.gate.end_opening(None)
-    assert third.is_served and not second.is_served
 
 
 @pytest.mark.parametrize(("most", "expected"), [(None, True), (2, True), (1, False)])
@@ -259,30 +220,6 @@ def test_the_last_used_is_lent_first_and_what_is_too_old_or_unused_too_long_is_c
     assert world.gate.lend_idle(world.pool) is None
     assert unused.heard[-1] == old.heard[-1] == "close" and world.pool.idle == []
     assert world.events == [(BACKEND, "closed", "idleTimeout"), (BACKEND, "closed", "maxConnectionDuration")]
-
-
-def test_one_that_is_given_back_too_old_is_closed() -> None:
-    world = World(age=30.0)
-    up = world.opened()
-    world.opens.now += 29.9
-    up.park()
-    world.gate.kept(up, world.pool)
-    assert world.pool.idle == [up]
-    world.pool.idle.clear()
-    world.opens.now += 0.1
-    up.park()
-    world.gate.kept(up, world.pool)
-    assert world.pool.idle == [] and up.is_gone and world.events == [(BACKEND, "closed", "maxConnectionDuration")]
-
-
-def test_one_that_is_given_back_serves_who_waits() -> None:
-    world = World(connections=1)
-    up = world.opened()
-    asks = world.ask()
-    asks.serve = lambda gate: bool(gate.lend_idle(world.pool))  # type: ignore[method-assign]
-    up.park()
-    world.gate.kept(up, world.pool)
-    assert world.gate.waiting == 0 and world.pool.idle == [] and world.counted() == (1, 0)
 
 
 def test_one_of_http2_that_is_kept_for_http1_counts_once() -> None:
@@ -444,17 +381,6 @@ def test_a_request_goes_to_another_endpoint_that_has_a_connection(tried: int | N
     assert tried is None or holder.retries.tried == [second] * tried
 
 
-def test_where_an_unused_connection_is_of_no_use_it_is_closed_for_a_new_one() -> None:
-    world = World(connections=1)
-    up = world.idle(world.other)
-    holder = Holder(world.endpoints[0])
-    world.gate.take(holder, world.pool, world.endpoints[:1], HTTP1)
-    assert up.is_gone and holder.heard == [] and world.gate.waiting == 1
-    world.gate.lost(up)
-    ((how, pool, _),) = world.opens.asked
-    assert (how, pool) == ("connect", world.pool) and world.gate.waiting == 0
-
-
 @pytest.mark.parametrize(
     ("version", "spoken", "how"),
     [
@@ -485,16 +411,6 @@ def test_a_stream_of_a_connection_that_there_is_needs_no_room() -> None:
     assert one.up.connection is many and other.heard == [] and world.gate.waiting == 1
 
 
-def test_a_request_whose_lease_is_over_waits_no_more() -> None:
-    world = World(connections=1)
-    up = world.opened()
-    holder = Holder(world.endpoints[0])
-    world.gate.take(holder, world.pool, world.endpoints[:1], HTTP1)
-    holder.lease += 1
-    world.gate.lost(up)
-    assert world.opens.asked == [] and world.counted() == (0, 0)
-
-
 # --- beside another worker
 
 
@@ -515,42 +431,6 @@ def workers(region: Region, connections: int | None) -> tuple[World, World]:
 def give_back(world: World, up: Up) -> None:
     up.park()
     world.gate.kept(up, world.pool)
-
-
-def test_what_is_given_back_is_closed_for_a_worker_that_waits(region: Region) -> None:
-    one, other = workers(region, 1)
-    up = one.opened()
-    asks = other.ask()
-    assert one.counted() == other.counted() == (1, 1) and not asks.is_served
-    give_back(one, up)
-    assert up.is_gone and one.pool.idle == [] and one.events == [(BACKEND, "closed", "maxConnections")]
-    one.gate.lost(up)
-    other.opens.passes(LOOK)
-    assert asks.is_served and one.counted() == (1, 0)
-
-
-def test_what_is_unused_is_closed_when_it_is_seen_that_another_worker_waits(region: Region) -> None:
-    one, other = workers(region, 1)
-    up = one.idle()
-    other.ask()
-    assert not up.is_gone
-    one.opens.passes(LOOK)
-    assert up.is_gone and one.events == [(BACKEND, "closed", "maxConnections")]
-
-
-def test_a_worker_that_gives_way_lets_the_other_one_look_first(region: Region) -> None:
-    one, other = workers(region, 1)
-    up = one.opened()
-    own = one.ask()
-    other.ask()
-    give_back(one, up)
-    assert up.is_gone and not own.is_served
-    one.gate.lost(up)
-    assert not own.is_served and one.gate.has_capacity
-    one.opens.passes(2 * LOOK - 0.001)
-    assert not own.is_served
-    one.opens.passes(0.001)
-    assert own.is_served, "nobody took it"
 
 
 @pytest.mark.parametrize(("seconds", "gives_way"), [(GIVE_WAY - 0.001, False), (GIVE_WAY, True)])

@@ -16,9 +16,7 @@ from dataplane.net.writes import Writes
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.h2.shared_connection import SharedConnection
 from dataplane.upstream.h2.stream import SharedStream
-from dataplane.upstream.shared import SharedConnections
 from tests.fakes.h2_upstream import Endpoint2, Taken
-from tests.fakes.leases import Opening
 from tests.fakes.memory_proxy import FakeUpstream
 from tests.unit.upstream.test_h1_carrier import Consumer, Event
 
@@ -121,17 +119,6 @@ def test_much_content_is_written_before_the_turn_is_over() -> None:
     line.turn()
     asked.up.content(b"x" * 16_384, False)
     assert not line.transport.received, "counted anew in each turn"
-
-
-def test_a_transport_that_takes_no_more_holds_content_back() -> None:
-    line = Line()
-    asked = line.ask(Consumer(b"POST", length=UNKNOWN), b"", False)
-    line.up.pause_writing()
-    asked.up.content(b"x" * 10, False)
-    assert asked.heard == [("blocked",)] and not line.transport.received
-    line.up.resume_writing()
-    line.turn()
-    assert asked.heard == [("blocked",), ("drained",)] and asked.taken.content == b"x" * 10
 
 
 # Responses: what is heard.
@@ -289,22 +276,6 @@ def test_a_stream_lent_of_a_connection_that_is_gone() -> None:
 # Windows.
 
 
-def test_what_a_consumer_does_not_take_keeps_its_window_closed() -> None:
-    line = Line()
-    asked = line.ask()
-    line.far.head(asked.taken)
-    asked.up.pause()
-    line.far.codec.send_content(asked.taken.stream, b"x" * 100_000, False)
-    line.turn()
-    assert asked.taken.stream.waiting == 100_000 - 65_536
-    asked.up.resume()
-    line.turn()
-    assert asked.taken.stream.waiting == 0
-    line.far.codec.send_content(asked.taken.stream, b"x" * 100_000, True)
-    line.turn()
-    assert sum(len(each[1]) for each in asked.heard if each[0] == "content") == 200_000 and line.is_unused
-
-
 def owed(line: Line) -> int:
     """Bytes of the connection's window that the endpoint has not got back; half of it may wait."""
     codec = line.up.codec
@@ -375,16 +346,6 @@ def test_what_waits_for_a_slow_endpoint_is_bounded() -> None:
     assert 0 < Line().transport.high_water <= 65_536
 
 
-def test_a_connection_that_was_never_used_has_its_time() -> None:
-    """Whoever it was opened for may have gone meanwhile."""
-    line = Line()
-    shared = SharedConnections(Endpoint("192.0.2.1", 80), Opening())
-    shared.connections.append(line.up)
-    for now, is_open in ((1000.0, True), (1090.0, True), (1090.5, False)):
-        shared.close_unused(now, 90.0)
-        assert line.transport.open == is_open
-
-
 def test_it_opens_with_the_settings_of_its_endpoint() -> None:
     line = Line(opens=False)
     assert line.opened == [] and line.up.free_streams() == 0 and not line.up.is_open
@@ -429,19 +390,6 @@ def test_retiring() -> None:
     for flush in unused.flushes:
         flush()
     assert not unused.transport.open and unused.closed == 1
-
-
-def test_whoever_waits_for_room_hears_of_it() -> None:
-    line = Line()
-    asked = line.ask()
-    rooms = line.rooms
-    line.far.answer(asked.taken)
-    assert line.rooms > rooms
-    line = Line()
-    line.ask()
-    rooms = line.rooms
-    line.transport.lose()
-    assert line.rooms == rooms + 1
 
 
 def test_more_frames_than_a_turn_reads_wait_for_the_next() -> None:

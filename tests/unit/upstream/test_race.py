@@ -17,6 +17,7 @@ from tests.fakes.policy_run import text_of
 V6, V4, OTHER_V4 = "2001:db8::1", "192.0.2.1", "192.0.2.2"
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+BOTH_VERSIONS = pytest.mark.parametrize("spoken", [BY_REQUEST, HTTP2])
 
 
 class World:
@@ -78,12 +79,16 @@ def test_the_second_family_is_tried_beside_the_first_after_a_quarter_of_a_second
     assert f"endpoint={V4}:80" in world.proxy.log_lines()[-1]
 
 
-def test_the_first_one_wins_when_it_is_there_in_time() -> None:
-    world = World(V6, V4)
+@BOTH_VERSIONS
+def test_the_first_one_wins_when_it_is_there_in_time(spoken: int) -> None:
+    world = World(V6, V4, spoken=spoken)
     world.connects(V6)
     world.connector.advance(1)
     assert world.tried == [] and world.pending() == {V6: 1, V4: 0}
-    world.proxy.upstream.answer(OK)
+    if spoken == HTTP2:
+        world.far[0].answer(world.far[0].requests[0], 200, b"ok")
+    else:
+        world.proxy.upstream.answer(OK)
     assert world.client.received.startswith(b"HTTP/1.1 200")
 
 
@@ -133,8 +138,9 @@ def test_a_client_that_leaves_begins_no_second_one_and_what_comes_is_kept() -> N
     assert world.idle() == {V6: 1, V4: 0} and world.pending() == {V6: 0, V4: 0}
 
 
-def test_a_retry_goes_to_neither_of_the_two_that_were_tried() -> None:
-    world = World(V6, V4, OTHER_V4, policies="{retry: {attempts: 1, backoff: 1ms}}")
+@BOTH_VERSIONS
+def test_a_retry_goes_to_neither_of_the_two_that_were_tried(spoken: int) -> None:
+    world = World(V6, V4, OTHER_V4, policies="{retry: {attempts: 1, backoff: 1ms}}", spoken=spoken)
     world.connects(V6, "no route")
     world.connects(V4)
     world.proxy.upstream.lose(ConnectionResetError())
@@ -142,8 +148,9 @@ def test_a_retry_goes_to_neither_of_the_two_that_were_tried() -> None:
     assert world.tried == [OTHER_V4]
 
 
-def test_endpoints_of_one_family_are_not_raced() -> None:
-    world = World(V4, OTHER_V4)
+@BOTH_VERSIONS
+def test_endpoints_of_one_family_are_not_raced(spoken: int) -> None:
+    world = World(V4, OTHER_V4, spoken=spoken)
     world.connector.advance(1)
     assert world.tried == [V4]
 
@@ -173,15 +180,6 @@ def test_of_http2_the_second_family_is_tried_after_a_quarter_of_a_second_and_may
     world.far[0].answer(request, 200, b"ok")
     assert world.client.received.startswith(b"HTTP/1.1 200") and world.pending() == {V6: 0, V4: 0}
     assert f"endpoint={V4}:80" in world.proxy.log_lines()[-1]
-
-
-def test_of_http2_the_first_one_wins_when_it_is_there_in_time() -> None:
-    world = World(V6, V4, spoken=HTTP2)
-    world.connects(V6)
-    world.connector.advance(1)
-    assert world.tried == [] and world.pending() == {V6: 1, V4: 0}
-    world.far[0].answer(world.far[0].requests[0], 200, b"ok")
-    assert world.client.received.startswith(b"HTTP/1.1 200")
 
 
 def test_of_http2_a_failure_begins_the_other_at_once_and_two_of_them_are_one_answer() -> None:
@@ -217,21 +215,6 @@ def test_of_http2_nobody_races_where_connections_are_counted() -> None:
     world = World(V6, V4, policies="{limits: {maxConnections: 4}}", spoken=HTTP2)
     world.connector.advance(1)
     assert world.tried == [V6]
-
-
-def test_of_http2_endpoints_of_one_family_are_not_raced() -> None:
-    world = World(V4, OTHER_V4, spoken=HTTP2)
-    world.connector.advance(1)
-    assert world.tried == [V4]
-
-
-def test_of_http2_a_retry_goes_to_neither_of_the_two_that_were_tried() -> None:
-    world = World(V6, V4, OTHER_V4, policies="{retry: {attempts: 1, backoff: 1ms}}", spoken=HTTP2)
-    world.connects(V6, "no route")
-    world.connects(V4)
-    world.connector.upstreams[0].lose(ConnectionResetError())
-    world.proxy.advance(1)
-    assert world.tried == [OTHER_V4]
 
 
 def test_of_other_family() -> None:

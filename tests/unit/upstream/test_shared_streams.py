@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -13,7 +12,7 @@ from dataplane.net.turns import SHARE, Turns
 from dataplane.upstream.connections import SPEAKS_HTTP1
 from dataplane.upstream.endpoint import Endpoint
 from dataplane.upstream.race import DELAY
-from dataplane.upstream.shared import EXPECTED, MAX_CONNECTIONS, MAX_WAITING, QUIET, SLICE, SharedConnections
+from dataplane.upstream.shared import EXPECTED, MAX_CONNECTIONS, SLICE, SharedConnections
 from tests.fakes.leases import Holder, Many, Opening, Up
 
 NAME = "192.0.2.1:80"
@@ -71,14 +70,6 @@ def test_a_connection_is_opened_for_every_hundred_who_wait() -> None:
     assert world.opening == 2
     world.take(EXPECTED * MAX_CONNECTIONS)
     assert world.opening == MAX_CONNECTIONS
-
-
-def test_no_more_connections_are_opened_than_there_may_be() -> None:
-    world = World()
-    for _ in range(MAX_CONNECTIONS - 1):
-        world.connected(1, 1)
-    world.take(2 * EXPECTED)
-    assert world.opening == 1
 
 
 def test_an_endpoint_that_takes_no_stream_at_all_is_not_connected_to_once_more() -> None:
@@ -142,32 +133,6 @@ def test_they_wait_on_while_another_connection_is_opened_or_there() -> None:
     world.shared.open_more()
     world.opens.comes(None, "refused")
     assert holders[1].heard == [("connect", "refused", True)]
-
-
-def test_one_that_takes_no_requests_from_the_beginning_is_none() -> None:
-    world = World()
-    (holder,) = world.take()
-    many = Many()
-    many.is_spent = True
-    world.opens.comes(many)
-    assert many.heard == ["retire"] and world.shared.connections == []
-    assert holder.heard == [("connect", f"connect to {NAME} failed: it takes no requests (GOAWAY)", True)]
-
-
-def test_one_that_comes_when_the_endpoint_is_gone_is_for_those_who_wait_alone() -> None:
-    world = World()
-    (holder,) = world.take()
-    world.endpoint.close_idle()
-    many = Many()
-    world.opens.comes(many)
-    assert len(holder.heard) == 1 and many.heard == ["retire"]
-
-
-def test_connections_are_retired_with_their_endpoint() -> None:
-    world = World()
-    one, other = world.connected(), world.connected()
-    world.endpoint.close_idle()
-    assert one.heard == other.heard == ["retire"]
 
 
 def test_where_the_server_chose_http1_so_do_those_who_may() -> None:
@@ -245,26 +210,6 @@ def test_the_server_chose_http1_for_many_in_turns() -> None:
         world.turn()
 
 
-def test_nobody_waits_for_a_stream_longer_than_for_a_connection() -> None:
-    world = World()
-    world.connected(1, 1)
-    early, left = world.take(2)
-    left.lease += 1
-    world.opens.passes(1.0)
-    (late,) = world.take()
-    world.opens.passes(WAIT - 1.001)
-    assert early.heard == []
-    world.opens.passes(0.001)
-    assert early.heard == [("connect", f"{NAME} had no HTTP/2 stream free within 10 s", True)]
-    assert late.heard == left.heard == [] and len(world.opens.timers) == 1
-    world.opens.passes(0.999)
-    assert late.heard == []
-    world.opens.passes(0.001)
-    assert len(late.heard) == 1 and world.opens.timers == []
-    world.take()
-    assert len(world.opens.timers) == 1
-
-
 def test_many_who_have_waited_too_long_are_failed_in_slices() -> None:
     world = World()
     world.connected(0)
@@ -281,35 +226,6 @@ def test_many_who_have_waited_too_long_are_failed_in_slices() -> None:
     assert calls == [SLICE, 2 * SLICE] and all(len(holder.heard) == 1 for holder in holders)
 
 
-def test_so_many_may_wait_and_those_who_have_left_make_place() -> None:
-    world = World()
-    world.connected(0)
-    holders = world.take(MAX_WAITING)
-    (one_more,) = world.take()
-    assert one_more.heard == [("connect", f"{NAME}: too many requests wait for an HTTP/2 stream", True)]
-    holders[7].lease += 1
-    (next_one, too_many) = world.take(2)
-    assert next_one.heard == [] and len(too_many.heard) == 1 and world.shared.waiting == MAX_WAITING
-
-
-def test_one_client_leaves_places_to_wait_to_others() -> None:
-    said: list[tuple[str, Any]] = []
-    world = World(lambda name, key, held, fullest: said.append((name, key)))
-    world.connected(0)
-    most = MAX_WAITING * 3 // 4
-    *waiting, one_more = world.take(most + 1, peer="2001:db8::1")
-    assert one_more.heard == [("limit", f"{NAME}: too many requests of this client wait for an HTTP/2 stream", False)]
-    assert not one_more.leased and said == [("http2Waiting", b"\x20\x01\x0d\xb8\0\0\0\0")]
-    (neighbour,) = world.take(peer="2001:db8::2")
-    assert len(neighbour.heard) == 1, "it is of the same network"
-    (other,) = world.take(peer="192.0.2.9")
-    assert other.heard == [] and world.shared.waiting == most + 1
-    for each in waiting[3:5]:
-        each.lease += 1
-    (again,) = world.take(peer="2001:db8::1")
-    assert again.heard == []
-
-
 def test_what_has_lent_no_stream_for_so_long_is_closed() -> None:
     world = World()
     unseen, unused, used, late = (world.connected(streams=streams) for streams in (0, 0, 1, 0))
@@ -320,24 +236,6 @@ def test_what_has_lent_no_stream_for_so_long_is_closed() -> None:
     assert world.shared.connections == [unseen, used, late]
     assert (unused.heard, unseen.heard, used.heard, late.heard) == (["close"], [], [], [])
     assert world.shared.close_unused(80.0, 30.0) == 1 and unseen.heard == ["close"]
-
-
-def test_the_log_says_once_in_a_while_that_connections_break(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    with caplog.at_level(logging.WARNING):
-        for number in range(3):
-            world.shared.report(f"broken {number}")
-        world.opens.now += QUIET - 0.001
-        world.shared.report("broken 3")
-        world.opens.now += 0.001
-        world.shared.report("broken 4")
-        world.opens.now += QUIET
-        world.shared.report("broken 5")
-    assert [record.getMessage() for record in caplog.records] == [
-        f"http2 connection to {NAME} is broken: broken 0",
-        f"http2 connection to {NAME} is broken: broken 4 (3 more since the last line)",
-        f"http2 connection to {NAME} is broken: broken 5",
-    ]
 
 
 # --- both families
