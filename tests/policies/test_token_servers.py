@@ -269,3 +269,15 @@ def test_a_server_that_takes_no_connection(server: Server) -> None:
     refused(proxy, asked(proxy))
     proxy.connector.refuse = ""
     heals(proxy, server)
+
+
+@pytest.mark.parametrize("status", ["200 OK", "403 No"])
+@pytest.mark.parametrize("date", ["Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 9999 00:00:00 -2359"])
+def test_a_clock_at_an_end_of_time_is_not_believed(date: str, status: str) -> None:
+    """Requests to AWS are signed for the moment that its servers report. One that cannot be would end all of them."""
+    server = SERVERS["AWS role"]
+    proxy, client = waiting(server)
+    proxy.connector.upstream.send(http(b"", status, f"Date: {date}"))
+    refused(proxy, client)
+    proxy.advance(3.0)
+    heals(proxy, server)

@@ -21,6 +21,8 @@ SECONDS: Final = 5.0
 MAX_ANSWER: Final = 65_536
 USUAL_LIFE: Final = 300.0
 """Seconds of a token whose server does not say (RFC 6749 5.1)."""
+LATEST: Final = 32_503_680_000.0
+"""The year 3000. A clock that goes on from a later time could come to one that cannot be written."""
 OK: Final = 200
 PORTS: Final = {"http": 80, "https": 443}
 
@@ -49,11 +51,13 @@ class Answer:
 
     @property
     def moment(self) -> float | None:
-        """When it was made, by its server's clock: seconds since the epoch."""
+        """When it was made, by its server's clock: seconds since the epoch. None: it does not say, or says what
+        cannot be (`LATEST`)."""
         try:
-            return parsedate_to_datetime(self.headers.get("date", "")).timestamp()
+            made = parsedate_to_datetime(self.headers.get("date", "")).timestamp()
         except (ValueError, OverflowError):
             return None
+        return made if 0 <= made < LATEST else None
 
 
 Ask = Callable[[Question], Awaitable[Answer]]
