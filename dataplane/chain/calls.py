@@ -29,7 +29,9 @@ class CallFailed(Exception):
     connection broke), `invalid` (not HTTP), `too_large`, `unfinished` (it was not sent: its credentials cannot be had,
     or a step of its backend has refused it). The text is for the log and names no secret. `reason`: a code of
     `chain/replies`, where there is one that says more than the cause; `reply`: what a step of the backend answers a
-    client, where it was one."""
+    client, where it was one. `status`: of the head, where one came and its content did not; else 0."""
+
+    status = 0
 
     def __init__(self, cause: str, text: str, reason: str = "", reply: Reply | None = None) -> None:
         super().__init__(text)

@@ -114,10 +114,17 @@ def answers(status: int) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize(("mode", "status"), MODES)
-@pytest.mark.parametrize("check", [refuses, garbage, huge, raises])
+@pytest.mark.parametrize("check", [refuses, garbage, raises])
 async def test_what_is_no_answer_follows_the_failure_mode(check: Check, mode: str, status: int) -> None:
     async with asking(check, mode) as proxy:
         assert parts(await proxy.ask("GET", "/", headers="X-User: c\r\n")) == answers(status)
+
+
+@pytest.mark.parametrize("mode", ["FailClosed", "FailOpen"])
+async def test_an_answer_that_is_too_large_denies_in_both(mode: str) -> None:
+    """It may repeat what the client has sent."""
+    async with asking(huge, mode) as proxy:
+        assert parts(await proxy.ask("GET", "/", headers="X-User: c\r\n")) == answers(403)
 
 
 class Slow:

@@ -27,6 +27,7 @@ from tests.carriers import Answer, Carrier, Headers, Received, Request, Response
 from tests.carriers.contract import Client
 from tests.carriers.values import Pairs
 from tests.fakes.calls import FakeCalls, answered, failed
+from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.table_state import exchange
 from tests.fakes.tokens import ISSUER, Issuer
 
@@ -296,6 +297,28 @@ def test_no_answer_and_fail_open(cause: str, carrier: Carrier) -> None:
     it = Asking(carrier, "failureMode: FailOpen\n" + http("allowedResponseHeaders: [x-user]"), failed(cause))
     sent = it.send(("x-user", "root"), ("x-other", "1"))
     assert sent is not None and sent.passed == {"x-other": "1"}
+
+
+ENDS: dict[str, Callable[[MemoryProxy], None]] = {
+    "is too large": lambda proxy: None,
+    "breaks off": lambda proxy: proxy.connector.upstream.lose(),
+    "does not come": lambda proxy: proxy.advance(2.1),
+}
+
+
+@pytest.mark.parametrize("status", [403, 500, 200])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_denial_is_one_whatever_its_content_comes_to(end: str, status: int) -> None:
+    """A server may repeat what a client has sent: a large page of an error opens no policy that fails open."""
+    proxy = MemoryProxy(file("failureMode: FailOpen" + PLAIN))
+    client = proxy.connect()
+    client.send(b"GET / HTTP/1.1\r\nhost: shop.example\r\n\r\n")
+    length = 2_000_000 if end == "is too large" else 9
+    proxy.connector.upstream.send(b"HTTP/1.1 %d No\r\ncontent-length: %d\r\n\r\n" % (status, length))
+    ENDS[end](proxy)
+    if status == 200:
+        proxy.connector.upstream.answer(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nup")
+    assert client.received.startswith(b"HTTP/1.1 200" if status == 200 else b"HTTP/1.1 403")
 
 
 REDIRECTS = {

@@ -371,6 +371,7 @@ def test_no_answer_denies_unless_the_policy_fails_open(carrier: Carrier, name: s
 BLAMES: dict[str, CallAnswer] = {
     **{f"gRPC {n}": CallAnswer(200, Head(b"\r\ngrpc-status: %d\r\n" % n), b"") for n in (3, 8, 11)},
     **{f"HTTP {n}": CallAnswer(n, Head(b"\r\n"), b"") for n in (400, 413, 414, 431)},
+    "an answer that is too large": denies(body="x" * 1_048_577),
 }
 
 

@@ -94,7 +94,7 @@ BOUNDS: Final = {
             "seconds for external authorization",
             "`failureMode`",
         ),
-        Bound("dataplane.filters.steps.ext_auth.grpc.server", "MOST", "bytes of its answer over gRPC", "`failureMode`"),
+        Bound("dataplane.filters.steps.ext_auth.grpc.server", "MOST", "bytes of its answer over gRPC", "403"),
         Bound(
             "dataplane.filters.steps.rate_limit.remote",
             "DEADLINE",

@@ -145,6 +145,10 @@ class Call(Sending):
             while not self.is_over:
                 await self._read()
             self._raise()
+        except CallFailed as error:
+            if self.head_of_answer is not None:
+                error.status = self.head_of_answer.status
+            raise
         finally:
             self.cancel()
         head = self.head_of_answer

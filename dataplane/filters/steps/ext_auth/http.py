@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.filters.steps.ext_auth.answer import Reading
+from dataplane.chain.calls import CallAnswer, CallFailed
+from dataplane.filters.steps.ext_auth.answer import ALLOWED, Reading
 from dataplane.filters.steps.ext_auth.question import Question
 from dataplane.filters.steps.ext_auth.verdict import DEADLINE, Verdict
+from dataplane.http.heads import Head
 
 if TYPE_CHECKING:
     from dataplane.chain.calls import Calls
@@ -30,7 +32,13 @@ class HttpServer:
         self.writes = frozenset(self._question.copied).union(self._reading.names)
 
     async def ask(self, x: Exchange) -> Verdict:
-        answer = await self._calls.http(self._backend, self._question.of(x), DEADLINE, x=x)
+        try:
+            answer = await self._calls.http(self._backend, self._question.of(x), DEADLINE, x=x)
+        except CallFailed as error:
+            if error.status in (0, ALLOWED):
+                raise
+            # It has denied. That its content is too large or breaks off may be the client's doing, which opens nothing.
+            answer = CallAnswer(error.status, Head(b"\r\n"), b"")
         return self._reading.verdict(x, answer)
 
     def denied(self, x: Exchange, denial: Reply) -> Reply:
