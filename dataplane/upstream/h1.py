@@ -47,6 +47,7 @@ class UpstreamConnection(Gathering):
     """Use: as `carriers.Upstream`. One exchange at a time; between two it waits in `endpoint.idle`."""
 
     __slots__ = (
+        "bytes_left",
         "chunked",
         "consumer",
         "counted",
@@ -55,9 +56,8 @@ class UpstreamConnection(Gathering):
         "fresh",
         "idle_since",
         "informational",
-        "keep",
-        "known",
-        "left",
+        "keep_alive",
+        "last_head",
         "number",
         "on_close",
         "paused",
@@ -78,14 +78,19 @@ class UpstreamConnection(Gathering):
         self.consumer: Consumer | None = None
         self.state = IDLE
         self.fresh = True
-        self.keep = True
+        """It has carried no request, nor waited for one."""
+        self.keep_alive = True
+        """It may carry another request, by what the last response says."""
         self.to_head = False
+        """The request is a HEAD: its response has no content."""
         self.chunked = False
         """The request's content leaves in chunks."""
         self.request_done = True
         """The request was sent whole: only then can the connection carry another one."""
         self.tail = b""
-        self.left = 0
+        """Of a head that is not whole yet."""
+        self.bytes_left = 0
+        """Of content with a length."""
         self.paused = False
         """The consumer wants no more now."""
         self.waits = False
@@ -94,10 +99,13 @@ class UpstreamConnection(Gathering):
         self.taker: TakesChunks | None = None
         """Who takes chunks as they are, past the consumer."""
         self.counted = 0
-        """Content that `taker` was given."""
+        """Content that `taker` was given; -1: chunks are decoded, for the consumer."""
         self.ends = 0
-        self.known = NO_RESPONSE
+        """Directions of a tunnel that are closed: SENT_END, GOT_END."""
+        self.last_head = NO_RESPONSE
+        """The next one is most often the same, and is then not read again."""
         self.informational = 0
+        """1xx heads of the response that is awaited."""
         self.idle_since = 0.0
 
     is_shared = False
@@ -171,7 +179,8 @@ class UpstreamConnection(Gathering):
         self.close()
 
     def discard(self) -> Sleeper | None:
-        short = self.state == CHUNKED or (self.state == LENGTH and self.left <= DISCARDED)
+        """As `carriers.Upstream.discard`."""
+        short = self.state == CHUNKED or (self.state == LENGTH and self.bytes_left <= DISCARDED)
         if not short or not self.request_done:
             self.reset()
             return None
@@ -291,7 +300,7 @@ class UpstreamConnection(Gathering):
             return
         self.tail = b""
         raw = data[: end + 2]
-        head = self.known
+        head = self.last_head
         if raw != head.raw or self.to_head != head.to_head:
             learned = self._learn(raw)
             if isinstance(learned, str):
@@ -301,10 +310,10 @@ class UpstreamConnection(Gathering):
             if head.status < 200 and head.framing != TUNNEL:
                 self._informational(head, data[end + 4 :])
                 return
-            self.known = head
-        self.keep = head.keep
+            self.last_head = head
+        self.keep_alive = head.keep
         self.state = head.framing
-        self.left = head.length
+        self.bytes_left = head.length
         if head.framing == CHUNKED:
             self._begin_chunks(head, data[end + 4 :])
             return
@@ -328,7 +337,7 @@ class UpstreamConnection(Gathering):
 
     def _learn(self, raw: bytes) -> H1ResponseHead | str:
         """Understand a head, from the last one where that is enough; or say what is wrong with it."""
-        known = self.known
+        known = self.last_head
         again = response_head.again(known, raw) if known.raw and known.to_head == self.to_head else None
         return again or response_head.read(raw, self.to_head)
 
@@ -347,9 +356,9 @@ class UpstreamConnection(Gathering):
         """(content, whether the response ends with it), where it does not come in chunks."""
         if self.state != LENGTH:
             return data, False
-        left = self.left = self.left - len(data)
+        left = self.bytes_left = self.bytes_left - len(data)
         if left < 0:
-            self.keep = False  # more bytes than the response has: the connection cannot be trusted
+            self.keep_alive = False  # more bytes than the response has: the connection cannot be trusted
             return data[:left], True
         return data, left == 0
 
@@ -404,7 +413,7 @@ class UpstreamConnection(Gathering):
         reader, taker, consumer = self.reader, self.taker, self.consumer
         assert reader is not None and consumer is not None  # of a body that is being read
         if 0 <= used < length:
-            self.keep = False
+            self.keep_alive = False
         if taker is not None:
             if out:
                 size = reader.size - self.counted
@@ -431,7 +440,7 @@ class UpstreamConnection(Gathering):
         self.consumer = None
         if self.reader is not None:
             self.reader = self.taker = None
-        if self.keep and self.request_done and not self.endpoint.closed:
+        if self.keep_alive and self.request_done and not self.endpoint.closed:
             self.state = IDLE
             self.fresh = False
             self.informational = 0

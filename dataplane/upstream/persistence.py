@@ -23,7 +23,7 @@ from dataplane.exchange import Exchange
 if TYPE_CHECKING:
     from dataplane.upstream.endpoint import Endpoint
 
-LEFT: Final = "sessionPersistence"
+ATTRIBUTE: Final = "sessionPersistence"
 """Where an exchange has its `Session` (`Exchange.attributes`)."""
 MAX_PINS: Final = 16
 """Backends that a session knows its endpoints of: as many as a rule has. Of more the oldest are forgotten."""
@@ -90,7 +90,7 @@ class Session:
 
 def session_of(x: Exchange) -> Session | None:
     """None: no step of the policy has read one."""
-    found = None if x.attributes is None else x.attributes.get(LEFT)
+    found = None if x.attributes is None else x.attributes.get(ATTRIBUTE)
     return found if isinstance(found, Session) else None
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SLICE: Final = 128
 """Items that are looked at in one turn of the loop."""
+_OK: Final = 200
 
 
 class _Part(NamedTuple):
@@ -42,6 +43,12 @@ class _Part(NamedTuple):
 
 
 async def merged(visit: Visit, upstreams: Upstreams, message: Message, body: bytes) -> Reply | None:
+    """Answer a request for a list, such as `tools/list`: `body` is the request as it came. None: the answer was given.
+
+    Raises:
+        TargetFailed: of a server, where the list would lack its items (`failureMode`); `Congested` first.
+        Malformed: the request's cursor is none of this list.
+    """
     method = METHODS[str(message.method)]
     if not visit.plan.several and not visit.policies.rules and not processing.reads_answers(visit, message):
         return await passed_on(visit, upstreams, visit.plan.targets[0], message, body, None)
@@ -107,9 +114,6 @@ async def _part(
         return _Part(target, items, messages.text_of(fields.pop("nextCursor", None)), fields)
     except Malformed as error:
         raise unreadable(target.name, error) from None
-
-
-_OK: Final = 200
 
 
 def _without(visit: Visit, target: TargetPlan, answer: Message) -> _Part | Message:

@@ -33,7 +33,7 @@ MOST_AT_A_TIME: Final = 1024
 """Responses that a worker compresses: each takes up to 2 MiB. Further ones, and those of a client that has its
 share (`link/pools`), pass as they are."""
 PARTIAL_CONTENT: Final = 206
-LEFT: Final = "compression"
+ATTRIBUTE: Final = "compression"
 """Where an exchange has what its client accepts, as it came (`Exchange.attributes`)."""
 
 _GRPC: Final = b"application/grpc"
@@ -64,7 +64,7 @@ def build(config: traffic_pb2.Compression, env: Env) -> Filter:
         """What a later step takes away from the backend is still the client's word."""
         values = x.request.get_all(b"accept-encoding")
         if values:
-            x.leave(LEFT, b",".join(values))
+            x.leave(ATTRIBUTE, b",".join(values))
 
     def compress(x: Exchange) -> Awaitable[Reply | None] | Reply | None:
         head = x.response
@@ -72,7 +72,7 @@ def build(config: traffic_pb2.Compression, env: Env) -> Filter:
         if not _may_be_compressed(x, head, is_listed, config.min_size):
             return None
         _vary(head)
-        accepted = None if x.attributes is None else x.attributes.get(LEFT)
+        accepted = None if x.attributes is None else x.attributes.get(ATTRIBUTE)
         coding = best(accepted if isinstance(accepted, bytes) else None, offered)
         if coding == IDENTITY or not crowd.fits(key_of(x.peer)):
             return None

@@ -20,7 +20,7 @@ from dataplane.chain.header_edits import header_name
 from dataplane.http import cookies
 from dataplane.http.heads import Head, is_name
 from dataplane.upstream import persistence
-from dataplane.upstream.persistence import LEFT, Session, digest
+from dataplane.upstream.persistence import ATTRIBUTE, Session, digest
 from gatewright.wire.v1 import traffic_pb2
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def build(config: traffic_pb2.SessionPersistence, env: Env) -> Filter:
         texts = islice(place.texts(x.request, name), MAX_READ)
         opened = (sealer.open(text.decode("latin-1"), PURPOSE + name) for text in texts if text)
         pins = [pin for content in opened if content for pin in persistence.read(content) if pin.begun > oldest]
-        x.leave(LEFT, Session(sorted(pins, key=persistence.begun)))
+        x.leave(ATTRIBUTE, Session(sorted(pins, key=persistence.begun)))
 
     def end(x: Exchange) -> None:
         session = persistence.session_of(x)
